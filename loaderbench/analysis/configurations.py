@@ -1,0 +1,109 @@
+"""From trials to configurations: intervals over rounds, ranks, and ties with the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from loaderbench.analysis.intervals import (
+    FEWEST_ROUNDS,
+    excludes_one,
+    rate_interval,
+    ratio_interval,
+    share_interval,
+)
+from loaderbench.records import Config, Configuration, Interval, Trial
+
+PRACTICAL_TIE = 0.05
+"""A configuration that looks more than this slower is no tie, however noisy the rounds: it is merely not decided."""
+
+
+def summarise(configs: Sequence[Config], trials: Sequence[Trial]) -> tuple[Configuration, ...]:
+    """One record per configuration, in the order given. Ranks count from 1 for the fastest."""
+    found = [_one(config, [trial for trial in trials if trial.config == config]) for config in configs]
+    order = sorted((c for c in found if c.samples_per_s), key=_rate, reverse=True)
+    ranks = {id(configuration): rank for rank, configuration in enumerate(order, 1)}
+    top = order[0] if order else None
+    return tuple(
+        replace(c, rank=ranks.get(id(c)), tied_with_best=top is not None and ties(c.config, top.config, trials))
+        for c in found
+    )  # fmt: skip
+
+
+def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[int, float]:
+    """Round number to samples/s of the completed trials of a configuration."""
+    return {t.round: t.samples_per_s for t in trials if t.config == config and t.samples_per_s is not None}
+
+
+def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Interval | None:
+    """Samples/s of one configuration over another's, paired by round."""
+    return ratio_interval(rates_by_round(changed, trials), rates_by_round(unchanged, trials))
+
+
+def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
+    """Whether a configuration cannot be told from the fastest, and looks no slower than `PRACTICAL_TIE` either."""
+    if config == top:
+        return True
+    rounds = rates_by_round(config, trials).keys() & rates_by_round(top, trials).keys()
+    ratio = ratio_of(config, top, trials)
+    if ratio is None or len(rounds) < FEWEST_ROUNDS:
+        return False
+    return not excludes_one(ratio) and ratio.est >= 1 - PRACTICAL_TIE
+
+
+def _rate(configuration: Configuration) -> float:
+    return configuration.samples_per_s.est if configuration.samples_per_s else 0.0
+
+
+def _one(config: Config, trials: Sequence[Trial]) -> Configuration:
+    completed = [trial for trial in trials if trial.status == "completed"]
+    gpus = [gpu for trial in completed for gpu in trial.gpus]
+    fields = {
+        "cpu_percent_of_allotted": _mean(trial.cpu_percent_of_allotted for trial in completed),
+        "rss_bytes": _largest(trial.rss_bytes for trial in completed),
+        "pss_bytes": _largest(trial.pss_bytes for trial in completed),
+        "shm_peak_bytes": _largest(trial.shm_peak_bytes for trial in completed),
+        "gpu_utilization_percent": _mean(gpu.utilization_percent for gpu in gpus),
+        "gpu_memory_used_bytes": _gpu_memory(completed),
+    }
+    rates = [trial.samples_per_s for trial in completed if trial.samples_per_s is not None]
+    waits = [trial.data_wait_share for trial in completed if trial.data_wait_share is not None]
+    firsts = [trial.time_to_first_batch_s for trial in completed if trial.time_to_first_batch_s is not None]
+    return Configuration(
+        config=config,
+        samples_per_s=rate_interval(rates) if rates else None,
+        data_wait_share=share_interval(waits) if waits else None,
+        time_to_first_batch_s=rate_interval(firsts) if firsts else None,
+        trials=tuple(trial.id for trial in trials),
+        rank=None,
+        tied_with_best=False,
+        not_measured=_reasons(fields, trials, completed),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def _reasons(fields: Mapping[str, object], trials: Sequence[Trial], completed: Sequence[Trial]) -> dict[str, str]:
+    missing = [name for name, value in fields.items() if value is None]
+    if not completed:
+        why = "not run" if not trials else "every trial of it failed"
+        return dict.fromkeys(["samples_per_s", "data_wait_share", "time_to_first_batch_s", *missing], why)
+    reasons = dict.fromkeys(missing, "no trial could read it")
+    for name in ("gpu_utilization_percent", "gpu_memory_used_bytes"):
+        if name in reasons and not any(trial.gpus for trial in completed):
+            reasons[name] = "no accelerator"
+    return reasons
+
+
+def _gpu_memory(trials: Sequence[Trial]) -> int | None:
+    read = [[gpu.memory_used_bytes for gpu in trial.gpus if gpu.memory_used_bytes is not None] for trial in trials]
+    return max((sum(used) for used in read if used), default=None)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

@@ -1,0 +1,90 @@
+"""Names the cause of a failed trial from its last words. The first pattern that fits wins."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from loaderbench.records import Failure
+
+MAX_MESSAGE = 2_000
+
+_KNOWN: tuple[tuple[str, str, str], ...] = (
+    (
+        "torchvision_mismatch",
+        r"operator torchvision::nms does not exist",
+        "torch and torchvision come from different builds; "
+        "`uv pip install --reinstall torch torchvision` installs a pair that fits",
+    ),
+    (
+        "shared_memory_full",
+        r"unable to allocate shared memory|killed by signal: Bus error|\[Errno 28\] No space left on device",
+        "the workers' batches do not fit in /dev/shm: fewer workers, a smaller prefetch_factor, "
+        "or a larger one (docker run --shm-size=8g)",
+    ),
+    ("worker_killed", r"is killed by signal: Killed", "out of memory, most likely: fewer workers or a smaller batch"),
+    ("worker_crashed", r"Unexpected segmentation fault encountered in worker", "a native library crashed in a worker"),
+    ("worker_exited", r"exited unexpectedly", "a worker ended by itself; the log holds what it wrote"),
+    (
+        "too_many_files",
+        r"Too many open files|received 0 items of ancdata",
+        "raise the limit (ulimit -n), or torch.multiprocessing.set_sharing_strategy('file_system')",
+    ),
+    ("device_memory", r"CUDA out of memory|OutOfMemoryError", "a smaller batch fits the device"),
+    ("host_memory", r"DefaultCPUAllocator: can't allocate memory|\bMemoryError\b", "a smaller batch, or fewer workers"),
+    ("cuda_in_fork", r"Cannot re-initialize CUDA in forked subprocess", "keep CUDA out of the workers"),
+    (
+        "not_picklable",
+        r"[Cc]an't (?:get|pickle) local object|[Cc]annot pickle|PicklingError",
+        "spawn and forkserver send the dataset to each worker: open files there, and use no lambdas",
+    ),
+    (
+        "bad_image",
+        r"BadImageError|UnidentifiedImageError|image file is truncated|DecompressionBombError",
+        "this image cannot be decoded: repair it or take it out of the folder",
+    ),
+    (
+        "collate",
+        r"stack expects each tensor to be equal size|default_collate: batch must contain",
+        "samples of one batch have to have one shape: crop or resize them in the transform",
+    ),
+    ("missing", r"FileNotFoundError|No such file or directory|MissingError", "the path is not there any more"),
+    ("permission", r"PermissionError", "the path cannot be read by this user"),
+)
+
+
+def classify(message: str) -> Failure:
+    """Name an exception by its type and text as Python prints them, one of a worker included."""
+    shown = _shorten(message)
+    for kind, pattern, hint in _KNOWN:
+        if re.search(pattern, message):
+            return Failure(kind, shown, hint)
+    return Failure("error", shown, "the end of the trial's log shows where it was raised")
+
+
+def classify_exit(exit_code: int, log_end: str) -> Failure:
+    """Name the death of a trial's own process; a negative code is the signal's number."""
+    if exit_code == -signal.SIGKILL:
+        return Failure("process_killed", "killed by signal 9", "out of memory, most likely: see the kernel's log")
+    if exit_code < 0:
+        name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else str(-exit_code)
+        return Failure("process_crashed", f"ended by {name}", "a native library crashed; the log holds its last words")
+    known = classify(log_end)
+    kind = "process_exited" if known.kind == "error" else known.kind
+    return Failure(kind, f"ended with exit code {exit_code} before it was measured", known.hint)
+
+
+def hang(timeout_s: float, phase: str) -> Failure:
+    """Name a trial that was ended by the watchdog, and what it was doing."""
+    return Failure(
+        "hang",
+        f"no result after {timeout_s:g} s; it was in {phase}",
+        "a loader this slow needs a larger measure.timeout_s; one that stands still may hold a lock over a fork: "
+        "try multiprocessing_context: spawn",
+    )
+
+
+def _shorten(message: str) -> str:
+    """Keep the end, where Python says what happened."""
+    text = message.strip()
+    return text if len(text) <= MAX_MESSAGE else "... " + text[-MAX_MESSAGE:]

@@ -1,0 +1,124 @@
+"""What bounds the run: the share of time the consumer waits for data, in the configuration to be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loaderbench.records import Bound, Ceiling, Confidence, Config, Interval, Verdict, config_label
+
+INPUT_BOUND_SHARE = 0.05  # xprof's and TraceML's first band; below it no change to the loader is worth the work
+UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
+
+_NOT_YET = "what happens inside the workers is not timed by this version"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The configuration a verdict is about. `is_best`: it won; else it merely looked fastest."""
+
+    config: Config
+    samples_per_s: Interval
+    data_wait_share: Interval
+    is_best: bool
+
+
+def decide(subject: Subject | None, consumer: str, demand: float, doubts: int) -> Verdict:
+    """Say what bounds it. `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run."""
+    if subject is None:
+        return _unknown("Nothing was measured: every trial failed.", "no trial was completed")
+    if consumer == "none":
+        return _loader_alone(subject)
+    wait = subject.data_wait_share
+    bound = _bound(wait)
+    if bound == "unknown":
+        return _unknown(
+            f"Too noisy to tell whether {_who(consumer)} waits for data: {percent(wait)} of its time.",
+            f"the interval of the data wait share reaches across {INPUT_BOUND_SHARE * 100:.0f} %",
+        )
+    return Verdict(
+        bound=bound,
+        stage=None,
+        limit="none" if bound == "compute" else None,
+        headline=_headline(subject, bound, consumer, demand),
+        evidence=_evidence(subject),
+        confidence=_confidence(wait, doubts),
+        not_measured={"stage": "the loader keeps up"} if bound == "compute" else {"stage": _NOT_YET, "limit": _NOT_YET},
+    )
+
+
+def describe_ceiling(subject: Subject | None, consumer: str, demand: float) -> tuple[Ceiling | None, str]:
+    """Samples/s with loading made free; an emulated accelerator's is what the suite says, others are not measured."""
+    if subject is None:
+        return None, "nothing was measured"
+    if consumer != "emulated":
+        return None, "without a consumer there is none" if consumer == "none" else "cached batches are not yet replayed"
+    headspace = min(1.0, max(0.0, 1 - subject.samples_per_s.est / demand))
+    return Ceiling(samples_per_s=demand, headspace=headspace, basis="the demand of the emulated accelerator"), ""
+
+
+def percent(share: Interval) -> str:
+    """`27 % (24-30 %)` with an en dash; without the bracket for a single round."""
+    if share.lo is None or share.hi is None:
+        return f"{share.est:.0%}".replace("%", " %")
+    return f"{share.est * 100:.0f} % ({share.lo * 100:.0f}\N{EN DASH}{share.hi * 100:.0f} %)"
+
+
+def _bound(wait: Interval) -> Bound:
+    crosses = wait.lo is not None and wait.hi is not None and wait.lo < INPUT_BOUND_SHARE <= wait.hi
+    if crosses and (wait.hi or 0) - (wait.lo or 0) > UNDECIDED_WIDTH:
+        return "unknown"
+    return "input" if wait.est >= INPUT_BOUND_SHARE else "compute"
+
+
+def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> str:
+    where = f"in the {'best' if subject.is_best else 'fastest-looking'} configuration, {config_label(subject.config)}"
+    where = where.rstrip(", ") if not subject.config else where
+    wait, who = percent(subject.data_wait_share), _who(consumer)
+    demanded = f" It could take {demand:,.0f} samples/s." if consumer == "emulated" else ""
+    if bound == "compute":
+        return f"The loader keeps up: {who} waits for data {wait} of its time {where}."
+    return f"{who[0].upper()}{who[1:]} waits for data {wait} of its time, even {where}.{demanded}"
+
+
+def _evidence(subject: Subject) -> tuple[str, ...]:
+    rate = subject.samples_per_s
+    spread = f" ({rate.lo:,.0f}\N{EN DASH}{rate.hi:,.0f})" if rate.lo is not None and rate.hi is not None else ""
+    return (
+        f"data wait share {percent(subject.data_wait_share)}; {INPUT_BOUND_SHARE * 100:.0f} % or more is input-bound",
+        f"{rate.est:,.0f}{spread} samples/s are delivered",
+    )
+
+
+def _confidence(wait: Interval, doubts: int) -> Confidence:
+    if wait.lo is None or wait.hi is None or wait.lo < INPUT_BOUND_SHARE <= wait.hi:
+        return "low"
+    return "medium" if doubts else "high"
+
+
+def _loader_alone(subject: Subject) -> Verdict:
+    rate = subject.samples_per_s
+    return Verdict(
+        bound="input",
+        stage=None,
+        limit=None,
+        headline=f"Nothing consumes the batches, so that the loader is the limit: {rate.est:,.0f} samples/s at best.",
+        evidence=_evidence(subject),
+        confidence="low" if rate.lo is None else "high",
+        not_measured={"stage": _NOT_YET, "limit": _NOT_YET},
+    )
+
+
+def _unknown(headline: str, why: str) -> Verdict:
+    return Verdict(
+        bound="unknown",
+        stage=None,
+        limit=None,
+        headline=headline,
+        evidence=(why,),
+        confidence="low",
+        not_measured={"stage": why, "limit": why},
+    )
+
+
+def _who(consumer: str) -> str:
+    return {"emulated": "the emulated accelerator", "model": "the accelerator"}.get(consumer, "the consumer")

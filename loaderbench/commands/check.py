@@ -1,0 +1,31 @@
+"""`loaderbench check`: say what `run` would do; measure nothing and import nothing that the suite names."""
+
+from __future__ import annotations
+
+from loaderbench.commands.options import Axes, Data, SuiteFile
+
+
+def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
+    """Validate a suite and print its plan; measures nothing."""
+    from loaderbench.commands.overrides import load_with_flags
+    from loaderbench.commands.progress import describe_plan
+    from loaderbench.environment import cpus_allotted
+    from loaderbench.monitors import count_gpus
+    from loaderbench.plan import make_plan
+    from loaderbench.records import config_label, format_scalar
+    from loaderbench.session.inputs import check_inputs, resolve_consumer
+
+    loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
+    gpus, cpus = count_gpus(), cpus_allotted()
+    what = check_inputs(loaded)
+    consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=gpus > 0)
+    plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=gpus > 0)
+    print(f"{loaded.suite.name}: {what}")
+    print(f"{cpus:g} allotted CPUs, {gpus or 'no'} accelerator{'s' if gpus > 1 else ''}; consumer: {consumer}")
+    for axis, values in plan.axes.items():
+        print(f"  {axis}: {', '.join(format_scalar(value) for value in values)}")
+    for axis, why in plan.collapsed.items():
+        print(f"  {axis}: {why}")
+    print(describe_plan(plan))
+    for config in plan.configurations:
+        print(f"  {config_label(config) or 'the loader as it is'}{'  (baseline)' if config == plan.baseline else ''}")

@@ -1,0 +1,24 @@
+"""Arguments and options that several verbs share."""
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SuiteFile = Annotated[Path, typer.Argument(metavar="SUITE", help="The suite, such as suites/images.yaml.")]
+RunPlace = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its run.json.")]
+Data = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of images, instead of the suite's.")]
+Axes = Annotated[
+    list[str] | None,
+    typer.Option("-P", metavar="AXIS=V1,V2", help="Set or add an axis, such as -P num_workers=0,2,4."),
+]
+
+
+class ProgressKind(str, Enum):
+    """How progress is shown: `auto` is a bar on a terminal and plain lines elsewhere."""
+
+    auto = "auto"
+    bar = "bar"
+    plain = "plain"
+    none = "none"

@@ -1,0 +1,41 @@
+"""From flags to what they change in a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from loaderbench.errors import UsageError
+from loaderbench.suite import LoadedSuite, Override, Target, load_suite
+from loaderbench.suite.yaml_text import TextError, parse_text
+
+
+def load_with_flags(
+    file: Path, *, data: Path | None, axes: Sequence[str], measure: dict[str, Any]
+) -> LoadedSuite:  # fmt: skip
+    """Read a suite with `--data`, `-P` and the flags of `measure` applied. Raises `SuiteError` and `UsageError`."""
+    overrides = [_axis(text) for text in axes]
+    if data is not None:
+        overrides.append(Override(("dataset", "root"), str(data.absolute()), f"--data {data}"))
+    for name, value in measure.items():
+        if value is not None:
+            overrides.append(Override(("measure", name), value, f"--{name.replace('_', '-')} {value}"))
+    if data is not None and isinstance(load_suite(file).suite.dataset, Target):
+        raise UsageError("--data: the suite's dataset is a target, which takes no folder")
+    return load_suite(file, overrides)
+
+
+def _axis(text: str) -> Override:
+    """`num_workers=0,2,4`: values as YAML writes them; `auto` stands alone."""
+    flag = f"-P {text}"
+    axis, equals, values = text.partition("=")
+    axis = axis.strip()
+    if not equals or not axis or not values.strip():
+        raise UsageError(f"{flag}: expected AXIS=V1,V2, such as -P num_workers=0,2,4")
+    if values.strip() == "auto":
+        return Override(("sweep", axis), "auto", flag)
+    try:
+        return Override(("sweep", axis), parse_text(f"[{values}]").value, flag)
+    except TextError as error:
+        raise UsageError(f"{flag}: {error.what}") from None

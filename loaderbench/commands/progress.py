@@ -1,0 +1,129 @@
+"""What a user sees while a run goes on, on stderr: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from loaderbench.commands.options import ProgressKind
+from loaderbench.plan import Plan, PlannedTrial
+from loaderbench.records import Trial, config_label
+from loaderbench.session import Listener, Silent
+from loaderbench.session.listener import Progress as Done
+
+
+def make_listener(kind: ProgressKind, *, verbose: bool) -> PlainLines | Bar | Quiet:
+    """Build the display that a flag asks for; `auto` looks whether stderr is a terminal."""
+    if kind is ProgressKind.none:
+        return Quiet()
+    if kind is ProgressKind.bar or (kind is ProgressKind.auto and sys.stderr.isatty()):
+        return Bar()
+    return PlainLines(verbose=verbose)
+
+
+class Quiet(Silent):
+    """Says nothing."""
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+
+class PlainLines(Quiet):
+    """A line when something changed, for logs and pipes."""
+
+    def __init__(self, *, verbose: bool) -> None:
+        self._verbose = verbose
+
+    def doing(self, what: str) -> None:
+        """Say it."""
+        _print(f"{what} ...")
+
+    def generating(self, done: int, total: int) -> None:
+        """Say it at every quarter."""
+        if done and (done * 4) // total > ((done - 1) * 4) // total:
+            _print(f"generated {done:,} of {total:,} photos")
+
+    def planned(self, plan: Plan) -> None:
+        """Say how much there is to do."""
+        _print(describe_plan(plan))
+
+    def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - a line says it at the end
+        """Say it when asked to say more."""
+        if self._verbose:
+            _print(f"trial {planned.id}: {config_label(planned.config)}")
+
+    def trial_ended(self, trial: Trial, progress: Done) -> None:
+        """Say what it gave."""
+        gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else trial.status
+        why = f" ({trial.failure.kind})" if trial.failure else ""
+        left = f", about {_minutes(progress.left_s)} left" if progress.done < progress.total else ""
+        _print(f"[{progress.done}/{progress.total}] {config_label(trial.config)}: {gave}{why}{left}")
+
+
+class Bar(Quiet):
+    """A live bar with the time left and the best so far."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.fields[right]}"))
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._progress.add_task("starting", total=None, right="")
+
+    def __enter__(self) -> Listener:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the bar away."""
+        self._progress.stop()
+
+    def doing(self, what: str) -> None:
+        """Show it."""
+        self._progress.update(self._task, description=what, total=None, right="")
+
+    def generating(self, done: int, total: int) -> None:
+        """Show how many photos there are."""
+        self._progress.update(self._task, description="generating photos", total=total, completed=done, right=f"{done}")
+
+    def planned(self, plan: Plan) -> None:
+        """Say how much there is to do, above the bar."""
+        self._progress.console.print(describe_plan(plan))
+
+    def trial_started(self, planned: PlannedTrial, progress: Done) -> None:
+        """Show what runs."""
+        self._show(config_label(planned.config), progress)
+
+    def trial_ended(self, trial: Trial, progress: Done) -> None:
+        """Show how far it is."""
+        self._show(config_label(trial.config), progress)
+        if trial.failure:
+            self._progress.console.print(f"{config_label(trial.config)}: {trial.failure.kind}", markup=False)
+
+    def _show(self, description: str, progress: Done) -> None:
+        best = f", best so far {progress.best}" if progress.best else ""
+        right = f"{progress.done}/{progress.total}, about {_minutes(progress.left_s)} left{best}"
+        self._progress.update(
+            self._task, description=description, total=progress.total, completed=progress.done, right=right
+        )
+
+
+def describe_plan(plan: Plan) -> str:
+    """One line on how much there is to do."""
+    twins = f" and {plan.rounds} to judge the noise by" if plan.with_twins else ""
+    count = len(plan.configurations)
+    return (
+        f"{count} configuration{'s' if count > 1 else ''} in {plan.rounds} round{'s' if plan.rounds > 1 else ''}: "
+        f"{count * plan.rounds} trials{twins}, about {_minutes(plan.estimated_s)}"
+    )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

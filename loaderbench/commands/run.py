@@ -1,0 +1,100 @@
+"""`loaderbench run`: measure, conclude, write the run folder and the page."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import webbrowser
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
+from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
+
+
+def run(
+    suite: SuiteFile,
+    data: Data = None,
+    axes: Axes = None,
+    strategy: Annotated[str | None, typer.Option(help="How configurations are chosen: grid.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Measure each configuration in so many processes.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Steady state per trial, at least.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Stop after so long: 90s, 10m, 1h30m.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order of trials and samples.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; default reports/<suite>-<UTC time>.")] = None,
+    json_file: Annotated[str | None, typer.Option("--json", help="Write run.json there too; - is stdout.")] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    progress: Annotated[ProgressKind, typer.Option(help="How progress is shown, on stderr.")] = ProgressKind.auto,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the result.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more while running.")] = False,
+) -> None:
+    """Measure a suite, find the best configuration and write the report."""
+    from loaderbench.commands.overrides import load_with_flags
+    from loaderbench.commands.progress import make_listener
+    from loaderbench.session import run_suite
+    from loaderbench.store import run_json
+
+    measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
+    loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
+    _check_writable(json_file)
+    _end_on_sigterm()
+    with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
+        result = run_suite(loaded, out, listener)
+    if json_file is not None:
+        _write_json(json_file, run_json(result.run.record))
+    if json_file != "-":
+        _print_summary(result.run, result.page)
+    if open_page:
+        webbrowser.open(result.page.absolute().as_uri())
+    if result.stopped_by is not None:
+        raise Interrupted(f"loaderbench: interrupted; what was measured is in {result.folder}", result.stopped_by)
+    if not any(trial.status == "completed" for trial in result.run.record.trials):
+        raise NoMeasurementError(_every_trial_failed(result.run.record.trials, result.page))
+
+
+def _print_summary(run_: object, page: Path) -> None:
+    from rich.console import Console
+
+    from loaderbench.report.console import print_summary
+    from loaderbench.report.document import build_document
+    from loaderbench.session import Run
+
+    if isinstance(run_, Run):
+        print_summary(build_document(run_.record), Console(), report_path=str(page))
+
+
+def _every_trial_failed(trials: object, page: Path) -> str:
+    failures = [trial.failure for trial in trials if trial.failure]  # type: ignore[attr-defined]
+    first = failures[0] if failures else None
+    last_line = first.message.splitlines()[-1] if first and first.message else ""
+    what = f"{first.kind}: {last_line}; {first.hint}" if first else "none was run"
+    return f"every trial failed ({what}); {page} shows each"
+
+
+def _check_writable(json_file: str | None) -> None:
+    """Find out before measuring."""
+    if json_file in (None, "-"):
+        return
+    try:
+        Path(str(json_file)).open("a").close()
+    except OSError as error:
+        raise UsageError(f"--json {json_file}: cannot be written to: {error.strerror or error}") from None
+
+
+def _write_json(json_file: str, text: str) -> None:
+    if json_file == "-":
+        sys.stdout.write(text + "\n")
+    else:
+        Path(json_file).write_text(text + "\n", encoding="utf-8")
+
+
+def _end_on_sigterm() -> None:
+    from loaderbench.session.rounds import Terminated
+
+    def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)

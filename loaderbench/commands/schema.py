@@ -1,0 +1,27 @@
+"""`loaderbench schema`: JSON Schema of a suite or of `run.json`, for editors and programs."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+
+class Kind(str, Enum):
+    """What is described."""
+
+    suite = "suite"
+    run = "run"
+
+
+def schema(kind: Annotated[Kind, typer.Argument(help="What is to be described.")]) -> None:
+    """Print the JSON Schema of a suite or of run.json."""
+    from pydantic import TypeAdapter
+
+    from loaderbench.records import RunRecord
+    from loaderbench.suite import Suite
+
+    found = Suite.model_json_schema() if kind is Kind.suite else TypeAdapter(RunRecord).json_schema()
+    print(json.dumps(found, indent=2))

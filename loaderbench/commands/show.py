@@ -1,0 +1,18 @@
+"""`loaderbench show`: verdict and table of a saved run, in the terminal."""
+
+from __future__ import annotations
+
+from loaderbench.commands.options import RunPlace
+
+
+def show(run: RunPlace) -> None:
+    """Print the verdict and the best configurations of a saved run."""
+    from rich.console import Console
+
+    from loaderbench.report.console import print_summary
+    from loaderbench.report.document import build_document
+    from loaderbench.session import load
+
+    saved = load(run)
+    page = (run if run.is_dir() else run.parent) / "report.html"
+    print_summary(build_document(saved.record), Console(), report_path=str(page) if page.is_file() else None)

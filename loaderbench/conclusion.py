@@ -1,0 +1,144 @@
+"""From what was measured to what it means: pure, so that a saved run can be concluded again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loaderbench.analysis.choice import choose_best, describe_baseline
+from loaderbench.analysis.configurations import summarise
+from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
+from loaderbench.analysis.verdict import Subject, decide, describe_ceiling
+from loaderbench.records import (
+    Best,
+    Config,
+    Configuration,
+    DatasetSummary,
+    Environment,
+    PlanSummary,
+    Reasons,
+    RunRecord,
+    Trial,
+)
+from loaderbench.remedies import Findings, recommend
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A run before anything is concluded from it. `twins` are the second half of the A/A pair."""
+
+    name: str
+    suite: dict[str, Any]
+    environment: Environment
+    dataset: DatasetSummary
+    plan: PlanSummary
+    configs: Sequence[Config]
+    baseline: Config
+    baseline_why: str
+    consumer: str
+    trials: Sequence[Trial]
+    twins: Sequence[Trial]
+    cpu_percent_before: float | None
+    started_at: str
+    finished_at: str
+    complete: bool
+    notes: Sequence[str] = field(default_factory=tuple)
+    version: str = ""
+
+
+def conclude(measured: Measured) -> RunRecord:
+    """Summarise, choose, diagnose and recommend."""
+    demand = float(measured.suite.get("consumer", {}).get("demand") or 1.0)
+    configurations = summarise(measured.configs, measured.trials)
+    best, why_no_best = choose_best(configurations, measured.baseline, measured.trials)
+    noise = describe_noise(measured.trials, measured.twins, measured.cpu_percent_before)
+    doubts = tuple(find_doubts(measured.trials, configurations, noise))
+    subject = _subject(best, configurations)
+    ceiling, why_no_ceiling = describe_ceiling(subject, measured.consumer, demand)
+    overhead = describe_overhead(measured.trials)
+    reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}
+    for name, value, why in (
+        ("best", best, why_no_best),
+        ("ceiling", ceiling, why_no_ceiling),
+        ("overhead", overhead, "no trial was completed"),
+    ):
+        if value is None:
+            reasons[name] = why
+    return RunRecord(
+        name=measured.name,
+        suite=measured.suite,
+        environment=measured.environment,
+        dataset=measured.dataset,
+        plan=measured.plan,
+        started_at=measured.started_at,
+        finished_at=measured.finished_at,
+        complete=measured.complete,
+        trials=tuple(measured.trials),
+        configurations=configurations,
+        best=best,
+        baseline=describe_baseline(configurations, measured.baseline, measured.baseline_why),
+        ceiling=ceiling,
+        verdict=decide(subject, measured.consumer, demand, len(doubts)),
+        recommendations=recommend(_findings(measured, configurations, best, why_no_best)),
+        prediction=None,
+        overhead=overhead,
+        noise=noise,
+        warnings=doubts,
+        notes=tuple(measured.notes),
+        consumer=measured.consumer,
+        not_measured=reasons,
+        loaderbench_version=measured.version,
+    )
+
+
+def conclude_again(run: RunRecord) -> RunRecord:
+    """Apply this version's rules to a saved run; measures nothing."""
+    baseline = run.baseline
+    return conclude(
+        Measured(
+            name=run.name,
+            suite=run.suite,
+            environment=run.environment,
+            dataset=run.dataset,
+            plan=run.plan,
+            configs=[found.config for found in run.configurations],
+            baseline=baseline.config if baseline else {},
+            baseline_why=baseline.why_this_one if baseline else "",
+            consumer=run.consumer,
+            trials=run.trials,
+            twins=run.noise.aa_trials,
+            cpu_percent_before=run.noise.cpu_percent_before,
+            started_at=run.started_at,
+            finished_at=run.finished_at,
+            complete=run.complete,
+            notes=run.notes,
+            version=run.loaderbench_version,
+        )
+    )
+
+
+def _subject(best: Best | None, configurations: Sequence[Configuration]) -> Subject | None:
+    """The configuration the verdict is about: the best, or the one that looked fastest where none is named."""
+    if best is not None and best.data_wait_share is not None:
+        return Subject(best.config, best.samples_per_s, best.data_wait_share, is_best=True)
+    ranked = sorted((found for found in configurations if found.rank), key=lambda found: found.rank or 0)
+    for found in ranked:
+        if found.samples_per_s and found.data_wait_share:
+            return Subject(found.config, found.samples_per_s, found.data_wait_share, is_best=False)
+    return None
+
+
+def _findings(
+    measured: Measured, configurations: Sequence[Configuration], best: Best | None, why_no_best: str
+) -> Findings:
+    return Findings(
+        configurations=configurations,
+        trials=measured.trials,
+        best=best,
+        baseline=measured.baseline,
+        axes=measured.plan.axes,
+        collapsed=measured.plan.collapsed,
+        loader=measured.suite.get("loader") or {},
+        why_no_best=why_no_best,
+    )

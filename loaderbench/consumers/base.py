@@ -1,0 +1,54 @@
+"""What a recorder asks of a consumer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class WaitClock(Protocol):
+    """Times the data wait: what of `next()` was spent while nothing was left to compute."""
+
+    def ask(self) -> None:
+        """Note the moment before `next()`."""
+
+    def got(self) -> None:
+        """Note the moment after `next()`."""
+
+    def waits_s(self) -> list[float]:
+        """Return the wait of every batch so far, in seconds; may block until the device has told them."""
+        ...
+
+
+class Consumer(Protocol):
+    """Eats batches one after another."""
+
+    @property
+    def wait_clock(self) -> WaitClock:
+        """The clock that knows when this consumer runs out of work."""
+        ...
+
+    def consume(self, batch: Any, samples: int) -> None:
+        """Take one batch; returns as soon as a training loop could ask for the next."""
+
+
+class HostWaitClock:
+    """Waits by the host's clock, from the later of the call and the moment the consumer ran out of work."""
+
+    def __init__(self, drained_at_s: Callable[[], float] = lambda: 0.0) -> None:
+        self._drained_at_s = drained_at_s
+        self._asked_s = 0.0
+        self._waits_s: list[float] = []
+
+    def ask(self) -> None:
+        """Note the moment before `next()`."""
+        self._asked_s = time.monotonic()
+
+    def got(self) -> None:
+        """Note the wait that ends now."""
+        self._waits_s.append(max(0.0, time.monotonic() - max(self._asked_s, self._drained_at_s())))
+
+    def waits_s(self) -> list[float]:
+        """Return the wait of every batch so far, in seconds."""
+        return self._waits_s

@@ -1,0 +1,77 @@
+"""A training step on a CUDA device, and the wait it is exposed to."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import torch
+
+MAX_PENDING = 256  # pairs of events not yet read; more than a device is ever behind
+
+
+class CudaWaitClock:
+    """Waits by events on the current stream, around `next()`.
+
+    The first event is reached when the device has drained, the second at once, but not before the host issued it when
+    the batch was there: what lies between is about max(0, batch ready - device drained), so that work still queued is
+    not counted as a wait. Events are read with `query()` and used again; nothing synchronises but the last reading.
+    Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
+    """
+
+    def __init__(self) -> None:
+        self._free: list[Any] = []
+        self._pending: deque[tuple[Any, Any]] = deque()
+        self._asked: Any = None
+        self._waits_s: list[float] = []
+
+    def ask(self) -> None:
+        """Mark the moment at which the device has nothing left to do."""
+        self._asked = self._event()
+
+    def got(self) -> None:
+        """Mark the moment at which it can be given more."""
+        self._pending.append((self._asked, self._event()))
+        while self._pending and (len(self._pending) > MAX_PENDING or self._pending[0][1].query()):
+            self._read()
+
+    def waits_s(self) -> list[float]:
+        """Return the wait of every batch so far, in seconds; blocks until the device is done."""
+        while self._pending:
+            self._read()
+        return self._waits_s
+
+    def _event(self) -> Any:
+        event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record()
+        return event
+
+    def _read(self) -> None:
+        asked, got = self._pending.popleft()
+        got.synchronize()
+        self._waits_s.append(asked.elapsed_time(got) / 1000)
+        self._free += [asked, got]
+
+
+class TrainingStep:
+    """Forward, backward and update of a torchvision classifier, in mixed precision."""
+
+    def __init__(self, model: str, device: str = "cuda") -> None:
+        import torchvision
+
+        self._device = torch.device(device)
+        net = torchvision.models.get_model(model, weights=None).to(self._device, memory_format=torch.channels_last)
+        self._model: torch.nn.Module = net.train()
+        self._optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+        self._loss = torch.nn.CrossEntropyLoss()
+        self.wait_clock = CudaWaitClock()
+
+    def consume(self, batch: Any, samples: int) -> None:  # noqa: ARG002 - a step sees its batch alone
+        """Queue the copy and the step on the device."""
+        images, labels = (part.to(self._device, non_blocking=True) for part in batch[:2])
+        images = images.contiguous(memory_format=torch.channels_last)
+        with torch.autocast(self._device.type, dtype=torch.bfloat16):
+            loss = self._loss(self._model(images), labels)
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self._optimizer.step()

@@ -1,0 +1,20 @@
+"""The consumer that a suite names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from loaderbench.consumers.base import Consumer
+from loaderbench.consumers.host import EmulatedAccelerator, NoConsumer, TargetConsumer
+
+
+def make_consumer(kind: str, *, demand: float, model: str, step: Callable[[Any], Any] | None = None) -> Consumer:
+    """Build it. `kind` is a resolved one: `none`, `emulated`, `model` or `target`; `demand` in samples/s."""
+    if kind == "model":
+        from loaderbench.consumers.cuda import TrainingStep
+
+        return TrainingStep(model)
+    if kind == "target" and step is not None:
+        return TargetConsumer(step)
+    return EmulatedAccelerator(demand) if kind == "emulated" else NoConsumer()

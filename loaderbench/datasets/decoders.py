@@ -1,0 +1,37 @@
+"""From a path to a decoded RGB image, by the names a suite uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from PIL import Image
+
+DRAFT_SIDE = 256  # a training crop of 224 is cut from about this
+
+
+def decode_pillow(path: str) -> Image.Image:
+    """Decode at full size; what torchvision's `default_loader` does. Returns a PIL image, RGB."""
+    with Image.open(path) as image:
+        return image.convert("RGB")
+
+
+def decode_pillow_draft(path: str) -> Image.Image:
+    """Let libjpeg scale while it decodes, to no less than 256 pixels a side. Changes pixels; JPEG only."""
+    with Image.open(path) as image:
+        image.draft("RGB", (DRAFT_SIDE, DRAFT_SIDE))
+        return image.convert("RGB")
+
+
+def decode_torchvision(path: str) -> Any:
+    """Decode the file's bytes to a uint8 tensor of shape (3, height, width), without PIL."""
+    from torchvision.io import ImageReadMode, decode_image, read_file
+
+    return decode_image(read_file(path), mode=ImageReadMode.RGB)
+
+
+DECODERS: Mapping[str, Callable[[str], Any]] = {
+    "pillow": decode_pillow,
+    "pillow_draft": decode_pillow_draft,
+    "torchvision": decode_torchvision,
+}

@@ -1,0 +1,42 @@
+"""Which regime of the page cache a trial meets: its files in memory, or evicted from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+WARM_BYTES = 2 << 30  # a folder beyond this does not stay in memory for sure, and reading it takes minutes
+
+
+def warm(paths: Iterable[str]) -> None:
+    """Read each file once, until `WARM_BYTES` are read; the kernel keeps them."""
+    room = WARM_BYTES
+    for path in paths:
+        room -= _each(path, lambda file: len(os.read(file, os.fstat(file).st_size)))
+        if room <= 0:
+            return
+
+
+def evict(paths: Iterable[str]) -> None:
+    """Ask the kernel to forget each file's pages; needs no rights. Pages not yet written stay, so they are first."""
+    if not hasattr(os, "posix_fadvise"):
+        raise OSError("measure.cache: cold needs posix_fadvise, which this system lacks")
+    for path in paths:
+        _each(path, _forget)
+
+
+def _forget(file: int) -> int:
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    return 0
+
+
+def _each(path: str, do: Callable[[int], int]) -> int:
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return 0  # the trial itself will meet it, and name it
+    try:
+        return do(file)
+    finally:
+        os.close(file)

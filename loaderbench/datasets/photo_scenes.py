@@ -1,0 +1,135 @@
+"""Paints landscapes: a sky, ridges in the haze, sometimes a lake, and texture that is stronger here and weaker there.
+
+Two properties of photographs are what a JPEG decoder feels, and both are here: the amplitude spectrum falls as a power
+of the spatial frequency (see `photo_fields`), and contrast is uneven, because objects hide one another and plain sky
+lies beside busy ground. Everything is painted in YCbCr, which spares a conversion at each encoding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from loaderbench.datasets.photo_fields import (
+    Plane,
+    blend,
+    mirrored,
+    power_law_field,
+    resize,
+    ridge_line,
+    smooth_step,
+    soft_field,
+)
+
+_PALETTES = (  # RGB of: zenith, haze at the horizon, far slopes, and the two grounds that alternate nearby
+    ((70, 120, 190), (200, 215, 230), (120, 140, 150), (70, 95, 45), (150, 135, 90)),  # noon
+    ((60, 60, 110), (245, 170, 110), (110, 80, 100), (50, 40, 45), (95, 65, 55)),  # dusk
+    ((90, 140, 200), (225, 215, 200), (190, 140, 105), (180, 115, 70), (215, 175, 125)),  # desert
+    ((140, 165, 195), (220, 222, 220), (125, 120, 115), (110, 75, 35), (190, 120, 40)),  # autumn
+    ((90, 125, 175), (215, 225, 235), (150, 165, 185), (205, 212, 222), (85, 90, 100)),  # snow
+    ((165, 180, 190), (205, 212, 212), (95, 115, 110), (35, 60, 35), (90, 110, 55)),  # forest
+    ((80, 130, 190), (210, 225, 235), (90, 110, 120), (40, 75, 80), (95, 125, 100)),  # coast
+)
+_RGB_TO_YCC = np.array([[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]])  # JFIF
+_WHITE = np.array([240.0, 128.0, 128.0], np.float32)
+_COARSE = 2  # colours are painted at half the size and enlarged: only the texture needs every pixel
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A picture without its texture, and the texture; how strong the texture is decides how many bytes the JPEG has."""
+
+    colours: Plane
+    texture: Plane
+    tint: tuple[float, float]
+    """How far the texture moves Cb and Cr while it moves the luminance by 1."""
+
+    def render(self, gain: float, *, grey: bool = False) -> Image.Image:
+        """The picture with a texture of `gain` grey levels (standard deviation where local contrast is 1)."""
+        weights = (1.0,) if grey else (1.0, *self.tint)
+        planes = [
+            np.clip(colour + np.float32(gain * weight) * self.texture, 0.0, 255.0).astype(np.uint8)
+            for colour, weight in zip(self.colours, weights, strict=False)
+        ]
+        images = [Image.fromarray(plane) for plane in planes]
+        return images[0] if grey else Image.merge("YCbCr", images)
+
+
+def paint(rng: np.random.Generator, height: int, width: int, busy: float) -> Scene:
+    """A landscape of this size in pixels. The busier (0 to 1), the less sky and the finer the texture."""
+    colours, contrast = _landscape(rng, -(-height // _COARSE), -(-width // _COARSE), busy)
+    enlarged = np.stack([resize(plane, height, width) for plane in (*colours, contrast)])
+    texture = power_law_field(
+        rng,
+        height,
+        width,
+        exponent=1.35 - 0.6 * busy + rng.uniform(-0.1, 0.1),
+        corner=0.012 * 8 ** (busy + rng.uniform(-0.1, 0.1)),
+        light=rng.uniform(0.0, 2 * math.pi) if rng.random() < 0.5 else None,
+    )
+    texture *= enlarged[3]
+    warmth, share = (
+        rng.normal(0.0, 0.6),
+        rng.uniform(0.2, 0.45),
+    )  # light is yellow, sometimes green or red; shade is blue
+    return Scene(enlarged[:3], texture, tint=(-share * math.cos(warmth), share * math.sin(warmth)))
+
+
+def _landscape(rng: np.random.Generator, height: int, width: int, busy: float) -> tuple[Plane, Plane]:
+    """The three colour planes, and the local contrast of the texture: 1 in the foreground, a tenth of it in the sky."""
+    zenith, haze, *ground = (colour[:, None, None] for colour in _palette(rng))
+    soft = soft_field(rng, height, width, exponent=1.8, scale=8)
+    spots = soft_field(rng, height, width, exponent=1.3, scale=3)
+    sky = rng.random() > 0.1 + 0.5 * busy
+    horizon = rng.uniform(0.2, 0.8 - 0.4 * busy) if sky else rng.uniform(-0.3, 0.0)
+    colours, contrast = _sky(rng, soft, horizon, zenith, haze)
+    contrast += np.float32(0.12 * busy)
+    layers = int(rng.integers(2, 6))
+    down = np.linspace(0.0, 1.0, height, dtype=np.float32)[:, None]
+    for layer in range(layers):
+        near = (layer + 1) / layers
+        top = horizon + (1.05 - horizon) * (layer / layers) ** 1.4
+        ridge = top + rng.uniform(0.04, 0.1) * (1.0 - 0.5 * near) * ridge_line(rng, width)
+        mask = smooth_step((down - ridge) * np.float32(height / 1.5) + 0.5)
+        patches = mirrored(spots, layer)
+        slope = _slope(rng, mirrored(soft, layer + 1), patches, ground[1:])
+        colours = blend(colours, blend(slope, (haze + ground[0]) / 2, 0.95 * (1.0 - near)), mask)
+        strength = np.float32(near + (1.0 - near) * (0.2 + 0.3 * busy))
+        contrast = blend(contrast, strength * np.exp(np.float32(0.6 - 0.3 * busy) * patches), mask)
+    if sky and rng.random() < 0.2:
+        _flood(colours, contrast, shore=int(height * rng.uniform(0.6, 0.85)), water=zenith)
+    return colours, contrast
+
+
+def _palette(rng: np.random.Generator) -> Plane:
+    rgb = np.array(_PALETTES[rng.integers(len(_PALETTES))])
+    ycc = rgb @ _RGB_TO_YCC.T + np.array([0.0, 128.0, 128.0])
+    palette: Plane = (ycc + rng.normal(0.0, 5.0, ycc.shape)).astype(np.float32)
+    return palette
+
+
+def _sky(rng: np.random.Generator, soft: Plane, horizon: float, zenith: Plane, haze: Plane) -> tuple[Plane, Plane]:
+    down = np.linspace(0.0, 1.0, len(soft), dtype=np.float32)[:, None]
+    clear = blend(zenith, haze, np.clip(down / np.float32(max(horizon, 0.2)), 0.0, 1.0))
+    cover = smooth_step((soft - np.float32(rng.uniform(-0.5, 1.5))) / np.float32(rng.uniform(0.6, 2.5)))
+    clouds = cover * np.float32(rng.uniform(0.2, 0.8))
+    contrast: Plane = np.float32(0.06) + np.float32(0.4) * clouds * (1.0 - clouds)
+    return blend(clear, blend(_WHITE[:, None, None], haze, 0.3), clouds), contrast
+
+
+def _slope(rng: np.random.Generator, light: Plane, patches: Plane, grounds: list[Plane]) -> Plane:
+    """Two grounds in patches with more or less soft borders, in uneven light."""
+    which = smooth_step(np.float32(rng.uniform(0.4, 1.5)) * patches + np.float32(rng.uniform(0.0, 1.0)))
+    slope = blend(grounds[0], grounds[1], which)
+    slope[0] *= 1.0 + np.float32(0.22) * light
+    return slope
+
+
+def _flood(colours: Plane, contrast: Plane, shore: int, water: Plane) -> None:
+    """Put a lake below row `shore`, in place: calm, so that it mirrors what stands above it."""
+    rows = colours.shape[1] - shore
+    colours[:, shore:] = blend(colours[:, shore - rows : shore][:, ::-1], water, 0.3)
+    contrast[shore:] *= 0.4

@@ -1,0 +1,72 @@
+"""CPU and memory limits of the control groups a process is in, version 1 and 2, walked up the tree.
+
+A limit anywhere above binds as much as one's own, so that the smallest counts.
+Source: the kernel's `admin-guide/cgroup-v2.rst` (`cpu.max`, `memory.max`) and `scheduler/sched-bwc.rst` (v1 quota).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_UNLIMITED_BYTES = 1 << 60  # v1 writes "no limit" as the largest multiple of a page
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The tightest limits; `None` where there is none."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+
+
+def read_limits(membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> Limits:
+    """Read the limits that bind this process. A machine without control groups has none."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return Limits()
+    cpus: list[float] = []
+    memory: list[int] = []
+    for folder in _folders(lines, mount):
+        cpus += _cpus(folder)
+        memory += _memory(folder)
+    return Limits(min(cpus, default=None), min(memory, default=None))
+
+
+def _folders(lines: list[str], mount: Path) -> Iterator[Path]:
+    """Each group this process is in and each group above it, for both versions."""
+    for line in lines:
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        for root in [mount / controllers, *(mount / name for name in controllers.split(","))]:
+            inside = root / path.lstrip("/")
+            # in a container the path is the host's and the mount shows this group as the root
+            start = inside if inside.is_dir() else root
+            while start.is_dir():
+                yield start
+                if start == root:
+                    break
+                start = start.parent
+
+
+def _cpus(folder: Path) -> list[float]:
+    quota, period = (*_words(folder / "cpu.max"), "", "")[:2]
+    if not quota:
+        quota = "".join(_words(folder / "cpu.cfs_quota_us"))
+        period = "".join(_words(folder / "cpu.cfs_period_us"))
+    if quota.isdigit() and period.isdigit() and int(period) > 0:
+        return [int(quota) / int(period)]
+    return []
+
+
+def _memory(folder: Path) -> list[int]:
+    found = _words(folder / "memory.max") + _words(folder / "memory.limit_in_bytes")
+    return [int(word) for word in found if word.isdigit() and int(word) < _UNLIMITED_BYTES]
+
+
+def _words(file: Path) -> list[str]:
+    try:
+        return file.read_text().split()
+    except OSError:
+        return []

@@ -1,0 +1,84 @@
+"""What a run was made on, read without importing torch."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+
+from loaderbench.environment.cgroups import Limits, read_limits
+from loaderbench.records import Environment, Gpu, Reasons
+
+_PACKAGES = (
+    "torch", "torchvision", "pillow", "numpy", "pandas", "plotly", "psutil", "nvidia-ml-py", "loaderbench",
+)  # fmt: skip
+
+
+def cpus_allotted(limits: Limits | None = None) -> float:
+    """CPUs this process may use: min(affinity, cgroup quota). A quota may be a fraction."""
+    limits = limits or read_limits()
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(float(affinity), limits.cpus or float(affinity))
+
+
+def describe_machine(start_method: str, gpus: tuple[Gpu, ...], not_measured: Reasons) -> Environment:
+    """Join what the operating system says with the devices that a trial's process saw."""
+    limits = read_limits()
+    reasons = dict(not_measured)
+    shm = _shm_total_bytes()
+    if shm is None:
+        reasons["shm_total_bytes"] = "this system has no /dev/shm"
+    if limits.memory_bytes is None:
+        reasons["memory_limit_bytes"] = "no control group limits the memory"
+    return Environment(
+        cpus_allotted=cpus_allotted(limits),
+        cpus_online=os.cpu_count() or 1,
+        cpu_model=_cpu_model(),
+        memory_total_bytes=psutil.virtual_memory().total,
+        memory_limit_bytes=limits.memory_bytes,
+        shm_total_bytes=shm,
+        open_files_limit=_open_files_limit(),
+        platform=platform.platform(aliased=True, terse=True),
+        python=platform.python_version(),
+        versions=_versions(),
+        start_method=start_method,
+        gpus=gpus,
+        not_measured=reasons,
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _cpu_model() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or None
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine() or None
+
+
+def _shm_total_bytes() -> int | None:
+    try:
+        return psutil.disk_usage("/dev/shm").total
+    except OSError:
+        return None
+
+
+def _open_files_limit() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

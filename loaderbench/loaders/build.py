@@ -1,0 +1,74 @@
+"""A `DataLoader` as the configuration asks for it, over a sampler that never ends."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
+
+_WITHOUT_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+_ARGUMENTS = inspect.signature(DataLoader.__init__).parameters
+
+
+class EndlessSampler(Sampler[int]):
+    """One permutation after the other, so that neither an epoch's end nor the emptying of the queue is measured."""
+
+    def __init__(self, length: int, shuffle: bool, seed: int) -> None:
+        self._length, self._shuffle, self._seed = length, shuffle, seed
+
+    def __iter__(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(self._seed)
+        while True:
+            yield from (
+                torch.randperm(self._length, generator=generator).tolist() if self._shuffle else range(self._length)
+            )
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What a trial iterates over, and how far it reads ahead. `configured`: the arguments had their effect."""
+
+    iterable: Iterable[Any]
+    num_workers: int = 0
+    prefetch_batches: int = 0
+    configured: bool = False
+
+
+def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+    """Wrap what a target or a dataset gave.
+
+    A `Dataset` gets a `DataLoader` with `arguments` (those that torch refuses without workers are left out); a
+    `DataLoader` or any other iterable stays as it is. Raises `TypeError` for anything else, and what torch raises.
+    """
+    if isinstance(source, DataLoader):
+        return _of(source, configured=False)
+    if isinstance(source, IterableDataset):
+        return _of(DataLoader(source, **_usable(arguments)), configured=True)
+    if isinstance(source, Dataset) or (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
+        length = len(source)
+        if length == 0:
+            raise ValueError("the dataset is empty")
+        sampler = EndlessSampler(length, bool(arguments.get("shuffle", False)), seed)
+        return _of(DataLoader(source, sampler=sampler, **_usable(arguments)), configured=True)
+    if isinstance(source, Iterable):
+        return Batches(source)
+    raise TypeError(f"{type(source).__name__} is neither a Dataset nor an iterable of batches")
+
+
+def _of(loader: DataLoader[Any], *, configured: bool) -> Batches:
+    return Batches(loader, loader.num_workers, loader.num_workers * (loader.prefetch_factor or 0), configured)
+
+
+def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what torch refuses without workers, and `shuffle`, which the sampler does."""
+    dropped = ("shuffle",) if arguments.get("num_workers") else ("shuffle", *_WITHOUT_WORKERS)
+    kept = {name: value for name, value in arguments.items() if name not in dropped}
+    if unknown := sorted(kept.keys() - _ARGUMENTS.keys()):
+        raise TypeError(
+            f"neither the target nor this torch's DataLoader ({torch.__version__}) takes {', '.join(unknown)}"
+        )
+    return kept

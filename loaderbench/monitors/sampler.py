@@ -1,0 +1,91 @@
+"""A thread that reads the monitors about ten times a second while a trial runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loaderbench.monitors.gpu import GpuMonitor, GpuReading
+from loaderbench.monitors.processes import TreeMonitor, TreeReading
+
+INTERVAL_S = 0.1
+SLOW_EVERY = 10  # new processes and disk counters, every so many readings
+EARLY = (0, 1, 2, 4, 7)  # and here: workers start in the first second
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All monitors at one moment of the monotonic clock."""
+
+    at_s: float
+    tree: TreeReading
+    shm_bytes: int | None
+    gpus: tuple[GpuReading, ...]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What was seen of one trial. `cpu_share` is what seeing it cost, as a share of one core."""
+
+    samples: Sequence[Sample]
+    pss_bytes: int | None
+    cpu_share: float
+
+
+class Sampler:
+    """Samples the process tree under `root` from `start` to `stop`."""
+
+    def __init__(self, root: int, gpu_monitor: GpuMonitor) -> None:
+        self._tree = TreeMonitor(root)
+        self._gpu_monitor = gpu_monitor
+        self._samples: list[Sample] = []
+        self._pss_bytes: int | None = None
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loaderbench-monitors", daemon=True)
+        self._shm_before = _shm_used_bytes()
+        self._busy_s = 0.0
+        self._began_s = time.monotonic()
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._thread.start()
+
+    def read_memory(self) -> None:
+        """Read what is too dear for a measured window; call it when the window has closed and all still live."""
+        self._tree.look_for_processes()
+        self._pss_bytes = self._tree.pss_bytes()
+
+    def stop(self) -> Sampling:
+        """End the thread and return what it saw."""
+        self._done.set()
+        self._thread.join()
+        wall_s = max(time.monotonic() - self._began_s, INTERVAL_S)
+        return Sampling(self._samples, self._pss_bytes, self._busy_s / wall_s)
+
+    def _run(self) -> None:
+        turn = 0
+        while not self._done.is_set():
+            if turn in EARLY or turn % SLOW_EVERY == 0:
+                self._tree.look_for_processes()
+            self._samples.append(self._sample(with_disk=turn % SLOW_EVERY == 0))
+            self._busy_s = time.thread_time()
+            turn += 1
+            self._done.wait(INTERVAL_S)
+
+    def _sample(self, with_disk: bool) -> Sample:
+        tree = self._tree.read(with_disk)
+        used = _shm_used_bytes()
+        shm = None if used is None or self._shm_before is None else max(0, used - self._shm_before)
+        return Sample(time.monotonic(), tree, shm, tuple(self._gpu_monitor.read()))
+
+
+def _shm_used_bytes() -> int | None:
+    """Bytes in use in /dev/shm, by anybody; `None` where there is none."""
+    try:
+        stat = os.statvfs("/dev/shm")
+    except (OSError, AttributeError):
+        return None
+    return (stat.f_blocks - stat.f_bfree) * stat.f_frsize

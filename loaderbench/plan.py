@@ -1,0 +1,133 @@
+"""From a suite and a machine to what will be measured: the configurations, in rounds of shuffled order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import product
+
+from loaderbench.analysis.intervals import FEWEST_ROUNDS
+from loaderbench.records import Config, PlanSummary, Reasons, Scalar
+from loaderbench.suite import Suite
+from loaderbench.suite.arguments import NEEDS_WORKERS
+
+FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
+TRIAL_START_S = 0.6  # fork, workers, first batch
+WARMUP_SHARE = 0.5  # of the steady state, seen on two cores with batches of 32 to 128
+
+_NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only `false` was measured"
+_NO_WORKERS = "without workers torch refuses it, so that its values are one configuration where num_workers is 0"
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One configuration to be measured once. A `twin` is the second half of the A/A pair."""
+
+    id: str
+    config: Config
+    round: int
+    twin: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The configurations of a run in the order of the grid, the baseline among them."""
+
+    axes: dict[str, list[Scalar]]
+    configurations: tuple[Config, ...]
+    baseline: Config
+    baseline_why: str
+    collapsed: Reasons
+    rounds: int
+    seed: int
+    trial_s: float
+
+    @property
+    def estimated_s(self) -> float:
+        """About how long the run will take."""
+        return FIRST_CHILD_S + self.trials * self.trial_s
+
+    def trial(self, config: Config, round_number: int) -> PlannedTrial:
+        """Name the trial of a configuration in a round."""
+        return PlannedTrial(f"r{round_number}-c{self.configurations.index(config):02d}", config, round_number)
+
+    def twin(self, round_number: int) -> PlannedTrial:
+        """Name the trial that measures the baseline again, as if it were another configuration."""
+        return replace(self.trial(self.baseline, round_number), id=f"r{round_number}-aa", twin=True)
+
+    @property
+    def trials(self) -> int:
+        """How many trials there will be, twins included."""
+        return self.rounds * (len(self.configurations) + self.with_twins)
+
+    @property
+    def with_twins(self) -> bool:
+        """An A/A pair is measured when there are rounds enough for an interval."""
+        return self.rounds >= FEWEST_ROUNDS
+
+    def summary(self) -> PlanSummary:
+        """What a run keeps of its plan."""
+        count = len(self.configurations)
+        return PlanSummary(self.axes, count, self.rounds, count * self.rounds, self.collapsed)
+
+
+def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool) -> Plan:
+    """Lay out the sweep: values of every axis, what torch refuses normalised, what cannot differ collapsed."""
+    collapsed: Reasons = {}
+    axes = {axis: _values(axis, given, cpus_allotted) for axis, given in suite.sweep.items()}
+    if not accelerator and axes.get("pin_memory", [False]) != [False]:
+        axes["pin_memory"] = [False]
+        collapsed["pin_memory"] = _NO_ACCELERATOR
+    grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    configurations = _unique([_without_workers(config, suite) for config in grid])
+    if len(configurations) < len(grid):
+        collapsed |= {axis: _NO_WORKERS for axis in axes if axis in NEEDS_WORKERS and len(axes[axis]) > 1}
+    baseline, why = _baseline(suite, axes)
+    configurations = _unique([*configurations, baseline])
+    trial_s = TRIAL_START_S + suite.measure.seconds * (1 + WARMUP_SHARE)
+    rounds, seed = suite.measure.rounds, suite.measure.seed
+    return Plan(axes, configurations, baseline, why, collapsed, rounds, seed, trial_s)
+
+
+def worker_ladder(cpus_allotted: float) -> list[Scalar]:
+    """Worker counts worth trying on so many CPUs: none, one, a quarter, half, all, and half as many again."""
+    cpus = max(1, math.ceil(cpus_allotted))
+    return [*sorted({0, 1, cpus // 4, cpus // 2, cpus, cpus + math.ceil(cpus / 2)})]
+
+
+def _values(axis: str, given: object, cpus_allotted: float) -> list[Scalar]:
+    if axis == "num_workers" and given == "auto":
+        return worker_ladder(cpus_allotted)
+    values: list[Scalar] = given if isinstance(given, list) else [given]  # type: ignore[list-item]
+    kept: list[Scalar] = []
+    for value in values:  # 1 == True, which must not make one value of two
+        if not any(value == other and type(value) is type(other) for other in kept):
+            kept.append(value)
+    return kept
+
+
+def _without_workers(config: Config, suite: Suite) -> Config:
+    if config.get("num_workers", suite.loader.get("num_workers", 0)) != 0:
+        return config
+    return {axis: NEEDS_WORKERS.get(axis, value) for axis, value in config.items()}
+
+
+def _baseline(suite: Suite, axes: dict[str, list[Scalar]]) -> tuple[Config, str]:
+    today: dict[str, Scalar] = {"num_workers": 0, "pin_memory": False}
+    config: Config = {}
+    for axis, values in axes.items():
+        if axis in suite.baseline:
+            config[axis] = suite.baseline[axis]
+        elif axis == "batch_size":
+            config[axis] = min(values, key=lambda value: (isinstance(value, str), value))
+        else:
+            config[axis] = today[axis] if today.get(axis, values[0]) in values and axis in today else values[0]
+    why = "named by the suite" if suite.baseline else "torch's defaults with the smallest batch size of the sweep"
+    return _without_workers(config, suite), why
+
+
+def _unique(configs: list[Config]) -> tuple[Config, ...]:
+    seen: dict[tuple[object, ...], Config] = {}
+    for config in configs:
+        seen.setdefault(tuple((axis, type(value), value) for axis, value in config.items()), config)
+    return tuple(seen.values())

@@ -1,0 +1,11 @@
+"""More workers than cores take turns on them, and each costs memory: fewer give as much or more."""
+
+from loaderbench.remedies.workers import WorkerRemedy
+
+REMEDY = WorkerRemedy(
+    id="fewer_workers",
+    title="Lower num_workers to {}",
+    fits=lambda now, best: best < now,
+    about=lambda now: now > 0,
+    fine="no smaller worker count of this sweep was as good as {}",
+)

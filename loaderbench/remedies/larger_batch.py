@@ -1,0 +1,30 @@
+"""A larger batch spreads the fixed cost of a step over more samples."""
+
+from __future__ import annotations
+
+from loaderbench.records import Recommendation
+from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_checked
+
+TITLE = "Raise batch_size to {}"
+CAVEAT = "a larger batch changes convergence: the learning rate usually has to grow with it (Goyal et al. 2017)"
+
+
+class _LargerBatch:
+    id = "larger_batch"
+
+    def recommend(self, findings: Findings) -> Recommendation | None:
+        """Change the batch size alone, to the best configuration's."""
+        now = findings.baseline.get("batch_size")
+        if not isinstance(now, int) or len(findings.axes.get("batch_size", [])) < 2:
+            return None
+        if findings.best is None:
+            return not_checked(self.id, "Raise batch_size", findings.why_no_best)
+        best = findings.best.config["batch_size"]
+        if not isinstance(best, int) or best <= now:
+            return already_ok(self.id, "Raise batch_size", f"no larger batch of this sweep was better than {now}")
+        return MeasuredChange(
+            self.id, TITLE.format(best), {**findings.baseline, "batch_size": best}, caveat=CAVEAT
+        ).recommend(findings)  # fmt: skip
+
+
+REMEDY = _LargerBatch()

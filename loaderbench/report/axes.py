@@ -1,0 +1,72 @@
+"""Which axes of a sweep span the heat map, which become facets, and in what order their values stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loaderbench.records import Config, RunRecord, Scalar
+
+_ACROSS, _DOWN = "num_workers", "batch_size"
+Key = tuple[str, Scalar]
+"""A value that is equal to itself alone: `True` is not 1, and 1 is not 1.0."""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axis across, the one down (none when one axis alone varies), and the others that vary."""
+
+    across: str
+    down: str | None
+    others: tuple[str, ...]
+
+
+def key(value: Scalar) -> Key:
+    """The value with its type: Python holds `True == 1` for true, a sweep does not."""
+    return type(value).__name__, value
+
+
+def choose(run: RunRecord) -> Axes | None:
+    """Workers across and batch sizes down; where one of them does not vary, the axis with most values instead."""
+    varied = {axis: len(found) for axis, found in axis_values(run).items() if len(found) > 1}
+    if not varied:
+        return None
+    rest = sorted((a for a in varied if a not in (_ACROSS, _DOWN)), key=lambda a: -varied[a])
+    ordered = [axis for axis in (_ACROSS, _DOWN) if axis in varied] + rest
+    across, down = ordered[0], ordered[1] if len(ordered) > 1 else None
+    if across == _DOWN and down is not None:
+        across, down = down, across
+    return Axes(across, down, tuple(ordered[2:]))
+
+
+def axis_values(run: RunRecord) -> dict[str, list[Scalar]]:
+    """Every axis with the values that were planned or measured, in the order of the axis."""
+    found: dict[str, dict[Key, Scalar]] = {}
+    for axis, planned in run.plan.axes.items():
+        found.setdefault(axis, {}).update({key(value): value for value in planned})
+    for configuration in run.configurations:
+        for axis, value in configuration.config.items():
+            found.setdefault(axis, {}).setdefault(key(value), value)
+    return {axis: ordered(list(values.values())) for axis, values in found.items()}
+
+
+def fixed(run: RunRecord) -> Config:
+    """The axes of one value alone."""
+    return {axis: found[0] for axis, found in axis_values(run).items() if len(found) == 1}
+
+
+def ordered(values: Sequence[Scalar]) -> list[Scalar]:
+    """Numbers by size; anything else as it was written down, `null` last."""
+    if all(is_number(value) for value in values):
+        return sorted(values, key=lambda value: float(value or 0))
+    return sorted(values, key=lambda value: value is None)
+
+
+def is_number(value: Scalar) -> bool:
+    """A number, and not a truth value."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def combination(config: Config, names: Sequence[str]) -> tuple[Key, ...]:
+    """The values of some axes, as a key."""
+    return tuple(key(config.get(name)) for name in names)

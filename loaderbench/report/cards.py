@@ -1,0 +1,85 @@
+"""Recommendations as cards: what to change, what it gave, what it costs, and where to see that it is so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loaderbench.records import Recommendation, RunRecord, Scalar, format_scalar
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.parts import Aside, Card, Fact, Link, RecommendationsPart, Snippet, Text, Value
+
+_BADGES = {
+    "measured": "Measured: the change was run again beside the unchanged configuration, in paired rounds.",
+    "predicted": "Predicted: computed from the costs measured in this run; it was not run.",
+    "heuristic": "Heuristic: others report it; this run neither measured nor predicted it.",
+}
+
+
+def recommendations(run: RunRecord, anchors: Mapping[str, str]) -> RecommendationsPart:
+    """The three groups, each in the order the run put them."""
+    found = run.recommendations
+    cards = tuple(_card(r, run, anchors) for r in found if r.status == "open")
+    return RecommendationsPart(
+        cards=cards,
+        already_fine=tuple(_aside(r) for r in found if r.status == "already_ok"),
+        not_checked=tuple(_aside(r) for r in found if r.status == "not_checked"),
+        empty=None if cards else _empty(run),
+    )
+
+
+def _empty(run: RunRecord) -> str:
+    if run.best is None:
+        return "Nothing can be recommended: no configuration was measured."
+    return "Nothing to change was found."
+
+
+def _aside(found: Recommendation) -> Aside:
+    reason = words.sentence(found.reason) if found.reason else Text("no reason was recorded")
+    return Aside(words.outside(found.title, words.LABEL_LIMIT), reason)
+
+
+def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
+    gain = _gain(found)
+    title = words.outside(found.title, words.LABEL_LIMIT)
+    badge = found.basis or "heuristic"
+    return Card(
+        id=words.plain(found.id, words.NAME_LIMIT),
+        title=title,
+        change=_change(found.change, run.baseline.config if run.baseline else {}),
+        badge=badge,
+        badge_title=_BADGES[badge],
+        gain=gain,
+        gain_label=numbers.metric_name(found.gain.metric) if found.gain else "",
+        costs=tuple(words.sentence(text) for text in found.costs),
+        evidence=tuple(words.sentence(text) for text in found.evidence),
+        trials=tuple(Link(words.name(id_), anchors[id_]) for id_ in found.trials if id_ in anchors),
+        caveat=words.sentence(found.caveat) if found.caveat else None,
+        snippets=_snippets(found),
+        one_line=f"[{badge}] {title.text}" + (f": {gain.text}" if gain else ""),
+    )
+
+
+def _gain(found: Recommendation) -> Value | None:
+    """What the change gives; without a number only a heuristic is left, and it says so by its badge."""
+    if found.gain is None:
+        return None
+    return numbers.gain(found.gain.metric, found.gain.est, found.gain.lo, found.gain.hi)
+
+
+def _change(change: Mapping[str, Scalar], before: Mapping[str, Scalar]) -> tuple[Fact, ...]:
+    """`num_workers: 0 -> 2`, or only the new value where the old one is not known; what stays is left out."""
+    return tuple(
+        Fact(words.plain(axis, words.NAME_LIMIT), _step(axis, value, before))
+        for axis, value in change.items()
+        if axis not in before or axes.key(before[axis]) != axes.key(value)
+    )
+
+
+def _step(axis: str, value: Scalar, before: Mapping[str, Scalar]) -> Text:
+    new = format_scalar(value)
+    return words.name(f"{format_scalar(before[axis])} \u2192 {new}" if axis in before else new)
+
+
+def _snippets(found: Recommendation) -> tuple[Snippet, ...]:
+    texts = (("Python", found.snippet), ("YAML", found.snippet_yaml))
+    return tuple(Snippet(language, words.clean(text)) for language, text in texts if text)

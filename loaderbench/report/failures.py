@@ -1,0 +1,43 @@
+"""Trials that gave no measurement, grouped by cause: a failure is a result, and its hint is what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loaderbench.records import RunRecord, Trial
+from loaderbench.report import numbers, words
+from loaderbench.report.parts import FailureGroup, Link, Text
+
+_MOST_LOGS = 5
+_STATUS_HINTS = {
+    "failed": "No cause was recorded; the trial\u2019s log has what it wrote.",
+    "timed_out": "The trial gave no answer in time and was ended with all its processes.",
+    "unavailable": "Something the trial needs is not on this machine.",
+}
+
+
+def failures(run: RunRecord, anchors: Mapping[str, str]) -> tuple[FailureGroup, ...]:
+    """One group for each kind, the most frequent first."""
+    groups: dict[str, list[Trial]] = {}
+    for trial in run.trials:
+        if trial.status != "completed":
+            groups.setdefault(trial.failure.kind if trial.failure else trial.status, []).append(trial)
+    ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return tuple(_group(kind, trials, anchors) for kind, trials in ranked)
+
+
+def _group(kind: str, trials: Sequence[Trial], anchors: Mapping[str, str]) -> FailureGroup:
+    failure = next((trial.failure for trial in reversed(trials) if trial.failure), None)
+    logs = [trial.log for trial in trials if trial.log]
+    shown = [words.outside(log, words.LABEL_LIMIT) for log in logs[:_MOST_LOGS]]
+    if len(logs) > _MOST_LOGS:
+        shown.append(Text(f"and {len(logs) - _MOST_LOGS} more"))
+    hint = failure.hint if failure and failure.hint else _STATUS_HINTS.get(trials[0].status, "")
+    return FailureGroup(
+        kind=words.name(kind.replace("_", " ")),
+        count=numbers.count(len(trials), "trial"),
+        hint=words.sentence(hint),
+        message=words.message_end(failure.message) if failure else Text(""),
+        logs=tuple(shown),
+        trials=tuple(Link(words.name(trial.id), anchors[trial.id]) for trial in trials if trial.id in anchors),
+    )

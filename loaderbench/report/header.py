@@ -1,0 +1,113 @@
+"""The head of the page: what was measured, where, whether to its end, and why to distrust it."""
+
+from __future__ import annotations
+
+from loaderbench.records import Environment, RunRecord
+from loaderbench.report import numbers, words
+from loaderbench.report.parts import Fact, State, Text
+
+
+def state(run: RunRecord) -> State:
+    """Complete, or how far the run came and how to go on with it."""
+    done = sum(trial.status == "completed" for trial in run.trials)
+    if run.complete:
+        failed = done < len(run.trials)
+        of = f"{done} of {numbers.count(len(run.trials), 'trial')} measured" if failed else numbers.count(done, "trial")
+        return State("warn" if failed else "ok", f"complete: {of}")
+    label = f"partial: {done} of {numbers.count(run.plan.trials, 'trial')} measured"
+    hint = (
+        "The run was interrupted. What was measured is below, the rest reads \u201cnot run\u201d. "
+        "To go on: loaderbench run SUITE --resume RUN, with this run\u2019s folder as RUN."
+    )
+    return State("warn", label, hint)
+
+
+def facts(run: RunRecord) -> tuple[Fact, ...]:
+    """The line of facts below the suite's name."""
+    environment = run.environment
+    return (
+        Fact("Accelerator", accelerator(environment)),
+        Fact("Allotted CPUs", allotted(environment)),
+        Fact("Dataset", words.outside(run.dataset.description, words.LABEL_LIMIT)),
+        Fact("Versions", _versions(run)),
+        Fact("When", Text(numbers.when(run.started_at, run.finished_at))),
+    )
+
+
+def accelerator(environment: Environment) -> Text:
+    """`2 x NVIDIA H200, 141 GiB each`, or that there is none."""
+    if not environment.gpus:
+        reason = words.reason_of("gpus", environment.not_measured)
+        return Text("no accelerator", words.plain(reason, words.SENTENCE_LIMIT) if reason else None)
+    kinds: dict[tuple[str, int], int] = {}
+    for gpu in environment.gpus:
+        kinds[gpu.name, gpu.memory_total_bytes] = kinds.get((gpu.name, gpu.memory_total_bytes), 0) + 1
+    return words.outside(", ".join(_kind(*kind, many) for kind, many in kinds.items()), words.LABEL_LIMIT)
+
+
+def _kind(name: str, memory_bytes: int, many: int) -> str:
+    shown = words.plain(name, words.NAME_LIMIT)
+    size = numbers.memory(memory_bytes).text
+    return f"{many} {numbers.TIMES} {shown}, {size} each" if many > 1 else f"{shown}, {size}"
+
+
+def allotted(environment: Environment) -> Text:
+    """The CPUs the run may use, of those the machine has."""
+    return Text(
+        f"{environment.cpus_allotted:g} of {environment.cpus_online} online",
+        "min(affinity, cgroup quota): what the loader can use, whatever the machine has",
+    )
+
+
+def _versions(run: RunRecord) -> Text:
+    environment = run.environment
+    known = {"python": environment.python, **environment.versions}
+    shown = [f"{key} {known[key]}" for key in ("torch", "torchvision", "python") if known.get(key)]
+    if run.loaderbench_version:
+        shown.append(f"loaderbench {run.loaderbench_version}")
+    return words.outside(", ".join(shown), words.LABEL_LIMIT)
+
+
+def warnings(run: RunRecord) -> tuple[Text, ...]:
+    """Reasons to distrust the run."""
+    return tuple(words.sentence(text) for text in run.warnings)
+
+
+def notes(run: RunRecord) -> tuple[Text, ...]:
+    """What is good to know, with the reason why an axis lost values when no note says so already."""
+    said = list(run.notes)
+    said += [f"{axis}: {why}" for axis, why in run.plan.collapsed.items() if not any(why in note for note in said)]
+    return tuple(words.sentence(text) for text in said)
+
+
+def environment(run: RunRecord) -> tuple[Fact, ...]:
+    """The machine and its versions, all that is known."""
+    env = run.environment
+    reasons = env.not_measured
+    return (
+        Fact("Accelerator", accelerator(env)),
+        Fact("Allotted CPUs", allotted(env)),
+        Fact("CPU", words.name(env.cpu_model) if env.cpu_model else numbers.missing(reasons.get("cpu_model"))),
+        Fact("Memory", numbers.memory(env.memory_total_bytes)),
+        Fact("Memory limit", _limit(env)),
+        Fact("Shared memory", numbers.memory(env.shm_total_bytes, reasons.get("shm_total_bytes"))),
+        Fact("Open files, limit", _open_files(env)),
+        Fact("Platform", words.outside(env.platform, words.LABEL_LIMIT)),
+        Fact("Workers start by", words.name(env.start_method)),
+        Fact("Python", words.name(env.python)),
+        *(Fact(words.plain(key, 40), words.name(version)) for key, version in sorted(env.versions.items())),
+        Fact("loaderbench", words.name(run.loaderbench_version or "unknown")),
+    )
+
+
+def _limit(env: Environment) -> Text:
+    if env.memory_limit_bytes is not None:
+        return numbers.memory(env.memory_limit_bytes)
+    reason = env.not_measured.get("memory_limit_bytes")
+    return numbers.missing(reason) if reason else Text("none")
+
+
+def _open_files(env: Environment) -> Text:
+    if env.open_files_limit is None:
+        return numbers.missing(env.not_measured.get("open_files_limit"))
+    return Text(f"{env.open_files_limit:,}")

@@ -1,0 +1,183 @@
+"""How numbers and units are written: three significant digits, an en dash between bounds, never a 0 for a gap.
+
+Whole numbers below 10,000 are written whole: 1,234 samples/s reads better than 1,230.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timezone
+
+from loaderbench.records import Interval
+from loaderbench.report.parts import Value
+from loaderbench.report.words import NAME_LIMIT, plain, sentence
+
+NOT_MEASURED = "not measured"
+ONE_ROUND = "n = 1"
+MINUS, EN_DASH, TIMES = "\u2212", "\u2013", "\u00d7"
+
+_METRICS = {
+    "samples_per_s": "samples/s",
+    "data_wait_share": "data wait share",
+    "time_to_first_batch_s": "time to first batch",
+}
+
+
+def number(value: float, digits: int = 3) -> str:
+    """`value` with so many significant digits and a comma between thousands: 0.0123, 9.84, 812, 1,234, 12,300."""
+    return _rounded(value, _places(value, digits))
+
+
+def _rounded(value: float, places: int) -> str:
+    return f"{round(value, places):,.{max(places, 0)}f}".replace("-", MINUS)
+
+
+def _places(value: float, digits: int) -> int:
+    """Decimal places that leave so many significant digits, after the rounding itself (99.96 is 100, not 100.0)."""
+    if value == 0:
+        return 0
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = abs(round(value, places))
+    places = digits - 1 - math.floor(math.log10(rounded)) if rounded else places
+    return max(places, 0) if abs(value) < 10_000 else places
+
+
+def bounds(est: float, lo: float, hi: float, digits: int = 3) -> tuple[str, str]:
+    """The estimate and `lo-hi`, rounded alike; a digit is added where rounding would hide the interval."""
+    shown = [_rounded(x, _places(est, digits)) for x in (est, lo, hi)]
+    if shown[1] == shown[2] and lo < hi:
+        shown = [_rounded(x, _places(est, digits + 1)) for x in (est, lo, hi)]
+    return shown[0], f"{shown[1]}{' to ' if lo < 0 else EN_DASH}{shown[2]}"
+
+
+def missing(reason: str | None = None) -> Value:
+    """`not measured: reason`."""
+    if not reason:
+        return Value(NOT_MEASURED, main=NOT_MEASURED, missing=True)
+    said = sentence(reason)
+    return Value(f"{NOT_MEASURED}: {said.text}", said.title, main=NOT_MEASURED, detail=said.text, missing=True)
+
+
+def quantity(value: float | None, unit: str = "", reason: str | None = None, digits: int = 3) -> Value:
+    """One number with its unit."""
+    if value is None or not math.isfinite(value):
+        return missing(reason)
+    text = with_unit(number(value, digits), unit)
+    return Value(text, main=text, sort=value)
+
+
+def interval(value: Interval | None, reason: str | None = None, unit: str = "", digits: int = 3) -> Value:
+    """`812 (790-835)` with an en dash; `812 (n = 1)` where one round alone was measured."""
+    if value is None or not math.isfinite(value.est):
+        return missing(reason)
+    if value.lo is None or value.hi is None or not math.isfinite(value.lo + value.hi):
+        main, detail = number(value.est, digits), ONE_ROUND
+    else:
+        main, between = bounds(value.est, value.lo, value.hi, digits)
+        detail = with_unit(between, unit)
+    main = with_unit(main, unit)
+    return Value(f"{main} ({detail})", main=main, detail=detail, sort=value.est)
+
+
+def share(value: Interval | None, reason: str | None = None) -> Value:
+    """A share of 0 to 1 as a percentage: `41 % (38-44 %)`."""
+    return interval(scaled(value, 100) if value else None, reason, "%", digits=2)
+
+
+def percent(value: float | None, reason: str | None = None) -> Value:
+    """A number that is a percentage already."""
+    if value is None or not math.isfinite(value):
+        return missing(reason)
+    return quantity(value, "%", digits=3 if abs(value) >= 99.5 else 2)
+
+
+def scaled(value: Interval, factor: float) -> Interval:
+    """The interval in another unit."""
+    low = None if value.lo is None else value.lo * factor
+    high = None if value.hi is None else value.hi * factor
+    return Interval(value.est * factor, low, high)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number and its unit with a space between; the multiplication sign stands close."""
+    return f"{text}{'' if unit in ('', TIMES) else ' '}{unit}"
+
+
+def memory(value: float | None, reason: str | None = None) -> Value:
+    """Bytes as GiB, as MiB below one GiB."""
+    if value is None:
+        return missing(reason)
+    text = f"{number(value / 2**30)} GiB" if value >= 2**30 else f"{number(value / 2**20)} MiB"
+    return Value(text, main=text, sort=value)
+
+
+def duration(seconds: float | None, reason: str | None = None) -> Value:
+    """Seconds in the unit a person would use."""
+    if seconds is None or not math.isfinite(seconds):
+        return missing(reason)
+    text = _duration(seconds)
+    return Value(text, main=text, sort=seconds)
+
+
+def _duration(seconds: float) -> str:
+    if 0 < abs(seconds) < 1e-3:
+        return f"{number(seconds * 1e6)} \u00b5s"
+    if 0 < abs(seconds) < 1:
+        return f"{number(seconds * 1e3)} ms"
+    if abs(seconds) < 120:
+        return f"{number(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def gain(metric: str, est: float, lo: float | None, hi: float | None) -> Value:
+    """A ratio as what it means: `+25 % samples/s (+21 % to +29 %)`, or `4.1x samples/s (3.9-4.3x)` from twofold on."""
+    if est >= 2:
+        value = interval(Interval(est, lo, hi), unit=TIMES, digits=2 if est < 10 else 3)
+        main, detail = value.main, value.detail
+    else:
+        main = _signed(est, est)
+        detail = ONE_ROUND if lo is None or hi is None else f"{_signed(lo, est)} to {_signed(hi, est)}"
+    name = f" {metric_name(metric)}" if metric else ""
+    return Value(f"{main}{name} ({detail})", main=main, detail=detail, sort=est)
+
+
+def whole(value: float | None, reason: str | None = None) -> Value:
+    """A count: every digit of it."""
+    if value is None:
+        return missing(reason)
+    text = f"{round(value):,}"
+    return Value(text, main=text, sort=value)
+
+
+def _signed(ratio: float, like: float) -> str:
+    """A ratio as a signed percentage, with as many decimals as two digits of the ratio `like` have."""
+    percentage = (ratio - 1) * 100
+    return f"{'+' if percentage > 0 else ''}{_rounded(percentage, _places((like - 1) * 100, 2))} %"
+
+
+def metric_name(metric: str) -> str:
+    """How a metric of `run.json` is called on the page."""
+    return _METRICS.get(metric) or plain(metric.replace("_", " "), NAME_LIMIT)
+
+
+def count(number_of: int, one: str, many: str | None = None) -> str:
+    """`1 trial`, `3 trials`."""
+    return f"{number_of:,} {one if number_of == 1 else many or one + 's'}"
+
+
+def when(started_at: str, finished_at: str) -> str:
+    """`2026-03-12 14:03 UTC, 6 min 4 s`; what is no date is shown as it stands."""
+    start, end = _moment(started_at), _moment(finished_at)
+    if start is None:
+        return plain(started_at, NAME_LIMIT)
+    day = f"{start:%Y-%m-%d %H:%M} UTC"
+    return day if end is None or end < start else f"{day}, {_duration((end - start).total_seconds())}"
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)

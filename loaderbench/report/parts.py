@@ -1,0 +1,356 @@
+"""The tree a report is made of. Every string in it is final: presenters place it, they compute nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+CellState = Literal["measured", "failed", "not_measured", "not_run", "not_planned"]
+BarKind = Literal["baseline", "best", "ceiling"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string to show; `title` holds the whole of one that was cut, or a word of explanation."""
+
+    text: str
+    title: str | None = None
+
+
+@dataclass(frozen=True)
+class Value(Text):
+    """A measured quantity. `text` says all of it; `main` and `detail` are its two halves where there is room for both.
+
+    `sort` orders a table by it and is `None`, like everything that was not measured, never 0.
+    """
+
+    main: str = ""
+    detail: str = ""
+    sort: float | None = None
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A label and what it says."""
+
+    label: str
+    value: Text
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table; numeric ones are aligned at their right."""
+
+    label: str
+    numeric: bool = False
+    title: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row; `anchor` is what a link on the page points at, `mark` stands before it (a star for the best)."""
+
+    cells: tuple[Text, ...]
+    anchor: str | None = None
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its caption, and a note when it does not hold everything."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A way to a trial's row."""
+
+    text: Text
+    anchor: str
+
+
+@dataclass(frozen=True)
+class State:
+    """Whether the run came to its end with every trial measured, and what to type when it did not."""
+
+    tone: Literal["ok", "warn"]
+    label: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    """One quantity of the baseline and of the best; `before` is `None` when the two are one configuration."""
+
+    label: str
+    value: Value
+    before: Value | None
+    hint: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of the small comparison in samples/s below the verdict; `share` is its length, 0 to 1."""
+
+    kind: BarKind
+    value: str
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictPart:
+    """The one finding that explains the run, with its proof and its figures."""
+
+    headline: Text
+    cause: tuple[Fact, ...]
+    evidence: tuple[Text, ...]
+    confidence: str
+    title: str
+    best_label: str
+    best: Text | None
+    baseline: Text | None
+    why_best: Text | None
+    why_baseline: Text | None
+    figures: tuple[KeyFigure, ...]
+    bars: tuple[Bar, ...]
+    ceiling: Text | None
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Text to copy, with the name of its language."""
+
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One recommendation: the change, what it gave, what it costs, and where that is to be seen."""
+
+    id: str
+    title: Text
+    change: tuple[Fact, ...]
+    badge: str
+    badge_title: str
+    gain: Value | None
+    gain_label: str
+    costs: tuple[Text, ...]
+    evidence: tuple[Text, ...]
+    trials: tuple[Link, ...]
+    caveat: Text | None
+    snippets: tuple[Snippet, ...]
+    one_line: str
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A recommendation that is not one: already followed, or impossible to check; the reason is its content."""
+
+    title: Text
+    reason: Text
+
+
+@dataclass(frozen=True)
+class RecommendationsPart:
+    """What to change first, what needs no change, and what could not be looked at."""
+
+    cards: tuple[Card, ...]
+    already_fine: tuple[Aside, ...]
+    not_checked: tuple[Aside, ...]
+    empty: str | None
+
+
+@dataclass(frozen=True)
+class CellReading:
+    """What a cell shows for one metric. `place` is its place on the colour scale, 0 to 1; `None`: no colour."""
+
+    metric: str
+    text: str
+    place: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatCell:
+    """One configuration on the heat map."""
+
+    state: CellState
+    readings: tuple[CellReading, ...]
+    title: str
+    best: bool = False
+    tied: bool = False
+    remark: str = ""
+    anchor: str | None = None
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """The configurations of one value of the vertical axis."""
+
+    label: Text
+    cells: tuple[HeatCell, ...]
+
+
+@dataclass(frozen=True)
+class Facet:
+    """One table of the heat map: a combination of all axes but the two that span it."""
+
+    title: Text | None
+    rows: tuple[HeatRow, ...]
+
+
+@dataclass(frozen=True)
+class HeatMetric:
+    """One choice of the metric selector, with the ends of its colour scale."""
+
+    id: str
+    label: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepPart:
+    """The heat map: `y_axis` is `None` where one axis alone was swept."""
+
+    x_axis: Text
+    y_axis: Text | None
+    x_labels: tuple[Text, ...]
+    metrics: tuple[HeatMetric, ...]
+    facets: tuple[Facet, ...]
+    caption: str
+    legend: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of the scaling chart, over numbers where the axis is one of numbers, else over labels."""
+
+    name: str
+    x: tuple[float | str, ...]
+    y: tuple[float, ...]
+    below: tuple[float | None, ...]
+    above: tuple[float | None, ...]
+    hover: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A level to compare the curves with."""
+
+    label: str
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingPart:
+    """Samples/s over one axis, with the same numbers as a table."""
+
+    x_axis: str
+    y_axis: str
+    numeric: bool
+    ticks: tuple[float | str, ...]
+    curves: tuple[Curve, ...]
+    reference: Reference | None
+    caption: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class Series:
+    """Readings of one metric over seconds, in the unit of their panel."""
+
+    name: str
+    seconds: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One strip of the timeline. `top` fixes the end of its scale where that is known (100 for a percentage)."""
+
+    title: str
+    unit: str
+    points: bool
+    top: float | None
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True)
+class TimelineTrial:
+    """One trial that can be chosen on the timeline."""
+
+    label: str
+    panels: tuple[Panel, ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class TimelinePart:
+    """Readings of the monitors over seconds; the first trial is the one that is shown."""
+
+    trials: tuple[TimelineTrial, ...]
+    caption: str
+    table: Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureGroup:
+    """All trials that failed for one cause."""
+
+    kind: Text
+    count: str
+    hint: Text
+    message: Text
+    logs: tuple[Text, ...]
+    trials: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One word of the glossary."""
+
+    word: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file the page can write by itself."""
+
+    label: str
+    name: str
+    mime: str
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportDocument:
+    """A report, ready to be drawn. A part that has no data is `None` or empty, and is not drawn at all."""
+
+    name: Text
+    page_title: str
+    state: State
+    facts: tuple[Fact, ...]
+    warnings: tuple[Text, ...]
+    notes: tuple[Text, ...]
+    verdict: VerdictPart
+    recommendations: RecommendationsPart
+    sweep: SweepPart | None
+    sweep_hint: str | None
+    ranking: Table | None
+    scaling: ScalingPart | None
+    timeline: TimelinePart | None
+    noise: tuple[Fact, ...]
+    failures: tuple[FailureGroup, ...]
+    trials: Table
+    environment: tuple[Fact, ...]
+    method: tuple[str, ...]
+    glossary: tuple[Term, ...]
+    downloads: tuple[Download, ...]
+    made_by: str

@@ -1,0 +1,116 @@
+"""The scaling curves: samples/s over workers, one line per batch size, with the level the consumer could eat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, config_label, format_scalar
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.parts import Column, Curve, Reference, Row, ScalingPart, Table, Text
+
+_MOST_CURVES = 8  # more lines than that no eye tells apart; the table below the heat map has them all
+
+
+def scaling(run: RunRecord) -> ScalingPart | None:
+    """The chart, or `None` where nothing was measured at two places of an axis."""
+    chosen = axes.choose(run)
+    if chosen is None:
+        return None
+    fixed = _fixed(run, chosen)
+    shown = [c for c in run.configurations if c.samples_per_s and _agrees(c.config, fixed)]
+    if len({axes.key(c.config.get(chosen.across)) for c in shown}) < 2:
+        return None
+    ticks = [v for v in axes.axis_values(run)[chosen.across] if v is not None]
+    numeric = all(axes.is_number(value) for value in ticks)
+    lines = _lines(run, chosen, shown)
+    return ScalingPart(
+        x_axis=words.plain(chosen.across, words.NAME_LIMIT),
+        y_axis="samples/s",
+        numeric=numeric,
+        ticks=tuple(_x(value, numeric) for value in ticks),
+        curves=tuple(_curve(name, line, chosen.across, numeric) for name, line in lines[:_MOST_CURVES]),
+        reference=_reference(run),
+        caption=_caption(run, fixed, len(lines)),
+        table=_table(chosen, [(name, c) for name, line in lines for c in line]),
+    )
+
+
+def _fixed(run: RunRecord, chosen: axes.Axes) -> Config:
+    """The values of the facet drawn: that of the best configuration."""
+    config = run.best.config if run.best else next((c.config for c in run.configurations if c.samples_per_s), {})
+    return {axis: config[axis] for axis in chosen.others if axis in config}
+
+
+def _agrees(config: Config, fixed: Config) -> bool:
+    return all(axes.key(config.get(axis)) == axes.key(value) for axis, value in fixed.items())
+
+
+def _lines(run: RunRecord, chosen: axes.Axes, shown: Sequence[Configuration]) -> list[tuple[str, list[Configuration]]]:
+    order = {axes.key(v): i for i, v in enumerate(axes.axis_values(run)[chosen.across])}
+    if chosen.down is None:
+        named = [("samples/s", list(shown))]
+    else:
+        values = axes.axis_values(run)[chosen.down]
+        named = [(_name(chosen.down, v), [c for c in shown if _agrees(c.config, {chosen.down: v})]) for v in values]
+    return [(n, sorted(line, key=lambda c: order[axes.key(c.config.get(chosen.across))])) for n, line in named if line]
+
+
+def _name(axis: str, value: Scalar) -> str:
+    return words.plain(f"{axis} {format_scalar(value)}", 40)
+
+
+def _x(value: Scalar, numeric: bool) -> float | str:
+    return float(value) if numeric and value is not None else words.plain(format_scalar(value), 24)
+
+
+def _curve(name: str, line: Sequence[Configuration], across: str, numeric: bool) -> Curve:
+    readings = [(c, c.samples_per_s) for c in line if c.samples_per_s is not None]
+    return Curve(
+        name=name,
+        x=tuple(_x(c.config.get(across), numeric) for c, _ in readings),
+        y=tuple(found.est for _, found in readings),
+        below=tuple(None if found.lo is None else max(found.est - found.lo, 0) for _, found in readings),
+        above=tuple(None if found.hi is None else max(found.hi - found.est, 0) for _, found in readings),
+        hover=tuple(_hover(c, found) for c, found in readings),
+    )
+
+
+def _hover(configuration: Configuration, found: Interval) -> str:
+    return f"{words.configuration(configuration.config).text}: {numbers.interval(found).text} samples/s"
+
+
+def _reference(run: RunRecord) -> Reference | None:
+    if run.ceiling is None:
+        return None
+    consumer = run.suite.get("consumer")
+    emulated = isinstance(consumer, dict) and consumer.get("demand") is not None
+    label = "demand" if emulated else "ceiling"
+    return Reference(f"{label} {numbers.quantity(run.ceiling.samples_per_s).text}", run.ceiling.samples_per_s)
+
+
+def _caption(run: RunRecord, fixed: Config, lines: int) -> str:
+    said = ["Bars are 95 % intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."]
+    if fixed:
+        said.append(f"Drawn for {words.plain(config_label(fixed), words.LABEL_LIMIT)}, as in the best configuration.")
+    if run.ceiling:
+        said.append(f"The dashed level is what the consumer could eat: {words.plain(run.ceiling.basis, 200)}.")
+    if lines > _MOST_CURVES:
+        said.append(f"{_MOST_CURVES} of {lines} lines are drawn; the table has all.")
+    return " ".join(said)
+
+
+def _has_intervals(run: RunRecord) -> bool:
+    return any(c.samples_per_s and c.samples_per_s.lo is not None for c in run.configurations)
+
+
+def _table(chosen: axes.Axes, points: Sequence[tuple[str, Configuration]]) -> Table:
+    columns = [Column(words.plain(chosen.across, words.NAME_LIMIT), numeric=True), Column("samples/s", numeric=True)]
+    if chosen.down:
+        columns.insert(0, Column(words.plain(chosen.down, words.NAME_LIMIT), numeric=True))
+    rows = []
+    for _, configuration in points:
+        cells: list[Text] = [words.name(format_scalar(configuration.config.get(chosen.across)))]
+        if chosen.down:
+            cells.insert(0, words.name(format_scalar(configuration.config.get(chosen.down))))
+        rows.append(Row((*cells, numbers.interval(configuration.samples_per_s))))
+    return Table("Samples/s of each point", tuple(columns), tuple(rows))

@@ -1,0 +1,175 @@
+"""The tables of all trials and of all configurations by rank: only columns that hold something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from loaderbench.records import Configuration, GpuUse, RunRecord, Trial, config_label, format_scalar
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.parts import Column, Row, Table, Text, Value
+from loaderbench.report.readings import RANKING_METRICS, Metric, with_data
+
+MOST_ROWS = 400  # keeps the page below its size; the downloads hold every trial
+_MOST_AXES = 6  # columns of their own; more axes share one
+_LONG_TITLE = 300
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """One column: the field of a trial that says why it is empty, how its number is read and written."""
+
+    label: str
+    field: str
+    number: Callable[[Trial], float | None]
+    write: Callable[[float | None, str | None], Value]
+    title: str | None = None
+
+
+def _gpu(trial: Trial, read: Callable[[GpuUse], float | None]) -> float | None:
+    """The highest over the devices of a trial."""
+    return max((v for v in map(read, trial.gpus) if v is not None), default=None)
+
+
+def _rate(value: float | None, reason: str | None) -> Value:
+    return numbers.quantity(value, reason=reason)
+
+
+def _share(value: float | None, reason: str | None) -> Value:
+    return numbers.percent(None if value is None else value * 100, reason)
+
+
+_MEASURES = (
+    _Measure("Samples/s", "samples_per_s", lambda t: t.samples_per_s, _rate),
+    _Measure("Data wait share", "data_wait_share", lambda t: t.data_wait_share, _share),
+    _Measure("First batch", "time_to_first_batch_s", lambda t: t.time_to_first_batch_s, numbers.duration),
+    _Measure("Batches", "batches", lambda t: t.batches, numbers.whole),
+    _Measure("CPU, % of allotted", "cpu_percent_of_allotted", lambda t: t.cpu_percent_of_allotted, numbers.percent),
+    _Measure("PSS", "pss_bytes", lambda t: t.pss_bytes, numbers.memory, "host memory, shared pages counted once"),
+    _Measure("RSS", "rss_bytes", lambda t: t.rss_bytes, numbers.memory, "host memory, shared pages counted in each"),
+    _Measure("Shared memory", "shm_peak_bytes", lambda t: t.shm_peak_bytes, numbers.memory),
+    _Measure(
+        "GPU utilization",
+        "gpus",
+        lambda t: _gpu(t, lambda g: g.utilization_percent),
+        numbers.percent,
+        "a kernel was resident; the highest of the devices",
+    ),
+    _Measure(
+        "GPU memory",
+        "gpus",
+        lambda t: _gpu(t, lambda g: g.memory_used_bytes),
+        numbers.memory,
+        "the highest of the devices",
+    ),
+)
+
+
+def anchors(run: RunRecord) -> dict[str, str]:
+    """The place on the page of each trial that has a row: by number, since a trial's name may hold anything."""
+    return {trial.id: f"trial-{i}" for i, trial in enumerate(run.trials[:MOST_ROWS], start=1)}
+
+
+def trials(run: RunRecord) -> Table:
+    """Every trial as it was measured, in the order of measuring."""
+    shown = run.trials[:MOST_ROWS]
+    measures = [m for m in _MEASURES if any(m.number(trial) is not None for trial in shown)]
+    own = _own_columns(run)
+    columns = (
+        Column("Trial"),
+        *(_axis_column(axis) for axis in own),
+        *(() if own else (Column("Configuration"),)),
+        Column("Round", numeric=True),
+        Column("Status"),
+        *(Column(m.label, numeric=True, title=m.title) for m in measures),
+    )
+    places = anchors(run)
+    rows = tuple(Row(_cells(trial, own, measures), places[trial.id]) for trial in shown)
+    left = len(run.trials) - len(shown)
+    note = f"{numbers.count(left, 'more trial')} in the downloads below." if left else None
+    return Table(_caption(run), columns, _titles_once(rows), note)
+
+
+def _own_columns(run: RunRecord) -> list[str]:
+    """The axes that get a column: those that vary, unless they are too many."""
+    varied = [axis for axis, values in axes.axis_values(run).items() if len(values) > 1]
+    return varied if len(varied) <= _MOST_AXES else []
+
+
+def _caption(run: RunRecord) -> str:
+    fixed = axes.fixed(run)
+    same = f"; {words.plain(config_label(fixed), 200)} in all of them" if fixed else ""
+    return f"Every trial in the order of measuring{same}"
+
+
+def _titles_once(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The rows with each very long title in its first place alone: repeated in hundreds of rows it swells the page."""
+    seen: set[str] = set()
+
+    def once(cell: Text) -> Text:
+        if cell.title is None or len(cell.title) <= _LONG_TITLE:
+            return cell
+        first = cell.title not in seen
+        seen.add(cell.title)
+        return cell if first else replace(cell, title=None)
+
+    return tuple(replace(row, cells=tuple(once(cell) for cell in row.cells)) for row in rows)
+
+
+def _axis_column(axis: str) -> Column:
+    shown = words.outside(axis, 30)
+    return Column(shown.text, numeric=True, title=shown.title)
+
+
+def _cells(trial: Trial, own: list[str], measures: list[_Measure]) -> tuple[Text, ...]:
+    config = [_scalar(trial, axis) for axis in own] or [words.configuration(trial.config)]
+    return (
+        words.name(trial.id),
+        *config,
+        Value(str(trial.round), sort=trial.round),
+        _status(trial),
+        *(m.write(m.number(trial), _why(trial, m.field)) for m in measures),
+    )
+
+
+def _why(trial: Trial, field: str) -> str | None:
+    """Why a field of the trial is empty; a trial that failed has one reason for all of them."""
+    failure = f"the trial failed ({trial.failure.kind.replace('_', ' ')})" if trial.failure else None
+    return trial.not_measured.get(field) or failure
+
+
+def _scalar(trial: Trial, axis: str) -> Text:
+    if axis not in trial.config:
+        return Text("\u2013")
+    value = trial.config[axis]
+    shown = words.outside(format_scalar(value), 40)
+    return Value(shown.text, shown.title, sort=float(value)) if isinstance(value, (int, float)) else shown
+
+
+def _status(trial: Trial) -> Text:
+    status = trial.status.replace("_", " ")
+    return Text(status, words.plain(trial.failure.kind.replace("_", " "), 60) if trial.failure else None)
+
+
+def ranking(run: RunRecord) -> Table | None:
+    """All configurations, the fastest first; `None` where none was measured."""
+    if not any(c.samples_per_s for c in run.configurations):
+        return None
+    metrics = with_data(RANKING_METRICS, run.configurations)
+    names = _own_columns(run)
+    columns = (
+        *(_axis_column(axis) for axis in names),
+        *(() if names else (Column("Configuration"),)),
+        *(Column(m.label, numeric=True, title=m.hint) for m in metrics),
+    )
+    ranked = sorted(run.configurations, key=lambda c: (c.rank is None, c.rank or 0))
+    rows = tuple(_ranked(run, c, names, metrics) for c in ranked)
+    return Table("All configurations, the fastest first", columns, rows[:MOST_ROWS])
+
+
+def _ranked(run: RunRecord, found: Configuration, names: list[str], metrics: tuple[Metric, ...]) -> Row:
+    config = [words.outside(format_scalar(found.config.get(axis)), 40) for axis in names]
+    best = run.best is not None and run.best.config == found.config
+    mark = "best" if best else "tied" if found.tied_with_best else ""
+    cells = config or [words.configuration(found.config)]
+    return Row((*cells, *(m.read(found, run.environment) for m in metrics)), mark=mark)

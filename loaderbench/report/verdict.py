@@ -1,0 +1,117 @@
+"""The verdict and its figures: the baseline beside the best, and the ceiling above both."""
+
+from __future__ import annotations
+
+from loaderbench.records import Ceiling, Config, Configuration, GpuUse, RunRecord
+from loaderbench.report import numbers, words
+from loaderbench.report.parts import Bar, BarKind, Fact, KeyFigure, Text, Value, VerdictPart
+from loaderbench.report.readings import CPU, GPU, GPU_MEMORY, SAMPLES, WAIT, Metric
+
+_BOUNDS = {
+    "input": "input (the consumer waits for data)",
+    "compute": "compute (the loader keeps up)",
+    "transfer": "transfer (host to device)",
+    "unknown": "unknown",
+}
+
+
+def verdict(run: RunRecord) -> VerdictPart:
+    """All that stands in the verdict's box."""
+    best = find(run, run.best.config) if run.best else None
+    baseline = find(run, run.baseline.config) if run.baseline else None
+    same = best is not None and baseline is not None and best.config == baseline.config
+    alone = len(run.configurations) == 1
+    return VerdictPart(
+        headline=words.sentence(run.verdict.headline),
+        cause=_cause(run),
+        evidence=tuple(words.sentence(text) for text in run.verdict.evidence),
+        confidence=f"{run.verdict.confidence} confidence",
+        title=_title(alone, same),
+        best_label="Measured" if alone else "Best",
+        best=words.configuration(run.best.config) if run.best else None,
+        baseline=words.configuration(run.baseline.config) if run.baseline and not same else None,
+        why_best=words.sentence(run.best.why_this_one) if run.best else None,
+        why_baseline=words.sentence(run.baseline.why_this_one) if run.baseline and not same else None,
+        figures=_figures(run, best, None if same else baseline),
+        bars=_bars(run, same),
+        ceiling=_ceiling(run.ceiling) if run.ceiling else None,
+    )
+
+
+def _title(alone: bool, same: bool) -> str:
+    if alone:
+        return "The configuration measured"
+    return "The baseline is already the best" if same else "From the baseline to the best"
+
+
+def find(run: RunRecord, config: Config) -> Configuration | None:
+    """The configuration of the sweep with these values."""
+    return next((c for c in run.configurations if c.config == config), None)
+
+
+def _cause(run: RunRecord) -> tuple[Fact, ...]:
+    found = run.verdict
+    facts = [Fact("Bound", Text(_BOUNDS.get(found.bound, found.bound)))]
+    if found.stage:
+        facts.append(Fact("Stage", words.name(found.stage)))
+    if found.limit:
+        facts.append(Fact("Limit", words.name(found.limit)))
+    return tuple(facts)
+
+
+def _figures(run: RunRecord, best: Configuration | None, before: Configuration | None) -> tuple[KeyFigure, ...]:
+    if best is None:
+        return ()
+    return tuple(
+        KeyFigure(metric.label, _read(run, metric, best), _read(run, metric, before) if before else None, metric.hint)
+        for metric in (SAMPLES, WAIT, GPU, GPU_MEMORY, CPU)
+    )
+
+
+def _read(run: RunRecord, metric: Metric, configuration: Configuration) -> Value:
+    value = metric.read(configuration, run.environment)
+    if metric is not GPU_MEMORY or value.missing:
+        return value
+    total = _gpu_memory_total(run, configuration)
+    return value if total is None else Value(
+        f"{value.text} of {numbers.memory(total).text}",
+        main=value.main,
+        detail=f"of {numbers.memory(total).text}",
+        sort=value.sort,
+    )  # fmt: skip
+
+
+def _gpu_memory_total(run: RunRecord, configuration: Configuration) -> int | None:
+    """The memory of the device whose use was the largest: that is the one the figure speaks of."""
+    used = [gpu for t in run.trials if t.id in configuration.trials for gpu in t.gpus]
+    largest = max((g for g in used if g.memory_used_bytes is not None), key=_used, default=None)
+    return largest.memory_total_bytes if largest else None
+
+
+def _used(gpu: GpuUse) -> int:
+    return gpu.memory_used_bytes or 0
+
+
+def _bars(run: RunRecord, same: bool) -> tuple[Bar, ...]:
+    """Baseline, best and ceiling as lengths; nothing where there is nothing to compare."""
+    if run.best is None:
+        return ()
+    levels: list[tuple[BarKind, float, Value]] = []
+    if run.baseline and run.baseline.samples_per_s and not same:
+        levels.append(("baseline", run.baseline.samples_per_s.est, numbers.interval(run.baseline.samples_per_s)))
+    levels.append(("best", run.best.samples_per_s.est, numbers.interval(run.best.samples_per_s)))
+    if run.ceiling:
+        levels.append(("ceiling", run.ceiling.samples_per_s, numbers.quantity(run.ceiling.samples_per_s)))
+    longest = max(est for _, est, _ in levels)
+    if len(levels) == 1 or longest <= 0:
+        return ()
+    return tuple(Bar(kind, value.text, round(est / longest, 4)) for kind, est, value in levels)
+
+
+def _ceiling(ceiling: Ceiling) -> Text:
+    level = numbers.quantity(ceiling.samples_per_s).text
+    headspace = numbers.percent(ceiling.headspace * 100).text
+    return words.sentence(
+        f"Ceiling: {level} samples/s with loading made free ({ceiling.basis}). "
+        f"Headspace: {headspace} of the time per batch could be won."
+    )

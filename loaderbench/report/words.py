@@ -1,0 +1,67 @@
+"""Strings from outside, made safe to place: nothing in them acts, and none is longer than a page can bear."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from loaderbench.records import Config, config_label
+from loaderbench.report.parts import Text
+
+WHOLE_LIMIT = 20_000  # characters that a title keeps: what nobody can read would only make the page heavy
+NAME_LIMIT = 60
+LABEL_LIMIT = 120
+SENTENCE_LIMIT = 600
+MESSAGE_LIMIT = 1200
+
+# Marks that turn the direction of what follows: they could show one word and mean another.
+_DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """The text without control characters, lone surrogates (odd file names have them) and direction marks."""
+    safe = _DIRECTION_MARKS.sub("", text.encode("utf-8", "replace").decode("utf-8"))
+    return "".join(" " if unicodedata.category(c) == "Cc" and c != "\n" else c for c in safe)
+
+
+def outside(text: str, limit: int) -> Text:
+    """One line of at most `limit` characters, with the whole in its title where something was cut."""
+    safe = clean(text)
+    line = " ".join(safe.split())
+    if len(line) <= limit:
+        return Text(line)
+    return Text(line[: limit - 1].rstrip() + "\u2026", safe[:WHOLE_LIMIT])
+
+
+def plain(text: str, limit: int) -> str:
+    """As `outside`, where no title can be shown."""
+    return outside(text, limit).text
+
+
+def name(text: str) -> Text:
+    """A short string from outside."""
+    return outside(text, NAME_LIMIT)
+
+
+def sentence(text: str) -> Text:
+    """A sentence from outside."""
+    return outside(text, SENTENCE_LIMIT)
+
+
+def message_end(text: str) -> Text:
+    """The end of an error's message, its lines kept: that is where the cause stands."""
+    safe = clean(text).strip()
+    if len(safe) <= MESSAGE_LIMIT:
+        return Text(safe)
+    return Text("\u2026" + safe[-MESSAGE_LIMIT:], safe[-WHOLE_LIMIT:])
+
+
+def configuration(config: Config) -> Text:
+    """A configuration in a line."""
+    return outside(config_label(config), LABEL_LIMIT)
+
+
+def reason_of(field: str, *reasons: Mapping[str, str]) -> str | None:
+    """Why `field` holds nothing, from the first record that says so."""
+    return next((found[field] for found in reasons if found.get(field)), None)

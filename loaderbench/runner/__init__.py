@@ -1,0 +1,8 @@
+"""One process per trial, watched from outside and ended with all its children."""
+
+from loaderbench.runner.orders import TrialOrder
+from loaderbench.runner.probe import Probe, probe
+from loaderbench.runner.server import TrialServer
+from loaderbench.runner.trial import Outcome, TrialRunner
+
+__all__ = ["Outcome", "Probe", "TrialOrder", "TrialRunner", "TrialServer", "probe"]

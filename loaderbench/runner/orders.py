@@ -1,0 +1,47 @@
+"""What goes over the pipe between a run and its trial: the order in one message, then the phases, then the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from loaderbench.plan import PlannedTrial
+from loaderbench.recorder import Measurement
+from loaderbench.suite import Suite
+
+
+@dataclass(frozen=True)
+class TrialOrder:
+    """All that a trial's process needs. `consumer` is a resolved kind; `samples` the files of an image folder."""
+
+    planned: PlannedTrial
+    suite: Suite
+    suite_folder: Path
+    samples: tuple[tuple[str, int], ...]
+    consumer: str
+    log: Path
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What the trial does from now on."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The trial's measurement; the trial's processes still live and wait for leave to end."""
+
+    measurement: Measurement
+    recorder_s_per_batch: float
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The trial raised; the text is the exception's type and message."""
+
+    text: str
+
+
+Message = Phase | Result | Raised

@@ -1,0 +1,72 @@
+"""What a trial will find: whether torch imports, and the devices that CUDA shows it. Asked in a child of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from loaderbench.errors import MissingError
+from loaderbench.records import Gpu, Reasons
+from loaderbench.runner.server import TrialServer
+
+PROBE_TIMEOUT_S = 180.0
+
+_REPAIR = "uv pip install --reinstall torch torchvision"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """CUDA devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured; `not_measured` says why there is none."""
+
+    gpus: tuple[Gpu, ...]
+    not_measured: Reasons
+
+
+def probe(server: TrialServer) -> Probe:
+    """Ask. Raises `MissingError`, with the command that repairs it, where torch and torchvision cannot be imported."""
+    ours, theirs = server.pipe()
+    process = server.start(_answer, theirs)
+    theirs.close()
+    try:
+        answer = ours.recv() if ours.poll(PROBE_TIMEOUT_S) else None
+    except (EOFError, OSError):
+        answer = None
+    finally:
+        ours.close()
+        process.kill()
+        process.join()
+    if isinstance(answer, str):
+        raise MissingError(_import_advice(answer))
+    if answer is None:
+        raise MissingError(f"torch could not be imported: the process that tried ended; try `{_REPAIR}`")
+    found: Probe = answer
+    return found
+
+
+def _import_advice(error: str) -> str:
+    if "torchvision::nms" in error:
+        return f"torch and torchvision come from different builds ({error}); `{_REPAIR}` installs a pair that fits"
+    return f"torch and torchvision cannot be imported ({error}); try `{_REPAIR}`"
+
+
+def _answer(pipe: Connection) -> None:
+    from loaderbench.runner import preload
+
+    if preload.IMPORT_ERROR is not None:
+        pipe.send(preload.IMPORT_ERROR)
+    else:
+        pipe.send(_devices())
+    pipe.close()
+
+
+def _devices() -> Probe:
+    import torch
+
+    if not torch.cuda.is_available():
+        why = "this torch is built without CUDA" if torch.version.cuda is None else "CUDA finds no device it can use"
+        return Probe((), {"gpus": why})
+    gpus = []
+    for index in range(torch.cuda.device_count()):
+        found = torch.cuda.get_device_properties(index)
+        gpus.append(Gpu(index, str(getattr(found, "uuid", "")), found.name, int(found.total_memory)))
+    return Probe(tuple(gpus), {})

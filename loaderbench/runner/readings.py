@@ -1,0 +1,115 @@
+"""From what the recorder and the monitors saw to the fields of a trial, over the steady state alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from loaderbench.monitors import Sample, Sampling
+from loaderbench.recorder import Measurement
+from loaderbench.records import Environment, Gpu, GpuUse, TimelinePoint
+
+MAX_WAIT_POINTS = 1_000
+
+_LATER = "this version does not time what happens inside the workers"
+
+
+def readings_of(
+    measurement: Measurement, sampling: Sampling, environment: Environment, why_no_gpu: Mapping[int, str]
+) -> dict[str, Any]:
+    """Fields of a `Trial`; what was not seen is `None`, with its reason under `not_measured`."""
+    steady = [sample for sample in sampling.samples if measurement.began_s <= sample.at_s <= measurement.ended_s]
+    fields: dict[str, Any] = {
+        "samples_per_s": measurement.samples_per_s,
+        "data_wait_share": measurement.data_wait_share,
+        "time_to_first_batch_s": measurement.time_to_first_batch_s,
+        "batches": measurement.batches,
+        "samples": measurement.samples,
+        "warmup_batches": measurement.warmup_batches,
+        "steady_s": measurement.steady_s,
+        "cpu_percent_of_allotted": _cpu_percent(steady, environment.cpus_allotted),
+        "rss_bytes": max((sample.tree.rss_bytes for sample in steady), default=None),
+        "pss_bytes": sampling.pss_bytes,
+        "shm_peak_bytes": max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
+        "disk_read_bytes_per_s": _disk_rate(sampling.samples),
+        "monitor_cpu_share": sampling.cpu_share,
+        "gpus": tuple(_gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
+        "stages": None,
+        "workers": None,
+    }  # fmt: skip
+    reasons = {
+        "stages": _LATER,
+        "workers": _LATER,
+        "cpu_percent_of_allotted": "the steady state was shorter than two readings of the monitors",
+        "rss_bytes": "the steady state was shorter than a reading of the monitors",
+        "pss_bytes": "this system does not say how shared memory is shared out",
+        "shm_peak_bytes": "there is no /dev/shm, or the steady state was shorter than a reading of the monitors",
+        "disk_read_bytes_per_s": "this system hides what a process reads from disk",
+    }
+    fields["not_measured"] = {name: why for name, why in reasons.items() if fields[name] is None}
+    return fields
+
+
+def timeline_of(
+    trial: str, began_s: float, measurement: Measurement, sampling: Sampling, environment: Environment
+) -> list[TimelinePoint]:
+    """Every reading of the monitors and every data wait, in seconds since the trial began."""
+    points = [
+        TimelinePoint(trial, round(at_s - began_s, 4), metric, value)
+        for at_s, metric, value in _series(sampling.samples, environment.cpus_allotted)
+    ]
+    waits = list(zip(measurement.waits_at_s, measurement.waits_s, strict=False))
+    step = max(1, -(-len(waits) // MAX_WAIT_POINTS))
+    groups = [waits[start : start + step] for start in range(0, len(waits), step)]
+    longest = [max(group, key=lambda wait: wait[1]) for group in groups]
+    return points + [TimelinePoint(trial, round(at_s - began_s, 4), "data_wait_s", wait_s) for at_s, wait_s in longest]
+
+
+def _series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[float, str, float]]:
+    for before, sample in pairwise(samples):
+        percent = _cpu_percent([before, sample], cpus_allotted)
+        if percent is not None:
+            yield sample.at_s, "cpu_percent_of_allotted", percent
+        yield sample.at_s, "rss_bytes", sample.tree.rss_bytes
+        if sample.shm_bytes is not None:
+            yield sample.at_s, "shm_bytes", sample.shm_bytes
+        for gpu in sample.gpus:
+            if gpu.utilization_percent is not None:
+                yield sample.at_s, f"gpu{gpu.index}_utilization_percent", gpu.utilization_percent
+            if gpu.memory_used_bytes is not None:
+                yield sample.at_s, f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
+
+
+def _cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None:
+    """CPU time of the process tree over the wall time of all allotted CPUs."""
+    if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
+        return None
+    used_s = samples[-1].tree.cpu_s - samples[0].tree.cpu_s
+    return 100 * used_s / (samples[-1].at_s - samples[0].at_s) / cpus_allotted
+
+
+def _disk_rate(samples: Sequence[Sample]) -> float | None:
+    """Bytes from disk per second over the whole trial: counters are read but once a second."""
+    known = [sample for sample in samples if sample.tree.read_bytes is not None]
+    if len(known) < 2:
+        return None
+    return (known[-1].tree.read_bytes or 0) / (known[-1].at_s - known[0].at_s)
+
+
+def _gpu_use(gpu: Gpu, steady: Sequence[Sample], why: Mapping[int, str]) -> GpuUse:
+    readings = [reading for sample in steady for reading in sample.gpus if reading.index == gpu.index]
+    busy = [reading.utilization_percent for reading in readings if reading.utilization_percent is not None]
+    used = [reading.memory_used_bytes for reading in readings if reading.memory_used_bytes is not None]
+    return GpuUse(
+        gpu.index,
+        gpu.uuid,
+        utilization_percent=sum(busy) / len(busy) if busy else None,
+        memory_used_bytes=max(used, default=None),
+        memory_total_bytes=gpu.memory_total_bytes,
+        not_measured={
+            name: why.get(gpu.index, "NVML gave no reading of it in the steady state")
+            for name, found in (("utilization_percent", busy), ("memory_used_bytes", used))
+            if not found
+        },
+    )

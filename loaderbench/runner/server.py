@@ -1,0 +1,53 @@
+"""Starts processes from a fork server that has torch imported; by spawn where there is no fork."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
+from types import ModuleType
+from typing import Any
+
+PRELOAD = "loaderbench.runner.forkserver_preload"
+
+
+class TrialServer:
+    """The first process pays the import of torch, each further one a fork. `method` is what it starts by."""
+
+    def __init__(self) -> None:
+        methods = multiprocessing.get_all_start_methods()
+        self.method = "forkserver" if "forkserver" in methods else "spawn"
+        self._context: Any = multiprocessing.get_context(self.method)
+        if self.method == "forkserver":
+            self._context.set_forkserver_preload([PRELOAD])
+
+    def warm_up(self) -> None:
+        """Let the server import in the background while something else is done."""
+        if self.method == "forkserver":
+            forkserver.ensure_running()
+
+    def start(self, target: Callable[..., None], *args: object) -> BaseProcess:
+        """Start a process that calls `target(*args)`."""
+        process: BaseProcess = self._context.Process(target=target, args=args, daemon=False)
+        with _no_main_module():
+            process.start()
+        return process
+
+    def pipe(self) -> tuple[Any, Any]:
+        """Make a two-way pipe; give the second end to a process that is started here."""
+        ends: tuple[Any, Any] = self._context.Pipe(duplex=True)
+        return ends
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Keep a child from importing the user's script again, which may have no `__main__` guard and start a run."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -1,0 +1,129 @@
+"""Runs one trial: starts its process, watches it, ends it with all its children, and makes the record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from loaderbench.analysis.failures import classify, classify_exit, hang
+from loaderbench.monitors import GpuMonitor, Sampler, Sampling
+from loaderbench.records import Environment, Failure, TimelinePoint, Trial
+from loaderbench.runner.child import trial_main
+from loaderbench.runner.orders import Message, Phase, Raised, Result, TrialOrder
+from loaderbench.runner.processes import GRACE_S, end_trial
+from loaderbench.runner.readings import readings_of, timeline_of
+from loaderbench.runner.reference import ReferenceDecode
+from loaderbench.runner.server import TrialServer
+
+LOG_END_BYTES = 4_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trial's record and what the monitors saw meanwhile."""
+
+    trial: Trial
+    timeline: Sequence[TimelinePoint]
+
+
+class TrialRunner:
+    """Measures orders one after another on one machine."""
+
+    def __init__(self, server: TrialServer, environment: Environment) -> None:
+        self._server = server
+        self._environment = environment
+        self._gpu_monitor = GpuMonitor(environment.gpus)
+        self._reference = ReferenceDecode()
+
+    def run(self, order: TrialOrder) -> Outcome:
+        """Measure one trial. Never raises for what happens inside it: a failure is a record too."""
+        started_at, began_s = datetime.now(timezone.utc), time.monotonic()
+        before_s = self._reference.time_s()
+        watched = self._watch(order)
+        record = Trial(
+            id=order.planned.id,
+            config=order.planned.config,
+            round=order.planned.round,
+            status="failed",
+            started_at=started_at.isoformat(timespec="seconds"),
+            reference_decode_before_s=before_s,
+            reference_decode_after_s=self._reference.time_s(),
+            duration_s=time.monotonic() - began_s,
+            log=f"logs/{order.log.name}",
+        )
+        if isinstance(watched.end, Failure):
+            status: Any = "timed_out" if watched.end.kind == "hang" else "failed"
+            reasons = {"samples_per_s": "the trial failed", "data_wait_share": "the trial failed"}
+            return Outcome(replace(record, status=status, failure=watched.end, not_measured=reasons), [])
+        result, sampling = watched.end, watched.sampling
+        readings = readings_of(result.measurement, sampling, self._environment, self._gpu_monitor.why_not)
+        trial = replace(record, status="completed", recorder_s_per_batch=result.recorder_s_per_batch, **readings)
+        return Outcome(trial, timeline_of(trial.id, watched.began_s, result.measurement, sampling, self._environment))
+
+    def _watch(self, order: TrialOrder) -> _Watched:
+        ours, theirs = self._server.pipe()
+        began_s = time.monotonic()
+        process = self._server.start(trial_main, order, theirs)
+        theirs.close()
+        sampler = Sampler(process.pid or -1, self._gpu_monitor)
+        sampler.start()
+        measured = False
+        try:
+            end = _follow(process, ours, order, began_s)
+            if measured := isinstance(end, Result):
+                sampler.read_memory()
+        finally:
+            sampling = sampler.stop()
+            ours.close()  # which gives leave to end
+            end_trial(process, grace_s=GRACE_S if measured else 0.0)
+        return _Watched(end, sampling, began_s)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    end: Result | Failure
+    sampling: Sampling
+    began_s: float
+
+
+def _follow(process: BaseProcess, pipe: Any, order: TrialOrder, began_s: float) -> Result | Failure:
+    """Listen until the trial has a result, has raised, has died or has taken too long."""
+    timeout_s, phase = order.suite.measure.timeout_s, "its start"
+    while True:
+        left_s = began_s + timeout_s - time.monotonic()
+        if left_s <= 0 or not wait([pipe, process.sentinel], left_s):
+            return hang(timeout_s, phase)
+        message = _receive(pipe)
+        if isinstance(message, Phase):
+            phase = message.name
+        elif isinstance(message, Result):
+            return message
+        elif isinstance(message, Raised):
+            return classify(message.text)
+        else:
+            process.join(1.0)
+            return classify_exit(process.exitcode or 0, _end_of(order.log))
+
+
+def _receive(pipe: Any) -> Message | None:
+    """The next message; `None` when the other end is gone."""
+    try:
+        return pipe.recv() if pipe.poll() else None
+    except (EOFError, OSError):
+        return None
+
+
+def _end_of(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - LOG_END_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,68 @@
+"""What a session tells while it runs; a progress display listens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from loaderbench.plan import Plan, PlannedTrial
+from loaderbench.records import Trial, config_label
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. `left_s` is an estimate from the trials so far; `best` the fastest configuration so far."""
+
+    done: int
+    total: int
+    left_s: float
+    best: str | None
+
+
+class Listener(Protocol):
+    """Hears what a session does."""
+
+    def doing(self, what: str) -> None:
+        """Something that takes a while begins."""
+
+    def generating(self, done: int, total: int) -> None:
+        """So many photos are generated."""
+
+    def planned(self, plan: Plan) -> None:
+        """The plan is made; trials follow."""
+
+    def trial_started(self, planned: PlannedTrial, progress: Progress) -> None:
+        """A trial begins."""
+
+    def trial_ended(self, trial: Trial, progress: Progress) -> None:
+        """A trial has ended, in whatever way."""
+
+
+class Silent:
+    """Hears and says nothing."""
+
+    def doing(self, what: str) -> None:
+        """Say nothing."""
+
+    def generating(self, done: int, total: int) -> None:
+        """Say nothing."""
+
+    def planned(self, plan: Plan) -> None:
+        """Say nothing."""
+
+    def trial_started(self, planned: PlannedTrial, progress: Progress) -> None:
+        """Say nothing."""
+
+    def trial_ended(self, trial: Trial, progress: Progress) -> None:
+        """Say nothing."""
+
+
+def progress_of(trials: Sequence[Trial], total: int, trial_s: float) -> Progress:
+    """Judge the time left by the trials that are done; before any, by the plan's `trial_s`."""
+    took_s = [trial.duration_s for trial in trials if trial.duration_s is not None]
+    each_s = sum(took_s) / len(took_s) if took_s else trial_s
+    measured = [trial for trial in trials if trial.samples_per_s is not None]
+    top = max(measured, key=lambda trial: trial.samples_per_s or 0, default=None)
+    best = f"{top.samples_per_s:,.0f} samples/s with {config_label(top.config)}" if top else None
+    return Progress(len(trials), total, each_s * (total - len(trials)), best)

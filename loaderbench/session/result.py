@@ -1,0 +1,57 @@
+"""A finished run as a user's program holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loaderbench.records import RunRecord, TimelinePoint, to_dict
+from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
+from loaderbench.store import read_run, read_timeline, timeline_frame, trials_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Run:
+    """A run: every field of `RunRecord` (`verdict`, `best`, `trials`, ...) is an attribute of it too."""
+
+    def __init__(self, record: RunRecord, timeline: Sequence[TimelinePoint] = (), folder: Path | None = None) -> None:
+        self.record = record
+        self.folder = folder
+        self._timeline = timeline
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "record":  # asked for by copy and pickle before there is one
+            raise AttributeError(name)
+        return getattr(self.record, name)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.record.name}: {self.record.verdict.headline}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `run.json`."""
+        return to_dict(self.record)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return one row per trial, with a column per axis and one per reading."""
+        return trials_frame(self.record.trials)
+
+    def timeline_to_dataframe(self) -> pd.DataFrame:
+        """Return one row per reading of a monitor: `trial`, `t_s`, `metric`, `value`."""
+        return timeline_frame(self._timeline)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the page, and write it when a path is given."""
+        html = render_html(build_document(self.record, self._timeline))
+        if path is not None:
+            Path(path).write_text(html, encoding="utf-8")
+        return html
+
+
+def load(path: str | Path) -> Run:
+    """Read a run folder or its `run.json`. Raises `RunFileError`, in one line."""
+    place = Path(path)
+    return Run(read_run(place), read_timeline(place), place if place.is_dir() else place.parent)

@@ -1,0 +1,75 @@
+"""Measures what the search proposes, until it is content, the budget is used up or a signal comes."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from loaderbench.plan import Plan, PlannedTrial
+from loaderbench.records import TimelinePoint, Trial
+from loaderbench.runner import Outcome
+from loaderbench.search import Strategy
+from loaderbench.session.listener import Listener, progress_of
+from loaderbench.store import Store
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came; raised in the main thread like Ctrl-C's exception."""
+
+
+@dataclass
+class Measurements:
+    """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it."""
+
+    trials: list[Trial] = field(default_factory=list)
+    twins: list[Trial] = field(default_factory=list)
+    timeline: list[TimelinePoint] = field(default_factory=list)
+    why_partial: str | None = None
+    stopped_by: int | None = None
+
+    @property
+    def all(self) -> list[Trial]:
+        """Trials and twins."""
+        return self.trials + self.twins
+
+    def add(self, planned: PlannedTrial, outcome: Outcome) -> None:
+        """Keep an outcome."""
+        (self.twins if planned.twin else self.trials).append(outcome.trial)
+        self.timeline.extend(outcome.timeline)
+
+
+def measure_rounds(
+    plan: Plan,
+    search: Strategy,
+    measure: Callable[[PlannedTrial], Outcome],
+    *,
+    store: Store,
+    listener: Listener,
+    budget_s: float | None,
+) -> Measurements:
+    """Measure round after round; each trial is on the disk before the next begins."""
+    found = Measurements()
+    deadline_s = None if budget_s is None else time.monotonic() + budget_s
+    try:
+        while (proposed := search.next_round(found.trials)) and found.why_partial is None:
+            for planned in proposed:
+                progress = progress_of(found.all, plan.trials, plan.trial_s)
+                if deadline_s is not None and time.monotonic() + _typical_s(found, plan) > deadline_s:
+                    found.why_partial = f"the budget of {budget_s:g} s was used up after {len(found.all)} trials"
+                    break
+                listener.trial_started(planned, progress)
+                outcome = measure(planned)
+                store.append(outcome.trial)
+                found.add(planned, outcome)
+                listener.trial_ended(outcome.trial, progress_of(found.all, plan.trials, plan.trial_s))
+    except KeyboardInterrupt as stop:
+        found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+        found.why_partial = f"interrupted after {len(found.all)} of {plan.trials} trials"
+    return found
+
+
+def _typical_s(found: Measurements, plan: Plan) -> float:
+    took_s = [trial.duration_s for trial in found.all if trial.duration_s is not None]
+    return sum(took_s) / len(took_s) if took_s else plan.trial_s

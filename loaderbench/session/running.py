@@ -1,0 +1,164 @@
+"""The whole of a run, which reads as one sentence in `run_suite`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from loaderbench.conclusion import Measured, conclude
+from loaderbench.environment import describe_machine
+from loaderbench.errors import LoaderbenchError, UsageError
+from loaderbench.plan import Plan, PlannedTrial, make_plan
+from loaderbench.records import Environment, Scalar
+from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
+from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, probe
+from loaderbench.search import Grid
+from loaderbench.session.inputs import Inputs, prepare_inputs, resolve_consumer
+from loaderbench.session.listener import Listener, Silent
+from loaderbench.session.result import Run
+from loaderbench.session.rounds import Measurements, measure_rounds
+from loaderbench.store import Store, new_run_folder
+from loaderbench.suite import ImageFolder, LoadedSuite, Override, load_suite
+
+STILL_S = 0.3  # how long the machine is looked at before the first trial
+
+
+@dataclass(frozen=True)
+class SessionResult:
+    """A run, where it lies, and the signal that ended it early."""
+
+    run: Run
+    folder: Path
+    page: Path
+    stopped_by: int | None
+
+
+def run_suite(loaded: LoadedSuite, out: Path | None = None, listener: Listener | None = None) -> SessionResult:
+    """Measure a suite and write the run folder.
+
+    Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
+    """
+    listener = listener or Silent()
+    started_at = _now()
+    store = Store(out or new_run_folder(loaded.suite.name))
+    try:
+        server = TrialServer()
+        server.warm_up()
+        inputs = prepare_inputs(loaded, listener)
+        listener.doing("importing torch")
+        found = probe(server)
+        environment = describe_machine(server.method, found.gpus, found.not_measured)
+        consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=bool(found.gpus))
+        plan = make_plan(loaded.suite, cpus_allotted=environment.cpus_allotted, accelerator=bool(found.gpus))
+        listener.planned(plan)
+        busy = psutil.cpu_percent(interval=STILL_S)
+        measure = _Measure(TrialRunner(server, environment), loaded, inputs, consumer, store)
+        budget_s = loaded.suite.measure.budget
+        measurements = measure_rounds(plan, Grid(plan), measure, store=store, listener=listener, budget_s=budget_s)
+        listener.doing("drawing the page")
+        record = conclude(
+            _measured(
+                loaded=loaded,
+                environment=environment,
+                inputs=inputs,
+                plan=plan,
+                consumer=consumer,
+                found=measurements,
+                cpu_percent_before=busy,
+                started_at=started_at,
+            )
+        )
+        store.write_run(record)
+        store.write_timeline(measurements.timeline)
+        page = store.write_page(render_html(build_document(record, measurements.timeline)))
+    except LoaderbenchError:
+        store.discard()
+        raise
+    finally:
+        store.close()
+    return SessionResult(Run(record, measurements.timeline, store.folder), store.folder, page, measurements.stopped_by)
+
+
+def run(
+    suite: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    axes: Mapping[str, Sequence[Scalar]] | None = None,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    out: str | os.PathLike[str] | None = None,
+) -> Run:
+    """Measure a suite file and return the run; keyword arguments override the suite as the flags of `run` do.
+
+    Raises `SuiteError`, `UsageError` and `MissingError`, each one clear line.
+    """
+    overrides = [Override(("sweep", axis), list(values), f"axes[{axis!r}]") for axis, values in (axes or {}).items()]
+    if data is not None:
+        overrides.append(Override(("dataset", "root"), str(Path(data).absolute()), f"data={str(data)!r}"))
+    for name, value in (("rounds", rounds), ("seconds", seconds)):
+        if value is not None:
+            overrides.append(Override(("measure", name), value, f"{name}={value!r}"))
+    loaded = load_suite(Path(suite), overrides)
+    if data is not None and not isinstance(loaded.suite.dataset, ImageFolder):
+        raise UsageError("data: the suite's dataset is a target, which takes no folder")
+    return run_suite(loaded, Path(out) if out is not None else None).run
+
+
+class _Measure:
+    """Turns a planned trial into an order and lets it run."""
+
+    def __init__(
+        self, runner: TrialRunner, loaded: LoadedSuite, inputs: Inputs, consumer: str, store: Store
+    ) -> None:  # fmt: skip
+        self._runner, self._loaded, self._inputs, self._consumer, self._store = runner, loaded, inputs, consumer, store
+
+    def __call__(self, planned: PlannedTrial) -> Outcome:
+        loaded = self._loaded
+        log = self._store.log(planned.id)
+        order = TrialOrder(planned, loaded.suite, loaded.folder, self._inputs.samples, self._consumer, log)
+        return self._runner.run(order)
+
+
+def _measured(
+    *,
+    loaded: LoadedSuite,
+    environment: Environment,
+    inputs: Inputs,
+    plan: Plan,
+    consumer: str,
+    found: Measurements,
+    cpu_percent_before: float,
+    started_at: str,
+) -> Measured:
+    suite: dict[str, Any] = loaded.suite.model_dump(mode="json")
+    return Measured(
+        name=loaded.suite.name,
+        suite=suite,
+        environment=environment,
+        dataset=inputs.summary,
+        plan=plan.summary(),
+        configs=plan.configurations,
+        baseline=plan.baseline,
+        baseline_why=plan.baseline_why,
+        consumer=consumer,
+        trials=found.trials,
+        twins=found.twins,
+        cpu_percent_before=cpu_percent_before,
+        started_at=started_at,
+        finished_at=_now(),
+        complete=found.why_partial is None,
+        notes=[found.why_partial] if found.why_partial else [],
+        version=version("loaderbench"),
+    )
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

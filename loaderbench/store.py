@@ -1,0 +1,170 @@
+"""The run folder: written as the run goes, read back without executing anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from loaderbench.errors import RunFileError, UsageError
+from loaderbench.records import SCHEMA_VERSION, RunRecord, TimelinePoint, Trial, to_dict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUN_FILE, TRIALS_FILE, TIMELINE_FILE, PAGE_FILE = "run.json", "trials.jsonl", "timeline.parquet", "report.html"
+MAX_RUN_BYTES = 500_000_000
+
+_TIMELINE_COLUMNS = ("trial", "t_s", "metric", "value")
+
+
+class Store:
+    """Writes one run folder. Creating it finds out whether it can be written to, before anything is measured."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            if folder.exists() and any(folder.iterdir()):
+                raise UsageError(f"{folder}: exists and is not empty; give --out a new folder")
+            (folder / "logs").mkdir(parents=True, exist_ok=True)
+            self._trials = (folder / TRIALS_FILE).open("a", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be written to: {error.strerror or error}") from None
+
+    def log(self, trial_id: str) -> Path:
+        """Where a trial's output goes."""
+        return self.folder / "logs" / f"{trial_id}.log"
+
+    def append(self, trial: Trial) -> None:
+        """Add a trial and wait until the disk has it."""
+        self._trials.write(json.dumps(to_dict(trial), allow_nan=False) + "\n")
+        self._trials.flush()
+        os.fsync(self._trials.fileno())
+
+    def write_run(self, run: RunRecord) -> Path:
+        """Write `run.json` at once or not at all."""
+        return self._write(RUN_FILE, run_json(run))
+
+    def write_page(self, html: str) -> Path:
+        """Write `report.html` at once or not at all."""
+        return self._write(PAGE_FILE, html)
+
+    def write_timeline(self, points: Sequence[TimelinePoint]) -> Path:
+        """Write every reading of the monitors as Parquet."""
+        import pyarrow
+        from pyarrow import parquet
+
+        columns = {name: [getattr(point, name) for point in points] for name in _TIMELINE_COLUMNS}
+        types = (pyarrow.string(), pyarrow.float64(), pyarrow.string(), pyarrow.float64())
+        schema = pyarrow.schema(list(zip(_TIMELINE_COLUMNS, types, strict=True)))
+        parquet.write_table(pyarrow.table(columns, schema=schema), self.folder / TIMELINE_FILE, compression="zstd")
+        return self.folder / TIMELINE_FILE
+
+    def discard(self) -> None:
+        """Remove the folder where nothing was measured; what a trial wrote stays."""
+        self._trials.close()
+        if (self.folder / TRIALS_FILE).stat().st_size == 0:
+            (self.folder / TRIALS_FILE).unlink()
+            (self.folder / "logs").rmdir()
+            self.folder.rmdir()
+
+    def close(self) -> None:
+        """Close `trials.jsonl`."""
+        self._trials.close()
+
+    def _write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        part = path.with_name(f".{name}.part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+        return path
+
+
+def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
+    """`<parent>/<suite>-<UTC time>`, not yet there."""
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "suite"
+    stem = f"{slug}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+    taken = (parent / f"{stem}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+    return next(folder for folder in taken if not folder.exists())
+
+
+def run_json(run: RunRecord) -> str:
+    """The text of `run.json`."""
+    return json.dumps(to_dict(run), allow_nan=False, indent=1, ensure_ascii=False)
+
+
+def read_run(path: Path) -> RunRecord:
+    """Read a run folder or its `run.json`. Raises `RunFileError`, in one line."""
+    file = path / RUN_FILE if path.is_dir() else path
+    data = _read_json(file)
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != SCHEMA_VERSION:
+        raise RunFileError(f"{file}: schema_version is {version!r}; this version reads {SCHEMA_VERSION}")
+    try:
+        return TypeAdapter(RunRecord).validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunFileError(f"{file}: {where}: {first['msg'].lower()}") from None
+
+
+def read_timeline(path: Path) -> list[TimelinePoint]:
+    """Read the timeline beside a run; empty where there is none."""
+    file = (path if path.is_dir() else path.parent) / TIMELINE_FILE
+    if not file.is_file():
+        return []
+    from pyarrow import ArrowException, parquet
+
+    try:
+        columns = parquet.read_table(file, columns=list(_TIMELINE_COLUMNS)).to_pydict()
+    except (ArrowException, OSError) as error:
+        raise RunFileError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from None
+    return [TimelinePoint(*row) for row in zip(*columns.values(), strict=True)]
+
+
+def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:
+    """One row per trial: its axes as columns of their own, then every field that is a plain value."""
+    import pandas as pd
+
+    return pd.DataFrame([_row(trial) for trial in trials])
+
+
+def timeline_frame(points: Iterable[TimelinePoint]) -> pd.DataFrame:
+    """One row per reading: `trial`, `t_s`, `metric`, `value`."""
+    import pandas as pd
+
+    return pd.DataFrame([to_dict(point) for point in points], columns=list(_TIMELINE_COLUMNS))
+
+
+def _row(trial: Trial) -> dict[str, Any]:
+    fields = to_dict(trial)
+    config, failure = fields.pop("config"), fields.pop("failure")
+    gpus = fields.pop("gpus")
+    plain = {name: value for name, value in fields.items() if not isinstance(value, dict | list | tuple)}
+    device = {
+        f"gpu{gpu['index']}_{name}": gpu[name] for gpu in gpus for name in ("utilization_percent", "memory_used_bytes")
+    }
+    return {**config, **plain, **device, "failure": failure and failure["kind"]}
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        if file.stat().st_size > MAX_RUN_BYTES:
+            raise RunFileError(f"{file}: is larger than {MAX_RUN_BYTES:,} bytes")
+        return json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse)
+    except FileNotFoundError:
+        raise RunFileError(f"{file}: no such run; give a run folder or its {RUN_FILE}") from None
+    except OSError as error:
+        raise RunFileError(f"{file}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise RunFileError(f"{file}: is not the JSON of a run: {str(error).splitlines()[0]}") from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number of JSON")

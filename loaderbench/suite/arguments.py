@@ -1,0 +1,75 @@
+"""What a `DataLoader` argument and a dataset option may hold, known without importing torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Check = Callable[[Any], "str | None"]
+"""What is wrong with a value, or `None`."""
+
+
+def integer(least: int, *, or_null: bool = False) -> Check:
+    """Accept whole numbers from `least` on."""
+
+    def check(value: Any) -> str | None:
+        if (value is None and or_null) or (type(value) is int and value >= least):
+            return None
+        return f"{value!r} is not a whole number of {least} or more"
+
+    return check
+
+
+def number(value: Any) -> str | None:
+    """Accept finite numbers of 0 or more."""
+    if type(value) in {int, float} and 0 <= value < float("inf"):
+        return None
+    return f"{value!r} is not a number of 0 or more"
+
+
+def boolean(value: Any) -> str | None:
+    """Accept `true` and `false`."""
+    return None if isinstance(value, bool) else f"{value!r} is neither true nor false"
+
+
+def text(value: Any) -> str | None:
+    """Accept text."""
+    return None if isinstance(value, str) and value else f"{value!r} is not a text"
+
+
+def one_of(*names: str | None) -> Check:
+    """Accept the names given."""
+
+    def check(value: Any) -> str | None:
+        shown = ", ".join("null" if name is None else name for name in names)
+        return None if value in names else f"{value!r} is not one of {shown}"
+
+    return check
+
+
+DECODERS = ("pillow", "pillow_draft", "torchvision")
+TRANSFORMS = ("imagenet_train", "imagenet_eval", "to_tensor")
+
+LOADER_ARGUMENTS: Mapping[str, Check] = {
+    "batch_size": integer(1),
+    "num_workers": integer(0),
+    "pin_memory": boolean,
+    "prefetch_factor": integer(1, or_null=True),
+    "persistent_workers": boolean,
+    "drop_last": boolean,
+    "shuffle": boolean,
+    "timeout": number,
+    "multiprocessing_context": one_of("fork", "forkserver", "spawn", None),
+    "in_order": boolean,
+    "pin_memory_device": text,
+}
+
+DATASET_OPTIONS: Mapping[str, Check] = {"decoder": one_of(*DECODERS), "transform": text}
+
+NEEDS_WORKERS: Mapping[str, Any] = {
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "multiprocessing_context": None,
+    "timeout": 0,
+}
+"""Arguments torch refuses (or ignores) with `num_workers=0`, and the value that stands for leaving them out."""

@@ -1,0 +1,95 @@
+"""What pydantic cannot see: whether each axis and argument exists here, and whether its values fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS, TRANSFORMS, Check, one_of
+from loaderbench.suite.model import Suite, Target
+from loaderbench.suite.problems import Problem, nearest
+from loaderbench.suite.yaml_text import KeyPath
+
+
+def find_problems(suite: Suite) -> Iterator[Problem]:
+    """Yield what is wrong with a suite whose shape is right."""
+    checks = allowed_axes(suite)
+    yield from _dataset_problems(suite)
+    for name, value in suite.loader.items():
+        yield from _argument_problems(("loader", name), value, checks)
+        if name in suite.sweep:
+            yield Problem(("loader", name), "is an axis of `sweep` too; keep it in one of the two", at_key=True)
+    for axis, values in suite.sweep.items():
+        yield from _axis_problems(axis, values, checks)
+    for axis, value in suite.baseline.items():
+        if axis in suite.sweep:
+            yield from _argument_problems(("baseline", axis), value, checks)
+        else:
+            yield Problem(("baseline", axis), f"is no axis of `sweep`{nearest(axis, suite.sweep)}", at_key=True)
+
+
+def allowed_axes(suite: Suite) -> dict[str, Check]:
+    """The names that may stand in `loader` and `sweep`, with what their values have to be."""
+    options = {} if isinstance(suite.dataset, Target) else DATASET_OPTIONS
+    return {**LOADER_ARGUMENTS, **options}
+
+
+def _dataset_problems(suite: Suite) -> Iterator[Problem]:
+    if isinstance(suite.dataset, Target):
+        return
+    for option, check in DATASET_OPTIONS.items():
+        yield from _value_problems(("dataset", option), getattr(suite.dataset, option), check)
+
+
+def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check]) -> Iterator[Problem]:
+    name = str(path[-1])
+    if name in checks:
+        yield from _value_problems(path, value, checks[name])
+    elif path[0] != "baseline":  # an axis of a target of the user's own
+        yield Problem(path, f"is no DataLoader argument{nearest(name, checks)}", at_key=True)
+
+
+def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check]) -> Iterator[Problem]:
+    path: KeyPath = ("sweep", axis)
+    if axis == "num_workers" and values == "auto":
+        return
+    if isinstance(values, dict):
+        yield Problem(path, "holds keys; an axis is a value or a list of values")
+        return
+    if values == []:
+        yield Problem(path, "is an empty list; give the values to measure")
+    if axis not in checks and not axis.isidentifier():
+        yield Problem(path, "is no name that an argument can have", at_key=True)
+        return
+    check = checks.get(axis, _scalar) if _takes_any_axis(checks) else checks.get(axis)
+    if check is None:
+        yield Problem(
+            path, f"is neither a DataLoader argument nor a dataset option{nearest(axis, checks)}", at_key=True
+        )
+        return
+    for index, value in enumerate(values if isinstance(values, list) else [values]):
+        where = (*path, index) if isinstance(values, list) else path
+        yield from _value_problems(where, value, check)
+
+
+def _takes_any_axis(checks: Mapping[str, Check]) -> bool:
+    """Only a target does: its own keyword arguments can be axes."""
+    return not DATASET_OPTIONS.keys() <= checks.keys()
+
+
+def _value_problems(path: KeyPath, value: Any, check: Check) -> Iterator[Problem]:
+    what = check(value) or (_transform(value) if "transform" in path[1:] else None)
+    if what is not None:
+        yield Problem(path, what)
+
+
+def _transform(value: str) -> str | None:
+    """A recipe's name, or `package.module:callable`, which is looked up when a trial runs and not before."""
+    if ":" in value:
+        return None
+    what = one_of(*TRANSFORMS)(value)
+    return None if what is None else f"{what}, nor package.module:callable{nearest(value, TRANSFORMS)}"
+
+
+def _scalar(value: Any) -> str | None:
+    return "holds a list or keys; the values of an axis are plain" if isinstance(value, dict | list) else None

@@ -1,0 +1,126 @@
+"""From a file and the flags of a call to a checked suite, or to one line that says where it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from loaderbench.errors import SuiteError
+from loaderbench.suite.axes import find_problems
+from loaderbench.suite.model import Suite
+from loaderbench.suite.problems import Problem, problem_of
+from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
+
+MAX_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Override:
+    """A value that a flag sets, and the flag as the user wrote it."""
+
+    path: KeyPath
+    value: Any
+    flag: str
+
+
+@dataclass(frozen=True)
+class LoadedSuite:
+    """A suite, and the folder that its relative paths and its targets are looked up in."""
+
+    suite: Suite
+    file: Path
+
+    @property
+    def folder(self) -> Path:
+        """The absolute folder of the suite's file."""
+        return self.file.resolve().parent
+
+
+def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
+    """Read and check a suite; imports nothing that it names. Raises `SuiteError`."""
+    try:
+        parsed = parse_text(_read(file))
+    except TextError as error:
+        raise SuiteError(_line(str(file), error.position, error.path, error.what)) from None
+    if not isinstance(parsed.value, dict):
+        raise SuiteError(f"{file}:1:1: a suite is a mapping of keys, not {_kind(parsed.value)}")
+    for override in overrides:
+        _apply(parsed.value, override)
+    where = _Locator(str(file), parsed, {override.path: override.flag for override in overrides})
+    suite = _validate(parsed.value, where, file)
+    if problems := list(find_problems(suite)):
+        raise SuiteError(where.first(problems))
+    return LoadedSuite(suite, file)
+
+
+def _read(file: Path) -> str:
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise SuiteError(f"{file}: is larger than {MAX_BYTES:,} bytes; a suite is a page of text")
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SuiteError(f"{file}: no such file; `suites/images.yaml` is a suite to start from") from None
+    except UnicodeDecodeError as error:
+        raise SuiteError(f"{file}: is not UTF-8 text (byte {error.start})") from None
+    except (OSError, ValueError) as error:
+        raise SuiteError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _apply(data: dict[str, Any], override: Override) -> None:
+    *parents, last = override.path
+    if parents == ["sweep"] and isinstance(data.get("loader"), dict):
+        data["loader"].pop(last, None)  # what is swept is fixed no longer
+    for key in parents:
+        if not isinstance(data.get(str(key)), dict):
+            data[str(key)] = {}
+        data = data[str(key)]
+    data[str(last)] = override.value
+
+
+def _validate(data: dict[str, Any], where: _Locator, file: Path) -> Suite:
+    filled = {key: value for key, value in data.items() if value is not None or key not in Suite.model_fields}
+    filled.setdefault("name", file.stem)
+    try:
+        return Suite.model_validate(filled)
+    except ValidationError as error:
+        raise SuiteError(where.first([problem_of(detail) for detail in error.errors()])) from None
+
+
+class _Locator:
+    """Puts the place before a problem: a flag of the call, or line and column of the file."""
+
+    def __init__(self, file: str, parsed: ParsedText, flags: dict[KeyPath, str]) -> None:
+        self._file, self._parsed, self._flags = file, parsed, flags
+
+    def first(self, problems: Sequence[Problem]) -> str:
+        """One line for the first problem in the order of the file, with the count of the others."""
+        ordered = sorted(problems, key=lambda problem: (self._position(problem).line, self._position(problem).column))
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        return self._text(ordered[0]) + more
+
+    def _text(self, problem: Problem) -> str:
+        for length in range(len(problem.path), 0, -1):
+            if flag := self._flags.get(problem.path[:length]):
+                return f"{flag}: {problem.what}"
+        return _line(self._file, self._position(problem), problem.path, problem.what)
+
+    def _position(self, problem: Problem) -> Position:
+        if problem.at_key and (found := self._parsed.keys.get(problem.path)):
+            return found
+        for length in range(len(problem.path), -1, -1):
+            if found := self._parsed.values.get(problem.path[:length]):
+                return found
+        return Position(1, 1)
+
+
+def _line(file: str, position: Position, path: KeyPath, what: str) -> str:
+    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return f"{file}:{position.line}:{position.column}: {key + ': ' if key else ''}{what}"
+
+
+def _kind(value: Any) -> str:
+    return "a list" if isinstance(value, list) else "a single value"

@@ -1,0 +1,90 @@
+"""One problem of a suite in plain words, and what pydantic found in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from loaderbench.suite.model import Consumer, Generate, ImageFolder, Measure, Suite, Target
+from loaderbench.suite.yaml_text import KeyPath
+
+_PARTS: dict[KeyPath, list[type[BaseModel]]] = {
+    (): [Suite],
+    ("dataset",): [ImageFolder, Target],
+    ("dataset", "generate"): [Generate],
+    ("consumer",): [Consumer],
+    ("measure",): [Measure],
+}
+
+_NEEDED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "dict_type": "a mapping of keys",
+    "model_type": "a mapping of keys",
+    "model_attributes_type": "a mapping of keys",
+    "finite_number": "a finite number",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong, at a key (`at_key`) or at its value."""
+
+    path: KeyPath
+    what: str
+    at_key: bool = False
+
+
+def nearest(word: object, words: Iterable[str]) -> str:
+    """`; did you mean X?`, or nothing where no word is near."""
+    match = get_close_matches(str(word), list(words), n=1)
+    return f"; did you mean {match[0]}?" if match else ""
+
+
+def problem_of(detail: ErrorDetails) -> Problem:
+    """Say one finding of pydantic's in this program's words."""
+    path, kind, given = _without_tag(detail["loc"]), detail["type"], detail["input"]
+    if kind == "extra_forbidden":
+        words = [name for part in _PARTS.get(path[:-1], []) for name in part.model_fields]
+        return Problem(
+            path, f"unknown key{nearest(path[-1], words) or '; the keys here are ' + ', '.join(words)}", True
+        )
+    if kind == "missing":
+        return Problem(path[:-1], f"needs the key {path[-1]}")
+    if kind == "union_tag_invalid":
+        given, words = given["kind"], ["image_folder", "target"]
+        return Problem((*path, "kind"), f"{given!r} is not one of {', '.join(words)}{nearest(given, words)}")
+    return Problem(path, _what_is_wrong(detail))
+
+
+def _what_is_wrong(detail: ErrorDetails) -> str:
+    """Say it of a value that stands where it may stand."""
+    kind, given = detail["type"], detail["input"]
+    if kind == "literal_error":
+        words = detail["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+        return f"{given!r} is not one of {', '.join(words)}{nearest(given, words)}"
+    if kind in _NEEDED:
+        return f"{_shown(given)} is not {_NEEDED[kind]}"
+    if kind == "value_error":
+        return detail["msg"].removeprefix("Value error, ")
+    return f"{_shown(given)} does not fit: {detail['msg'].lower()}"
+
+
+def _without_tag(loc: KeyPath) -> KeyPath:
+    """Drop what pydantic puts into a location for its own sake: the tag of the branch of a union."""
+    tagged = len(loc) > 1 and loc[0] == "dataset" and loc[1] in ("image_folder", "target")
+    # `dataset.target` is a key of its own too, but then it ends the path of a finding about its value
+    return (loc[0], *loc[2:]) if tagged and not (len(loc) == 2 and loc[1] == "target") else loc
+
+
+def _shown(given: object) -> str:
+    if isinstance(given, dict | list):
+        return "a mapping" if isinstance(given, dict) else "a list"
+    return "nothing" if given is None else repr(given)

@@ -1,0 +1,139 @@
+"""YAML 1.2 text to plain values, with the position of every key and value kept.
+
+Only the node graph of ruamel.yaml is used and nothing is constructed from a tag, so that no file can make an object.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+KeyPath = tuple[str | int, ...]
+
+MAX_DEPTH = 20  # a suite needs four
+MAX_NODES = 10_000  # an alias bomb needs more
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_CORE = "tag:yaml.org,2002:"
+_TAGS = {"map", "seq", "int", "float", "bool", "null", "str", "timestamp"}
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a file; `line` and `column` count from 1."""
+
+    line: int
+    column: int
+
+
+class TextError(Exception):
+    """What is wrong with the text, where."""
+
+    def __init__(self, what: str, position: Position, path: KeyPath = ()) -> None:
+        super().__init__(what)
+        self.what, self.position, self.path = what, position, path
+
+
+@dataclass
+class ParsedText:
+    """The plain value of a text, and where each of its keys and values stands."""
+
+    value: Any
+    keys: dict[KeyPath, Position] = field(default_factory=dict)
+    values: dict[KeyPath, Position] = field(default_factory=dict)
+
+
+def parse_text(text: str) -> ParsedText:
+    """Parse one YAML document. Raises `TextError`."""
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        root = yaml.compose(text)
+    except MarkedYAMLError as error:
+        raise TextError(f"not valid YAML: {error.problem or error.context}", _mark(error)) from None
+    except (YAMLError, RecursionError, ValueError) as error:
+        first = str(error).splitlines() or [type(error).__name__]
+        raise TextError(f"not valid YAML: {first[0]}", Position(1, 1)) from None
+    if root is None:
+        raise TextError("is empty; `suites/images.yaml` is a suite to start from", Position(1, 1))
+    return _Reader(yaml).read(root)
+
+
+class _Reader:
+    """Walks the nodes once."""
+
+    def __init__(self, yaml: YAML) -> None:
+        self._yaml = yaml
+        self._nodes = 0
+        self._parsed = ParsedText(None)
+
+    def read(self, root: Node) -> ParsedText:
+        self._parsed.value = self._value(root, ())
+        return self._parsed
+
+    def _value(self, node: Node, path: KeyPath) -> Any:
+        here = _position(node)
+        self._nodes += 1
+        if len(path) > MAX_DEPTH or self._nodes > MAX_NODES:
+            raise TextError("is nested too deeply or repeats itself without end", here, path)
+        self._parsed.values[path] = here
+        if str(node.tag).removeprefix(_CORE) not in _TAGS:
+            raise TextError(f"the tag {node.tag} is refused: a suite holds plain values only", here, path)
+        if isinstance(node, MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, SequenceNode):
+            return [self._value(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _mapping(self, node: MappingNode, path: KeyPath) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key, where = str(key_node.value), _position(key_node)
+            if not isinstance(key_node, ScalarNode):
+                raise TextError("a key has to be a plain word", where, path)
+            if key in found:
+                first = self._parsed.keys[(*path, key)]
+                raise TextError(f"stands twice (first on line {first.line})", where, (*path, key))
+            self._parsed.keys[(*path, key)] = where
+            found[key] = self._value(value_node, (*path, key))
+        return found
+
+    def _scalar(self, node: Node, path: KeyPath) -> Any:
+        text, tag = node.value, str(node.tag)
+        if "${" in text:
+            text = _substitute(text, _position(node), path)
+            if not getattr(node, "style", None):  # plain: `${N:-3}` is the number 3; quoted, it stays text
+                tag = str(self._yaml.resolver.resolve(ScalarNode, text, (True, False)))
+        kind = tag.removeprefix(_CORE)
+        if kind in {"str", "timestamp"}:
+            return text
+        try:
+            return self._yaml.constructor.construct_object(ScalarNode(tag, text))
+        except (ValueError, YAMLError):
+            raise TextError(f"cannot be read as {kind}: {text[:40]}", _position(node), path) from None
+
+
+def _substitute(text: str, position: Position, path: KeyPath) -> str:
+    def value(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        found = os.environ.get(name) or default
+        if found is None:
+            what = f"the environment variable {name} is not set; write ${{{name}:-default}} to give it a default"
+            raise TextError(what, position, path)
+        return found
+
+    return _VARIABLE.sub(value, text)
+
+
+def _position(node: Node) -> Position:
+    mark = node.start_mark
+    return Position(1, 1) if mark is None else Position(mark.line + 1, mark.column + 1)
+
+
+def _mark(error: MarkedYAMLError) -> Position:
+    mark = error.problem_mark or error.context_mark
+    return Position(1, 1) if mark is None else Position(mark.line + 1, mark.column + 1)

@@ -1,0 +1,204 @@
+"""The page in a real Chromium: LOADERBENCH_CHROMIUM names it, LOADERBENCH_REQUIRE_BROWSER=1 forbids to skip."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import run_factory as runs
+
+from loaderbench.records import RunRecord
+from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
+
+pytestmark = pytest.mark.browser
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+DRAWN = "html.drawn"
+
+
+def missing(reason: str) -> None:
+    if os.environ.get("LOADERBENCH_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"LOADERBENCH_REQUIRE_BROWSER=1, but {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    path = os.environ.get("LOADERBENCH_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        missing("no Chromium was found: set LOADERBENCH_CHROMIUM")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright is not installed")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """One open page, with everything it asked for and complained about."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+        self.page.goto(path.as_uri())
+
+    def drawn(self) -> Any:
+        self.page.wait_for_selector(DRAWN, state="attached")
+        return self.page
+
+
+@pytest.fixture
+def visit(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    opened: list[Visit] = []
+
+    def open_page(run: RunRecord, **options: Any) -> Visit:
+        path = tmp_path / "report.html"
+        path.write_text(render_html(build_document(run, runs.timeline(run))), encoding="utf-8")
+        opened.append(Visit(browser, path, **options))
+        return opened[-1]
+
+    yield open_page
+    for one in opened:
+        one.context.close()
+
+
+def overflow(page: Any) -> int:
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def background(page: Any) -> str:
+    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def chart_ink(page: Any) -> str:
+    return str(page.evaluate("document.querySelector('[data-figure=scaling] .xtick text').style.fill"))
+
+
+def test_the_page_opens_from_disk_asks_for_nothing_and_draws_its_charts(visit: Any) -> None:
+    seen = visit(runs.typical())
+    page = seen.drawn()
+
+    assert len(seen.requests) == 1
+    assert seen.complaints == []
+    assert page.locator("[data-figure=scaling] svg.main-svg").count() > 0
+    assert page.locator("[data-figure=scaling] .errorbar").count() == 8
+    assert page.locator("[data-figure=timeline] .scatterlayer .trace").count() == 5
+    assert page.locator(".modebar").count() == 0
+
+
+def test_without_scripts_the_whole_report_can_be_read_and_the_metric_chosen(visit: Any) -> None:
+    page = visit(runs.typical(), java_script_enabled=False).page
+
+    assert page.locator(".headline").is_visible()
+    assert page.locator("#theme").is_visible() is False
+    assert page.locator("td.is-best .m-0").text_content() == "\u2605best: 844"
+    page.check("#pick-1")
+    assert page.locator("td.is-best .m-0").is_visible() is False
+    assert page.locator("td.is-best .m-1").is_visible()
+    assert page.get_by_text("The chart needs scripts").first.is_visible()
+
+
+@pytest.mark.parametrize("make", [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.hostile])
+def test_a_narrow_screen_does_not_scroll_sideways(visit: Any, make: Any) -> None:
+    seen = visit(make(), viewport={"width": 360, "height": 740})
+    if make is not runs.all_failed:
+        seen.drawn()
+
+    assert overflow(seen.page) == 0
+
+
+def test_the_colours_follow_the_system_and_the_button_turns_them_charts_included(visit: Any) -> None:
+    page = visit(runs.typical(), color_scheme="dark").drawn()
+    dark, dark_ink = background(page), chart_ink(page)
+    page.click("#theme")
+
+    assert dark == "rgb(15, 19, 24)"
+    assert background(page) == "rgb(255, 255, 255)"
+    assert chart_ink(page) != dark_ink
+
+
+def test_hostile_strings_do_nothing(visit: Any) -> None:
+    seen = visit(runs.hostile())
+    page = seen.drawn()
+    page.hover("[data-figure=scaling] .point >> nth=0", force=True)
+
+    assert seen.complaints == []
+    assert len(seen.requests) == 1
+    assert page.locator("img").count() == 0
+
+
+def test_a_trial_can_be_chosen_for_the_timeline(visit: Any) -> None:
+    page = visit(runs.gpu_run()).drawn()
+    before = page.locator("[data-figure=timeline] .scatterlayer").first.inner_html()
+    page.select_option("#timeline-trial", index=3)
+
+    assert page.locator("[data-figure=timeline] svg.main-svg").count() > 0
+    assert before
+
+
+def test_a_heading_sorts_its_table_and_what_was_not_measured_stays_last(visit: Any) -> None:
+    page = visit(runs.partly_failed()).drawn()
+    heading = page.locator("#trials thead button", has_text="Samples/s")
+    rates = page.locator("#trials tbody tr td:nth-child(6)")
+    for _ in range(2):
+        heading.click()
+        assert rates.last.inner_text() == "not measured"
+    assert page.locator("#trials th[aria-sort=descending]").count() == 1
+    assert rates.first.inner_text() == "844"
+
+
+def test_the_run_can_be_downloaded_from_the_page(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    for name in ("run.json", "trials.csv"):
+        with page.expect_download() as found:
+            page.get_by_role("button", name=name).click()
+        assert found.value.suggested_filename == name
+
+
+def test_a_snippet_can_be_copied(visit: Any) -> None:
+    page = visit(runs.typical(), permissions=["clipboard-read", "clipboard-write"]).drawn()
+    page.get_by_role("button", name="Copy the YAML snippet").first.click()
+    page.get_by_text("Copied").wait_for()
+
+    assert page.evaluate("navigator.clipboard.readText()").startswith("loader:")
+
+
+def test_printing_opens_what_is_folded_and_closes_it_again(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    folded = page.locator("details:not([open])").count()
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    opened = page.locator("details:not([open])").count()
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+
+    assert (opened, page.locator("details:not([open])").count()) == (0, folded)
+
+
+def test_everything_that_acts_is_reached_by_the_keyboard_and_shows_its_focus(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    reached = set()
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "document.activeElement.id || document.activeElement.className || document.activeElement.tagName"
+            )
+        )
+        shown = page.evaluate(
+            "(() => { const a = document.activeElement; if (a === document.body) return true;"
+            " const s = getComputedStyle(a), l = a.closest('label');"
+            " return s.outlineStyle !== 'none' || (l && getComputedStyle(l).outlineStyle !== 'none'); })()"
+        )
+        assert shown
+
+    assert {"theme", "pick-0", "timeline-trial", "SUMMARY"} <= reached

@@ -1,0 +1,58 @@
+"""The limits that bind a process are found wherever in the tree they stand."""
+
+from pathlib import Path
+
+from loaderbench.environment import Limits, cpus_allotted, read_limits
+
+
+def tree(root: Path, files: dict[str, str]) -> tuple[Path, Path]:
+    for name, text in files.items():
+        file = root / "sys" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root / "membership", root / "sys"
+
+
+def test_version_2_takes_the_tightest_limit_above(tmp_path: Path) -> None:
+    membership, mount = tree(
+        tmp_path,
+        {
+            "a/b/cpu.max": "max 100000\n",
+            "a/cpu.max": "150000 100000\n",
+            "a/b/memory.max": "max\n",
+            "a/memory.max": "4096\n",
+            "cpu.max": "400000 100000\n",
+        },
+    )
+    membership.write_text("0::/a/b\n")
+    assert read_limits(membership, mount) == Limits(1.5, 4096)
+
+
+def test_version_1_reads_quota_over_period_and_ignores_no_limit(tmp_path: Path) -> None:
+    membership, mount = tree(
+        tmp_path,
+        {
+            "cpu,cpuacct/x/cpu.cfs_quota_us": "-1\n",
+            "cpu,cpuacct/x/cpu.cfs_period_us": "100000\n",
+            "cpu,cpuacct/cpu.cfs_quota_us": "50000\n",
+            "cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+            "memory/x/memory.limit_in_bytes": "9223372036854771712\n",
+        },
+    )
+    membership.write_text("3:memory:/x\n1:cpu,cpuacct:/x\n")
+    assert read_limits(membership, mount) == Limits(0.5, None)
+
+
+def test_in_a_container_the_mount_itself_is_the_group(tmp_path: Path) -> None:
+    membership, mount = tree(tmp_path, {"cpu.max": "200000 100000\n"})
+    membership.write_text("0::/docker/0123\n")
+    assert read_limits(membership, mount).cpus == 2
+
+
+def test_no_control_groups_means_no_limit(tmp_path: Path) -> None:
+    assert read_limits(tmp_path / "none", tmp_path) == Limits(None, None)
+
+
+def test_the_quota_binds_below_the_affinity() -> None:
+    assert cpus_allotted(Limits(cpus=0.5)) == 0.5
+    assert cpus_allotted(Limits()) >= 1

@@ -1,0 +1,311 @@
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+import run_factory as runs
+
+from loaderbench.records import Interval, RunRecord, TimelinePoint
+from loaderbench.report import timeline
+from loaderbench.report.document import build_document
+from loaderbench.report.parts import HeatCell, ReportDocument
+
+
+def cells(document: ReportDocument) -> list[HeatCell]:
+    assert document.sweep
+    return [cell for facet in document.sweep.facets for row in facet.rows for cell in row.cells]
+
+
+def test_key_figures_go_from_the_baseline_to_the_best() -> None:
+    figures = build_document(runs.typical()).verdict.figures
+
+    assert [figure.label for figure in figures][:2] == ["Samples/s", "Data wait share"]
+    assert figures[0].value.main == "844"
+    assert figures[0].before
+    assert figures[0].before.text.startswith("212 (")
+
+
+def test_without_an_accelerator_gpu_figures_are_not_measured_and_never_zero() -> None:
+    document = build_document(runs.typical())
+    gpu = [figure for figure in document.verdict.figures if figure.label.startswith("GPU")]
+
+    assert [figure.value.text for figure in gpu] == [f"not measured: {runs.NO_ACCELERATOR}"] * 2
+    assert document.facts[0].value.text == "no accelerator"
+
+
+def test_gpu_utilization_says_that_a_kernel_was_resident_and_memory_says_of_how_much() -> None:
+    document = build_document(runs.gpu_run())
+    figures = {figure.label: figure for figure in document.verdict.figures}
+
+    assert "a kernel was resident" in figures["GPU utilization"].hint
+    assert figures["GPU memory"].value.text == "11.0 GiB of 141 GiB"
+    assert document.facts[0].value.text == "2 \u00d7 NVIDIA H200, 141 GiB each"
+
+
+def test_the_reason_why_an_axis_collapsed_is_a_note() -> None:
+    notes = [note.text for note in build_document(runs.typical()).notes]
+
+    assert notes == ["pin_memory: there is no accelerator, so that pinning memory does nothing"]
+
+
+def test_a_note_that_was_given_already_is_not_repeated() -> None:
+    run = runs.typical()
+    said = replace(run, notes=(f"pin_memory lost values: {run.plan.collapsed['pin_memory']}",))
+
+    assert len(build_document(said).notes) == 1
+
+
+def test_recommendations_are_parted_by_what_came_of_them() -> None:
+    part = build_document(runs.typical()).recommendations
+
+    assert [card.badge for card in part.cards] == ["measured", "predicted", "heuristic"]
+    assert [aside.reason.text for aside in part.already_fine] == ["the first batch takes 2 % of an epoch"]
+    assert [aside.reason.text for aside in part.not_checked] == [runs.NO_ACCELERATOR]
+
+
+def test_a_card_names_only_what_changes_and_links_its_trials_to_their_rows() -> None:
+    document = build_document(runs.typical())
+    card = document.recommendations.cards[0]
+
+    assert [(fact.label, fact.value.text) for fact in card.change] == [
+        ("batch_size", "32 \u2192 128"),
+        ("num_workers", "0 \u2192 2"),
+    ]
+    assert {link.anchor for link in card.trials} <= {row.anchor for row in document.trials.rows}
+    assert (
+        card.one_line == "[measured] Use two workers and a batch size of 128: 3.9\u00d7 samples/s (3.7\u20134.1\u00d7)"
+    )
+
+
+def test_the_heat_map_has_workers_across_and_batch_sizes_down() -> None:
+    sweep = build_document(runs.typical()).sweep
+
+    assert sweep
+    assert sweep.y_axis
+    assert (sweep.x_axis.text, sweep.y_axis.text) == ("num_workers", "batch_size")
+    assert [label.text for label in sweep.x_labels] == ["0", "1", "2", "3"]
+
+
+def test_the_best_is_starred_and_its_ties_are_outlined() -> None:
+    found = cells(build_document(runs.typical()))
+
+    assert [cell.readings[0].text for cell in found if cell.best] == ["844"]
+    assert [cell.readings[0].text for cell in found if cell.tied] == ["796"]
+
+
+def test_only_metrics_with_data_can_be_chosen() -> None:
+    without, with_gpu = (build_document(run).sweep for run in (runs.typical(), runs.gpu_run()))
+
+    assert without
+    assert [metric.id for metric in without.metrics] == ["samples_per_s", "data_wait_share", "cpu_percent_of_allotted"]
+    assert with_gpu
+    assert len(with_gpu.metrics) == 5
+
+
+def test_each_further_axis_gives_a_facet_for_each_of_its_values() -> None:
+    sweep = build_document(runs.gpu_run()).sweep
+
+    assert sweep
+    assert [facet.title.text for facet in sweep.facets if facet.title] == ["pin_memory=false", "pin_memory=true"]
+
+
+def test_a_failed_configuration_is_a_state_of_its_cell_and_has_no_colour() -> None:
+    found = cells(build_document(runs.partly_failed()))
+    failed = [cell for cell in found if cell.state == "failed"]
+
+    assert [(cell.readings[0].text, cell.readings[0].place) for cell in failed] == [("failed", None)]
+    assert "worker_killed in 3 of 3 trials" in failed[0].title
+    assert [cell.remark for cell in found if cell.remark] == ["1 failed"]
+
+
+def test_what_an_interrupted_run_did_not_reach_is_not_run() -> None:
+    document = build_document(runs.interrupted())
+
+    assert [cell.state for cell in cells(document)].count("not_run") == 3
+    assert document.state.label == "partial: 5 of 24 trials measured"
+    assert document.state.hint
+    assert "--resume" in document.state.hint
+
+
+def test_a_sweep_of_one_axis_is_a_table_of_one_row() -> None:
+    run = runs.typical()
+    kept = tuple(c for c in run.configurations if c.config["num_workers"] == 2)
+    plan = replace(run.plan, axes={"batch_size": [32, 128], "num_workers": [2], "pin_memory": [False]})
+    document = build_document(replace(run, configurations=kept, plan=plan))
+
+    assert document.sweep
+    assert (document.sweep.x_axis.text, document.sweep.y_axis) == ("batch_size", None)
+    assert document.scaling
+    assert document.scaling.x_axis == "batch_size"
+
+
+def test_axes_of_a_target_span_the_heat_map_where_workers_and_batch_sizes_do_not() -> None:
+    run = runs.typical()
+
+    def renamed(config: dict[str, object]) -> dict[str, object]:
+        return {"codec": f"c{config['num_workers']}", "side": config["batch_size"]}
+
+    configurations = tuple(replace(c, config=renamed(c.config)) for c in run.configurations)  # type: ignore[arg-type]
+    plan = replace(run.plan, axes={"codec": ["c0", "c1", "c2", "c3"], "side": [32, 128]})
+    document = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None))
+
+    assert document.sweep
+    assert document.sweep.y_axis
+    assert (document.sweep.x_axis.text, document.sweep.y_axis.text) == ("codec", "side")
+    assert document.scaling
+    assert not document.scaling.numeric
+
+
+def test_true_and_one_are_two_values_of_an_axis() -> None:
+    run = runs.typical()
+    first, second = run.configurations[:2]
+    configurations = (replace(first, config={"flag": True}), replace(second, config={"flag": 1}))
+    plan = replace(run.plan, axes={"flag": [True, 1]})
+    found = cells(build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None)))
+
+    assert [cell.readings[0].text for cell in found] == ["212", "411"]
+
+
+def test_without_workers_a_refused_axis_does_not_leave_holes() -> None:
+    run = runs.typical()
+    zero, two = run.configurations[0], run.configurations[2]
+    configurations = (
+        replace(zero, config={"num_workers": 0, "prefetch_factor": None}),
+        replace(two, config={"num_workers": 2, "prefetch_factor": 2}),
+        replace(two, config={"num_workers": 2, "prefetch_factor": 4}),
+    )
+    plan = replace(
+        run.plan, axes={"num_workers": [0, 2], "prefetch_factor": [2, 4]}, collapsed={"prefetch_factor": "no workers"}
+    )
+    document = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None))
+
+    assert document.sweep
+    assert [row.cells[0].state for row in document.sweep.facets[0].rows if row.label.text != "null"] == ["measured"] * 2
+
+
+def test_one_configuration_has_no_sweep_but_a_way_to_one() -> None:
+    document = build_document(runs.one_trial())
+
+    assert document.sweep is None
+    assert document.scaling is None
+    assert document.sweep_hint
+    assert "-P num_workers=0,2,4" in document.sweep_hint
+
+
+def test_one_round_is_said_wherever_an_interval_would_stand() -> None:
+    document = build_document(runs.one_round())
+
+    assert document.verdict.figures[0].value.detail == "n = 1"
+    assert document.scaling
+    assert "n = 1" in document.scaling.caption
+    assert all(above is None for curve in document.scaling.curves for above in curve.above)
+
+
+def test_when_all_trials_failed_causes_are_grouped_and_nothing_is_drawn() -> None:
+    document = build_document(runs.all_failed())
+
+    assert [(group.kind.text, group.count) for group in document.failures] == [
+        ("shared memory full", "7 trials"),
+        ("worker killed", "1 trial"),
+    ]
+    assert (document.sweep, document.scaling, document.timeline, document.ranking) == (None, None, None, None)
+    assert document.verdict.figures == ()
+    assert document.state.label == "complete: 0 of 8 trials measured"
+
+
+def test_the_demand_of_an_emulated_consumer_is_a_level_of_the_scaling_chart() -> None:
+    scaling = build_document(runs.typical()).scaling
+
+    assert scaling
+    assert scaling.reference
+    assert (scaling.reference.label, scaling.reference.value) == ("demand 1,000", 1000.0)
+
+
+def test_the_timeline_begins_with_a_trial_of_the_best_configuration() -> None:
+    run = runs.typical()
+    part = build_document(run, runs.timeline(run)).timeline
+
+    assert part
+    assert part.trials[0].label.endswith("(best)")
+    assert part.trials[1].label.endswith("(baseline)")
+    assert len(part.trials) == 8
+
+
+def test_a_long_timeline_is_thinned_without_losing_its_peaks_and_says_so() -> None:
+    run = runs.one_trial()
+    name = run.trials[0].id
+    points = [TimelinePoint(name, i / 100, "data_wait_s", 0.5 if i == 7777 else 0.001) for i in range(20_000)]
+    part = build_document(run, points).timeline
+
+    assert part
+    series = part.trials[0].panels[0].series[0]
+    assert len(series.values) <= timeline.MOST_POINTS
+    assert max(series.values) == 500
+    assert "20,000 readings" in part.trials[0].note
+
+
+def test_readings_that_are_no_numbers_or_no_known_metric_are_left_out() -> None:
+    run = runs.one_trial()
+    name = run.trials[0].id
+    points = [TimelinePoint(name, 0, "data_wait_s", float("nan")), TimelinePoint(name, 0, "mood", 1.0)]
+
+    assert build_document(run, points).timeline is None
+
+
+def test_thinning_keeps_the_order_of_time() -> None:
+    readings = [(float(i), float(i % 17)) for i in range(1000)]
+    kept = timeline.min_max(readings, 100)
+
+    assert len(kept) <= 100
+    assert kept == sorted(kept)
+
+
+def test_the_downloads_hold_the_whole_run() -> None:
+    run = runs.typical()
+    as_json, as_csv = build_document(run).downloads
+
+    assert json.loads(as_json.content)["best"]["config"] == run.best.config  # type: ignore[union-attr]
+    rows = list(csv.DictReader(io.StringIO(as_csv.content)))
+    assert len(rows) == 24
+    assert float(rows[0]["samples_per_s"]) == run.trials[0].samples_per_s
+
+
+def test_a_text_does_not_become_a_formula_in_a_spreadsheet() -> None:
+    run = runs.one_trial()
+    trial = replace(run.trials[0], id="=HYPERLINK()", shm_peak_bytes=None)
+    rows = list(csv.DictReader(io.StringIO(build_document(replace(run, trials=(trial,))).downloads[1].content)))
+
+    assert rows[0]["trial"] == "'=HYPERLINK()"
+    assert rows[0]["shm_peak_bytes"] == ""
+
+
+def test_numbers_that_json_does_not_know_become_null() -> None:
+    run = runs.typical()
+    odd = replace(run, suite={"x": [float("nan")], "y": float("inf")})
+
+    assert json.loads(build_document(odd).downloads[0].content)["suite"] == {"x": [None], "y": None}
+
+
+@pytest.mark.parametrize("make", [runs.typical, runs.gpu_run, runs.all_failed, runs.one_trial, runs.hostile])
+def test_a_document_of_any_run_can_be_built_without_readings(make: object) -> None:
+    assert callable(make)
+    run = make()
+    assert isinstance(run, RunRecord)
+    assert build_document(run).timeline is None
+
+
+def test_a_missing_estimate_is_not_drawn_as_zero() -> None:
+    run = runs.typical()
+    configurations = tuple(replace(c, data_wait_share=None) for c in run.configurations[:1]) + run.configurations[1:]
+    found = cells(build_document(replace(run, configurations=configurations)))
+
+    assert found[0].readings[1].text == "not measured"
+    assert found[0].readings[1].place is None
+
+
+def test_an_interval_of_no_width_is_written_once_per_bound() -> None:
+    run = runs.one_trial()
+    only = replace(run.configurations[0], samples_per_s=Interval(100, 100, 100))
+
+    assert build_document(replace(run, configurations=(only,))).verdict.figures[0].value.text == "100 (100\u2013100)"

@@ -1,0 +1,126 @@
+"""A suite is read safely, and what is wrong with it is said in one line that can be clicked on."""
+
+from pathlib import Path
+
+import pytest
+
+from loaderbench.errors import SuiteError
+from loaderbench.suite import ImageFolder, Override, Target, load_suite
+
+IMAGES = Path(__file__).parents[2] / "suites" / "images.yaml"
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "s.yaml"
+    file.write_text(text)
+    return file
+
+
+WRONG = {
+    "a: 1": "1:1: a: unknown key; the keys here are name, dataset",
+    "": "1:1: is empty",
+    "- 1": "1:1: a suite is a mapping of keys, not a list",
+    "x: [1": "1:6: not valid YAML",
+    "\t- x: 1": "1:1: not valid YAML",
+    "name: 3": "1:7: name: 3 is not a text",
+    "name: a\nname: b": "2:1: name: stands twice (first on line 1)",
+    "sweep: 3": "1:8: sweep: 3 is not a mapping of keys",
+    "sweep:\n  batch_sise: [1]": "2:3: sweep.batch_sise: is neither a DataLoader argument nor a dataset option; "
+    "did you mean batch_size?",
+    "sweep:\n  batch_size: []": "2:15: sweep.batch_size: is an empty list",
+    "sweep: {num_workers: [0, -1]}": "1:26: sweep.num_workers[1]: -1 is not a whole number of 0 or more",
+    "sweep: {pin_memory: [yes]}": "1:22: sweep.pin_memory[0]: 'yes' is neither true nor false",
+    "sweep: {transform: [nope]}": "1:21: sweep.transform[0]: 'nope' is not one of imagenet_train",
+    "measure:\n  rounds: three": "2:11: measure.rounds: 'three' is not a whole number",
+    "measure: {rounds: true}": "1:19: measure.rounds: True is not a whole number",
+    "measure: {rounds: 1.5}": "1:19: measure.rounds: 1.5 is not a whole number",
+    "measure: {rounds: 0}": "1:19: measure.rounds: 0 does not fit: input should be greater than 0",
+    "measure:\n  rouds: 3": "2:3: measure.rouds: unknown key; did you mean rounds?",
+    "measure: {seconds: .nan}": "1:20: measure.seconds: nan is not a finite number",
+    "measure: {budget: 10q}": "1:19: measure.budget: '10q' is not a duration",
+    "measure: {strategy: gird}": "1:21: measure.strategy: 'gird' is not one of grid; did you mean grid?",
+    "dataset: {kind: imagefolder}": "1:17: dataset.kind: 'imagefolder' is not one of image_folder, target; "
+    "did you mean image_folder?",
+    "dataset: {kind: target}": "1:10: dataset: needs the key target",
+    "dataset: {kind: target, target: x}": "1:33: dataset.target: 'x' is not of the form package.module:name",
+    "dataset: {decoder: pilow}": "1:20: dataset.decoder: 'pilow' is not one of pillow",
+    "dataset: {sampel: 3}": "1:11: dataset.sampel: unknown key; did you mean sample?",
+    "dataset: {root: '${LB_NOT_SET}'}": "1:17: dataset.root: the environment variable LB_NOT_SET is not set",
+    "dataset: !!python/object/apply:os.system {}": "1:10: dataset: the tag tag:yaml.org,2002:python/object",
+    "name: !!python/name:os.system x": "1:7: name: the tag",
+    "consumer: {kind: emulate}": "1:18: consumer.kind: 'emulate' is not one of",
+    "consumer: {kind: target}": "1:11: consumer: `kind: target` needs",
+    "loader: {shuffle: 1}": "1:19: loader.shuffle: 1 is neither true nor false",
+    "loader: {batch_size: 4}\nsweep: {batch_size: [4]}": "1:10: loader.batch_size: is an axis of `sweep` too",
+    "baseline: {num_workers: 1}": "1:12: baseline.num_workers: is no axis of `sweep`",
+    "a: &a [*a]": "1:4: a",
+}
+
+
+@pytest.mark.parametrize(("text", "line"), WRONG.items())
+def test_each_mistake_is_one_line_with_its_place(tmp_path: Path, text: str, line: str) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(SuiteError) as caught:
+        load_suite(file)
+    message = str(caught.value)
+    assert message.startswith(f"{file}:{line}")
+    assert "\n" not in message
+    assert caught.value.exit_code == 2
+
+
+def test_several_mistakes_are_counted_and_the_first_of_the_file_is_shown(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match=r"s.yaml:2:11: .*\(and 1 more\)"):
+        load_suite(write(tmp_path, "measure:\n  rounds: x\n  seconds: y\n"))
+
+
+def test_the_suite_of_the_main_job_is_right_and_imports_nothing() -> None:
+    suite = load_suite(IMAGES).suite
+    assert suite.name == "images"
+    assert isinstance(suite.dataset, ImageFolder)
+    assert suite.sweep["num_workers"] == "auto"
+
+
+def test_a_variable_of_the_environment_keeps_its_type_unless_it_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LB_ROUNDS", "7")
+    file = write(tmp_path, "name: '${LB_ROUNDS}'\nmeasure:\n  rounds: ${LB_ROUNDS}\n  seconds: ${LB_NO:-0.5}\n")
+    suite = load_suite(file).suite
+    assert (suite.name, suite.measure.rounds, suite.measure.seconds) == ("7", 7, 0.5)
+
+
+def test_an_empty_variable_means_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LB_DATA", "")
+    dataset = load_suite(write(tmp_path, "dataset:\n  root: ${LB_DATA:-}\n")).suite.dataset
+    assert isinstance(dataset, ImageFolder)
+    assert dataset.root is None
+
+
+def test_a_flag_overrides_the_file_and_is_named_when_it_is_wrong() -> None:
+    flag = "-P num_workers=0,x"
+    with pytest.raises(SuiteError, match=f"^{flag}: 'x' is not a whole number of 0 or more"):
+        load_suite(IMAGES, [Override(("sweep", "num_workers"), [0, "x"], flag)])
+    suite = load_suite(IMAGES, [Override(("measure", "rounds"), 1, "--rounds 1")]).suite
+    assert suite.measure.rounds == 1
+
+
+def test_a_target_may_be_swept_over_names_of_its_own(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, "dataset: {target: 'm:f', kind: target}\nsweep: {backend: [a, b]}")).suite
+    assert isinstance(suite.dataset, Target)
+    assert suite.sweep == {"backend": ["a", "b"]}
+
+
+def test_the_name_is_the_file_s_when_none_is_given(tmp_path: Path) -> None:
+    assert load_suite(write(tmp_path, "measure: {rounds: 1}")).suite.name == "s"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("90s", 90), ("1h30m", 5400), ("45", 45)])
+def test_a_budget_is_read_as_people_write_it(tmp_path: Path, text: str, seconds: float) -> None:
+    assert load_suite(write(tmp_path, f"measure: {{budget: {text}}}")).suite.measure.budget == seconds
+
+
+def test_a_missing_binary_or_unreadable_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
+    for file, word in ((tmp_path / "none.yaml", "no such file"), (tmp_path / "b.yaml", "UTF-8"), (tmp_path, "read")):
+        with pytest.raises(SuiteError, match=word):
+            load_suite(file)

@@ -1,0 +1,72 @@
+"""Imports point down: what `docs/architecture.md` says of the layers is held against every file."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "loaderbench"
+WITHOUT_TORCH = {"records", "errors", "analysis", "report", "search", "remedies"}
+ONLY_STANDARD_LIBRARY = {"records", "errors"}
+
+
+def layers() -> dict[str, int]:
+    """Unit to layer, from the table in the documentation."""
+    found: dict[str, int] = {}
+    for line in (ROOT / "docs" / "architecture.md").read_text().splitlines():
+        if match := re.match(r"\| (\d) \| (.*?) \|", line):
+            found |= {unit: int(match[1]) for unit in re.findall(r"`(\w+)(?:\.py|/)?`", match[2])}
+    return found
+
+
+def files() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def unit_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module imported anywhere in a file, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "loaderbench":
+                yield from (f"loaderbench.{alias.name}" for alias in node.names)
+            else:
+                yield node.module or ""
+
+
+def test_every_unit_has_a_layer_and_every_layer_its_units() -> None:
+    assert {unit_of(path) for path in files()} == set(layers())
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path: Path) -> None:
+    level, own = layers(), unit_of(path)
+    for name in imports(path):
+        if name.split(".")[0] != "loaderbench":
+            continue
+        assert name != "loaderbench", f"{path.name} imports the package root"
+        unit = name.split(".")[1]
+        assert unit == own or level[unit] < level[own], f"{own} (layer {level[own]}) imports {unit} ({level[unit]})"
+
+
+@pytest.mark.parametrize("unit", sorted(WITHOUT_TORCH))
+def test_what_draws_a_report_needs_no_torch(unit: str) -> None:
+    for path in (path for path in files() if unit_of(path) == unit):
+        assert not {name.split(".")[0] for name in imports(path)} & {"torch", "torchvision"}, path
+
+
+@pytest.mark.parametrize("unit", sorted(ONLY_STANDARD_LIBRARY))
+def test_records_need_the_standard_library_only(unit: str) -> None:
+    import sys
+
+    names = {name.split(".")[0] for name in imports(PACKAGE / f"{unit}.py")}
+    assert names <= set(sys.stdlib_module_names)

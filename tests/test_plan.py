@@ -1,0 +1,78 @@
+"""What will be measured is laid out before anything runs."""
+
+import pytest
+
+from loaderbench.plan import make_plan, worker_ladder
+from loaderbench.search import Grid
+from loaderbench.suite import Suite
+
+
+def suite(**parts: object) -> Suite:
+    return Suite.model_validate(parts)
+
+
+def test_the_grid_is_every_combination() -> None:
+    plan = make_plan(suite(sweep={"batch_size": [8, 16], "num_workers": [0, 2]}), cpus_allotted=2, accelerator=True)
+    assert len(plan.configurations) == 4
+    assert plan.collapsed == {}
+
+
+def test_pinning_collapses_without_an_accelerator_and_says_why() -> None:
+    sweep = {"num_workers": [0, 1], "pin_memory": [False, True]}
+    plan = make_plan(suite(sweep=sweep), cpus_allotted=2, accelerator=False)
+    assert len(plan.configurations) == 2
+    assert "no accelerator" in plan.collapsed["pin_memory"]
+    assert len(make_plan(suite(sweep=sweep), cpus_allotted=2, accelerator=True).configurations) == 4
+
+
+def test_what_torch_refuses_without_workers_is_one_configuration() -> None:
+    sweep = {"num_workers": [0, 1], "prefetch_factor": [2, 4], "persistent_workers": [False, True]}
+    plan = make_plan(suite(sweep=sweep), cpus_allotted=2, accelerator=False)
+    alone = [config for config in plan.configurations if config["num_workers"] == 0]
+    assert alone == [{"num_workers": 0, "prefetch_factor": None, "persistent_workers": False}]
+    assert len(plan.configurations) == 5
+    assert set(plan.collapsed) == {"prefetch_factor", "persistent_workers"}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "ladder"), [(0.5, [0, 1, 2]), (2, [0, 1, 2, 3]), (8, [0, 1, 2, 4, 8, 12]), (16, [0, 1, 4, 8, 16, 24])]
+)
+def test_the_worker_ladder_fits_the_allotted_cpus(cpus: float, ladder: list[int]) -> None:
+    assert worker_ladder(cpus) == ladder
+
+
+def test_the_baseline_is_torch_s_default_unless_the_suite_names_one() -> None:
+    sweep = {"batch_size": [64, 16], "num_workers": [2, 0], "pin_memory": [True, False], "decoder": ["pillow"]}
+    plan = make_plan(suite(sweep=sweep), cpus_allotted=2, accelerator=True)
+    assert plan.baseline == {"batch_size": 16, "num_workers": 0, "pin_memory": False, "decoder": "pillow"}
+    named = make_plan(suite(sweep=sweep, baseline={"num_workers": 3}), cpus_allotted=2, accelerator=True)
+    assert named.baseline["num_workers"] == 3
+    assert named.baseline in named.configurations
+
+
+def test_true_and_one_stay_two_values() -> None:
+    plan = make_plan(
+        suite(dataset={"kind": "target", "target": "m:f"}, sweep={"x": [1, True, 1]}),
+        cpus_allotted=2,
+        accelerator=False,
+    )
+    assert len(plan.configurations) == 2
+
+
+def orders(seed: int) -> list[list[str]]:
+    plan = make_plan(
+        suite(sweep={"batch_size": list(range(1, 9))}, measure={"seed": seed}), cpus_allotted=2, accelerator=False
+    )
+    search = Grid(plan)
+    rounds: list[list[str]] = []
+    while found := search.next_round([]):
+        rounds.append([trial.id.partition("-")[2] for trial in found])
+    return rounds
+
+
+def test_each_round_holds_every_configuration_in_an_order_of_its_own_that_the_seed_repeats() -> None:
+    first = orders(0)
+    assert len(first) == 3
+    assert len({tuple(order) for order in first}) == 3
+    assert all(sorted(order) == sorted(first[0]) for order in first)
+    assert first == orders(0) != orders(1)
