@@ -48,7 +48,7 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
         return _of(source, configured=False)
     if isinstance(source, IterableDataset):
         return _of(DataLoader(source, **_usable(arguments)), configured=True)
-    if isinstance(source, Dataset) or (hasattr(source, "__getitem__") and hasattr(source, "__len__")):
+    if isinstance(source, Dataset) or _is_map_style(source):
         length = len(source)
         if length == 0:
             raise ValueError("the dataset is empty")
@@ -57,6 +57,11 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
     if isinstance(source, Iterable):
         return Batches(source)
     raise TypeError(f"{type(source).__name__} is neither a Dataset nor an iterable of batches")
+
+
+def _is_map_style(source: Any) -> bool:
+    """Datasets of other libraries are no `Dataset` of torch's; a plain list is taken as batches that are ready."""
+    return hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, list | tuple | dict)
 
 
 def _of(loader: DataLoader[Any], *, configured: bool) -> Batches:

@@ -10,6 +10,8 @@ from typing import Any
 from loaderbench.consumers import Consumer
 from loaderbench.recorder.rules import Rules
 
+FEWEST_TO_KEEP = 2  # batches of a loader that ended early
+
 
 class NoBatchesError(Exception):
     """The loader ended before there was a steady state to measure."""
@@ -55,11 +57,12 @@ def measure(
     steps = Steps(batches, consumer)
     steps.take()
     first_s = time.monotonic() - began_s
-    steps.take_until(rules.warmed_up)
-    warmup = len(steps.moments_s)
+    settled = steps.take_until(rules.warmed_up)
+    # a loader that runs once and is over by now is measured from where its queue was turned over
+    warmup = len(steps.moments_s) if settled else min(len(steps.moments_s), max(1, rules.prefetch_batches))
     on_steady()
-    enough = steps.take_until(lambda moments_s: rules.closed(moments_s, warmup))
-    if not enough and len(steps.moments_s) < warmup + 2:
+    steps.take_until(lambda moments_s: rules.closed(moments_s, warmup))
+    if len(steps.moments_s) < warmup + FEWEST_TO_KEEP:
         raise NoBatchesError(f"the loader ended after {len(steps.moments_s)} batches, before a steady state was seen")
     waits_s = consumer.wait_clock.waits_s()[warmup : len(steps.moments_s)]
     return Measurement(

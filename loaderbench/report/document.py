@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loaderbench.records import RunRecord, TimelinePoint
-from loaderbench.report import cards, closing, failures, header, heat, scaling, trials, verdict, words
+from loaderbench.report import cards, closing, failures, header, heat, ranking, scaling, trials, verdict, words
 from loaderbench.report.parts import ReportDocument
 from loaderbench.report.timeline import timeline as timeline_part
 
@@ -25,7 +25,7 @@ def build_document(run: RunRecord, timeline: Sequence[TimelinePoint] = ()) -> Re
         recommendations=cards.recommendations(run, anchors),
         sweep=sweep,
         sweep_hint=heat.ONE_CONFIGURATION if len(run.configurations) == 1 else None,
-        ranking=trials.ranking(run),
+        ranking=ranking.ranking(run),
         scaling=scaling.scaling(run),
         timeline=timeline_part(run, timeline),
         noise=closing.noise(run),

@@ -3,49 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from loaderbench.records import Config, RunRecord, TimelinePoint, Trial
 from loaderbench.report import numbers, words
-from loaderbench.report.parts import Column, Panel, Row, Series, Table, Text, TimelinePart, TimelineTrial
+from loaderbench.report.parts import Column, Row, Table, Text, TimelinePart, TimelineTrial
+from loaderbench.report.strips import Readings, kind_of, panels
 
 MOST_TRIALS = 12
 MOST_POINTS = 1500  # of one series: more than a screen has columns
 POINTS_OF_PAGE = 30_000  # of all series together: about 250 kB of the page
-
-Readings = list[tuple[float, float]]
-"""(seconds, value) pairs in the order of time."""
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """How one metric of the monitors is drawn: its strip, its name there, and its factor to the strip's unit."""
-
-    panel: str
-    unit: str
-    name: str
-    factor: float = 1.0
-    top: float | None = None
-    points: bool = False
-
-
-_KINDS = {
-    "data_wait_s": _Kind("Data wait per batch", "ms", "data wait", 1e3, points=True),
-    "cpu_percent_of_allotted": _Kind("CPU", "% of allotted", "CPU", top=100),
-    "rss_bytes": _Kind("Host memory", "GiB", "RSS", 2**-30),
-    "pss_bytes": _Kind("Host memory", "GiB", "PSS", 2**-30),
-    "shm_bytes": _Kind("Host memory", "GiB", "shared memory", 2**-30),
-    "disk_read_bytes_per_s": _Kind("Disk reads", "MiB/s", "disk reads", 2**-20),
-}
-_GPU_KINDS = {
-    "utilization_percent": _Kind("GPU, a kernel was resident", "%", "GPU", top=100),
-    "memory_used_bytes": _Kind("GPU memory", "GiB", "GPU", 2**-30),
-}
-_GPU_METRIC = re.compile(r"gpu(\d+)_(\w+)")
-_PANELS = ("Data wait per batch", "CPU", "GPU, a kernel was resident", "GPU memory", "Host memory", "Disk reads")
 
 
 def timeline(run: RunRecord, points: Iterable[TimelinePoint]) -> TimelinePart | None:
@@ -64,20 +32,12 @@ def timeline(run: RunRecord, points: Iterable[TimelinePoint]) -> TimelinePart | 
 def _by_trial(points: Iterable[TimelinePoint]) -> dict[str, dict[str, Readings]]:
     found: dict[str, dict[str, Readings]] = {}
     for point in points:
-        if math.isfinite(point.value) and math.isfinite(point.t_s) and _kind(point.metric):
+        if math.isfinite(point.value) and math.isfinite(point.t_s) and kind_of(point.metric):
             found.setdefault(point.trial, {}).setdefault(point.metric, []).append((point.t_s, point.value))
     for metrics in found.values():
         for readings in metrics.values():
             readings.sort(key=lambda reading: reading[0])
     return found
-
-
-def _kind(metric: str) -> _Kind | None:
-    gpu = _GPU_METRIC.fullmatch(metric)
-    if gpu is None:
-        return _KINDS.get(metric)
-    kind = _GPU_KINDS.get(gpu[2])
-    return kind and _Kind(kind.panel, kind.unit, f"GPU {gpu[1]}", kind.factor, kind.top)
 
 
 def _choose(run: RunRecord, found: dict[str, dict[str, Readings]]) -> list[Trial]:
@@ -101,19 +61,13 @@ def _one_of(trials: Sequence[Trial], config: Config, found: dict[str, dict[str, 
 
 
 def _trial(trial: Trial, run: RunRecord, metrics: dict[str, Readings], most: int) -> TimelineTrial:
-    panels: dict[str, list[tuple[_Kind, Readings]]] = {}
-    for metric, readings in sorted(metrics.items()):
-        kind = _kind(metric)
-        if kind:
-            panels.setdefault(kind.panel, []).append((kind, readings))
-    drawn = tuple(_panel(panels[name], most) for name in _PANELS if name in panels)
     longest = max(len(readings) for readings in metrics.values())
     note = (
         f"At most {most:,} min\u2013max points a series are drawn; the longest series has {longest:,} readings."
         if longest > most
         else f"Every reading is drawn; the longest series has {longest:,}."
     )
-    return TimelineTrial(_label(trial, run), drawn, note)
+    return TimelineTrial(_label(trial, run), panels(metrics, most), note)
 
 
 def _label(trial: Trial, run: RunRecord) -> str:
@@ -123,44 +77,6 @@ def _label(trial: Trial, run: RunRecord) -> str:
         said.append(trial.status.replace("_", " "))
     suffix = f" ({', '.join(said)})" if said else ""
     return f"{words.configuration(trial.config).text}, round {trial.round}{suffix}"
-
-
-def _panel(members: Sequence[tuple[_Kind, Readings]], most: int) -> Panel:
-    first = members[0][0]
-    series = tuple(_series(kind, readings, most) for kind, readings in members)
-    highest = max(value for one in series for value in one.values)
-    top = None if first.top is None else max(first.top, highest)
-    return Panel(f"{first.panel}, {first.unit}", first.unit, first.points, top, series)
-
-
-def _series(kind: _Kind, readings: Readings, most: int) -> Series:
-    kept = min_max(readings, most)
-    values = tuple(_four_digits(value * kind.factor) for _, value in kept)
-    return Series(kind.name, tuple(round(t, 3) for t, _ in kept), values)
-
-
-def _four_digits(value: float) -> float:
-    return float(f"{value:.4g}")
-
-
-def min_max(readings: Readings, most: int) -> Readings:
-    """At most `most` readings: the lowest and the highest of each of `most / 2` equal stretches, in their order.
-
-    Peaks survive, which a mean or every n-th reading would hide.
-    """
-    if len(readings) <= most:
-        return readings
-    kept: Readings = []
-    stretches = most // 2
-    for i in range(stretches):
-        stretch = readings[i * len(readings) // stretches : (i + 1) * len(readings) // stretches]
-        ends = {min(stretch, key=_value), max(stretch, key=_value)}
-        kept += sorted(ends)
-    return kept
-
-
-def _value(reading: tuple[float, float]) -> float:
-    return reading[1]
 
 
 def _caption(shown: int, recorded: int) -> str:
@@ -180,7 +96,7 @@ _SUMMARY: tuple[tuple[str, Callable[[list[float]], float]], ...] = (
 def _rows(trial: Trial, metrics: dict[str, Readings]) -> list[Row]:
     rows = []
     for metric, readings in sorted(metrics.items()):
-        kind = _kind(metric)
+        kind = kind_of(metric)
         if kind is None:
             continue
         values = [value * kind.factor for _, value in readings]

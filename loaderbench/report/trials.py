@@ -1,14 +1,13 @@
-"""The tables of all trials and of all configurations by rank: only columns that hold something."""
+"""The table of all trials: only columns that hold something."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from loaderbench.records import Configuration, GpuUse, RunRecord, Trial, config_label, format_scalar
+from loaderbench.records import GpuUse, RunRecord, Trial, config_label, format_scalar
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Column, Row, Table, Text, Value
-from loaderbench.report.readings import RANKING_METRICS, Metric, with_data
 
 MOST_ROWS = 400  # keeps the page below its size; the downloads hold every trial
 _MOST_AXES = 6  # columns of their own; more axes share one
@@ -74,10 +73,10 @@ def trials(run: RunRecord) -> Table:
     """Every trial as it was measured, in the order of measuring."""
     shown = run.trials[:MOST_ROWS]
     measures = [m for m in _MEASURES if any(m.number(trial) is not None for trial in shown)]
-    own = _own_columns(run)
+    own = own_columns(run)
     columns = (
         Column("Trial"),
-        *(_axis_column(axis) for axis in own),
+        *(axis_column(axis) for axis in own),
         *(() if own else (Column("Configuration"),)),
         Column("Round", numeric=True),
         Column("Status"),
@@ -90,7 +89,7 @@ def trials(run: RunRecord) -> Table:
     return Table(_caption(run), columns, _titles_once(rows), note)
 
 
-def _own_columns(run: RunRecord) -> list[str]:
+def own_columns(run: RunRecord) -> list[str]:
     """The axes that get a column: those that vary, unless they are too many."""
     varied = [axis for axis, values in axes.axis_values(run).items() if len(values) > 1]
     return varied if len(varied) <= _MOST_AXES else []
@@ -116,7 +115,8 @@ def _titles_once(rows: tuple[Row, ...]) -> tuple[Row, ...]:
     return tuple(replace(row, cells=tuple(once(cell) for cell in row.cells)) for row in rows)
 
 
-def _axis_column(axis: str) -> Column:
+def axis_column(axis: str) -> Column:
+    """The heading of an axis."""
     shown = words.outside(axis, 30)
     return Column(shown.text, numeric=True, title=shown.title)
 
@@ -149,27 +149,3 @@ def _scalar(trial: Trial, axis: str) -> Text:
 def _status(trial: Trial) -> Text:
     status = trial.status.replace("_", " ")
     return Text(status, words.plain(trial.failure.kind.replace("_", " "), 60) if trial.failure else None)
-
-
-def ranking(run: RunRecord) -> Table | None:
-    """All configurations, the fastest first; `None` where none was measured."""
-    if not any(c.samples_per_s for c in run.configurations):
-        return None
-    metrics = with_data(RANKING_METRICS, run.configurations)
-    names = _own_columns(run)
-    columns = (
-        *(_axis_column(axis) for axis in names),
-        *(() if names else (Column("Configuration"),)),
-        *(Column(m.label, numeric=True, title=m.hint) for m in metrics),
-    )
-    ranked = sorted(run.configurations, key=lambda c: (c.rank is None, c.rank or 0))
-    rows = tuple(_ranked(run, c, names, metrics) for c in ranked)
-    return Table("All configurations, the fastest first", columns, rows[:MOST_ROWS])
-
-
-def _ranked(run: RunRecord, found: Configuration, names: list[str], metrics: tuple[Metric, ...]) -> Row:
-    config = [words.outside(format_scalar(found.config.get(axis)), 40) for axis in names]
-    best = run.best is not None and run.best.config == found.config
-    mark = "best" if best else "tied" if found.tied_with_best else ""
-    cells = config or [words.configuration(found.config)]
-    return Row((*cells, *(m.read(found, run.environment) for m in metrics)), mark=mark)

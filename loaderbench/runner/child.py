@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,15 @@ def trial_main(order: TrialOrder, pipe: Connection) -> None:
         return
     except BaseException as error:
         traceback.print_exc()
-        pipe.send(Raised("".join(traceback.format_exception_only(type(error), error)).strip()))
+        pipe.send(Raised("\ncaused by ".join(_words(error))))
         raise SystemExit(1) from None
+
+
+def _words(error: BaseException | None) -> Iterator[str]:
+    """Type and message of an exception and of each that caused it: torch names the signal in the cause."""
+    while error is not None:
+        yield "".join(traceback.format_exception_only(type(error), error)).strip()
+        error = error.__cause__
 
 
 def _measure(order: TrialOrder, pipe: Connection) -> Result:

@@ -1,0 +1,113 @@
+"""The cells of the heat map: what was measured there, what failed, what was not run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loaderbench.records import Config, Configuration, RunRecord, Trial
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.parts import CellReading, CellState, HeatCell
+from loaderbench.report.readings import SAMPLES, Metric
+
+_STATES = {
+    "failed": "failed",
+    "not_measured": numbers.NOT_MEASURED,
+    "not_run": "not run",
+    "not_planned": "\u2013",
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The range of a metric over the whole sweep: all facets share its colours."""
+
+    metric: Metric
+    low: float
+    high: float
+
+    def place(self, value: float | None) -> float | None:
+        """Where a value lies on the scale, 0 to 1."""
+        if value is None:
+            return None
+        return 0.5 if self.high == self.low else round((value - self.low) / (self.high - self.low), 3)
+
+
+class Cells:
+    """Draws the cell of a combination of values; axes that do not vary need not be named."""
+
+    def __init__(self, run: RunRecord, anchors: Mapping[str, str], scales: Sequence[Scale]) -> None:
+        self._run, self._anchors, self._scales = run, anchors, scales
+        self._trials = {trial.id: trial for trial in run.trials}
+
+    def cell(self, wanted: Config) -> HeatCell:
+        """The cell of the configuration with the values wanted."""
+        found = self._find(wanted)
+        if found is None:
+            state: CellState = "not_planned" if self._run.complete else "not_run"
+            why = "not part of the plan" if self._run.complete else "the run was interrupted before it"
+            return self._drawn(state, None, f"{words.configuration(wanted).text}: {why}")
+        trials = [self._trials[id_] for id_ in found.trials if id_ in self._trials]
+        return self._drawn(self._state(found, trials), found, self._say(found, trials), trials)
+
+    def _find(self, wanted: Config) -> Configuration | None:
+        """The configuration with these values; without workers, axes that torch then refuses do not tell it apart."""
+        found = next((c for c in self._run.configurations if _holds(c.config, wanted)), None)
+        if found is None and without_workers(wanted):
+            told = {axis: value for axis, value in wanted.items() if axis not in self._run.plan.collapsed}
+            found = next((c for c in self._run.configurations if _holds(c.config, told)), None)
+        return found
+
+    def _state(self, found: Configuration, trials: Sequence[Trial]) -> CellState:
+        if found.samples_per_s is not None:
+            return "measured"
+        if any(trial.status != "completed" for trial in trials):
+            return "failed"
+        return "not_measured" if self._run.complete or trials else "not_run"
+
+    def _say(self, found: Configuration, trials: Sequence[Trial]) -> str:
+        said = f"{words.configuration(found.config).text}: {SAMPLES.read(found, self._run.environment).text} samples/s"
+        if found.samples_per_s is None:
+            said = f"{words.configuration(found.config).text}: {_STATES[self._state(found, trials)]}"
+        kinds = Counter(trial.failure.kind if trial.failure else trial.status for trial in _failed(trials))
+        return "; ".join([said, *(f"{words.plain(kind, 40)} in {_of(n, trials)}" for kind, n in kinds.items())])
+
+    def _drawn(
+        self, state: CellState, found: Configuration | None, title: str, trials: Sequence[Trial] = ()
+    ) -> HeatCell:
+        best = self._run.best is not None and found is not None and found.config == self._run.best.config
+        failed = len(_failed(trials))
+        return HeatCell(
+            state=state,
+            readings=tuple(_reading(scale, found, state) for scale in self._scales),
+            title=title,
+            best=best,
+            tied=found is not None and found.tied_with_best and not best,
+            remark=f"{failed} failed" if failed and state == "measured" else "",
+            anchor=next((self._anchors[t.id] for t in trials if t.id in self._anchors), None),
+        )
+
+
+def _holds(config: Config, wanted: Config) -> bool:
+    return all(axes.key(config.get(axis)) == axes.key(value) for axis, value in wanted.items())
+
+
+def without_workers(config: Config) -> bool:
+    """Whether the main process loads by itself, so that torch refuses what only workers have."""
+    return axes.key(config.get("num_workers")) == axes.key(0)
+
+
+def _failed(trials: Sequence[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.status != "completed"]
+
+
+def _of(some: int, trials: Sequence[Trial]) -> str:
+    return f"{some} of {numbers.count(len(trials), 'trial')}"
+
+
+def _reading(scale: Scale, found: Configuration | None, state: CellState) -> CellReading:
+    if state != "measured" or found is None:
+        return CellReading(scale.metric.id, _STATES.get(state, numbers.NOT_MEASURED), None)
+    text = scale.metric.short(found) or numbers.NOT_MEASURED
+    return CellReading(scale.metric.id, text, scale.place(scale.metric.estimate(found)))

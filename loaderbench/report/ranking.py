@@ -1,0 +1,33 @@
+"""The configurations by rank, as a table: only columns that hold something."""
+
+from __future__ import annotations
+
+from loaderbench.records import Configuration, RunRecord, format_scalar
+from loaderbench.report import words
+from loaderbench.report.parts import Column, Row, Table
+from loaderbench.report.readings import RANKING_METRICS, Metric, with_data
+from loaderbench.report.trials import MOST_ROWS, axis_column, own_columns
+
+
+def ranking(run: RunRecord) -> Table | None:
+    """All configurations, the fastest first; `None` where none was measured."""
+    if not any(c.samples_per_s for c in run.configurations):
+        return None
+    metrics = with_data(RANKING_METRICS, run.configurations)
+    names = own_columns(run)
+    columns = (
+        *(axis_column(axis) for axis in names),
+        *(() if names else (Column("Configuration"),)),
+        *(Column(m.label, numeric=True, title=m.hint) for m in metrics),
+    )
+    ranked = sorted(run.configurations, key=lambda c: (c.rank is None, c.rank or 0))
+    rows = tuple(_ranked(run, c, names, metrics) for c in ranked)
+    return Table("All configurations, the fastest first", columns, rows[:MOST_ROWS])
+
+
+def _ranked(run: RunRecord, found: Configuration, names: list[str], metrics: tuple[Metric, ...]) -> Row:
+    config = [words.outside(format_scalar(found.config.get(axis)), 40) for axis in names]
+    best = run.best is not None and run.best.config == found.config
+    mark = "best" if best else "tied" if found.tied_with_best else ""
+    cells = config or [words.configuration(found.config)]
+    return Row((*cells, *(m.read(found, run.environment) for m in metrics)), mark=mark)

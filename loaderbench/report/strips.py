@@ -1,0 +1,97 @@
+"""The strips of the timeline: which metric is drawn where, in which unit, and how a long series is thinned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loaderbench.report.parts import Panel, Series
+
+Readings = list[tuple[float, float]]
+"""(seconds, value) pairs in the order of time."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one metric of the monitors is drawn: its strip, its name there, and its factor to the strip's unit."""
+
+    panel: str
+    unit: str
+    name: str
+    factor: float = 1.0
+    top: float | None = None
+    points: bool = False
+
+
+_KINDS = {
+    "data_wait_s": Kind("Data wait per batch", "ms", "data wait", 1e3, points=True),
+    "cpu_percent_of_allotted": Kind("CPU", "% of allotted", "CPU", top=100),
+    "rss_bytes": Kind("Host memory", "GiB", "RSS", 2**-30),
+    "pss_bytes": Kind("Host memory", "GiB", "PSS", 2**-30),
+    "shm_bytes": Kind("Host memory", "GiB", "shared memory", 2**-30),
+    "disk_read_bytes_per_s": Kind("Disk reads", "MiB/s", "disk reads", 2**-20),
+}
+_GPU_KINDS = {
+    "utilization_percent": Kind("GPU, a kernel was resident", "%", "GPU", top=100),
+    "memory_used_bytes": Kind("GPU memory", "GiB", "GPU", 2**-30),
+}
+_GPU_METRIC = re.compile(r"gpu(\d+)_(\w+)")
+_PANELS = ("Data wait per batch", "CPU", "GPU, a kernel was resident", "GPU memory", "Host memory", "Disk reads")
+
+
+def kind_of(metric: str) -> Kind | None:
+    """How a metric is drawn; `None` for one that the page does not know."""
+    gpu = _GPU_METRIC.fullmatch(metric)
+    if gpu is None:
+        return _KINDS.get(metric)
+    kind = _GPU_KINDS.get(gpu[2])
+    return kind and Kind(kind.panel, kind.unit, f"GPU {gpu[1]}", kind.factor, kind.top)
+
+
+def panels(metrics: Mapping[str, Readings], most: int) -> tuple[Panel, ...]:
+    """The strips from above to below, each series of at most `most` points."""
+    members: dict[str, list[tuple[Kind, Readings]]] = {}
+    for metric, readings in sorted(metrics.items()):
+        kind = kind_of(metric)
+        if kind:
+            members.setdefault(kind.panel, []).append((kind, readings))
+    return tuple(_panel(members[name], most) for name in _PANELS if name in members)
+
+
+def _panel(members: Sequence[tuple[Kind, Readings]], most: int) -> Panel:
+    first = members[0][0]
+    series = tuple(_series(kind, readings, most) for kind, readings in members)
+    highest = max(value for one in series for value in one.values)
+    top = None if first.top is None else max(first.top, highest)
+    return Panel(f"{first.panel}, {first.unit}", first.unit, first.points, top, series)
+
+
+def _series(kind: Kind, readings: Readings, most: int) -> Series:
+    kept = min_max(readings, most)
+    values = tuple(_four_digits(value * kind.factor) for _, value in kept)
+    return Series(kind.name, tuple(round(t, 3) for t, _ in kept), values)
+
+
+def _four_digits(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def min_max(readings: Readings, most: int) -> Readings:
+    """At most `most` readings: the lowest and the highest of each of `most / 2` equal stretches, in their order.
+
+    Peaks survive, which a mean or every n-th reading would hide.
+    """
+    if len(readings) <= most:
+        return readings
+    kept: Readings = []
+    stretches = most // 2
+    for i in range(stretches):
+        stretch = readings[i * len(readings) // stretches : (i + 1) * len(readings) // stretches]
+        ends = {min(stretch, key=_value), max(stretch, key=_value)}
+        kept += sorted(ends)
+    return kept
+
+
+def _value(reading: tuple[float, float]) -> float:
+    return reading[1]

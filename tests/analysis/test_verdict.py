@@ -1,0 +1,55 @@
+"""What bounds a run, and how sure that is."""
+
+import pytest
+
+from loaderbench.analysis.verdict import Subject, decide, describe_ceiling
+from loaderbench.records import Interval
+
+
+def subject(est: float, lo: float | None = None, hi: float | None = None) -> Subject:
+    return Subject({"num_workers": 2}, Interval(500.0, 490.0, 510.0), Interval(est, lo, hi), is_best=True)
+
+
+def test_a_consumer_that_waits_is_input_bound() -> None:
+    found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0)
+    assert (found.bound, found.confidence) == ("input", "high")
+    assert "41 % (38\N{EN DASH}44 %)" in found.headline
+    assert "1,000 samples/s" in found.headline
+    assert found.stage is None
+    assert "stage" in found.not_measured
+
+
+def test_a_loader_that_keeps_up_leaves_nothing_to_relieve() -> None:
+    found = decide(subject(0.01, 0.0, 0.02), "model", 1000, doubts=0)
+    assert (found.bound, found.limit) == ("compute", "none")
+    assert "keeps up" in found.headline
+
+
+def test_five_per_cent_is_input_bound() -> None:
+    assert decide(subject(0.05, 0.05, 0.06), "emulated", 1, doubts=0).bound == "input"
+    assert decide(subject(0.049, 0.048, 0.0495), "emulated", 1, doubts=0).bound == "compute"
+
+
+def test_an_interval_across_the_threshold_is_low_confidence_and_a_wide_one_decides_nothing() -> None:
+    assert decide(subject(0.06, 0.03, 0.09), "emulated", 1, doubts=0).confidence == "low"
+    assert decide(subject(0.10, 0.0, 0.40), "emulated", 1, doubts=0).bound == "unknown"
+
+
+def test_one_round_and_doubts_lower_the_confidence() -> None:
+    assert decide(subject(0.5), "emulated", 1, doubts=0).confidence == "low"
+    assert decide(subject(0.5, 0.4, 0.6), "emulated", 1, doubts=1).confidence == "medium"
+
+
+def test_without_a_consumer_the_loader_is_the_limit() -> None:
+    assert decide(subject(1.0, 0.99, 1.0), "none", 1, doubts=0).bound == "input"
+
+
+def test_nothing_measured_is_unknown() -> None:
+    assert decide(None, "emulated", 1, doubts=1).bound == "unknown"
+
+
+def test_the_ceiling_of_an_emulated_accelerator_is_its_demand() -> None:
+    found, _ = describe_ceiling(subject(0.5), "emulated", 1000)
+    assert found is not None
+    assert found.headspace == pytest.approx(0.5)
+    assert describe_ceiling(subject(0.5), "model", 1000)[0] is None

@@ -1,0 +1,44 @@
+"""Decoders and recipes give what their names say, from real JPEGs."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from loaderbench.datasets.decoders import DECODERS  # noqa: E402
+from loaderbench.datasets.samples import BadImageError, ImageSamples  # noqa: E402
+from loaderbench.datasets.transforms import TRANSFORMS  # noqa: E402
+from loaderbench.suite import arguments  # noqa: E402
+
+
+def first(photos: Path) -> str:
+    return str(sorted(photos.rglob("*.jpg"))[0])
+
+
+def test_the_suite_knows_every_decoder_and_recipe_by_name() -> None:
+    assert set(DECODERS) == set(arguments.DECODERS)
+    assert set(TRANSFORMS) == set(arguments.TRANSFORMS)
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+@pytest.mark.parametrize("recipe", ["imagenet_train", "imagenet_eval"])
+def test_every_decoder_feeds_every_recipe(photos: Path, decoder: str, recipe: str) -> None:
+    dataset = ImageSamples([(first(photos), 3)], DECODERS[decoder], TRANSFORMS[recipe]())
+    image, label = dataset[0]
+    assert (tuple(image.shape), image.dtype, label) == ((3, 224, 224), torch.float32, 3)
+
+
+def test_pillow_and_torchvision_decode_the_same_picture(photos: Path) -> None:
+    to_tensor = TRANSFORMS["to_tensor"]()
+    ours, theirs = (to_tensor(DECODERS[name](first(photos))) for name in ("pillow", "torchvision"))
+    assert ours.shape == theirs.shape
+    assert (ours - theirs).abs().mean() < 0.01
+
+
+def test_a_corrupt_image_is_named_by_its_path(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(b"no JPEG")
+    for decoder in DECODERS.values():
+        with pytest.raises(BadImageError, match=str(bad)):
+            ImageSamples([(str(bad), 0)], decoder, TRANSFORMS["to_tensor"]())[0]

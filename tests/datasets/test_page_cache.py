@@ -1,0 +1,29 @@
+"""Files are put into the page cache, or out of it; neither stumbles over a file that is gone."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from loaderbench.datasets.page_cache import evict, warm
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot evict a file from the page cache")
+def test_evicting_and_warming_read_nothing_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"x" * 100_000)
+    paths = [str(file), str(tmp_path / "gone")]
+    evict(paths)
+    warm(paths)
+    assert file.read_bytes() == b"x" * 100_000
+
+
+def test_warming_stops_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loaderbench.datasets.page_cache.WARM_BYTES", 15)
+    read: list[int] = []
+    real = os.read
+    monkeypatch.setattr(os, "read", lambda file, size: read.append(size) or real(file, size))
+    for name in "abc":
+        (tmp_path / name).write_bytes(b"x" * 10)
+    warm(str(tmp_path / name) for name in "abc")
+    assert read == [10, 10]

@@ -1,0 +1,57 @@
+"""A target is looked up beside the suite first, and takes the axes it has parameters for."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loaderbench.datasets.target import call_target, find_target
+from loaderbench.errors import MissingError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "lb_target_mod.py").write_text(
+        "class Made:\n    @staticmethod\n    def deep(): return 1\n\nnumber = 3\n"
+    )
+    (tmp_path / "lb_target_broken.py").write_text("import no_such_module_at_all\n")
+    before = list(sys.path)
+    yield tmp_path
+    sys.path[:] = before
+
+
+def test_a_function_or_an_attribute_s_attribute_is_found(folder: Path) -> None:
+    assert find_target("lb_target_mod:Made.deep", folder)() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("lb_no_such:f", "no module lb_no_such beside"),
+        ("lb_target_mod:nothing", "has no nothing"),
+        ("lb_target_mod:number", "is int, not something to call"),
+    ],
+)
+def test_a_missing_target_is_one_line(folder: Path, name: str, words: str) -> None:
+    with pytest.raises(MissingError, match=words):
+        find_target(name, folder)
+
+
+def test_what_the_target_s_module_raises_passes_through(folder: Path) -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_at_all"):
+        find_target("lb_target_broken:f", folder)
+
+
+def test_a_target_receives_the_axes_it_has_parameters_for() -> None:
+    def make(root: str, batch_size: int) -> tuple[str, int]:
+        return root, batch_size
+
+    found, taken = call_target(make, {"root": "r"}, {"batch_size": 8, "num_workers": 2})
+    assert (found, taken) == (("r", 8), {"batch_size"})
+
+
+def test_a_target_with_keyword_arguments_receives_all() -> None:
+    found, taken = call_target(lambda **given: given, {}, {"batch_size": 8, "num_workers": 2})
+    assert found == {"batch_size": 8, "num_workers": 2}
+    assert taken == {"batch_size", "num_workers"}

@@ -1,0 +1,137 @@
+"""What is recorded of batches whose cost was planted."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from loaderbench.consumers.host import EmulatedAccelerator, NoConsumer
+from loaderbench.recorder import NoBatchesError, Rules, measure, recorder_s_per_batch
+from loaderbench.recorder.measure import count_samples
+
+
+class Planted:
+    """Batches of `size` that sleep before each, and clock what they slept."""
+
+    def __init__(self, sleep_s: float, size: int = 4, count: int | None = None, first_s: float = 0.0) -> None:
+        self.sleep_s, self.size, self.count, self.first_s = sleep_s, size, count, first_s
+        self.slept: list[float] = []
+
+    def __iter__(self) -> Iterator[list[int]]:
+        number = 0
+        while self.count is None or number < self.count:
+            began = time.monotonic()
+            time.sleep(self.sleep_s + (self.first_s if number == 0 else 0.0))
+            self.slept.append(time.monotonic() - began)
+            number += 1
+            yield [0] * self.size
+
+
+def test_the_wait_is_what_the_loader_slept() -> None:
+    loader = Planted(0.01)
+    found = measure(loader, NoConsumer(), Rules(seconds=0.3))
+    slept = loader.slept[found.warmup_batches : found.warmup_batches + found.batches]
+    assert sum(found.waits_s) == pytest.approx(sum(slept), rel=0.02)
+    assert found.data_wait_share == pytest.approx(sum(slept) / found.steady_s, rel=0.02)
+    assert found.data_wait_share > 0.9
+    assert found.samples == found.batches * 4
+    assert found.samples_per_s == pytest.approx(found.samples / found.steady_s)
+
+
+def test_the_first_batch_is_kept_apart() -> None:
+    loader = Planted(0.002, first_s=0.3)
+    found = measure(loader, NoConsumer(), Rules(seconds=0.1))
+    assert found.time_to_first_batch_s == pytest.approx(loader.slept[0], rel=0.05)
+    assert max(found.waits_s) < 0.3
+
+
+class FakeClock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    fake = FakeClock()
+    monkeypatch.setattr(time, "monotonic", fake.monotonic)
+    monkeypatch.setattr(time, "sleep", fake.sleep)
+    return fake
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(
+    ("sleep_s", "rate", "share"),
+    [
+        (0.002, 500.0, 0.0),  # the device takes 20 ms a batch and is never without one
+        (0.020, 500.0, 0.0),
+        (0.025, 400.0, 0.2),  # 5 of 25 ms
+        (0.100, 100.0, 0.8),
+    ],
+)
+def test_an_emulated_device_waits_for_what_the_loader_takes_longer_than_it(
+    sleep_s: float, rate: float, share: float
+) -> None:
+    found = measure(Planted(sleep_s, size=10), EmulatedAccelerator(demand=500), Rules(seconds=1))
+    assert found.samples_per_s == pytest.approx(rate)
+    assert found.data_wait_share == pytest.approx(share, abs=1e-9)
+
+
+def test_an_emulated_device_takes_its_time_without_the_host_s_cpu(clock: FakeClock) -> None:
+    device = EmulatedAccelerator(demand=10)
+    began_s = clock.now_s
+    moments = []
+    for _ in range(4):  # 0.5 s each: the first runs, the second is queued, each further one waits for room
+        device.consume(None, 5)
+        moments.append(clock.now_s - began_s)
+    assert moments == pytest.approx([0.0, 0.0, 0.5, 1.0])
+
+
+def test_an_epoch_s_end_starts_the_next() -> None:
+    assert measure(Planted(0.001, count=7), NoConsumer(), Rules(seconds=0.1)).batches >= 20
+
+
+def test_a_generator_that_ends_early_keeps_what_was_seen() -> None:
+    found = measure(iter(Planted(0.001, count=12)), NoConsumer(), Rules(seconds=5))
+    assert found.warmup_batches + found.batches == 12
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_too_few_batches_are_an_error_that_says_how_many(count: int) -> None:
+    with pytest.raises(NoBatchesError, match="no batch" if count == 0 else f"after {count} batches"):
+        measure(iter(Planted(0.001, count=count)), NoConsumer(), Rules(seconds=5))
+
+
+def test_what_the_loader_raises_passes_through() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise ZeroDivisionError("planted")
+
+    with pytest.raises(ZeroDivisionError, match="planted"):
+        measure(broken(), NoConsumer(), Rules(seconds=5))
+
+
+def test_samples_are_counted_in_whatever_a_batch_is() -> None:
+    torch = pytest.importorskip("torch")
+    images = torch.zeros(6, 3, 2, 2)
+    for batch, samples in (
+        (images, 6),
+        ([images, torch.zeros(6)], 6),
+        ({"image": images}, 6),
+        ([{"image": images}], 6),
+        (["a", "b"], 2),
+        ([1, 2, 3], 3),
+        (object(), 1),
+    ):
+        assert count_samples(batch) == samples
+
+
+def test_the_recorder_knows_its_own_cost() -> None:
+    assert 0 < recorder_s_per_batch() < 1e-3

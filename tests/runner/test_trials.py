@@ -1,0 +1,216 @@
+"""Trials in real processes: what they measure, how they fail, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from loaderbench.environment import describe_machine
+from loaderbench.plan import PlannedTrial
+from loaderbench.records import Trial
+from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, probe
+from loaderbench.suite import Suite
+
+TARGETS = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+class Numbers(Dataset):
+    def __init__(self, spoil=None): self.spoil = spoil
+    def __len__(self): return 64
+    def __getitem__(self, index):
+        time.sleep(0.001)
+        if self.spoil == "raise": raise ValueError("planted in a worker")
+        if self.spoil == "shapes": return torch.zeros(1 + index % 3)
+        if self.spoil == "kill_worker": os.kill(os.getpid(), signal.SIGKILL)
+        return torch.zeros(3), index
+
+class Stream(IterableDataset):
+    def __iter__(self): yield from range(10_000)
+
+def numbers(spoil=None): return Numbers(spoil)
+def stream(): return Stream()
+def loader(batch_size): return DataLoader(Numbers(), batch_size=batch_size)
+def generator(): return (torch.zeros(5) for _ in range(100_000))
+def stands_still(): subprocess.Popen(["sleep", "1234"]); time.sleep(1000)
+def kills_itself(): os.kill(os.getpid(), signal.SIGKILL)
+def exits(): print("last words", file=sys.stderr, flush=True); os._exit(7)
+def not_a_loader(): return 3
+def leaves_a_child(): subprocess.Popen(["sleep", "4321"]); return Numbers()
+def step(batch): time.sleep(0.01)
+def make_step(): return step
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> TrialServer:
+    return TrialServer()
+
+
+@pytest.fixture(scope="module")
+def runner(server: TrialServer) -> TrialRunner:
+    found = probe(server)
+    return TrialRunner(server, describe_machine(server.method, found.gpus, found.not_measured))
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """After each trial, no process that it started is left."""
+    yield
+    left = [p.info["cmdline"] for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in _SLEEPS]
+    assert not left
+
+
+_SLEEPS = (["sleep", "1234"], ["sleep", "4321"])
+
+
+def run(
+    runner: TrialRunner,
+    place: Path,
+    dataset: dict[str, Any],
+    config: dict[str, Any],
+    consumer: Any = None,
+    **measure: Any,
+) -> Outcome:
+    (place / "lb_runner_targets.py").write_text(TARGETS)
+    suite = Suite.model_validate(
+        {"dataset": dataset, "measure": {"seconds": 0.2, **measure}, "consumer": consumer or {"kind": "none"}}
+    )
+    planned = PlannedTrial("r1-c00", config, 1)
+    return runner.run(TrialOrder(planned, suite, place, (), suite.consumer.kind, place / "log"))
+
+
+def target(name: str, **args: Any) -> dict[str, Any]:
+    return {"kind": "target", "target": f"lb_runner_targets:{name}", "args": args}
+
+
+def completed(outcome: Outcome) -> Trial:
+    assert outcome.trial.failure is None
+    assert outcome.trial.status == "completed"
+    return outcome.trial
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dataset_is_measured_with_and_without_workers(runner: TrialRunner, tmp_path: Path, workers: int) -> None:
+    outcome = run(runner, tmp_path, target("numbers"), {"batch_size": 4, "num_workers": workers})
+    trial = completed(outcome)
+    assert (trial.samples_per_s or 0) > 0
+    assert (trial.batches or 0) >= 20
+    assert (trial.batches or 0) % max(1, workers) == 0
+    assert (trial.warmup_batches or 0) > workers * 2
+    assert trial.samples == (trial.batches or 0) * 4
+    assert 0.5 < (trial.data_wait_share or 0) <= 1
+    assert (trial.pss_bytes or 0) > 10_000_000
+    assert {point.metric for point in outcome.timeline} >= {"cpu_percent_of_allotted", "rss_bytes", "data_wait_s"}
+    assert set(trial.not_measured) >= {"stages", "workers"}
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_start_by_the_method_that_was_asked_for(runner: TrialRunner, tmp_path: Path, method: str) -> None:
+    config = {"batch_size": 4, "num_workers": 1, "multiprocessing_context": method}
+    assert completed(run(runner, tmp_path, target("numbers"), config)).batches
+
+
+@pytest.mark.parametrize("name", ["stream", "generator"])
+def test_streams_and_generators_are_measured(runner: TrialRunner, tmp_path: Path, name: str) -> None:
+    config = {"batch_size": 8} if name == "stream" else {}
+    assert (completed(run(runner, tmp_path, target(name), config)).samples_per_s or 0) > 0
+
+
+def test_a_target_that_takes_an_axis_makes_its_own_loader(runner: TrialRunner, tmp_path: Path) -> None:
+    trial = completed(run(runner, tmp_path, target("loader"), {"batch_size": 16}))
+    assert trial.samples == (trial.batches or 0) * 16
+
+
+def test_the_user_s_own_step_is_a_consumer(runner: TrialRunner, tmp_path: Path) -> None:
+    consumer = {"kind": "target", "target": "lb_runner_targets:make_step"}
+    trial = completed(run(runner, tmp_path, target("generator"), {}, consumer))
+    assert (trial.data_wait_share or 1) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "kind", "words"),
+    [
+        ("numbers", {"num_workers": 1}, "error", "planted in a worker"),
+        ("kill", {"num_workers": 1}, "worker_killed", "killed by signal"),
+        ("shapes", {"batch_size": 4}, "collate", "equal size"),
+        ("kills_itself", {}, "process_killed", "signal 9"),
+        ("exits", {}, "process_exited", "exit code 7"),
+        ("not_a_loader", {}, "error", "neither a Dataset nor an iterable"),
+        ("loader", {"batch_size": 4, "prefetch_factor": 3}, "error", "takes no prefetch_factor"),
+        ("numbers_", {}, "missing", "has no numbers_"),
+    ],
+)
+def test_a_failing_trial_is_a_record_with_its_cause(
+    runner: TrialRunner, tmp_path: Path, name: str, config: dict[str, Any], kind: str, words: str
+) -> None:
+    spoilt = {"numbers": "raise", "shapes": "shapes", "kill": "kill_worker"}.get(name)
+    dataset = target("numbers", spoil=spoilt) if spoilt else target(name)
+    trial = run(runner, tmp_path, dataset, config).trial
+    assert trial.failure is not None
+    assert (trial.status, trial.failure.kind) == ("failed", kind)
+    assert words in trial.failure.message
+    assert trial.samples_per_s is None
+    assert trial.not_measured["samples_per_s"]
+
+
+def test_what_a_trial_prints_is_in_its_log(runner: TrialRunner, tmp_path: Path) -> None:
+    run(runner, tmp_path, target("exits"), {})
+    assert "last words" in (tmp_path / "log").read_text()
+
+
+def test_a_trial_that_stands_still_is_ended_with_all_it_started(runner: TrialRunner, tmp_path: Path) -> None:
+    trial = run(runner, tmp_path, target("stands_still"), {}, timeout_s=3.0).trial
+    assert trial.failure is not None
+    assert (trial.status, trial.failure.kind) == ("timed_out", "hang")
+    assert "building the dataset" in trial.failure.message
+
+
+def test_children_of_a_trial_that_succeeded_are_ended_too(runner: TrialRunner, tmp_path: Path) -> None:
+    completed(run(runner, tmp_path, target("leaves_a_child"), {"batch_size": 4}))
+
+
+def test_a_script_without_a_main_guard_is_not_run_again_by_its_trials(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    (tmp_path / "s.yaml").write_text(
+        "dataset: {kind: target, target: 'lb_runner_targets:numbers'}\nsweep: {batch_size: [4]}\n"
+        "consumer: {kind: none}\nmeasure: {rounds: 1, seconds: 0.1}\n"
+    )
+    (tmp_path / "lb_runner_targets.py").write_text(TARGETS)
+    (tmp_path / "script.py").write_text(
+        "import loaderbench\nprint('once')\nprint(loaderbench.run('s.yaml', out='r').trials[0].status)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.stdout == "once\ncompleted\n", done.stderr
+
+
+def test_the_server_s_children_do_not_import_torch_again(server: TrialServer, runner: TrialRunner) -> None:
+    ours, theirs = server.pipe()
+    process = server.start(_tell_modules, theirs)
+    theirs.close()
+    assert ours.poll(60)
+    already_there, cuda = ours.recv()
+    process.join()
+    assert already_there is (server.method == "forkserver")
+    assert cuda is False
+
+
+def _tell_modules(pipe: Any) -> None:
+    import sys
+
+    there = "torchvision" in sys.modules
+    import torch
+
+    pipe.send((there, torch.cuda.is_initialized()))
+    time.sleep(0.05)

@@ -1,0 +1,20 @@
+"""What users import exists, is documented, and costs nothing until it is used."""
+
+import subprocess
+import sys
+
+import loaderbench
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    for name in loaderbench.__all__:
+        assert getattr(loaderbench, name).__doc__
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(loaderbench, "nothing_of_this_name")
+
+
+def test_importing_the_package_imports_neither_torch_nor_pandas() -> None:
+    code = "import loaderbench, sys; print(sorted({'torch', 'pandas', 'plotly', 'scipy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
