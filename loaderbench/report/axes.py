@@ -67,6 +67,11 @@ def is_number(value: Scalar) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def same(one: Config, other: Config) -> bool:
+    """Whether two configurations are one, value by value and type by type."""
+    return one.keys() == other.keys() and all(key(one[axis]) == key(other[axis]) for axis in one)
+
+
 def combination(config: Config, names: Sequence[str]) -> tuple[Key, ...]:
     """The values of some axes, as a key."""
     return tuple(key(config.get(name)) for name in names)

@@ -95,7 +95,9 @@ def _legend(run: RunRecord) -> tuple[str, ...]:
     said = []
     if run.best is not None:
         said.append("best")
-    if any(c.tied_with_best and (run.best is None or c.config != run.best.config) for c in run.configurations):
+    if any(
+        c.tied_with_best and (run.best is None or not axes.same(c.config, run.best.config)) for c in run.configurations
+    ):
         said.append("tied")
     if any(trial.status != "completed" for trial in run.trials):
         said.append("failed")

@@ -76,7 +76,7 @@ class Cells:
     def _drawn(
         self, state: CellState, found: Configuration | None, title: str, trials: Sequence[Trial] = ()
     ) -> HeatCell:
-        best = self._run.best is not None and found is not None and found.config == self._run.best.config
+        best = self._run.best is not None and found is not None and axes.same(found.config, self._run.best.config)
         failed = len(_failed(trials))
         return HeatCell(
             state=state,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loaderbench.records import Configuration, RunRecord, format_scalar
-from loaderbench.report import words
+from loaderbench.report import axes, words
 from loaderbench.report.parts import Column, Row, Table
 from loaderbench.report.readings import RANKING_METRICS, Metric, with_data
 from loaderbench.report.trials import MOST_ROWS, axis_column, own_columns
@@ -27,7 +27,7 @@ def ranking(run: RunRecord) -> Table | None:
 
 def _ranked(run: RunRecord, found: Configuration, names: list[str], metrics: tuple[Metric, ...]) -> Row:
     config = [words.outside(format_scalar(found.config.get(axis)), 40) for axis in names]
-    best = run.best is not None and run.best.config == found.config
+    best = run.best is not None and axes.same(run.best.config, found.config)
     mark = "best" if best else "tied" if found.tied_with_best else ""
     cells = config or [words.configuration(found.config)]
     return Row((*cells, *(m.read(found, run.environment) for m in metrics)), mark=mark)

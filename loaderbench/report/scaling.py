@@ -82,10 +82,15 @@ def _hover(configuration: Configuration, found: Interval) -> str:
 def _reference(run: RunRecord) -> Reference | None:
     if run.ceiling is None:
         return None
+    level = run.ceiling.samples_per_s
+    return Reference(f"{_level_name(run)} {numbers.quantity(level).text}", level)
+
+
+def _level_name(run: RunRecord) -> str:
+    """An emulated consumer has a demand; what a real one could eat is measured as a ceiling."""
     consumer = run.suite.get("consumer")
-    emulated = isinstance(consumer, dict) and consumer.get("demand") is not None
-    label = "demand" if emulated else "ceiling"
-    return Reference(f"{label} {numbers.quantity(run.ceiling.samples_per_s).text}", run.ceiling.samples_per_s)
+    kind = consumer.get("kind") if isinstance(consumer, dict) else None
+    return "demand" if kind == "emulated" or (kind == "auto" and not run.environment.gpus) else "ceiling"
 
 
 def _caption(run: RunRecord, fixed: Config, lines: int) -> str:
@@ -93,7 +98,7 @@ def _caption(run: RunRecord, fixed: Config, lines: int) -> str:
     if fixed:
         said.append(f"Drawn for {words.plain(config_label(fixed), words.LABEL_LIMIT)}, as in the best configuration.")
     if run.ceiling:
-        said.append(f"The dashed level is what the consumer could eat: {words.plain(run.ceiling.basis, 200)}.")
+        said.append(f"The dashed level is the {_level_name(run)}: {words.plain(run.ceiling.basis, 200)}.")
     if lines > _MOST_CURVES:
         said.append(f"{_MOST_CURVES} of {lines} lines are drawn; the table has all.")
     return " ".join(said)

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from loaderbench.records import Config, RunRecord, TimelinePoint, Trial
-from loaderbench.report import numbers, words
+from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Column, Row, Table, Text, TimelinePart, TimelineTrial
 from loaderbench.report.strips import Readings, kind_of, panels
 
@@ -54,7 +54,7 @@ def _choose(run: RunRecord, found: dict[str, dict[str, Readings]]) -> list[Trial
 
 def _one_of(trials: Sequence[Trial], config: Config, found: dict[str, dict[str, Readings]]) -> Trial | None:
     """The trial in the middle of its rounds by samples/s: the one that stands for the others."""
-    own = [t for t in trials if t.config == config and t.id in found]
+    own = [t for t in trials if axes.same(t.config, config) and t.id in found]
     own.sort(key=lambda t: t.samples_per_s or 0)
     done = [t for t in own if t.status == "completed"] or own
     return done[(len(done) - 1) // 2] if done else None
@@ -72,7 +72,7 @@ def _trial(trial: Trial, run: RunRecord, metrics: dict[str, Readings], most: int
 
 def _label(trial: Trial, run: RunRecord) -> str:
     marks = [("best", run.best), ("baseline", run.baseline)]
-    said = [mark for mark, part in marks if part and part.config == trial.config]
+    said = [mark for mark, part in marks if part and axes.same(part.config, trial.config)]
     if trial.status != "completed":
         said.append(trial.status.replace("_", " "))
     suffix = f" ({', '.join(said)})" if said else ""

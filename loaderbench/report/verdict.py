@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loaderbench.records import Ceiling, Config, Configuration, GpuUse, RunRecord
-from loaderbench.report import numbers, words
+from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Bar, BarKind, Fact, KeyFigure, Text, Value, VerdictPart
 from loaderbench.report.readings import CPU, GPU, GPU_MEMORY, SAMPLES, WAIT, Metric
 
@@ -19,7 +19,7 @@ def verdict(run: RunRecord) -> VerdictPart:
     """All that stands in the verdict's box."""
     best = find(run, run.best.config) if run.best else None
     baseline = find(run, run.baseline.config) if run.baseline else None
-    same = best is not None and baseline is not None and best.config == baseline.config
+    same = best is not None and baseline is not None and axes.same(best.config, baseline.config)
     alone = len(run.configurations) == 1
     return VerdictPart(
         headline=words.sentence(run.verdict.headline),
@@ -46,7 +46,7 @@ def _title(alone: bool, same: bool) -> str:
 
 def find(run: RunRecord, config: Config) -> Configuration | None:
     """The configuration of the sweep with these values."""
-    return next((c for c in run.configurations if c.config == config), None)
+    return next((c for c in run.configurations if axes.same(c.config, config)), None)
 
 
 def _cause(run: RunRecord) -> tuple[Fact, ...]:

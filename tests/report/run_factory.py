@@ -398,7 +398,7 @@ def timeline(run: RunRecord, seconds: float = 8.0, per_second: int = 10) -> list
         for i in range(int(seconds * per_second)):
             s = i / per_second
             readings = {
-                "cpu_percent_of_allotted": 90 + 8 * math.sin(s),
+                "cpu_percent_of_allotted": (t.cpu_percent_of_allotted or 50) + 4 * math.sin(s),
                 "rss_bytes": 1.2 * GIB + 1e7 * s,
                 "shm_bytes": 4e7 + 1e7 * math.cos(s),
                 "data_wait_s": 0.02 + 0.015 * abs(math.sin(3 * s)),

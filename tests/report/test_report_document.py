@@ -7,7 +7,7 @@ import pytest
 import run_factory as runs
 
 from loaderbench.records import Interval, RunRecord, TimelinePoint
-from loaderbench.report import timeline
+from loaderbench.report import strips, timeline
 from loaderbench.report.document import build_document
 from loaderbench.report.parts import HeatCell, ReportDocument
 
@@ -255,7 +255,7 @@ def test_readings_that_are_no_numbers_or_no_known_metric_are_left_out() -> None:
 
 def test_thinning_keeps_the_order_of_time() -> None:
     readings = [(float(i), float(i % 17)) for i in range(1000)]
-    kept = timeline.min_max(readings, 100)
+    kept = strips.min_max(readings, 100)
 
     assert len(kept) <= 100
     assert kept == sorted(kept)

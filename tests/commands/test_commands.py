@@ -1,0 +1,154 @@
+"""Every verb answers wrong use with one clear line and the right exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Cli
+
+SUITE = "name: s\ndataset: {root: data}\nsweep: {batch_size: [4, 8], num_workers: auto}\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path, photos: Path) -> Path:
+    (tmp_path / "s.yaml").write_text(SUITE)
+    (tmp_path / "data").symlink_to(photos, target_is_directory=True)
+    return tmp_path
+
+
+def one_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    assert "Traceback" not in text
+    return lines[0]
+
+
+def test_help_imports_nothing_that_is_slow(cli: Cli) -> None:
+    import subprocess
+
+    code = (
+        "import sys; from loaderbench.commands import app\ntry: app.app(['--help'])\nexcept SystemExit: pass\n"
+        "slow = {'torch', 'pandas', 'numpy', 'plotly', 'pydantic', 'rich', 'scipy', 'ruamel', 'psutil'}\n"
+        "print(sorted(slow & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
+    for verb in ("run", "check", "report", "show", "photos", "schema"):
+        assert verb in result.stdout
+
+
+def test_check_prints_the_plan_and_measures_nothing(cli: Cli, place: Path) -> None:
+    result = cli("check", "s.yaml", "-P", "num_workers=0,1")
+    assert result.returncode == 0
+    assert "24 images of 3 classes" in result.stdout
+    assert "4 configurations in 3 rounds: 12 trials" in result.stdout
+    assert "batch_size=4 num_workers=0  (baseline)" in result.stdout
+    assert {path.name for path in place.iterdir()} == {"s.yaml", "data"}
+
+
+def test_check_imports_nothing_that_a_suite_names(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "s.yaml").write_text(
+        "dataset: {kind: target, target: 'mine:make'}\nconsumer: {kind: target, target: 'mine:step'}\nsweep: {x: [1]}\n"
+    )
+    result = cli("check", "s.yaml")
+    assert result.returncode == 0, result.stderr
+    assert "mine:make" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        (["-P", "num_worker=0"], 2, "did you mean num_workers?"),
+        (["-P", "num_workers"], 2, "expected AXIS=V1,V2"),
+        (["-P", "num_workers=0,[1"], 2, "-P num_workers=0,[1"),
+        (["-P", "num_workers=many"], 2, "is not a whole number"),
+        (["--data", "nowhere"], 5, "no such folder"),
+        (["--data", "empty"], 5, "holds no image"),
+        (["--data", "s.yaml"], 5, "is a file"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["check", "run"])
+def test_a_wrong_call_is_one_line(cli: Cli, place: Path, verb: str, flags: list[str], code: int, words: str) -> None:
+    (place / "empty").mkdir()
+    quiet = ["-q"] if verb == "run" else []
+    result = cli(verb, "s.yaml", *flags, *quiet)
+    assert result.returncode == code
+    assert words in one_line(result.stderr)
+    assert not (place / "reports").exists() or not list((place / "reports").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--rounds", "0"], "--rounds 0:"),
+        (["--seconds", "-1"], "--seconds -1"),
+        (["--budget", "soon"], "not a duration"),
+        (["--strategy", "adaptiv"], "--strategy adaptiv: 'adaptiv' is not one of grid"),
+        (["--out", "s.yaml/x"], "cannot be written to"),
+        (["--out", "full"], "exists and is not empty"),
+        (["--json", "no/such/folder.json"], "cannot be written to"),
+    ],
+)
+def test_a_flag_of_run_that_cannot_be_is_one_line(cli: Cli, place: Path, flags: list[str], words: str) -> None:
+    (place / "full").mkdir()
+    (place / "full" / "x").touch()
+    result = cli("run", "s.yaml", "-q", *flags)
+    assert result.returncode == 2
+    assert words in one_line(result.stderr)
+
+
+@pytest.mark.parametrize("verb", ["run", "check"])
+def test_a_wrong_suite_is_one_line_with_its_place(cli: Cli, tmp_path: Path, verb: str) -> None:
+    (tmp_path / "s.yaml").write_text("measure:\n  rouds: 3\n")
+    result = cli(verb, "s.yaml")
+    assert result.returncode == 2
+    assert "s.yaml:2:3: measure.rouds: unknown key; did you mean rounds?" in one_line(result.stderr)
+
+
+def test_data_for_a_target_is_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("dataset: {kind: target, target: 'm:f'}")
+    result = cli("check", "s.yaml", "--data", ".")
+    assert (result.returncode, "takes no folder" in one_line(result.stderr)) == (2, True)
+
+
+def test_an_unknown_verb_is_a_usage_error(cli: Cli) -> None:
+    assert cli("runn", "x").returncode == 2
+
+
+@pytest.mark.parametrize("verb", ["show", "report"])
+def test_a_run_that_is_none_is_one_line(cli: Cli, tmp_path: Path, verb: str) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    for place in (".", "nowhere"):
+        result = cli(verb, place)
+        assert result.returncode == 2
+        assert "run.json" in one_line(result.stderr) or "nowhere" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["suite", "run"])
+def test_the_schema_names_what_interfaces_rely_on(cli: Cli, kind: str) -> None:
+    schema = json.loads(cli("schema", kind).stdout)
+    wanted = {"suite": {"dataset", "sweep", "measure"}, "run": {"trials", "verdict", "best", "recommendations"}}
+    assert wanted[kind] <= set(schema["properties"])
+
+
+def test_photos_writes_a_folder_and_refuses_one_that_is_full(cli: Cli, tmp_path: Path) -> None:
+    result = cli("photos", "made", "--images", "4", "--classes", "2", "--progress", "none")
+    assert result.returncode == 0, result.stderr
+    assert len(list((tmp_path / "made").rglob("*.jpg"))) == 4
+    again = cli("photos", "made", "--images", "4", "--progress", "none")
+    assert again.returncode == 2
+    one_line(again.stderr)
+
+
+def test_a_model_without_an_accelerator_is_missing_something(cli: Cli, place: Path) -> None:
+    from loaderbench.monitors import count_gpus
+
+    if count_gpus():
+        pytest.skip("there is an accelerator")
+    (place / "s.yaml").write_text(SUITE + "consumer: {kind: model}\n")
+    result = cli("check", "s.yaml")
+    assert (result.returncode, "needs a CUDA device" in one_line(result.stderr)) == (5, True)

@@ -1,0 +1,197 @@
+"""A real run through the command: what it prints, writes and concludes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SMALL_SUITE, Cli, loaderbench
+
+import loaderbench as public
+
+SmallRun = tuple[Path, "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(small_run: SmallRun) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((small_run[0] / "run.json").read_text())
+    return found
+
+
+def test_the_run_folder_holds_everything(small_run: SmallRun) -> None:
+    folder, result = small_run
+    assert result.returncode == 0, result.stderr
+    assert {path.name for path in folder.iterdir()} == {
+        "run.json", "trials.jsonl", "timeline.parquet", "report.html", "logs",
+    }  # fmt: skip
+
+
+def test_the_result_is_on_stdout_and_progress_on_stderr(small_run: SmallRun) -> None:
+    _, result = small_run
+    assert "num_workers" in result.stdout
+    assert "report.html" in result.stdout
+    assert "[9/9]" in result.stderr
+    assert "\x1b" not in result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    assert "leaked" not in result.stderr
+
+
+def test_run_json_has_the_shape_that_others_rely_on(run: dict[str, Any]) -> None:
+    assert run["schema_version"] == 1
+    assert run["complete"] is True
+    for name in ("suite", "environment", "started_at", "finished_at", "trials", "configurations", "best", "baseline",
+                 "ceiling", "verdict", "recommendations", "prediction", "overhead", "warnings"):  # fmt: skip
+        assert name in run
+        assert run[name] is not None or name in run["not_measured"]
+    assert run["environment"]["cpus_allotted"] > 0
+    assert len(run["trials"]) == len(run["configurations"]) * 3 == 6
+    assert {trial["status"] for trial in run["trials"]} == {"completed"}
+    assert run["verdict"]["bound"] in ("input", "compute", "transfer", "unknown")
+
+
+def test_every_null_of_a_trial_has_its_reason(run: dict[str, Any]) -> None:
+    for trial in run["trials"]:
+        silent = {name for name, value in trial.items() if value is None} - set(trial["not_measured"]) - {"failure"}
+        assert not silent
+
+
+def test_intervals_hold_their_estimates(run: dict[str, Any]) -> None:
+    for configuration in run["configurations"]:
+        rate = configuration["samples_per_s"]
+        assert rate["lo"] <= rate["est"] <= rate["hi"]
+        assert 0 <= configuration["data_wait_share"]["est"] <= 1
+        assert len(configuration["trials"]) == 3
+    assert run["best"]["config"] in [configuration["config"] for configuration in run["configurations"]]
+
+
+def test_the_order_is_shuffled_within_rounds_and_each_round_is_whole(run: dict[str, Any]) -> None:
+    rounds = [trial["round"] for trial in run["trials"]]
+    assert rounds == sorted(rounds)
+    for number in (1, 2, 3):
+        configs = [str(trial["config"]) for trial in run["trials"] if trial["round"] == number]
+        assert len(set(configs)) == 2
+
+
+@pytest.mark.skipif(bool(__import__("loaderbench.monitors").monitors.count_gpus()), reason="there is an accelerator")
+def test_pinning_collapsed_and_the_page_says_why(small_run: SmallRun, run: dict[str, Any]) -> None:
+    assert {trial["config"]["pin_memory"] for trial in run["trials"]} == {False}
+    assert "no accelerator" in run["plan"]["collapsed"]["pin_memory"]
+    assert run["plan"]["collapsed"]["pin_memory"].split(",")[0] in (small_run[0] / "report.html").read_text()
+    assert run["environment"]["gpus"] == []
+    assert run["trials"][0]["gpus"] == []
+
+
+def test_the_noise_of_the_machine_is_measured_beside(run: dict[str, Any]) -> None:
+    assert run["noise"]["reference_decode_spread"] >= 1
+    assert run["noise"]["aa_difference"]["est"] > 0
+    assert len(run["noise"]["aa_trials"]) == 3
+    assert run["overhead"]["per_batch_s"] < 1e-3
+
+
+def test_the_copy_is_the_same_json(small_run: SmallRun, run: dict[str, Any]) -> None:
+    assert json.loads((small_run[0].parent / "copy.json").read_text()) == run
+
+
+def test_a_run_loads_into_data_frames(small_run: SmallRun, run: dict[str, Any]) -> None:
+    loaded = public.load(small_run[0])
+    frame = loaded.to_dataframe()
+    assert list(frame["num_workers"]) == [trial["config"]["num_workers"] for trial in run["trials"]]
+    assert frame["samples_per_s"].min() > 0
+    assert set(loaded.timeline_to_dataframe()["metric"]) >= {"cpu_percent_of_allotted", "data_wait_s"}
+    assert loaded.verdict.headline == run["verdict"]["headline"]
+    assert json.loads(json.dumps(loaded.to_dict())) == run
+
+
+def test_a_saved_run_is_shown_and_redrawn_without_measuring(small_run: SmallRun, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(small_run[0], folder)
+    (folder / "report.html").unlink()
+    shown = loaderbench("show", folder, cwd=tmp_path)
+    assert shown.returncode == 0
+    assert json.loads((folder / "run.json").read_text())["verdict"]["headline"] in shown.stdout
+    redrawn = loaderbench("report", folder / "run.json", cwd=tmp_path)
+    assert redrawn.returncode == 0, redrawn.stderr
+    assert (folder / "report.html").read_text() == (small_run[0] / "report.html").read_text()
+
+
+def test_json_on_stdout_is_json_and_nothing_else(cli: Cli, photos: Path) -> None:
+    Path(photos.parent / "s.yaml").write_text(SMALL_SUITE)
+    flags = ("--rounds", "1", "--seconds", "0.1", "-P", "num_workers=0", "-P", "pin_memory=false")
+    result = cli("run", photos.parent / "s.yaml", *flags, "--out", "r", "--json", "-")
+    run = json.loads(result.stdout)
+    assert result.returncode == 0
+    assert len(run["trials"]) == 1
+    assert run["best"] is None
+    assert "n = 1" in run["not_measured"]["best"]
+    assert run["suite"]["measure"]["rounds"] == 1
+
+
+def test_a_corrupt_image_fails_its_trials_and_names_its_path(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "data" / "a").mkdir(parents=True)
+    (tmp_path / "data" / "a" / "bad.jpg").write_bytes(b"no JPEG at all")
+    (tmp_path / "s.yaml").write_text(
+        "dataset: {root: data}\nsweep: {num_workers: [0, 1]}\nmeasure: {rounds: 1, seconds: 0.1}"
+    )
+    result = cli("run", "s.yaml", "--out", "r")
+    run = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert result.returncode == 3
+    assert [trial["failure"]["kind"] for trial in run["trials"]] == ["bad_image", "bad_image"]
+    assert all("bad.jpg" in trial["failure"]["message"] for trial in run["trials"])
+    assert "bad_image" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert (tmp_path / "r" / "report.html").is_file()
+
+
+def test_a_crashing_configuration_leaves_the_others_untouched(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import os\n\ndef make(mood):\n    if mood == 'bad': os.abort()\n    return ([0] * 4 for _ in range(10**6))\n"
+    )
+    (tmp_path / "s.yaml").write_text(
+        "dataset: {kind: target, target: 'mine:make'}\nsweep: {mood: [good, bad]}\n"
+        "consumer: {kind: none}\nmeasure: {rounds: 1, seconds: 0.1}\n"
+    )
+    result = cli("run", "s.yaml", "--out", "r")
+    run = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert result.returncode == 0, result.stderr
+    found = {trial["config"]["mood"]: trial for trial in run["trials"]}
+    assert found["good"]["status"] == "completed"
+    assert found["bad"]["failure"]["kind"] == "process_crashed"
+    assert any("process_crashed" in warning for warning in run["warnings"])
+
+
+def test_a_budget_ends_the_run_and_says_so(cli: Cli, photos: Path) -> None:
+    Path(photos.parent / "s.yaml").write_text(SMALL_SUITE)
+    result = cli("run", photos.parent / "s.yaml", "--budget", "3s", "--seconds", "1", "--out", "r", "--json", "-")
+    run = json.loads(result.stdout)
+    assert run["complete"] is False
+    assert len(run["trials"]) < 6
+    assert any("budget" in note for note in run["notes"])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_what_was_measured(photos: Path, tmp_path: Path, number: int, code: int) -> None:
+    (photos.parent / "s.yaml").write_text(SMALL_SUITE)
+    command = [sys.executable, "-m", "loaderbench", "run", str(photos.parent / "s.yaml"), "--out", str(tmp_path / "r")]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    trials = tmp_path / "r" / "trials.jsonl"
+    deadline = time.monotonic() + 120
+    while not (trials.is_file() and trials.read_text().count("\n") >= 2) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(running.pid, number)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == code, errors
+    run = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert run["complete"] is False
+    assert len(run["trials"]) + len(run["noise"]["aa_trials"]) >= 2
+    assert (tmp_path / "r" / "report.html").is_file()
+    assert "Traceback" not in errors
