@@ -54,7 +54,7 @@ def conclude(measured: Measured) -> RunRecord:
     best, why_no_best = choose_best(configurations, measured.baseline, measured.trials)
     noise = describe_noise(measured.trials, measured.twins, measured.cpu_percent_before)
     doubts = tuple(find_doubts(measured.trials, configurations, noise))
-    subject = _subject(best, configurations)
+    subject = _subject(best, configurations, measured.plan)
     ceiling, why_no_ceiling = describe_ceiling(subject, measured.consumer, demand)
     overhead = describe_overhead(measured.trials)
     reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}
@@ -118,15 +118,20 @@ def conclude_again(run: RunRecord) -> RunRecord:
     )
 
 
-def _subject(best: Best | None, configurations: Sequence[Configuration]) -> Subject | None:
+def _subject(best: Best | None, configurations: Sequence[Configuration], plan: PlanSummary) -> Subject | None:
     """The configuration the verdict is about: the best, or the one that looked fastest where none is named."""
+    vary = {axis for axis, values in plan.axes.items() if len(values) > 1}
     if best is not None and best.data_wait_share is not None:
-        return Subject(best.config, best.samples_per_s, best.data_wait_share, is_best=True)
+        return Subject(_only(vary, best.config), best.samples_per_s, best.data_wait_share, is_best=True)
     ranked = sorted((found for found in configurations if found.rank), key=lambda found: found.rank or 0)
     for found in ranked:
         if found.samples_per_s and found.data_wait_share:
-            return Subject(found.config, found.samples_per_s, found.data_wait_share, is_best=False)
+            return Subject(_only(vary, found.config), found.samples_per_s, found.data_wait_share, is_best=False)
     return None
+
+
+def _only(axes: set[str], config: Config) -> Config:
+    return {axis: value for axis, value in config.items() if axis in axes}
 
 
 def _findings(

@@ -36,6 +36,10 @@ class MissingError(LoaderbenchError):
     exit_code = 5
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came; raised in the main thread, like the exception of Ctrl-C."""
+
+
 class Interrupted(LoaderbenchError):  # noqa: N818 - an interruption is no error of anybody
     """A signal ended the run; what was measured is kept. `exit_code` is 128 + the signal's number."""
 

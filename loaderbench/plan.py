@@ -15,7 +15,7 @@ FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.6  # fork, workers, first batch
 WARMUP_SHARE = 0.5  # of the steady state, seen on two cores with batches of 32 to 128
 
-_NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only `false` was measured"
+_NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only false was measured"
 _NO_WORKERS = "without workers torch refuses it, so that its values are one configuration where num_workers is 0"
 
 

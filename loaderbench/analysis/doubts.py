@@ -65,8 +65,8 @@ def find_doubts(trials: Sequence[Trial], configurations: Sequence[Configuration]
         yield f"one configuration measured as if it were two differed from itself by {_difference(noise.aa_difference)}"
     wide = [c for c in configurations if c.samples_per_s and _half_width(c.samples_per_s) > WIDE]
     if wide:
-        yield f"{len(wide)} of {len(configurations)} configurations vary by more than \N{PLUS-MINUS SIGN}{WIDE:.0%} " \
-              "between rounds"  # fmt: skip
+        count = f"{len(wide)} of {len(configurations)} configurations"
+        yield f"{count} vary by more than \N{PLUS-MINUS SIGN}{WIDE * 100:.0f} % between rounds"
 
 
 def _failures(trials: Sequence[Trial]) -> Iterator[str]:

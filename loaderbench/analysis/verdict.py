@@ -14,7 +14,7 @@ _NOT_YET = "what happens inside the workers is not timed by this version"
 
 @dataclass(frozen=True)
 class Subject:
-    """The configuration a verdict is about. `is_best`: it won; else it merely looked fastest."""
+    """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest."""
 
     config: Config
     samples_per_s: Interval
@@ -71,13 +71,18 @@ def _bound(wait: Interval) -> Bound:
 
 
 def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> str:
-    where = f"in the {'best' if subject.is_best else 'fastest-looking'} configuration, {config_label(subject.config)}"
-    where = where.rstrip(", ") if not subject.config else where
+    config = f" ({config_label(subject.config)})" if subject.config else ""
+    where = f"in the {'best' if subject.is_best else 'fastest-looking'} configuration{config}"
     wait, who = percent(subject.data_wait_share), _who(consumer)
-    demanded = f" It could take {demand:,.0f} samples/s." if consumer == "emulated" else ""
     if bound == "compute":
         return f"The loader keeps up: {who} waits for data {wait} of its time {where}."
-    return f"{who[0].upper()}{who[1:]} waits for data {wait} of its time, even {where}.{demanded}"
+    rate = f"{subject.samples_per_s.est:,.0f}"
+    gets = (
+        f"it could take {demand:,.0f} samples/s and gets {rate}"
+        if consumer == "emulated"
+        else f"it gets {rate} samples/s"
+    )
+    return f"{who[0].upper()}{who[1:]} waits for data {wait} of its time, even {where}: {gets}."
 
 
 def _evidence(subject: Subject) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import traceback
 import typer
 
 from loaderbench.commands import check, photos, report, run, schema, show
-from loaderbench.errors import Interrupted, LoaderbenchError
+from loaderbench.errors import Interrupted, LoaderbenchError, Terminated
 
 app = typer.Typer(
     name="loaderbench",
@@ -35,9 +35,9 @@ def main() -> None:
     except LoaderbenchError as error:
         _say(f"loaderbench: {error}")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _say("loaderbench: interrupted")
-        sys.exit(128 + signal.SIGINT)
+    except KeyboardInterrupt as stop:
+        _say("loaderbench: interrupted before anything was measured")
+        sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
     except BrokenPipeError:
         sys.stderr.close()  # the reader of a pipe has left; there is nobody to tell
         sys.exit(128 + signal.SIGPIPE)

@@ -17,7 +17,7 @@ def load_with_flags(
     """Read a suite with `--data`, `-P` and the flags of `measure` applied. Raises `SuiteError` and `UsageError`."""
     overrides = [_axis(text) for text in axes]
     if data is not None:
-        overrides.append(Override(("dataset", "root"), str(data.absolute()), f"--data {data}"))
+        overrides.append(Override(("dataset", "root"), str(data.resolve()), f"--data {data}"))
     for name, value in measure.items():
         if value is not None:
             overrides.append(Override(("measure", name), value, f"--{name.replace('_', '-')} {value}"))

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
-from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
+from loaderbench.errors import Interrupted, NoMeasurementError, Terminated, UsageError
 
 
 def run(
@@ -92,8 +92,6 @@ def _write_json(json_file: str, text: str) -> None:
 
 
 def _end_on_sigterm() -> None:
-    from loaderbench.session.rounds import Terminated
-
     def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
         raise Terminated
 

@@ -56,7 +56,7 @@ def measure(
     began_s = time.monotonic()
     steps = Steps(batches, consumer)
     steps.take()
-    first_s = time.monotonic() - began_s
+    first_s = steps.first_at_s - began_s  # the consumer's first step, which may compile, is not the loader's
     settled = steps.take_until(rules.warmed_up)
     # a loader that runs once and is over by now is measured from where its queue was turned over
     warmup = len(steps.moments_s) if settled else min(len(steps.moments_s), max(1, rules.prefetch_batches))
@@ -96,6 +96,7 @@ class Steps:
     def __init__(self, batches: Iterable[Any], consumer: Consumer) -> None:
         self._iterator = _again_and_again(batches)
         self._consumer = consumer
+        self.first_at_s = 0.0
         self.moments_s: list[float] = []
         self.samples: list[int] = []
 
@@ -108,6 +109,8 @@ class Steps:
         except StopIteration:
             return False
         clock.got()
+        if not self.moments_s:
+            self.first_at_s = time.monotonic()
         samples = count_samples(batch)
         self._consumer.consume(batch, samples)
         self.moments_s.append(time.monotonic())

@@ -35,6 +35,10 @@ class Findings:
     loader: dict[str, Any] = field(default_factory=dict)
     why_no_best: str = ""
 
+    def label(self, config: Config) -> str:
+        """Write a configuration by the axes that vary."""
+        return config_label({axis: value for axis, value in config.items() if len(self.axes.get(axis, [])) > 1})
+
     def find(self, config: Config) -> Configuration | None:
         """The configuration as it was measured, or `None`."""
         return next((found for found in self.configurations if found.config == config and found.samples_per_s), None)
@@ -81,7 +85,7 @@ class MeasuredChange:
             gain=Gain("samples_per_s", ratio.est, ratio.lo, ratio.hi),
             status="open" if gained else "already_ok",
             costs=tuple(_costs(before, after)) if gained else (),
-            evidence=(_evidence(before, after),),
+            evidence=(_evidence(findings.label(before.config), before), _evidence(findings.label(after.config), after)),
             trials=(*before.trials, *after.trials),
             caveat=self.caveat,
             snippet=python_snippet(self.changed, findings.loader) if gained else None,
@@ -104,9 +108,8 @@ def not_checked(id_: str, title: str, reason: str, change: Config | None = None)
     )
 
 
-def _evidence(before: Configuration, after: Configuration) -> str:
-    return f"{config_label(before.config)}: {_rate(before.samples_per_s)}; {config_label(after.config)}: " \
-           f"{_rate(after.samples_per_s)}, in the same rounds"  # fmt: skip
+def _evidence(label: str, found: Configuration) -> str:
+    return f"{label}: {_rate(found.samples_per_s)}"
 
 
 def _rate(interval: Interval | None) -> str:

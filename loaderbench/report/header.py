@@ -15,11 +15,7 @@ def state(run: RunRecord) -> State:
         of = f"{done} of {numbers.count(len(run.trials), 'trial')} measured" if failed else numbers.count(done, "trial")
         return State("warn" if failed else "ok", f"complete: {of}")
     label = f"partial: {done} of {numbers.count(run.plan.trials, 'trial')} measured"
-    hint = (
-        "The run was interrupted. What was measured is below, the rest reads \u201cnot run\u201d. "
-        "To go on: loaderbench run SUITE --resume RUN, with this run\u2019s folder as RUN."
-    )
-    return State("warn", label, hint)
+    return State("warn", label, "What was measured is below, the rest reads \u201cnot run\u201d.")
 
 
 def facts(run: RunRecord) -> tuple[Fact, ...]:

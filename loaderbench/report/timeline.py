@@ -101,7 +101,7 @@ def _rows(trial: Trial, metrics: dict[str, Readings]) -> list[Row]:
             continue
         values = [value * kind.factor for _, value in readings]
         cells = (numbers.quantity(summary(values)) for _, summary in _SUMMARY)
-        label = f"{kind.panel} ({kind.name})" if kind.name not in kind.panel else kind.panel
+        label = f"{kind.panel} ({kind.name})" if kind.name.lower() not in kind.panel.lower() else kind.panel
         trial_cells = (
             Text(words.configuration(trial.config).text),
             Text(f"{label}, {kind.unit}"),

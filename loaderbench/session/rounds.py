@@ -7,16 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from loaderbench.errors import Terminated
 from loaderbench.plan import Plan, PlannedTrial
 from loaderbench.records import TimelinePoint, Trial
 from loaderbench.runner import Outcome
 from loaderbench.search import Strategy
 from loaderbench.session.listener import Listener, progress_of
 from loaderbench.store import Store
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came; raised in the main thread like Ctrl-C's exception."""
 
 
 @dataclass

@@ -14,7 +14,7 @@ import psutil
 
 from loaderbench.conclusion import Measured, conclude
 from loaderbench.environment import describe_machine
-from loaderbench.errors import LoaderbenchError, UsageError
+from loaderbench.errors import UsageError
 from loaderbench.plan import Plan, PlannedTrial, make_plan
 from loaderbench.records import Environment, Scalar
 from loaderbench.report.document import build_document
@@ -79,7 +79,7 @@ def run_suite(loaded: LoadedSuite, out: Path | None = None, listener: Listener |
         store.write_run(record)
         store.write_timeline(measurements.timeline)
         page = store.write_page(render_html(build_document(record, measurements.timeline)))
-    except LoaderbenchError:
+    except BaseException:
         store.discard()
         raise
     finally:
@@ -102,7 +102,7 @@ def run(
     """
     overrides = [Override(("sweep", axis), list(values), f"axes[{axis!r}]") for axis, values in (axes or {}).items()]
     if data is not None:
-        overrides.append(Override(("dataset", "root"), str(Path(data).absolute()), f"data={str(data)!r}"))
+        overrides.append(Override(("dataset", "root"), str(Path(data).resolve()), f"data={str(data)!r}"))
     for name, value in (("rounds", rounds), ("seconds", seconds)):
         if value is not None:
             overrides.append(Override(("measure", name), value, f"{name}={value!r}"))

@@ -124,8 +124,7 @@ def test_what_an_interrupted_run_did_not_reach_is_not_run() -> None:
 
     assert [cell.state for cell in cells(document)].count("not_run") == 3
     assert document.state.label == "partial: 5 of 24 trials measured"
-    assert document.state.hint
-    assert "--resume" in document.state.hint
+    assert "not run" in (document.state.hint or "")
 
 
 def test_a_sweep_of_one_axis_is_a_table_of_one_row() -> None:
