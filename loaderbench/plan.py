@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from loaderbench.analysis.intervals import FEWEST_ROUNDS
-from loaderbench.records import Config, PlanSummary, Reasons, Scalar
+from loaderbench.records import Config, PlanSummary, Reasons, Scalar, config_label
 from loaderbench.suite import Suite
 from loaderbench.suite.arguments import NEEDS_WORKERS
 
@@ -50,6 +50,11 @@ class Plan:
     def trial(self, config: Config, round_number: int) -> PlannedTrial:
         """Name the trial of a configuration in a round."""
         return PlannedTrial(f"r{round_number}-c{self.configurations.index(config):02d}", config, round_number)
+
+    def label(self, config: Config) -> str:
+        """Write a configuration by the axes that vary."""
+        shown = {axis: value for axis, value in config.items() if len(self.axes.get(axis, [])) > 1}
+        return config_label(shown or config) or "the loader as it is"
 
     def twin(self, round_number: int) -> PlannedTrial:
         """Name the trial that measures the baseline again, as if it were another configuration."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from loaderbench.commands.options import ProgressKind
 from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Trial, config_label
+from loaderbench.records import Config, Trial, config_label
 from loaderbench.session import Listener, Silent
 from loaderbench.session.listener import Progress as Done
+
+Label = Callable[[Config], str]
 
 
 def make_listener(kind: ProgressKind, *, verbose: bool) -> PlainLines | Bar | Quiet:
@@ -38,6 +41,7 @@ class PlainLines(Quiet):
 
     def __init__(self, *, verbose: bool) -> None:
         self._verbose = verbose
+        self._label: Label = config_label
 
     def doing(self, what: str) -> None:
         """Say it."""
@@ -50,28 +54,29 @@ class PlainLines(Quiet):
 
     def planned(self, plan: Plan) -> None:
         """Say how much there is to do."""
+        self._label = plan.label
         _print(describe_plan(plan))
 
     def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - a line says it at the end
         """Say it when asked to say more."""
         if self._verbose:
-            _print(f"trial {planned.id}: {config_label(planned.config)}")
+            _print(f"trial {planned.id}: {self._label(planned.config)}")
 
     def trial_ended(self, trial: Trial, progress: Done) -> None:
         """Say what it gave."""
         gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else trial.status
         why = f" ({trial.failure.kind})" if trial.failure else ""
         left = f", about {_minutes(progress.left_s)} left" if progress.done < progress.total else ""
-        _print(f"[{progress.done}/{progress.total}] {config_label(trial.config)}: {gave}{why}{left}")
+        _print(f"[{progress.done}/{progress.total}] {self._label(trial.config)}: {gave}{why}{left}")
 
 
 class Bar(Quiet):
     """A live bar with the time left and the best so far."""
 
     def __init__(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.fields[right]}"))
+        columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._progress.add_task("starting", total=None, right="")
+        self._task = self._progress.add_task("starting", total=None)
 
     def __enter__(self) -> Listener:
         self._progress.start()
@@ -83,32 +88,31 @@ class Bar(Quiet):
 
     def doing(self, what: str) -> None:
         """Show it."""
-        self._progress.update(self._task, description=what, total=None, right="")
+        self._progress.update(self._task, description=what, total=None)
 
     def generating(self, done: int, total: int) -> None:
         """Show how many photos there are."""
-        self._progress.update(self._task, description="generating photos", total=total, completed=done, right=f"{done}")
+        self._progress.update(self._task, description=f"{done} of {total} photos", total=total, completed=done)
 
     def planned(self, plan: Plan) -> None:
         """Say how much there is to do, above the bar."""
+        self._label = plan.label
         self._progress.console.print(describe_plan(plan))
 
-    def trial_started(self, planned: PlannedTrial, progress: Done) -> None:
-        """Show what runs."""
-        self._show(config_label(planned.config), progress)
+    def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - the bar shows no trial
+        """Show how far it is."""
+        self._show(progress)
 
     def trial_ended(self, trial: Trial, progress: Done) -> None:
         """Show how far it is."""
-        self._show(config_label(trial.config), progress)
+        self._show(progress)
         if trial.failure:
-            self._progress.console.print(f"{config_label(trial.config)}: {trial.failure.kind}", markup=False)
+            self._progress.console.print(f"{self._label(trial.config)}: {trial.failure.kind}", markup=False)
 
-    def _show(self, description: str, progress: Done) -> None:
-        best = f", best so far {progress.best}" if progress.best else ""
-        right = f"{progress.done}/{progress.total}, about {_minutes(progress.left_s)} left{best}"
-        self._progress.update(
-            self._task, description=description, total=progress.total, completed=progress.done, right=right
-        )
+    def _show(self, progress: Done) -> None:
+        best = f"; best so far {progress.best}" if progress.best else ""
+        text = f"trial {progress.done} of {progress.total}, about {_minutes(progress.left_s)} left{best}"
+        self._progress.update(self._task, description=text, total=progress.total, completed=progress.done)
 
 
 def describe_plan(plan: Plan) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Trial, config_label
+from loaderbench.records import Trial
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Silent:
         """Say nothing."""
 
 
-def progress_of(trials: Sequence[Trial], total: int, trial_s: float) -> Progress:
-    """Judge the time left by the trials that are done; before any, by the plan's `trial_s`."""
+def progress_of(trials: Sequence[Trial], plan: Plan) -> Progress:
+    """Judge the time left by the trials that are done; before any, by the plan."""
     took_s = [trial.duration_s for trial in trials if trial.duration_s is not None]
-    each_s = sum(took_s) / len(took_s) if took_s else trial_s
+    each_s = sum(took_s) / len(took_s) if took_s else plan.trial_s
     measured = [trial for trial in trials if trial.samples_per_s is not None]
     top = max(measured, key=lambda trial: trial.samples_per_s or 0, default=None)
-    best = f"{top.samples_per_s:,.0f} samples/s with {config_label(top.config)}" if top else None
-    return Progress(len(trials), total, each_s * (total - len(trials)), best)
+    best = f"{top.samples_per_s:,.0f} samples/s ({plan.label(top.config)})" if top else None
+    return Progress(len(trials), plan.trials, each_s * (plan.trials - len(trials)), best)

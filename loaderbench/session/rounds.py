@@ -52,7 +52,7 @@ def measure_rounds(
     try:
         while (proposed := search.next_round(found.trials)) and found.why_partial is None:
             for planned in proposed:
-                progress = progress_of(found.all, plan.trials, plan.trial_s)
+                progress = progress_of(found.all, plan)
                 if deadline_s is not None and time.monotonic() + _typical_s(found, plan) > deadline_s:
                     found.why_partial = f"the budget of {budget_s:g} s was used up after {len(found.all)} trials"
                     break
@@ -60,7 +60,7 @@ def measure_rounds(
                 outcome = measure(planned)
                 store.append(outcome.trial)
                 found.add(planned, outcome)
-                listener.trial_ended(outcome.trial, progress_of(found.all, plan.trials, plan.trial_s))
+                listener.trial_ended(outcome.trial, progress_of(found.all, plan))
     except KeyboardInterrupt as stop:
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         found.why_partial = f"interrupted after {len(found.all)} of {plan.trials} trials"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Cli
+from command_line import Cli
 
 SUITE = "name: s\ndataset: {root: data}\nsweep: {batch_size: [4, 8], num_workers: auto}\n"
 

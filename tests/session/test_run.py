@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SMALL_SUITE, Cli, loaderbench
+from command_line import SMALL_SUITE, Cli, loaderbench
 
 import loaderbench as public
 

@@ -1,0 +1,88 @@
+"""On a real device: waits by events, readings by NVML, and the main job with a training step."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Cli
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+
+
+class BusyDevice:
+    """Keeps the device busy for `busy_s` a batch by matrix products whose time was measured first."""
+
+    def __init__(self, busy_s: float) -> None:
+        from loaderbench.consumers.cuda import CudaWaitClock
+
+        self.wait_clock = CudaWaitClock()
+        self._matrix = torch.rand(2048, 2048, device="cuda")
+        self._products = max(1, round(busy_s / self._product_s()))
+
+    def consume(self, batch: Any, samples: int) -> None:
+        for _ in range(self._products):
+            self._matrix @ self._matrix
+
+    def _product_s(self) -> float:
+        for count in (50, 200):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            for _ in range(count):
+                self._matrix @ self._matrix
+            torch.cuda.synchronize()
+        return (time.perf_counter() - began) / 200
+
+
+def sleepy(sleep_s: float) -> Iterator[Any]:
+    while True:
+        time.sleep(sleep_s)
+        yield [0] * 8
+
+
+def test_a_device_that_is_kept_busy_hardly_waits() -> None:
+    from loaderbench.recorder import Rules, measure
+
+    assert measure(sleepy(0.002), BusyDevice(0.02), Rules(seconds=1)).data_wait_share < 0.1
+
+
+def test_a_device_without_work_waits_for_the_loader() -> None:
+    from loaderbench.recorder import Rules, measure
+
+    found = measure(sleepy(0.03), BusyDevice(0.01), Rules(seconds=1))
+    each_s = found.steady_s / found.batches
+    assert found.data_wait_share == pytest.approx(1 - 0.01 / each_s, abs=0.1)
+
+
+def test_nvml_knows_the_device_by_cuda_s_uuid() -> None:
+    from loaderbench.monitors import GpuMonitor
+    from loaderbench.records import Gpu
+
+    found = torch.cuda.get_device_properties(0)
+    memory = torch.zeros(1 << 28, dtype=torch.uint8, device="cuda")
+    monitor = GpuMonitor([Gpu(0, str(found.uuid), found.name, found.total_memory)])
+    assert monitor.why_not == {}
+    (reading,) = monitor.read()
+    assert (reading.memory_used_bytes or 0) >= memory.numel()
+    assert reading.utilization_percent is not None
+
+
+def test_the_main_job_trains_on_the_device(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    suite = Path(__file__).parents[2] / "suites" / "images.yaml"
+    flags = ("-P", "batch_size=8", "-P", "num_workers=0,2", "--seconds", "0.5", "--out", "r")
+    result = cli("run", suite, "--data", photos, *flags)
+    assert result.returncode == 0, result.stderr
+    run = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert run["consumer"] == "model"
+    assert run["plan"]["collapsed"] == {}
+    assert len(run["configurations"]) == 4
+    for trial in run["trials"]:
+        assert trial["status"] == "completed", trial["failure"]
+        assert 0 <= trial["data_wait_share"] <= 1
+        assert trial["gpus"][0]["memory_used_bytes"] > 100_000_000
+        assert trial["gpus"][0]["utilization_percent"] is not None
