@@ -46,7 +46,7 @@ def test_links_and_files_named_in_a_page_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_in_a_page_compiles(page: Path) -> None:
     for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        compile(code, str(page), "exec")
+        assert compile(code, str(page), "exec")
 
 
 @pytest.mark.parametrize("suite", sorted((ROOT / "suites").glob("*.yaml")), ids=lambda path: path.name)

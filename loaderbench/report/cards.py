@@ -29,7 +29,8 @@ def recommendations(run: RunRecord, anchors: Mapping[str, str]) -> Recommendatio
 
 def _empty(run: RunRecord) -> str:
     if run.best is None:
-        return "Nothing can be recommended: no configuration was measured."
+        reason = run.not_measured.get("best", "no configuration is named best")
+        return f"Nothing can be recommended: {words.plain(reason, words.SENTENCE_LIMIT)}."
     return "Nothing to change was found."
 
 

@@ -8,7 +8,7 @@ from loaderbench.report.parts import Fact, State, Text
 
 
 def state(run: RunRecord) -> State:
-    """Complete, or how far the run came and how to go on with it."""
+    """Complete, or how far the run came."""
     done = sum(trial.status == "completed" for trial in run.trials)
     if run.complete:
         failed = done < len(run.trials)
@@ -89,7 +89,7 @@ def environment(run: RunRecord) -> tuple[Fact, ...]:
         Fact("Shared memory", numbers.memory(env.shm_total_bytes, reasons.get("shm_total_bytes"))),
         Fact("Open files, limit", _open_files(env)),
         Fact("Platform", words.outside(env.platform, words.LABEL_LIMIT)),
-        Fact("Workers start by", words.name(env.start_method)),
+        Fact("Trials start by", words.name(env.start_method)),
         Fact("Python", words.name(env.python)),
         *(Fact(words.plain(key, 40), words.name(version)) for key, version in sorted(env.versions.items())),
         Fact("loaderbench", words.name(run.loaderbench_version or "unknown")),

@@ -27,7 +27,7 @@ def test_control_characters_cannot_reach_a_terminal() -> None:
 
 
 def test_a_file_name_that_is_no_unicode_can_still_be_written() -> None:
-    words.sentence("photo\udcff.jpg").text.encode("utf-8")
+    assert words.sentence("photo\udcff.jpg").text.encode("utf-8")
 
 
 def test_of_a_long_message_the_end_is_kept_with_its_lines() -> None:

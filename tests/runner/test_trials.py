@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +59,9 @@ def runner(server: TrialServer) -> TrialRunner:
     return TrialRunner(server, describe_machine(server.method, found.gpus, found.not_measured))
 
 
-@pytest.fixture(autouse=True)
-def nothing_stays() -> Iterator[None]:
-    """After each trial, no process that it started is left."""
-    yield
-    left = [p.info["cmdline"] for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in _SLEEPS]
-    assert not left
+def left_over() -> list[list[str]]:
+    """The processes that targets below start beside their work and that still live."""
+    return [p.info["cmdline"] for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in _SLEEPS]
 
 
 _SLEEPS = (["sleep", "1234"], ["sleep", "4321"])
@@ -171,10 +167,12 @@ def test_a_trial_that_stands_still_is_ended_with_all_it_started(runner: TrialRun
     assert trial.failure is not None
     assert (trial.status, trial.failure.kind) == ("timed_out", "hang")
     assert "building the dataset" in trial.failure.message
+    assert left_over() == []
 
 
 def test_children_of_a_trial_that_succeeded_are_ended_too(runner: TrialRunner, tmp_path: Path) -> None:
     completed(run(runner, tmp_path, target("leaves_a_child"), {"batch_size": 4}))
+    assert left_over() == []
 
 
 def test_a_script_without_a_main_guard_is_not_run_again_by_its_trials(tmp_path: Path) -> None:
