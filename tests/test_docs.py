@@ -61,3 +61,17 @@ def test_the_readme_gives_the_two_commands_and_ci_runs_the_second() -> None:
     assert "pip install uv && uv run loaderbench run suites/images.yaml" in readme
     assert "pip install uv && uv run pytest" in readme
     assert "uv run pytest" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_readme_quotes_the_committed_example() -> None:
+    place = "reports/examples/two-cores"
+    shown = subprocess.run(
+        [sys.executable, "-m", "loaderbench", "show", place], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert shown.strip() in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "reports" / "examples").iterdir()), ids=lambda path: path.name)
+def test_a_committed_example_is_whole_and_names_no_path_of_the_machine_it_ran_on(example: Path) -> None:
+    assert {"run.json", "report.html"} <= {path.name for path in example.iterdir()}
+    assert not re.search(r"/(?:home|root|work|Users|tmp)/", (example / "run.json").read_text())
