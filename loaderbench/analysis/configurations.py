@@ -13,7 +13,7 @@ from loaderbench.analysis.intervals import (
     ratio_interval,
     share_interval,
 )
-from loaderbench.records import Config, Configuration, Interval, Trial
+from loaderbench.records import Config, Configuration, GpuUse, Interval, Trial
 
 PRACTICAL_TIE = 0.05
 """A configuration that looks more than this slower is no tie, however noisy the rounds: it is merely not decided."""
@@ -58,14 +58,14 @@ def _rate(configuration: Configuration) -> float:
 
 def _one(config: Config, trials: Sequence[Trial]) -> Configuration:
     completed = [trial for trial in trials if trial.status == "completed"]
-    gpus = [gpu for trial in completed for gpu in trial.gpus]
+    gpus = [_device(trial) for trial in completed if trial.gpus]
     fields = {
         "cpu_percent_of_allotted": _mean(trial.cpu_percent_of_allotted for trial in completed),
         "rss_bytes": _largest(trial.rss_bytes for trial in completed),
         "pss_bytes": _largest(trial.pss_bytes for trial in completed),
         "shm_peak_bytes": _largest(trial.shm_peak_bytes for trial in completed),
         "gpu_utilization_percent": _mean(gpu.utilization_percent for gpu in gpus),
-        "gpu_memory_used_bytes": _gpu_memory(completed),
+        "gpu_memory_used_bytes": _largest(gpu.memory_used_bytes for gpu in gpus),
     }
     rates = [trial.samples_per_s for trial in completed if trial.samples_per_s is not None]
     waits = [trial.data_wait_share for trial in completed if trial.data_wait_share is not None]
@@ -95,9 +95,9 @@ def _reasons(fields: Mapping[str, object], trials: Sequence[Trial], completed: S
     return reasons
 
 
-def _gpu_memory(trials: Sequence[Trial]) -> int | None:
-    read = [[gpu.memory_used_bytes for gpu in trial.gpus if gpu.memory_used_bytes is not None] for trial in trials]
-    return max((sum(used) for used in read if used), default=None)
+def _device(trial: Trial) -> GpuUse:
+    """The device that did the work: the one whose memory was used most."""
+    return max(trial.gpus, key=lambda gpu: (gpu.memory_used_bytes or 0, gpu.utilization_percent or 0))
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

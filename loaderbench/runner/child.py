@@ -31,8 +31,8 @@ def trial_main(order: TrialOrder, pipe: Connection) -> None:
     try:
         pipe.send(_measure(order, pipe))
         pipe.recv()  # the monitors read what is too dear while it is measured; then this process may end
-    except EOFError:
-        return
+    except (EOFError, BrokenPipeError):
+        return  # the run itself is gone
     except BaseException as error:
         traceback.print_exc()
         pipe.send(Raised("\ncaused by ".join(_words(error))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
@@ -52,11 +53,8 @@ def _import_advice(error: str) -> str:
 def _answer(pipe: Connection) -> None:
     from loaderbench.runner import preload
 
-    if preload.IMPORT_ERROR is not None:
-        pipe.send(preload.IMPORT_ERROR)
-    else:
-        pipe.send(_devices())
-    pipe.close()
+    with suppress(BrokenPipeError):  # whoever asked is gone
+        pipe.send(_devices() if preload.IMPORT_ERROR is None else preload.IMPORT_ERROR)
 
 
 def _devices() -> Probe:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from loaderbench.analysis.choice import choose_best, describe_baseline
 from loaderbench.analysis.configurations import summarise
-from loaderbench.records import Config, Failure, Scalar, Trial
+from loaderbench.records import Config, Failure, GpuUse, Scalar, Trial
 
 
 def trials_of(rates: dict[int, Sequence[float | None]], **more: object) -> tuple[list[Config], list[Trial]]:
@@ -95,6 +95,13 @@ def test_less_memory_decides_between_ties_with_as_many_workers() -> None:
     best, _ = choose_best(summarise(configs, trials), configs[0], trials)
     assert best is not None
     assert best.config == configs[1]
+
+
+def test_an_idle_device_does_not_dilute_the_one_that_worked() -> None:
+    gpus = (GpuUse(0, "GPU-a", 90.0, 8_000, 9_000), GpuUse(1, "GPU-b", 0.0, 10, 9_000))
+    _, trials = trials_of({0: [100.0]}, gpus=gpus)
+    (found,) = summarise([{"num_workers": 0}], trials)
+    assert (found.gpu_utilization_percent, found.gpu_memory_used_bytes) == (90.0, 8_000)
 
 
 def test_the_baseline_keeps_its_reason_when_it_failed() -> None:
