@@ -77,7 +77,9 @@ class GpuUse:
 class Trial:
     """One configuration measured once, in a process of its own.
 
-    Everything but `time_to_first_batch_s` and the reference decodes belongs to the steady state.
+    Everything but `time_to_first_batch_s` and the reference decodes belongs to the steady state. `epoch_ends` lie
+    within it (a loader that is not ours to make endless); `ended_early`: the loader ran dry before it was long enough.
+    `samples_per_epoch` is the dataset's length where it has one.
     """
 
     id: str
@@ -91,6 +93,9 @@ class Trial:
     samples: int | None = None
     warmup_batches: int | None = None
     steady_s: float | None = None
+    epoch_ends: int | None = None
+    ended_early: bool = False
+    samples_per_epoch: int | None = None
     stages: dict[str, StageCost] | None = None
     workers: WorkerStates | None = None
     cpu_percent_of_allotted: float | None = None
