@@ -9,7 +9,8 @@ from typing import Any
 from loaderbench.analysis.choice import choose_best, describe_baseline
 from loaderbench.analysis.configurations import summarise
 from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
-from loaderbench.analysis.verdict import Subject, decide, describe_ceiling
+from loaderbench.analysis.subject import find_subject, with_cap_noted
+from loaderbench.analysis.verdict import decide, describe_ceiling
 from loaderbench.records import (
     Best,
     Config,
@@ -51,10 +52,10 @@ def conclude(measured: Measured) -> RunRecord:
     """Summarise, choose, diagnose and recommend."""
     demand = float(measured.suite.get("consumer", {}).get("demand") or 1.0)
     configurations = summarise(measured.configs, measured.trials)
-    best, why_no_best = choose_best(configurations, measured.baseline, measured.trials)
+    best, why_no_best = choose_best(configurations, measured.baseline, measured.trials, measured.plan.rounds)
     noise = describe_noise(measured.trials, measured.twins, measured.cpu_percent_before)
-    doubts = tuple(find_doubts(measured.trials, configurations, noise))
-    subject = _subject(best, configurations, measured.plan)
+    doubts = tuple(find_doubts(measured.trials, configurations, noise, measured.suite.get("loader") or {}))
+    subject = find_subject(best, configurations, measured.plan.axes)
     ceiling, why_no_ceiling = describe_ceiling(subject, measured.consumer, demand)
     overhead = describe_overhead(measured.trials)
     reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}
@@ -79,13 +80,13 @@ def conclude(measured: Measured) -> RunRecord:
         best=best,
         baseline=describe_baseline(configurations, measured.baseline, measured.baseline_why),
         ceiling=ceiling,
-        verdict=decide(subject, measured.consumer, demand, len(doubts)),
+        verdict=decide(subject, measured.consumer, demand, len(doubts), measured.trials),
         recommendations=recommend(_findings(measured, configurations, best, why_no_best)),
         prediction=None,
         overhead=overhead,
         noise=noise,
         warnings=doubts,
-        notes=tuple(measured.notes),
+        notes=with_cap_noted(measured.notes, configurations, measured.consumer, demand),
         consumer=measured.consumer,
         not_measured=reasons,
         loaderbench_version=measured.version,
@@ -118,22 +119,6 @@ def conclude_again(run: RunRecord) -> RunRecord:
     )
 
 
-def _subject(best: Best | None, configurations: Sequence[Configuration], plan: PlanSummary) -> Subject | None:
-    """The configuration the verdict is about: the best, or the one that looked fastest where none is named."""
-    vary = {axis for axis, values in plan.axes.items() if len(values) > 1}
-    if best is not None and best.data_wait_share is not None:
-        return Subject(_only(vary, best.config), best.samples_per_s, best.data_wait_share, is_best=True)
-    ranked = sorted((found for found in configurations if found.rank), key=lambda found: found.rank or 0)
-    for found in ranked:
-        if found.samples_per_s and found.data_wait_share:
-            return Subject(_only(vary, found.config), found.samples_per_s, found.data_wait_share, is_best=False)
-    return None
-
-
-def _only(axes: set[str], config: Config) -> Config:
-    return {axis: value for axis, value in config.items() if axis in axes}
-
-
 def _findings(
     measured: Measured, configurations: Sequence[Configuration], best: Best | None, why_no_best: str
 ) -> Findings:
@@ -143,7 +128,7 @@ def _findings(
         best=best,
         baseline=measured.baseline,
         axes=measured.plan.axes,
-        collapsed=measured.plan.collapsed,
+        accelerator=bool(measured.environment.gpus),
         loader=measured.suite.get("loader") or {},
         why_no_best=why_no_best,
     )

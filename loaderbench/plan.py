@@ -12,8 +12,8 @@ from loaderbench.suite import Suite
 from loaderbench.suite.arguments import NEEDS_WORKERS
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
-TRIAL_START_S = 0.6  # fork, workers, first batch
-WARMUP_SHARE = 0.5  # of the steady state, seen on two cores with batches of 32 to 128
+TRIAL_START_S = 0.9  # fork, workers, first batch, end
+WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
 
 _NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only false was measured"
 _NO_WORKERS = "without workers torch refuses it, so that its values are one configuration where num_workers is 0"
@@ -87,7 +87,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool) -> Plan:
     configurations = _unique([_without_workers(config, suite) for config in grid])
     if len(configurations) < len(grid):
         collapsed |= {axis: _NO_WORKERS for axis in axes if axis in NEEDS_WORKERS and len(axes[axis]) > 1}
-    baseline, why = _baseline(suite, axes)
+    baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
     configurations = _unique([*configurations, baseline])
     trial_s = TRIAL_START_S + suite.measure.seconds * (1 + WARMUP_SHARE)
     rounds, seed = suite.measure.rounds, suite.measure.seed
@@ -104,11 +104,7 @@ def _values(axis: str, given: object, cpus_allotted: float) -> list[Scalar]:
     if axis == "num_workers" and given == "auto":
         return worker_ladder(cpus_allotted)
     values: list[Scalar] = given if isinstance(given, list) else [given]  # type: ignore[list-item]
-    kept: list[Scalar] = []
-    for value in values:  # 1 == True, which must not make one value of two
-        if not any(value == other and type(value) is type(other) for other in kept):
-            kept.append(value)
-    return kept
+    return [value for index, value in enumerate(values) if value not in values[:index]]
 
 
 def _without_workers(config: Config, suite: Suite) -> Config:
@@ -117,11 +113,13 @@ def _without_workers(config: Config, suite: Suite) -> Config:
     return {axis: NEEDS_WORKERS.get(axis, value) for axis, value in config.items()}
 
 
-def _baseline(suite: Suite, axes: dict[str, list[Scalar]]) -> tuple[Config, str]:
+def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tuple[Config, str]:
     today: dict[str, Scalar] = {"num_workers": 0, "pin_memory": False}
     config: Config = {}
     for axis, values in axes.items():
-        if axis in suite.baseline:
+        if axis in fixed:
+            config[axis] = fixed[axis]
+        elif axis in suite.baseline:
             config[axis] = suite.baseline[axis]
         elif axis == "batch_size":
             config[axis] = min(values, key=lambda value: (isinstance(value, str), value))
@@ -132,7 +130,4 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]]) -> tuple[Config, str]
 
 
 def _unique(configs: list[Config]) -> tuple[Config, ...]:
-    seen: dict[tuple[object, ...], Config] = {}
-    for config in configs:
-        seen.setdefault(tuple((axis, type(value), value) for axis, value in config.items()), config)
-    return tuple(seen.values())
+    return tuple({tuple(config.items()): config for config in configs}.values())

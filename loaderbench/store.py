@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,13 +30,12 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
+        self._made = not folder.exists()
+        with _one_line(folder):
             if folder.exists() and any(folder.iterdir()):
                 raise UsageError(f"{folder}: exists and is not empty; give --out a new folder")
             (folder / "logs").mkdir(parents=True, exist_ok=True)
             self._trials = (folder / TRIALS_FILE).open("a", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{folder}: cannot be written to: {error.strerror or error}") from None
 
     def log(self, trial_id: str) -> Path:
         """Where a trial's output goes."""
@@ -43,9 +43,10 @@ class Store:
 
     def append(self, trial: Trial) -> None:
         """Add a trial and wait until the disk has it."""
-        self._trials.write(json.dumps(to_dict(trial), allow_nan=False) + "\n")
-        self._trials.flush()
-        os.fsync(self._trials.fileno())
+        with _one_line(self.folder / TRIALS_FILE):
+            self._trials.write(json.dumps(to_dict(trial), allow_nan=False) + "\n")
+            self._trials.flush()
+            os.fsync(self._trials.fileno())
 
     def write_run(self, run: RunRecord) -> Path:
         """Write `run.json` at once or not at all."""
@@ -63,7 +64,8 @@ class Store:
         columns = {name: [getattr(point, name) for point in points] for name in _TIMELINE_COLUMNS}
         types = (pyarrow.string(), pyarrow.float64(), pyarrow.string(), pyarrow.float64())
         schema = pyarrow.schema(list(zip(_TIMELINE_COLUMNS, types, strict=True)))
-        parquet.write_table(pyarrow.table(columns, schema=schema), self.folder / TIMELINE_FILE, compression="zstd")
+        with _one_line(self.folder / TIMELINE_FILE):
+            parquet.write_table(pyarrow.table(columns, schema=schema), self.folder / TIMELINE_FILE, compression="zstd")
         return self.folder / TIMELINE_FILE
 
     def discard(self) -> None:
@@ -72,18 +74,30 @@ class Store:
         if (self.folder / TRIALS_FILE).stat().st_size == 0:
             (self.folder / TRIALS_FILE).unlink()
             (self.folder / "logs").rmdir()
-            self.folder.rmdir()
+            if self._made:
+                self.folder.rmdir()
 
     def close(self) -> None:
         """Close `trials.jsonl`."""
-        self._trials.close()
+        with suppress(OSError):  # what a full disk did not take was told when it was appended
+            self._trials.close()
 
     def _write(self, name: str, text: str) -> Path:
         path = self.folder / name
         part = path.with_name(f".{name}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        with _one_line(path):
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)
         return path
+
+
+@contextmanager
+def _one_line(path: Path) -> Iterator[None]:
+    """Say in one line that a disk is full, or whatever else keeps a file from being written."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written to: {error.strerror or error}") from None
 
 
 def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
@@ -95,8 +109,8 @@ def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
 
 
 def run_json(run: RunRecord) -> str:
-    """The text of `run.json`."""
-    return json.dumps(to_dict(run), allow_nan=False, indent=1, ensure_ascii=False)
+    """The text of `run.json`: ASCII, so that a file name that is no Unicode can stand in it."""
+    return json.dumps(to_dict(run), allow_nan=False, indent=1)
 
 
 def read_run(path: Path) -> RunRecord:

@@ -50,13 +50,16 @@ def test_the_baseline_is_torch_s_default_unless_the_suite_names_one() -> None:
     assert named.baseline in named.configurations
 
 
-def test_true_and_one_stay_two_values() -> None:
-    plan = make_plan(
-        suite(dataset={"kind": "target", "target": "m:f"}, sweep={"x": [1, True, 1]}),
-        cpus_allotted=2,
-        accelerator=False,
-    )
-    assert len(plan.configurations) == 2
+def test_values_that_python_takes_for_equal_are_one() -> None:
+    target = {"kind": "target", "target": "m:f"}
+    plan = make_plan(suite(dataset=target, sweep={"x": [1, True, 1.0, 2]}), cpus_allotted=2, accelerator=False)
+    assert [config["x"] for config in plan.configurations] == [1, 2]
+
+
+def test_a_baseline_that_pins_is_not_measured_without_an_accelerator() -> None:
+    given = suite(sweep={"pin_memory": [False, True]}, baseline={"pin_memory": True})
+    assert make_plan(given, cpus_allotted=2, accelerator=False).configurations == ({"pin_memory": False},)
+    assert make_plan(given, cpus_allotted=2, accelerator=True).baseline == {"pin_memory": True}
 
 
 def orders(seed: int) -> list[list[str]]:

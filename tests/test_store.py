@@ -61,6 +61,21 @@ def test_a_read_only_folder_is_one_line(tmp_path: Path) -> None:
         Store(tmp_path / "run")
 
 
+def test_a_folder_that_was_there_before_stays(tmp_path: Path) -> None:
+    Store(tmp_path).discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no /dev/full")
+    store._trials = full.open("a")
+    with pytest.raises(UsageError, match="No space left on device"):
+        store.append(DONE)
+
+
 def test_an_unused_folder_is_taken_away_and_a_used_one_stays(tmp_path: Path) -> None:
     unused, used = Store(tmp_path / "unused"), Store(tmp_path / "used")
     unused.discard()

@@ -7,36 +7,30 @@ from collections.abc import Sequence
 
 from loaderbench.analysis.configurations import rates_by_round, ratio_of
 from loaderbench.analysis.intervals import FEWEST_ROUNDS
-from loaderbench.records import Baseline, Best, Config, Configuration, Scalar, Trial, config_label
+from loaderbench.analysis.why_chosen import why_chosen
+from loaderbench.records import Baseline, Best, Config, Configuration, Scalar, Trial
 
 _SIGNIFICANT = 2  # digits of a memory reading that count when two configurations are compared
 
 
 def choose_best(
-    configurations: Sequence[Configuration], baseline: Config, trials: Sequence[Trial]
+    configurations: Sequence[Configuration], baseline: Config, trials: Sequence[Trial], planned_rounds: int
 ) -> tuple[Best | None, str]:
     """Pick the cheapest of the fastest, or say why there is none to pick.
 
     Cheap is: fewest workers, then least accelerator memory, then least host memory, then the earlier in the sweep.
     """
-    measured = [found for found in configurations if found.samples_per_s is not None]
-    if not measured:
-        return None, "no configuration was measured"
-    top = min(measured, key=lambda found: found.rank or 0)
-    rounds = len(rates_by_round(top.config, trials))
-    if rounds < FEWEST_ROUNDS:
-        return None, f"n = {rounds}: fewer than {FEWEST_ROUNDS} rounds name no winner; measure with --rounds 3 or more"
-    tied = [found for found in measured if found.tied_with_best]
-    chosen = min(tied, key=_cost)
-    if chosen.samples_per_s is None:  # for the type checker: `measured` holds none such
-        return None, "no configuration was measured"
+    tied = [found for found in configurations if found.tied_with_best]
+    chosen = min(tied, key=_cost, default=None)
+    if chosen is None or chosen.samples_per_s is None:
+        return None, _no_winner(configurations, trials, planned_rounds)
     gain = None if chosen.config == baseline else ratio_of(chosen.config, baseline, trials)
     return Best(
         config=chosen.config,
         samples_per_s=chosen.samples_per_s,
         data_wait_share=chosen.data_wait_share,
         ties=tuple(found.config for found in tied if found is not chosen),
-        why_this_one=_why(chosen, top, len(tied)),
+        why_this_one=why_chosen(chosen, configurations, trials),
         gain=gain,
         not_measured={} if gain else {"gain": _no_gain(chosen.config, baseline)},
     ), ""
@@ -70,15 +64,13 @@ def _rounded(size: int | None) -> float:
     return 0.0 if not size else round(size, _SIGNIFICANT - 1 - math.floor(math.log10(size)))
 
 
-def _why(chosen: Configuration, top: Configuration, tied: int) -> str:
-    if tied == 1:
-        return "it is the fastest, and every other is slower beyond the noise"
-    if chosen is top:
-        return f"{tied} configurations cannot be told apart; it is the fastest and the cheapest of them"
-    return (
-        f"{tied} configurations cannot be told apart; it is the cheapest of them "
-        f"(fewest workers, then least memory); the fastest looked {config_label(top.config)}"
-    )
+def _no_winner(configurations: Sequence[Configuration], trials: Sequence[Trial], planned_rounds: int) -> str:
+    rounds = max((len(rates_by_round(found.config, trials)) for found in configurations), default=0)
+    if not rounds:
+        return "no configuration was measured"
+    if planned_rounds < FEWEST_ROUNDS:
+        return f"n = {rounds}: fewer than {FEWEST_ROUNDS} rounds name no winner; measure with --rounds 3 or more"
+    return f"n = {rounds}: no configuration was completed in {FEWEST_ROUNDS} rounds"
 
 
 def _no_gain(config: Config, baseline: Config) -> str:

@@ -20,11 +20,14 @@ PRACTICAL_TIE = 0.05
 
 
 def summarise(configs: Sequence[Config], trials: Sequence[Trial]) -> tuple[Configuration, ...]:
-    """One record per configuration, in the order given. Ranks count from 1 for the fastest."""
+    """One record per configuration, in the order given.
+
+    Ranks count from 1 for what looks fastest, on however few rounds; to win or to tie takes `FEWEST_ROUNDS`.
+    """
     found = [_one(config, [trial for trial in trials if trial.config == config]) for config in configs]
     order = sorted((c for c in found if c.samples_per_s), key=_rate, reverse=True)
     ranks = {id(configuration): rank for rank, configuration in enumerate(order, 1)}
-    top = order[0] if order else None
+    top = next((c for c in order if len(rates_by_round(c.config, trials)) >= FEWEST_ROUNDS), None)
     return tuple(
         replace(c, rank=ranks.get(id(c)), tied_with_best=top is not None and ties(c.config, top.config, trials))
         for c in found
@@ -33,7 +36,14 @@ def summarise(configs: Sequence[Config], trials: Sequence[Trial]) -> tuple[Confi
 
 def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[int, float]:
     """Round number to samples/s of the completed trials of a configuration."""
-    return {t.round: t.samples_per_s for t in trials if t.config == config and t.samples_per_s is not None}
+    rates = {trial.round: rate_of(trial) for trial in trials if trial.config == config}
+    return {number: rate for number, rate in rates.items() if rate is not None}
+
+
+def rate_of(trial: Trial) -> float | None:
+    """Samples/s of a completed trial; `None` where no sample was delivered, which has no logarithm either."""
+    rate = trial.samples_per_s
+    return rate if trial.status == "completed" and rate is not None and rate > 0 else None
 
 
 def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Interval | None:
@@ -42,9 +52,7 @@ def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Int
 
 
 def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
-    """Whether a configuration cannot be told from the fastest, and looks no slower than `PRACTICAL_TIE` either."""
-    if config == top:
-        return True
+    """Whether a configuration cannot be told from the other, and looks no slower than `PRACTICAL_TIE` either."""
     rounds = rates_by_round(config, trials).keys() & rates_by_round(top, trials).keys()
     ratio = ratio_of(config, top, trials)
     if ratio is None or len(rounds) < FEWEST_ROUNDS:
@@ -67,9 +75,9 @@ def _one(config: Config, trials: Sequence[Trial]) -> Configuration:
         "gpu_utilization_percent": _mean(gpu.utilization_percent for gpu in gpus),
         "gpu_memory_used_bytes": _largest(gpu.memory_used_bytes for gpu in gpus),
     }
-    rates = [trial.samples_per_s for trial in completed if trial.samples_per_s is not None]
+    rates = [rate for trial in completed if (rate := rate_of(trial)) is not None]
     waits = [trial.data_wait_share for trial in completed if trial.data_wait_share is not None]
-    firsts = [trial.time_to_first_batch_s for trial in completed if trial.time_to_first_batch_s is not None]
+    firsts = [trial.time_to_first_batch_s for trial in completed if trial.time_to_first_batch_s]
     return Configuration(
         config=config,
         samples_per_s=rate_interval(rates) if rates else None,
@@ -78,7 +86,7 @@ def _one(config: Config, trials: Sequence[Trial]) -> Configuration:
         trials=tuple(trial.id for trial in trials),
         rank=None,
         tied_with_best=False,
-        not_measured=_reasons(fields, trials, completed),
+        not_measured=_reasons({"data_wait_share": waits or None, **fields}, trials, completed),
         **fields,  # type: ignore[arg-type]
     )
 
@@ -89,6 +97,10 @@ def _reasons(fields: Mapping[str, object], trials: Sequence[Trial], completed: S
         why = "not run" if not trials else "every trial of it failed"
         return dict.fromkeys(["samples_per_s", "data_wait_share", "time_to_first_batch_s", *missing], why)
     reasons = dict.fromkeys(missing, "no trial could read it")
+    if not any(rate_of(trial) for trial in completed):
+        reasons["samples_per_s"] = "no sample was delivered"
+    if not any(trial.time_to_first_batch_s for trial in completed):
+        reasons["time_to_first_batch_s"] = "no trial could read it"
     for name in ("gpu_utilization_percent", "gpu_memory_used_bytes"):
         if name in reasons and not any(trial.gpus for trial in completed):
             reasons[name] = "no accelerator"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from loaderbench.analysis.configurations import rates_by_round
 from loaderbench.analysis.intervals import FEWEST_ROUNDS, excludes_one, ratio_interval
 from loaderbench.records import Configuration, Interval, Noise, Overhead, Trial
 
@@ -21,12 +23,8 @@ def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial], cpu_percent_
         for time_s in (trial.reference_decode_before_s, trial.reference_decode_after_s)
         if time_s
     ]
-    same = [trial for trial in trials if twins and trial.config == twins[0].config]
-    rates: list[dict[int, float]] = [
-        {trial.round: trial.samples_per_s for trial in group if trial.samples_per_s is not None}
-        for group in (twins, same)
-    ]
-    aa = ratio_interval(rates[0], rates[1])
+    config = twins[0].config if twins else {}
+    aa = ratio_interval(rates_by_round(config, twins), rates_by_round(config, trials))
     return Noise(
         reference_decode_spread=max(times_s) / min(times_s) if times_s else None,
         aa_difference=aa,
@@ -44,14 +42,21 @@ def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
     shares = [(t.recorder_s_per_batch or 0) * (t.batches or 0) / (t.steady_s or 1) for t in done]
     return Overhead(
         per_batch_s=max(trial.recorder_s_per_batch or 0 for trial in done),
-        share_of_wall=max(shares),
+        share_of_wall=min(1.0, max(shares)),  # calibrated apart from the run: may exceed a very fast loader's batch
         monitor_cpu_share=max(trial.monitor_cpu_share or 0 for trial in done),
     )
 
 
-def find_doubts(trials: Sequence[Trial], configurations: Sequence[Configuration], noise: Noise) -> Iterator[str]:
-    """Yield the reasons, the weightiest first."""
+def find_doubts(
+    trials: Sequence[Trial], configurations: Sequence[Configuration], noise: Noise, loader: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the reasons, the weightiest first. `loader` are the fixed arguments."""
     yield from _failures(trials)
+    yield from _short_supply(trials, loader)
+    yield from _unstillness(trials, configurations, noise)
+
+
+def _unstillness(trials: Sequence[Trial], configurations: Sequence[Configuration], noise: Noise) -> Iterator[str]:
     rounds = len({trial.round for trial in trials if trial.status == "completed"})
     if 0 < rounds < FEWEST_ROUNDS:
         yield f"n = {rounds}: on fewer than {FEWEST_ROUNDS} rounds no configuration is named best"
@@ -74,6 +79,32 @@ def _failures(trials: Sequence[Trial]) -> Iterator[str]:
     if kinds:
         named = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
         yield f"{sum(kinds.values())} of {len(trials)} trials failed: {named}"
+
+
+def _short_supply(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
+    """What comes of a dataset that is short beside the time it is measured for."""
+    early = sum(trial.ended_early for trial in trials)
+    if early:
+        yield f"{_trials(early)} ended early: the loader ran dry before the steady state was long enough"
+    crossing = sum((trial.epoch_ends or 0) > 0 for trial in trials)
+    if crossing:
+        rate = "its rate" if crossing == 1 else "their rate"
+        yield f"the steady state of {_trials(crossing)} holds epoch ends, whose stalls are part of {rate}"
+    for batch, samples in sorted({pair for trial in trials for pair in _larger_than_dataset(trial, loader)}):
+        yield (
+            f"batch_size {batch} is larger than the dataset ({samples} samples): "
+            "with drop_last torch gives no batch; here samples repeat"
+        )
+
+
+def _larger_than_dataset(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    batch, samples = trial.config.get("batch_size", loader.get("batch_size")), trial.samples_per_epoch
+    if isinstance(batch, int) and samples is not None and batch > samples:
+        yield batch, samples
+
+
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"
 
 
 def _half_width(interval: Interval) -> float:

@@ -8,6 +8,9 @@ import signal
 from loaderbench.records import Failure
 
 MAX_MESSAGE = 2_000
+_SIGKILL = 9  # `signal.SIGKILL` is not there on Windows
+_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)(?:: .*)?")
+_TRACEBACK = "Traceback (most recent call last):"
 
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
@@ -48,6 +51,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"stack expects each tensor to be equal size|default_collate: batch must contain",
         "samples of one batch have to have one shape: crop or resize them in the transform",
     ),
+    (
+        "target",
+        r"MissingError: target ",
+        "the name is looked up beside the suite's file first, then on sys.path",
+    ),
     ("missing", r"FileNotFoundError|No such file or directory|MissingError", "the path is not there any more"),
     ("permission", r"PermissionError", "the path cannot be read by this user"),
 )
@@ -64,7 +72,7 @@ def classify(message: str) -> Failure:
 
 def classify_exit(exit_code: int, log_end: str) -> Failure:
     """Name the death of a trial's own process; a negative code is the signal's number."""
-    if exit_code == -signal.SIGKILL:
+    if exit_code == -_SIGKILL:
         return Failure("process_killed", "killed by signal 9", "out of memory, most likely: see the kernel's log")
     if exit_code < 0:
         name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else str(-exit_code)
@@ -82,6 +90,21 @@ def hang(timeout_s: float, phase: str) -> Failure:
         "a loader this slow needs a larger measure.timeout_s; one that stands still may hold a lock over a fork: "
         "try multiprocessing_context: spawn",
     )
+
+
+def last_words(message: str) -> str:
+    """The one line of an exception's text that says what happened: `Name: text`, else the last that is not empty.
+
+    Of several tracebacks the last counts: it is the worker's own where torch passes one on.
+    """
+    lines = [line.rstrip() for line in message.splitlines() if line.strip()]
+    starts = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    if starts:
+        raised = next((line for line in lines[starts[-1] + 1 :] if not line[0].isspace()), None)
+        if raised is not None:
+            return raised
+    named = [line for line in lines if _EXCEPTION.fullmatch(line)]
+    return (named or lines or [""])[-1].strip()
 
 
 def _shorten(message: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loaderbench.records import Bound, Ceiling, Confidence, Config, Interval, Verdict, config_label
+from loaderbench.records import Bound, Ceiling, Confidence, Config, Interval, Trial, Verdict, config_label
 
 INPUT_BOUND_SHARE = 0.05  # xprof's and TraceML's first band; below it no change to the loader is worth the work
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
@@ -22,12 +23,12 @@ class Subject:
     is_best: bool
 
 
-def decide(subject: Subject | None, consumer: str, demand: float, doubts: int) -> Verdict:
+def decide(subject: Subject | None, consumer: str, demand: float, doubts: int, trials: Sequence[Trial] = ()) -> Verdict:
     """Say what bounds it. `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run."""
     if subject is None:
-        return _unknown("Nothing was measured: every trial failed.", "no trial was completed")
+        return _nothing(trials)
     if consumer == "none":
-        return _loader_alone(subject)
+        return _loader_alone(subject, doubts)
     wait = subject.data_wait_share
     bound = _bound(wait)
     if bound == "unknown":
@@ -40,8 +41,8 @@ def decide(subject: Subject | None, consumer: str, demand: float, doubts: int) -
         stage=None,
         limit="none" if bound == "compute" else None,
         headline=_headline(subject, bound, consumer, demand),
-        evidence=_evidence(subject),
-        confidence=_confidence(wait, doubts),
+        evidence=(_waits(wait), _delivers(subject.samples_per_s)),
+        confidence=_confidence(decided=_clear(wait), doubts=doubts),
         not_measured={"stage": "the loader keeps up"} if bound == "compute" else {"stage": _NOT_YET, "limit": _NOT_YET},
     )
 
@@ -85,30 +86,45 @@ def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> s
     return f"{who[0].upper()}{who[1:]} waits for data {wait} of its time, even {where}: {gets}."
 
 
-def _evidence(subject: Subject) -> tuple[str, ...]:
-    rate = subject.samples_per_s
+def _waits(wait: Interval) -> str:
+    return f"data wait share {percent(wait)}; {INPUT_BOUND_SHARE * 100:.0f} % or more is input-bound"
+
+
+def _delivers(rate: Interval) -> str:
     spread = f" ({rate.lo:,.0f}\N{EN DASH}{rate.hi:,.0f})" if rate.lo is not None and rate.hi is not None else ""
-    return (
-        f"data wait share {percent(subject.data_wait_share)}; {INPUT_BOUND_SHARE * 100:.0f} % or more is input-bound",
-        f"{rate.est:,.0f}{spread} samples/s are delivered",
-    )
+    return f"{rate.est:,.0f}{spread} samples/s are delivered"
 
 
-def _confidence(wait: Interval, doubts: int) -> Confidence:
-    if wait.lo is None or wait.hi is None or wait.lo < INPUT_BOUND_SHARE <= wait.hi:
+def _clear(wait: Interval) -> bool:
+    """Whether there is an interval, and all of it on one side of the threshold."""
+    return wait.lo is not None and wait.hi is not None and not wait.lo < INPUT_BOUND_SHARE <= wait.hi
+
+
+def _confidence(*, decided: bool, doubts: int) -> Confidence:
+    if not decided:
         return "low"
     return "medium" if doubts else "high"
 
 
-def _loader_alone(subject: Subject) -> Verdict:
+def _nothing(trials: Sequence[Trial]) -> Verdict:
+    if not trials:
+        why = "the run ended before its first trial was done"
+    elif any(trial.status == "completed" for trial in trials):
+        why = "no trial delivered a sample"
+    else:
+        why = "every trial failed"
+    return _unknown(f"Nothing was measured: {why}.", why)
+
+
+def _loader_alone(subject: Subject, doubts: int) -> Verdict:
     rate = subject.samples_per_s
     return Verdict(
         bound="input",
         stage=None,
         limit=None,
         headline=f"Nothing consumes the batches, so that the loader is the limit: {rate.est:,.0f} samples/s at best.",
-        evidence=_evidence(subject),
-        confidence="low" if rate.lo is None else "high",
+        evidence=(_delivers(rate),),
+        confidence=_confidence(decided=rate.lo is not None, doubts=doubts),
         not_measured={"stage": _NOT_YET, "limit": _NOT_YET},
     )
 

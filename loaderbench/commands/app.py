@@ -5,11 +5,16 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
 
 from loaderbench.commands import check, photos, report, run, schema, show
 from loaderbench.errors import Interrupted, LoaderbenchError, Terminated
+
+FAULT = 70
+_SIGPIPE = 13  # Windows has no name for it
 
 app = typer.Typer(
     name="loaderbench",
@@ -22,30 +27,47 @@ app = typer.Typer(
 for verb in (run.run, check.check, report.report, show.show, photos.photos, schema.schema):
     app.command()(verb)
 
-FAULT = 70
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Says why the accelerator waits for images, and finds the loader configuration that feeds it."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        print(f"loaderbench {version_of('loaderbench')}")
+        raise typer.Exit
 
 
 def main() -> None:
     """Run the command line and exit with the code that `interfaces.md` gives to what happened."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except Interrupted as stop:
-        _say(str(stop))
-        sys.exit(stop.exit_code)
+        _end(str(stop), stop.exit_code)
     except LoaderbenchError as error:
-        _say(f"loaderbench: {error}")
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt as stop:
-        _say("loaderbench: interrupted before anything was measured")
-        sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
+        _end(f"loaderbench: {error}", error.exit_code)
+    except (KeyboardInterrupt, typer.Abort) as stop:  # typer turns the one into the other
+        terminated = isinstance(stop, Terminated) or isinstance(stop.__cause__ or stop.__context__, Terminated)
+        _end("loaderbench: interrupted", 128 + (signal.SIGTERM if terminated else signal.SIGINT))
     except BrokenPipeError:
         sys.stderr.close()  # the reader of a pipe has left; there is nobody to tell
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(128 + _SIGPIPE)
     except Exception as error:
+        if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
+            _end(f"loaderbench: {error.format_message()} (see loaderbench --help)", getattr(error, "exit_code", 2))
         traceback.print_exc()
-        _say(f"loaderbench: a fault of its own ({type(error).__name__}); please report it with the lines above")
-        sys.exit(FAULT)
+        _end(f"loaderbench: a fault of its own ({type(error).__name__}); please report it with the lines above", FAULT)
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def _end(line: str, exit_code: int) -> NoReturn:
+    """Say one line, whatever a file name or a message holds, and exit."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    print(shown, file=sys.stderr)
+    sys.exit(exit_code)

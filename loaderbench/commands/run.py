@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import webbrowser
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
-from loaderbench.errors import Interrupted, NoMeasurementError, Terminated, UsageError
+from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
+from loaderbench.records import RunRecord
 
 
 def run(
@@ -40,38 +39,37 @@ def run(
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
     _check_writable(json_file)
-    _end_on_sigterm()
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener)
     if json_file is not None:
         _write_json(json_file, run_json(result.run.record))
     if json_file != "-":
-        _print_summary(result.run, result.page)
+        _print_summary(result.run.record, result.page)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     if result.stopped_by is not None:
         raise Interrupted(f"loaderbench: interrupted; what was measured is in {result.folder}", result.stopped_by)
     if not any(trial.status == "completed" for trial in result.run.record.trials):
-        raise NoMeasurementError(_every_trial_failed(result.run.record.trials, result.page))
+        raise NoMeasurementError(_nothing_measured(result.run.record, result.page))
 
 
-def _print_summary(run_: object, page: Path) -> None:
+def _print_summary(record: RunRecord, page: Path) -> None:
     from rich.console import Console
 
     from loaderbench.report.console import print_summary
     from loaderbench.report.document import build_document
-    from loaderbench.session import Run
 
-    if isinstance(run_, Run):
-        print_summary(build_document(run_.record), Console(), report_path=str(page))
+    print_summary(build_document(record), Console(), report_path=str(page))
 
 
-def _every_trial_failed(trials: object, page: Path) -> str:
-    failures = [trial.failure for trial in trials if trial.failure]  # type: ignore[attr-defined]
-    first = failures[0] if failures else None
-    last_line = first.message.splitlines()[-1] if first and first.message else ""
-    what = f"{first.kind}: {last_line}; {first.hint}" if first else "none was run"
-    return f"every trial failed ({what}); {page} shows each"
+def _nothing_measured(record: RunRecord, page: Path) -> str:
+    from loaderbench.analysis.failures import last_words
+
+    failures = [trial.failure for trial in record.trials if trial.failure]
+    if not failures:
+        return f"no trial was run: {'; '.join(record.notes)}"
+    first = failures[0]
+    return f"every trial failed: {first.kind}: {last_words(first.message)}; {first.hint}; {page} shows each"
 
 
 def _check_writable(json_file: str | None) -> None:
@@ -89,10 +87,3 @@ def _write_json(json_file: str, text: str) -> None:
         sys.stdout.write(text + "\n")
     else:
         Path(json_file).write_text(text + "\n", encoding="utf-8")
-
-
-def _end_on_sigterm() -> None:
-    def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
-        raise Terminated
-
-    signal.signal(signal.SIGTERM, stop)

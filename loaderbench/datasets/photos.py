@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -23,6 +24,8 @@ __all__ = ["FORMAT_VERSION", "LIKE", "cached_photos", "generate_photos", "refere
 
 FORMAT_VERSION = 1  # a step up makes every cached folder be painted anew: take it with any change of the pictures
 LIKE = ("imagenet",)
+_UNFINISHED = ".unfinished"
+_STALE_S = 3600.0
 
 OnProgress = Callable[[int, int], None]
 """Called with (photos done, photos in all), in the caller's thread."""
@@ -49,16 +52,26 @@ def generate_photos(
         raise UsageError(f"photos like {like!r} are not known; known: {', '.join(LIKE)}")
     if images < 1 or classes < 1:
         raise UsageError(f"at least one image and one class are needed, not {images} and {classes}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.unfinished")
+    unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_UNFINISHED}")
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(folder.parent)
         paths = _photo_paths(unfinished, images, min(classes, images))
         for class_folder in {path.parent for path in paths}:
             class_folder.mkdir(parents=True)
         _write_all(paths, seed, on_progress or _say_nothing, threads or _usable_cores())
         _move_into_place(unfinished, folder)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written to: {error.strerror or error}") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _remove_stale(parent: Path) -> None:
+    """Remove what a call that was killed has left; one that still runs is younger than this."""
+    for left in parent.glob(f".*{_UNFINISHED}"):
+        if time.time() - left.stat().st_mtime > _STALE_S:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def cached_photos(

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,9 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
     try:
         found = reduce(getattr, attribute.split("."), module)
     except AttributeError:
-        raise MissingError(f"target {name}: {module.__file__} has no {attribute}") from None
+        near = get_close_matches(attribute, dir(module), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise MissingError(f"target {name}: {Path(module.__file__ or '').name} has no {attribute}{hint}") from None
     if not callable(found):
         raise MissingError(f"target {name}: is {type(found).__name__}, not something to call")
     return found

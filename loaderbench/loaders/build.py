@@ -30,12 +30,17 @@ class EndlessSampler(Sampler[int]):
 
 @dataclass(frozen=True)
 class Batches:
-    """What a trial iterates over, and how far it reads ahead. `configured`: the arguments had their effect."""
+    """What a trial iterates over, and how far it reads ahead. `configured`: the arguments had their effect.
+
+    `batch_size` and `samples_per_epoch` are `None` where nobody tells them.
+    """
 
     iterable: Iterable[Any]
     num_workers: int = 0
     prefetch_batches: int = 0
     configured: bool = False
+    batch_size: int | None = None
+    samples_per_epoch: int | None = None
 
 
 def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
@@ -65,7 +70,10 @@ def _is_map_style(source: Any) -> bool:
 
 
 def _of(loader: DataLoader[Any], *, configured: bool) -> Batches:
-    return Batches(loader, loader.num_workers, loader.num_workers * (loader.prefetch_factor or 0), configured)
+    prefetched = loader.num_workers * (loader.prefetch_factor or 0)
+    streams = isinstance(loader.dataset, IterableDataset)
+    length = None if streams else len(loader.dataset)  # type: ignore[arg-type]
+    return Batches(loader, loader.num_workers, prefetched, configured, loader.batch_size, length)
 
 
 def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from loaderbench.consumers import Consumer
 from loaderbench.recorder.rules import Rules
+from loaderbench.recorder.samples import count_samples
 
 FEWEST_TO_KEEP = 2  # batches of a loader that ended early
 
@@ -29,6 +30,8 @@ class Measurement:
     samples: int
     waits_s: tuple[float, ...]
     waits_at_s: tuple[float, ...]
+    epoch_ends: int = 0
+    ended_early: bool = False
 
     @property
     def steady_s(self) -> float:
@@ -47,55 +50,56 @@ class Measurement:
 
 
 def measure(
-    batches: Iterable[Any], consumer: Consumer, rules: Rules, on_steady: Callable[[], None] = lambda: None
+    batches: Iterable[Any],
+    consumer: Consumer,
+    rules: Rules,
+    *,
+    batch_size: int | None = None,
+    on_steady: Callable[[], None] = lambda: None,
+    on_closed: Callable[[Measurement], None] = lambda _: None,
 ) -> Measurement:
-    """Run until the rules are content; `on_steady` is called when warm-up ends.
+    """Run until the rules are content.
 
+    `on_steady` is called when warm-up ends, `on_closed` with the result while the loader and its workers still live.
     Raises `NoBatchesError` where the loader gives too few batches, and whatever the loader raises.
     """
     began_s = time.monotonic()
-    steps = Steps(batches, consumer)
+    steps = Steps(batches, consumer, batch_size)
     steps.take()
-    first_s = steps.first_at_s - began_s  # the consumer's first step, which may compile, is not the loader's
     settled = steps.take_until(rules.warmed_up)
     # a loader that runs once and is over by now is measured from where its queue was turned over
     warmup = len(steps.moments_s) if settled else min(len(steps.moments_s), max(1, rules.prefetch_batches))
+    epochs = steps.epoch_ends if settled else 0
     on_steady()
-    steps.take_until(lambda moments_s: rules.closed(moments_s, warmup))
+    closed = steps.take_until(lambda moments_s: rules.closed(moments_s, warmup))
     if len(steps.moments_s) < warmup + FEWEST_TO_KEEP:
         raise NoBatchesError(f"the loader ended after {len(steps.moments_s)} batches, before a steady state was seen")
-    waits_s = consumer.wait_clock.waits_s()[warmup : len(steps.moments_s)]
-    return Measurement(
-        time_to_first_batch_s=first_s,
+    if not any(steps.samples[warmup:]):
+        raise NoBatchesError("the batches hold no samples: their first dimension is 0")
+    found = Measurement(
+        time_to_first_batch_s=steps.first_at_s - began_s,  # the consumer's first step, which may compile, not included
         warmup_batches=warmup,
         began_s=steps.moments_s[warmup - 1],
         ended_s=steps.moments_s[-1],
         batches=len(steps.moments_s) - warmup,
         samples=sum(steps.samples[warmup:]),
-        waits_s=tuple(waits_s),
+        waits_s=tuple(consumer.wait_clock.waits_s()[warmup : len(steps.moments_s)]),
         waits_at_s=tuple(steps.moments_s[warmup:]),
+        epoch_ends=steps.epoch_ends - epochs,
+        ended_early=not closed,
     )
-
-
-def count_samples(batch: Any) -> int:
-    """Samples of a batch: the first dimension of its first tensor, or its length where it holds none."""
-    shape = getattr(batch, "shape", None)
-    if shape is not None and len(shape):
-        return int(shape[0])
-    if isinstance(batch, Mapping) and batch:
-        return count_samples(next(iter(batch.values())))
-    if isinstance(batch, list | tuple) and batch:
-        nested = isinstance(batch[0], Mapping | list | tuple) or hasattr(batch[0], "shape")
-        return count_samples(batch[0]) if nested else len(batch)
-    return 1
+    on_closed(found)
+    return found
 
 
 class Steps:
     """Takes batches one by one and notes when the consumer could ask for the next."""
 
-    def __init__(self, batches: Iterable[Any], consumer: Consumer) -> None:
-        self._iterator = _again_and_again(batches)
+    def __init__(self, batches: Iterable[Any], consumer: Consumer, batch_size: int | None = None) -> None:
+        self._iterator = self._again_and_again(batches)
         self._consumer = consumer
+        self._batch_size = batch_size
+        self.epoch_ends = 0
         self.first_at_s = 0.0
         self.moments_s: list[float] = []
         self.samples: list[int] = []
@@ -111,7 +115,7 @@ class Steps:
         clock.got()
         if not self.moments_s:
             self.first_at_s = time.monotonic()
-        samples = count_samples(batch)
+        samples = count_samples(batch, self._batch_size)
         self._consumer.consume(batch, samples)
         self.moments_s.append(time.monotonic())
         self.samples.append(samples)
@@ -126,12 +130,13 @@ class Steps:
                 return True
         return False
 
-
-def _again_and_again(batches: Iterable[Any]) -> Iterator[Any]:
-    """Start the next epoch when one ends; stop when an epoch brings nothing (a generator runs once)."""
-    while True:
-        count = -1
-        for count, batch in enumerate(batches):  # noqa: B007 - the last count says whether there was any
-            yield batch
-        if count < 0:
-            return
+    def _again_and_again(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Start the next epoch when one ends; stop when an epoch brings nothing (a generator runs once)."""
+        while True:
+            count = -1
+            for count, batch in enumerate(batches):
+                if count == 0 and self.moments_s:
+                    self.epoch_ends += 1
+                yield batch
+            if count < 0:
+                return

@@ -7,6 +7,7 @@ from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_
 
 TITLE = "Raise batch_size to {}"
 CAVEAT = "a larger batch changes convergence: the learning rate usually has to grow with it (Goyal et al. 2017)"
+_ONE_VALUE = "batch_size has one value in this sweep; -P batch_size={},{},{} makes it an axis"
 
 
 class _LargerBatch:
@@ -15,13 +16,16 @@ class _LargerBatch:
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Change the batch size alone, to the best configuration's."""
         now = findings.baseline.get("batch_size")
-        if not isinstance(now, int) or len(findings.axes.get("batch_size", [])) < 2:
+        if not isinstance(now, int):
             return None
+        if len(findings.values("batch_size")) == 1:
+            return not_checked(self.id, "Raise batch_size", _ONE_VALUE.format(now, 2 * now, 4 * now))
         if findings.best is None:
             return not_checked(self.id, "Raise batch_size", findings.why_no_best)
         best = findings.best.config["batch_size"]
         if not isinstance(best, int) or best <= now:
-            return already_ok(self.id, "Raise batch_size", f"no larger batch of this sweep was better than {now}")
+            has = f"batch_size={now} too" if best == now else "a smaller batch"
+            return already_ok(self.id, "Raise batch_size", f"the best configuration has {has}")
         return MeasuredChange(
             self.id, TITLE.format(best), {**findings.baseline, "batch_size": best}, caveat=CAVEAT
         ).recommend(findings)  # fmt: skip

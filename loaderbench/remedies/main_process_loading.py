@@ -7,5 +7,4 @@ REMEDY = WorkerRemedy(
     title="Load in worker processes: set num_workers to {}",
     fits=lambda now, best: now == 0 < best,
     about=lambda now: now == 0,
-    fine="no worker count of this sweep was better than {}",
 )

@@ -7,5 +7,4 @@ REMEDY = WorkerRemedy(
     title="Raise num_workers to {}",
     fits=lambda now, best: best > now,
     about=lambda now: now > 0,
-    fine="no larger worker count of this sweep was better than {}",
 )

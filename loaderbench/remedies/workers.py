@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from loaderbench.records import Recommendation
+from loaderbench.records import Config, Recommendation, Scalar
 from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_checked
+from loaderbench.suite.arguments import NEEDS_WORKERS
+
+_ONE_VALUE = "num_workers has one value in this sweep; -P num_workers=0,2,4 makes it an axis"
 
 
 @dataclass(frozen=True)
@@ -17,18 +20,37 @@ class WorkerRemedy:
     title: str
     fits: Callable[[int, int], bool]
     about: Callable[[int], bool]
-    fine: str
+    cheaper: bool = False
 
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Change the worker count alone, to the best configuration's."""
         now = findings.baseline.get("num_workers")
         if not isinstance(now, int) or not self.about(now):
             return None
+        title = self.title.format("?").replace(": set num_workers to ?", "").replace(" to ?", "")
+        if len(findings.values("num_workers")) == 1:
+            return not_checked(self.id, title, _ONE_VALUE)
         if findings.best is None:
             return not_checked(self.id, self.title.format("?"), findings.why_no_best)
         best = findings.best.config["num_workers"]
         if not isinstance(best, int) or not self.fits(now, best):
-            return already_ok(self.id, self.title.format("?").replace(" to ?", ""), self.fine.format(now))
-        return MeasuredChange(
-            self.id, self.title.format(best), {**findings.baseline, "num_workers": best}
-        ).recommend(findings)  # fmt: skip
+            return already_ok(self.id, title, _as_it_is(now, best))
+        changed = with_workers(findings.baseline, findings.best.config)
+        return MeasuredChange(self.id, self.title.format(best), changed, cheaper=self.cheaper).recommend(findings)
+
+
+def with_workers(baseline: Config, best: Config) -> Config:
+    """The baseline with the best's worker count.
+
+    To or from none at all, the arguments that only workers take come along: the baseline's are off the grid.
+    """
+    changed = {**baseline, "num_workers": best["num_workers"]}
+    if 0 in (baseline.get("num_workers"), best["num_workers"]):
+        changed |= {axis: value for axis, value in best.items() if axis in NEEDS_WORKERS}
+    return changed
+
+
+def _as_it_is(now: int, best: Scalar) -> str:
+    if not isinstance(best, int) or best == now:
+        return f"the best configuration has num_workers={best} too"
+    return f"the best configuration has {'fewer' if best < now else 'more'} workers ({best})"

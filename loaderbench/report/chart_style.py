@@ -18,6 +18,7 @@ GRID = {"light": "#e4e7eb", "dark": "#30363d"}
 PAPER = {"light": "#ffffff", "dark": "#161b22"}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down", "cross")
+PAGE = {"light": "#ffffff", "dark": "#0f1318"}  # `--paper` of page.css
 THEMES = ("light", "dark")
 DASH_NAMES = ("solid", "dashed", "dotted", "dash-dotted")
 

@@ -58,7 +58,7 @@ def _scaling_layout(part: ScalingPart, theme: str) -> Json:
     layout |= {
         "margin": {"l": 64, "r": 16, "t": 16, "b": 56},
         "xaxis": x_axis,
-        "yaxis": {"title": style.axis_title(part.y_axis), "rangemode": "tozero", **style.axis(theme)},
+        "yaxis": {"title": style.axis_title(part.y_axis), "range": [0, part.top], **style.axis(theme)},
         "showlegend": len(part.curves) > 1,
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         "hovermode": "closest",
@@ -67,20 +67,15 @@ def _scaling_layout(part: ScalingPart, theme: str) -> Json:
 
 
 def _reference(part: ScalingPart, theme: str) -> Json:
-    """The dashed level; the axis reaches it, since a shape alone does not stretch one."""
+    """The dashed level, its name above it at the left, on paper: what it covers would make it unreadable."""
     if part.reference is None:
         return {}
     level = part.reference.value
-    ends = [y + (above or 0) for curve in part.curves for y, above in zip(curve.y, curve.above, strict=True)]
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
-    label = {"xref": "paper", "x": 1, "xanchor": "right", "y": level, "yanchor": "bottom", "showarrow": False}
+    label = {"xref": "paper", "x": 0, "xanchor": "left", "y": level, "yanchor": "bottom", "showarrow": False}
+    label |= {"text": style.safe(part.reference.label), "bgcolor": style.PAGE[theme], "borderpad": 1, "yshift": 2}
     colour = style.MUTED[theme]
     return {
         "shapes": [{**line, "line": {"dash": "dash", "width": 1.5, "color": colour}}],
-        "annotations": [{**label, "text": style.safe(part.reference.label), "font": {"color": colour}}],
-        "yaxis": {
-            "title": style.axis_title(part.y_axis),
-            "range": [0, 1.08 * max([level, *ends])],
-            **style.axis(theme),
-        },
+        "annotations": [{**label, "font": {"color": colour}}],
     }

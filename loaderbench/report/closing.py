@@ -15,6 +15,7 @@ from loaderbench.report.parts import Download, Fact, Term, Text
 
 _TRIAL_FIELDS = (
     "samples_per_s", "data_wait_share", "time_to_first_batch_s", "batches", "samples", "warmup_batches", "steady_s",
+    "epoch_ends", "ended_early", "samples_per_epoch",
     "cpu_percent_of_allotted", "rss_bytes", "pss_bytes", "shm_peak_bytes", "disk_read_bytes_per_s",
     "reference_decode_before_s", "reference_decode_after_s", "started_at", "duration_s", "log",
 )  # fmt: skip
@@ -30,7 +31,7 @@ GLOSSARY = (
     Term("stage", "What a sample passes through: read, decode, transform, collate, transport, transfer, compute."),
     Term("consumer", "What eats the batches: a real training step, an emulated accelerator, or nothing."),
     Term("demand", "Samples/s the consumer could eat if data were free."),
-    Term("ceiling", "Samples/s with loading made free (cached batches replayed)."),
+    Term("ceiling", "Samples/s with loading made free: batches replayed from memory, or the demand emulated."),
     Term("headspace", "The share of time per batch that could be won: (measured \u2212 ceiling) / measured."),
     Term("ties", "Configurations whose difference is within the noise; the cheapest of them is chosen."),
     Term("verdict", "What explains the run: what bounds it, at which stage, and what limits that stage."),
@@ -125,7 +126,8 @@ def _csv(run: RunRecord) -> str:
 def _row(trial: Trial, names: list[str]) -> list[object]:
     config = [_cell(trial.config.get(axis)) for axis in names]
     fields = [_cell(getattr(trial, field)) for field in _TRIAL_FIELDS]
-    return [_cell(trial.id), trial.round, trial.status, *config, *fields, trial.failure.kind if trial.failure else ""]
+    failure = _cell(trial.failure.kind if trial.failure else None)
+    return [_cell(trial.id), trial.round, _cell(trial.status), *config, *fields, failure]
 
 
 def _cell(value: object) -> object:

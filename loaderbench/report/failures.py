@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loaderbench.analysis.failures import last_words
 from loaderbench.records import RunRecord, Trial
 from loaderbench.report import numbers, words
 from loaderbench.report.parts import FailureGroup, Link, Text
@@ -27,7 +28,10 @@ def failures(run: RunRecord, anchors: Mapping[str, str]) -> tuple[FailureGroup, 
 
 
 def _group(kind: str, trials: Sequence[Trial], anchors: Mapping[str, str]) -> FailureGroup:
-    failure = next((trial.failure for trial in reversed(trials) if trial.failure), None)
+    told = next((trial for trial in reversed(trials) if trial.failure), trials[-1])
+    failure = told.failure
+    message = words.message_end(failure.message) if failure else Text("")
+    last = words.sentence(last_words(failure.message)) if failure else Text("")
     logs = [trial.log for trial in trials if trial.log]
     shown = [words.outside(log, words.LABEL_LIMIT) for log in logs[:_MOST_LOGS]]
     if len(logs) > _MOST_LOGS:
@@ -36,8 +40,10 @@ def _group(kind: str, trials: Sequence[Trial], anchors: Mapping[str, str]) -> Fa
     return FailureGroup(
         kind=words.name(kind.replace("_", " ")),
         count=numbers.count(len(trials), "trial"),
+        last_words=last,
         hint=words.sentence(hint),
-        message=words.message_end(failure.message) if failure else Text(""),
+        log=words.outside(told.log, words.LABEL_LIMIT) if told.log else None,
+        message=message if message.text != last.text else Text(""),
         logs=tuple(shown),
         trials=tuple(Link(words.name(trial.id), anchors[trial.id]) for trial in trials if trial.id in anchors),
     )

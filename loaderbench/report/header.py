@@ -8,8 +8,14 @@ from loaderbench.report.parts import Fact, State, Text
 
 
 def state(run: RunRecord) -> State:
-    """Complete, or how far the run came."""
+    """Complete, or how far the run came; a run without one measurement failed, whether it came to its end or not."""
     done = sum(trial.status == "completed" for trial in run.trials)
+    if not run.trials:
+        return State("warn", "partial: no trial was run")
+    if not done:
+        label = f"failed: none of {numbers.count(len(run.trials), 'trial')} measured"
+        planned = numbers.count(run.plan.trials, "trial")
+        return State("bad", label, None if run.complete else f"{len(run.trials):,} of {planned} ran.")
     if run.complete:
         failed = done < len(run.trials)
         of = f"{done} of {numbers.count(len(run.trials), 'trial')} measured" if failed else numbers.count(done, "trial")
@@ -80,6 +86,8 @@ def environment(run: RunRecord) -> tuple[Fact, ...]:
     """The machine and its versions, all that is known."""
     env = run.environment
     reasons = env.not_measured
+    others = sorted((key, version) for key, version in env.versions.items() if key != "loaderbench")
+    own = run.loaderbench_version or env.versions.get("loaderbench") or "unknown"
     return (
         Fact("Accelerator", accelerator(env)),
         Fact("Allotted CPUs", allotted(env)),
@@ -91,8 +99,8 @@ def environment(run: RunRecord) -> tuple[Fact, ...]:
         Fact("Platform", words.outside(env.platform, words.LABEL_LIMIT)),
         Fact("Trials start by", words.name(env.start_method)),
         Fact("Python", words.name(env.python)),
-        *(Fact(words.plain(key, 40), words.name(version)) for key, version in sorted(env.versions.items())),
-        Fact("loaderbench", words.name(run.loaderbench_version or "unknown")),
+        *(Fact(words.plain(key, 40), words.name(version)) for key, version in others),
+        Fact("loaderbench", words.name(own)),
     )
 
 

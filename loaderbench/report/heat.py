@@ -26,14 +26,15 @@ def sweep(run: RunRecord, anchors: Mapping[str, str]) -> SweepPart | None:
     cells = Cells(run, anchors, scales)
     across = values[chosen.across]
     down: list[Scalar] = values[chosen.down] if chosen.down else [None]
+    facets = _facets(run, chosen.others)
     return SweepPart(
         x_axis=words.name(chosen.across),
         y_axis=words.name(chosen.down) if chosen.down else None,
         x_labels=tuple(words.name(format_scalar(value)) for value in across),
         metrics=tuple(_choice(scale) for scale in scales),
         facets=tuple(
-            Facet(_title(fixed), tuple(_row(chosen, x, across, fixed, cells) for x in down))
-            for fixed in _facets(run, chosen.others)
+            Facet(_title(fixed), tuple(_row(chosen, y, across, (fixed, facets[0]), cells) for y in down))
+            for fixed in facets
         ),
         caption=_caption(run),
         legend=_legend(run),
@@ -77,10 +78,22 @@ def _title(fixed: Config) -> Text | None:
     return words.configuration(fixed) if fixed else None
 
 
-def _row(chosen: axes.Axes, y: Scalar, across: Sequence[Scalar], fixed: Config, cells: Cells) -> HeatRow:
-    own: Config = {chosen.down: y, **fixed} if chosen.down else dict(fixed)
+def _row(
+    chosen: axes.Axes, y: Scalar, across: Sequence[Scalar], panels: tuple[Config, Config], cells: Cells
+) -> HeatRow:
+    """A row of one panel; `panels` are the fixed values of that panel and of the first one."""
+    own: Config = {chosen.down: y} if chosen.down else {}
     label = words.name(format_scalar(y)) if chosen.down else Text("")
-    return HeatRow(label, tuple(cells.cell({**own, chosen.across: x}) for x in across))
+    fixed, first = panels
+    return HeatRow(
+        label,
+        tuple(
+            cells.cell(
+                {**own, **fixed, chosen.across: x}, None if fixed is first else {**own, **first, chosen.across: x}
+            )
+            for x in across
+        ),
+    )
 
 
 def _caption(run: RunRecord) -> str:
@@ -95,10 +108,8 @@ def _legend(run: RunRecord) -> tuple[str, ...]:
     said = []
     if run.best is not None:
         said.append("best")
-    if any(
-        c.tied_with_best and (run.best is None or not axes.same(c.config, run.best.config)) for c in run.configurations
-    ):
-        said.append("tied")
+        if any(c.tied_with_best and not axes.same(c.config, run.best.config) for c in run.configurations):
+            said.append("tied")
     if any(trial.status != "completed" for trial in run.trials):
         said.append("failed")
     return tuple(said)

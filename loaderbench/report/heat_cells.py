@@ -14,9 +14,11 @@ from loaderbench.report.readings import SAMPLES, Metric
 _STATES = {
     "failed": "failed",
     "not_measured": numbers.NOT_MEASURED,
-    "not_run": "not run",
+    "not_run": numbers.NOT_RUN,
     "not_planned": "\u2013",
 }
+REPEATED = "the same measurement as in the first panel"
+"""Without workers, torch refuses some axes: one measurement then stands for all their values."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +43,18 @@ class Cells:
         self._run, self._anchors, self._scales = run, anchors, scales
         self._trials = {trial.id: trial for trial in run.trials}
 
-    def cell(self, wanted: Config) -> HeatCell:
-        """The cell of the configuration with the values wanted."""
+    def cell(self, wanted: Config, in_first_panel: Config | None = None) -> HeatCell:
+        """The cell of the configuration with the values wanted; it says when that stands in the first panel already."""
         found = self._find(wanted)
         if found is None:
             state: CellState = "not_planned" if self._run.complete else "not_run"
             why = "not part of the plan" if self._run.complete else "the run was interrupted before it"
             return self._drawn(state, None, f"{words.configuration(wanted).text}: {why}")
         trials = [self._trials[id_] for id_ in found.trials if id_ in self._trials]
-        return self._drawn(self._state(found, trials), found, self._say(found, trials), trials)
+        said = self._say(found, trials)
+        if in_first_panel is not None and self._find(in_first_panel) is found:
+            said = f"{said}; {REPEATED}"
+        return self._drawn(self._state(found, trials), found, said, trials)
 
     def _find(self, wanted: Config) -> Configuration | None:
         """The configuration with these values; without workers, axes that torch then refuses do not tell it apart."""
@@ -83,7 +88,7 @@ class Cells:
             readings=tuple(_reading(scale, found, state) for scale in self._scales),
             title=title,
             best=best,
-            tied=found is not None and found.tied_with_best and not best,
+            tied=self._run.best is not None and found is not None and found.tied_with_best and not best,
             remark=f"{failed} failed" if failed and state == "measured" else "",
             anchor=next((self._anchors[t.id] for t in trials if t.id in self._anchors), None),
         )

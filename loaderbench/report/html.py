@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -11,6 +12,9 @@ from markupsafe import Markup
 from loaderbench.report import bundle, charts, colours
 from loaderbench.report.parts import ReportDocument
 
+_WORD_JOINER = "\u2060"
+_PERCENT = re.compile(r"(?<=\d) %")
+_DASH = re.compile(r"(?<=\d)\u2013(?=\d)")
 _TEMPLATES = Path(__file__).parent / "templates"
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:; "
@@ -19,9 +23,9 @@ CONTENT_SECURITY_POLICY = (
 
 
 def render_html(document: ReportDocument) -> str:
-    """The whole page as text, to be written as UTF-8."""
+    """The whole page as text that UTF-8 can hold."""
     figures = charts.figures(document)
-    return _environment().get_template("page.html").render(
+    page = _environment().get_template("page.html").render(
         document=document,
         csp=CONTENT_SECURITY_POLICY,
         css=_asset("page.css"),
@@ -32,6 +36,12 @@ def render_html(document: ReportDocument) -> str:
         downloads=bundle.pack_json([download.content for download in document.downloads]),
         gradient=colours.gradient(),
     )  # fmt: skip
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def unbroken(text: str) -> str:
+    """The text with its numbers held together: no line ends before a `%` or beside the dash of an interval."""
+    return _DASH.sub(f"{_WORD_JOINER}\u2013{_WORD_JOINER}", _PERCENT.sub("\u00a0%", text))
 
 
 @functools.cache
@@ -43,6 +53,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = unbroken
     environment.filters["cell_style"] = colours.cell_style
     return environment
 

@@ -13,6 +13,7 @@ from loaderbench.report.parts import Value
 from loaderbench.report.words import NAME_LIMIT, plain, sentence
 
 NOT_MEASURED = "not measured"
+NOT_RUN = "not run"
 ONE_ROUND = "n = 1"
 MINUS, EN_DASH, TIMES = "\u2212", "\u2013", "\u00d7"
 
@@ -51,9 +52,10 @@ def bounds(est: float, lo: float, hi: float, digits: int = 3) -> tuple[str, str]
 
 
 def missing(reason: str | None = None) -> Value:
-    """`not measured: reason`."""
-    if not reason:
-        return Value(NOT_MEASURED, main=NOT_MEASURED, missing=True)
+    """`not measured: reason`; what was not run says that alone."""
+    if not reason or reason == NOT_RUN:
+        said_alone = reason or NOT_MEASURED
+        return Value(said_alone, main=said_alone, missing=True)
     said = sentence(reason)
     return Value(f"{NOT_MEASURED}: {said.text}", said.title, main=NOT_MEASURED, detail=said.text, missing=True)
 

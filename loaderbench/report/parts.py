@@ -78,7 +78,7 @@ class Link:
 class State:
     """Whether the run came to its end with every trial measured, and what to type when it did not."""
 
-    tone: Literal["ok", "warn"]
+    tone: Literal["ok", "warn", "bad"]
     label: str
     hint: str | None = None
 
@@ -249,7 +249,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingPart:
-    """Samples/s over one axis, with the same numbers as a table."""
+    """Samples/s over one axis, with the same numbers as a table. `top` ends the axis of samples/s."""
 
     x_axis: str
     y_axis: str
@@ -257,6 +257,7 @@ class ScalingPart:
     ticks: tuple[float | str, ...]
     curves: tuple[Curve, ...]
     reference: Reference | None
+    top: float
     caption: str
     table: Table
 
@@ -301,11 +302,13 @@ class TimelinePart:
 
 @dataclass(frozen=True, kw_only=True)
 class FailureGroup:
-    """All trials that failed for one cause."""
+    """All trials that failed for one cause. `last_words`, `message` and `log` are those of one of them."""
 
     kind: Text
     count: str
+    last_words: Text
     hint: Text
+    log: Text | None
     message: Text
     logs: tuple[Text, ...]
     trials: tuple[Link, ...]

@@ -28,6 +28,6 @@ def ranking(run: RunRecord) -> Table | None:
 def _ranked(run: RunRecord, found: Configuration, names: list[str], metrics: tuple[Metric, ...]) -> Row:
     config = [words.outside(format_scalar(found.config.get(axis)), 40) for axis in names]
     best = run.best is not None and axes.same(run.best.config, found.config)
-    mark = "best" if best else "tied" if found.tied_with_best else ""
+    mark = "best" if best else "tied" if run.best is not None and found.tied_with_best else ""
     cells = config or [words.configuration(found.config)]
     return Row((*cells, *(m.read(found, run.environment) for m in metrics)), mark=mark)

@@ -9,6 +9,8 @@ from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Column, Curve, Reference, Row, ScalingPart, Table, Text
 
 _MOST_CURVES = 8  # more lines than that no eye tells apart; the table below the heat map has them all
+_MARGIN = 1.08  # room above the highest end, for the name of the level
+_MOST_ABOVE = 1.6  # of the highest estimate or level: an interval of few rounds may end at several times that
 
 
 def scaling(run: RunRecord) -> ScalingPart | None:
@@ -23,6 +25,8 @@ def scaling(run: RunRecord) -> ScalingPart | None:
     ticks = [v for v in axes.axis_values(run)[chosen.across] if v is not None]
     numeric = all(axes.is_number(value) for value in ticks)
     lines = _lines(run, chosen, shown)
+    drawn = [c.samples_per_s for _, line in lines[:_MOST_CURVES] for c in line if c.samples_per_s]
+    top = _top(run, drawn)
     return ScalingPart(
         x_axis=words.plain(chosen.across, words.NAME_LIMIT),
         y_axis="samples/s",
@@ -30,7 +34,8 @@ def scaling(run: RunRecord) -> ScalingPart | None:
         ticks=tuple(_x(value, numeric) for value in ticks),
         curves=tuple(_curve(name, line, chosen.across, numeric) for name, line in lines[:_MOST_CURVES]),
         reference=_reference(run),
-        caption=_caption(run, fixed, len(lines)),
+        top=top,
+        caption=" ".join([_caption(run, fixed, len(lines)), *_cut_off(drawn, top)]),
         table=_table(chosen, [(name, c) for name, line in lines for c in line]),
     )
 
@@ -77,6 +82,24 @@ def _curve(name: str, line: Sequence[Configuration], across: str, numeric: bool)
 
 def _hover(configuration: Configuration, found: Interval) -> str:
     return f"{words.configuration(configuration.config).text}: {numbers.interval(found).text} samples/s"
+
+
+def _top(run: RunRecord, drawn: Sequence[Interval]) -> float:
+    """Where the axis of samples/s ends: above all intervals, unless a very wide one would flatten everything else."""
+    highest = max([found.est for found in drawn] + ([run.ceiling.samples_per_s] if run.ceiling else []))
+    reach = max([highest] + [found.hi for found in drawn if found.hi is not None])
+    return min(_MARGIN * reach, _MOST_ABOVE * highest) or 1.0
+
+
+def _cut_off(drawn: Sequence[Interval], top: float) -> list[str]:
+    beyond = sum(found.hi is not None and found.hi > top for found in drawn)
+    if not beyond:
+        return []
+    return [
+        "1 interval reaches beyond the chart; the table has it."
+        if beyond == 1
+        else f"{beyond} intervals reach beyond the chart; the table has them."
+    ]
 
 
 def _reference(run: RunRecord) -> Reference | None:

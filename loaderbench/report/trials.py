@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.records import GpuUse, RunRecord, Trial, config_label, format_scalar
@@ -23,6 +23,13 @@ class _Measure:
     number: Callable[[Trial], float | None]
     write: Callable[[float | None, str | None], Value]
     title: str | None = None
+    zeros: bool = True
+    """Whether a column of nothing but zeros says something."""
+
+    def holds_something(self, trials: Sequence[Trial]) -> bool:
+        """Whether the column is worth its room."""
+        found = [number for number in map(self.number, trials) if number is not None]
+        return any(number or self.zeros for number in found)
 
 
 def _gpu(trial: Trial, read: Callable[[GpuUse], float | None]) -> float | None:
@@ -43,6 +50,14 @@ _MEASURES = (
     _Measure("Data wait share", "data_wait_share", lambda t: t.data_wait_share, _share),
     _Measure("First batch", "time_to_first_batch_s", lambda t: t.time_to_first_batch_s, numbers.duration),
     _Measure("Batches", "batches", lambda t: t.batches, numbers.whole),
+    _Measure(
+        "Epoch ends",
+        "epoch_ends",
+        lambda t: t.epoch_ends,
+        numbers.whole,
+        "within the steady state; each costs the loader a new start",
+        zeros=False,
+    ),
     _Measure("CPU, % of allotted", "cpu_percent_of_allotted", lambda t: t.cpu_percent_of_allotted, numbers.percent),
     _Measure("PSS", "pss_bytes", lambda t: t.pss_bytes, numbers.memory, "host memory, shared pages counted once"),
     _Measure("RSS", "rss_bytes", lambda t: t.rss_bytes, numbers.memory, "host memory, shared pages counted in each"),
@@ -72,7 +87,7 @@ def anchors(run: RunRecord) -> dict[str, str]:
 def trials(run: RunRecord) -> Table:
     """Every trial as it was measured, in the order of measuring."""
     shown = run.trials[:MOST_ROWS]
-    measures = [m for m in _MEASURES if any(m.number(trial) is not None for trial in shown)]
+    measures = [m for m in _MEASURES if m.holds_something(shown)]
     own = own_columns(run)
     columns = (
         Column("Trial"),
@@ -147,5 +162,7 @@ def _scalar(trial: Trial, axis: str) -> Text:
 
 
 def _status(trial: Trial) -> Text:
-    status = trial.status.replace("_", " ")
+    status = words.plain(trial.status.replace("_", " "), 60)
+    if trial.ended_early and trial.failure is None:
+        return Text(f"{status}, ended early", "the loader ran dry before it was measured for long enough")
     return Text(status, words.plain(trial.failure.kind.replace("_", " "), 60) if trial.failure else None)

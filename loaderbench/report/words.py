@@ -14,6 +14,7 @@ NAME_LIMIT = 60
 LABEL_LIMIT = 120
 SENTENCE_LIMIT = 600
 MESSAGE_LIMIT = 1200
+AS_IT_IS = "the loader as it is"
 
 # Marks that turn the direction of what follows: they could show one word and mean another.
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -58,8 +59,8 @@ def message_end(text: str) -> Text:
 
 
 def configuration(config: Config) -> Text:
-    """A configuration in a line."""
-    return outside(config_label(config), LABEL_LIMIT)
+    """A configuration in a line; one without any axis is the loader of the user."""
+    return outside(config_label(config) or AS_IT_IS, LABEL_LIMIT)
 
 
 def reason_of(field: str, *reasons: Mapping[str, str]) -> str | None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import multiprocessing
 import os
+import select
 import signal
 import sys
+import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from loaderbench.datasets.decoders import DECODERS
 from loaderbench.datasets.page_cache import evict
 from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
+from loaderbench.recorder import Measurement
 from loaderbench.runner.orders import Phase, Raised, Result, TrialOrder
 from loaderbench.suite import ImageFolder
 from loaderbench.suite.arguments import LOADER_ARGUMENTS
@@ -27,10 +32,10 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 def trial_main(order: TrialOrder, pipe: Connection) -> None:
     """Run one trial; the last message is a `Result` or a `Raised`."""
     _enter_own_session()
+    _end_with(pipe)
     _write_to(order.log)
     try:
-        pipe.send(_measure(order, pipe))
-        pipe.recv()  # the monitors read what is too dear while it is measured; then this process may end
+        _measure(order, pipe)
     except (EOFError, BrokenPipeError):
         return  # the run itself is gone
     except BaseException as error:
@@ -46,7 +51,7 @@ def _words(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__
 
 
-def _measure(order: TrialOrder, pipe: Connection) -> Result:
+def _measure(order: TrialOrder, pipe: Connection) -> None:
     from loaderbench.consumers import make_consumer
     from loaderbench.loaders import build_loader
     from loaderbench.recorder import Rules, measure, recorder_s_per_batch
@@ -58,16 +63,31 @@ def _measure(order: TrialOrder, pipe: Connection) -> Result:
     pipe.send(Phase("building the dataset"))
     source, arguments, taken = _source(order)
     batches = build_loader(source, arguments, seed=suite.measure.seed + planned.round)
-    if not batches.configured and (idle := sorted(planned.config.keys() - taken)):
-        raise TypeError(f"the target gave a {type(source).__name__} and takes no {', '.join(idle)}: no sweep of that")
+    if not batches.configured and (idle := sorted(arguments.keys() - taken)):
+        raise TypeError(
+            f"the target gave a {type(source).__name__} and takes no {', '.join(idle)}, so that it has no effect"
+        )
     if suite.measure.cache == "cold":
         evict(path for path, _ in order.samples)
-    step = _call(suite.consumer.target, suite.consumer.args, order) if suite.consumer.target else None
-    consumer = make_consumer(order.consumer, demand=suite.consumer.demand, model=suite.consumer.model, step=step)
+    consumer = make_consumer(
+        order.consumer, demand=suite.consumer.demand, model=suite.consumer.model, step=_step(order)
+    )
     rules = Rules(suite.measure.seconds, batches.prefetch_batches, max(1, batches.num_workers))
+
+    def tell(found: Measurement) -> None:
+        """Send the result while the workers live, and wait for leave to end."""
+        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch))
+        pipe.recv()
+
     pipe.send(Phase("first batch and warm-up"))
-    result = measure(batches.iterable, consumer, rules, lambda: pipe.send(Phase("steady state")))
-    return Result(result, recorder_s_per_batch())
+    measure(
+        batches.iterable,
+        consumer,
+        rules,
+        batch_size=batches.batch_size,
+        on_steady=lambda: pipe.send(Phase("steady state")),
+        on_closed=tell,
+    )
 
 
 def _source(order: TrialOrder) -> tuple[Any, dict[str, Any], set[str]]:
@@ -92,8 +112,34 @@ def _image_samples(order: TrialOrder, arguments: dict[str, Any]) -> Any:
     return ImageSamples(order.samples, decoder, transform)
 
 
-def _call(target: str, args: dict[str, Any], order: TrialOrder) -> Any:
-    return call_target(find_target(target, order.suite_folder), args, order.planned.config)[0]
+def _step(order: TrialOrder) -> Callable[[Any], Any] | None:
+    """The user's own step: what the target returns, or the target itself where a batch is what it still needs."""
+    consumer = order.suite.consumer
+    if order.consumer != "target" or consumer.target is None:
+        return None
+    target = find_target(consumer.target, order.suite_folder)
+    parameters = inspect.signature(target).parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.default is p.empty and p.name not in {*consumer.args, *order.planned.config} for p in positional):
+        return partial(target, **consumer.args)
+    step, _ = call_target(target, consumer.args, order.planned.config)
+    if not callable(step):
+        raise TypeError(f"consumer.target returned a {type(step).__name__}, not a step to call with each batch")
+    return step  # type: ignore[no-any-return]
+
+
+def _end_with(pipe: Connection) -> None:
+    """End this whole session when the run is gone, whatever a loader is doing just then."""
+    if not hasattr(select, "poll"):
+        return
+    watch = select.poll()
+    watch.register(pipe.fileno(), 0)  # hang-up is always told
+
+    def wait() -> None:
+        watch.poll()
+        os.killpg(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, name="loaderbench-parent-watch", daemon=True).start()
 
 
 def _enter_own_session() -> None:

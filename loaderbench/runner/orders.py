@@ -35,6 +35,7 @@ class Result:
 
     measurement: Measurement
     recorder_s_per_batch: float
+    samples_per_epoch: int | None
 
 
 @dataclass(frozen=True)
@@ -43,5 +44,8 @@ class Raised:
 
     text: str
 
+
+LEAVE = "leave"
+"""What the run sends when the trial may end."""
 
 Message = Phase | Result | Raised

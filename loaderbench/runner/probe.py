@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 
+from loaderbench.datasets.target import find_target
 from loaderbench.errors import MissingError
 from loaderbench.records import Gpu, Reasons
 from loaderbench.runner.server import TrialServer
+from loaderbench.suite import Suite, Target
 
 PROBE_TIMEOUT_S = 180.0
 
@@ -23,10 +26,15 @@ class Probe:
     not_measured: Reasons
 
 
-def probe(server: TrialServer) -> Probe:
-    """Ask. Raises `MissingError`, with the command that repairs it, where torch and torchvision cannot be imported."""
+def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None = None) -> Probe:
+    """Ask, and look up what a suite names.
+
+    Raises `MissingError`, with the command that repairs it, where torch and torchvision cannot be imported, and where a
+    target is not to be found: each trial would fail by it.
+    """
+    names = _targets(suite) if suite else []
     ours, theirs = server.pipe()
-    process = server.start(_answer, theirs)
+    process = server.start(_answer, theirs, names, folder or Path())
     theirs.close()
     try:
         answer = ours.recv() if ours.poll(PROBE_TIMEOUT_S) else None
@@ -36,6 +44,8 @@ def probe(server: TrialServer) -> Probe:
         ours.close()
         process.kill()
         process.join()
+    if isinstance(answer, MissingError):
+        raise answer
     if isinstance(answer, str):
         raise MissingError(_import_advice(answer))
     if answer is None:
@@ -50,11 +60,35 @@ def _import_advice(error: str) -> str:
     return f"torch and torchvision cannot be imported ({error}); try `{_REPAIR}`"
 
 
-def _answer(pipe: Connection) -> None:
+def _targets(suite: Suite) -> list[str]:
+    """What a suite wants to have imported."""
+    named = [suite.consumer.target] if suite.consumer.kind == "target" and suite.consumer.target else []
+    if isinstance(suite.dataset, Target):
+        return [*named, suite.dataset.target]
+    axis = suite.sweep.get("transform", suite.dataset.transform)
+    recipes = axis if isinstance(axis, list) else [axis]
+    return [name for name in [*named, *recipes] if isinstance(name, str) and ":" in name]
+
+
+def _answer(pipe: Connection, names: list[str], folder: Path) -> None:
     from loaderbench.runner import preload
 
     with suppress(BrokenPipeError):  # whoever asked is gone
-        pipe.send(_devices() if preload.IMPORT_ERROR is None else preload.IMPORT_ERROR)
+        if preload.IMPORT_ERROR is not None:
+            pipe.send(preload.IMPORT_ERROR)
+        else:
+            pipe.send(_first_missing(names, folder) or _devices())
+
+
+def _first_missing(names: list[str], folder: Path) -> MissingError | None:
+    for name in names:
+        try:
+            find_target(name, folder)
+        except MissingError as error:
+            return error
+        except Exception as error:  # the user's own module, which may raise anything
+            return MissingError(f"target {name}: importing it raised {type(error).__name__}: {error}")
+    return None
 
 
 def _devices() -> Probe:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import psutil
 
+from loaderbench.runner.orders import LEAVE
+
 GRACE_S = 10.0  # a worker finishes its batch before it looks up
 
 
-def end_trial(process: BaseProcess, *, grace_s: float = 0.0) -> None:
-    """Let a trial end by itself for so long; then end its session and every process below it."""
-    if grace_s:
+def end_trial(process: BaseProcess, pipe: Connection | None, grace_s: float) -> None:
+    """End a trial's session and every process below it; with a pipe, let it end by itself first."""
+    below = _descendants(process.pid)  # before it ends: a child with a session of its own is then no longer found
+    if pipe is not None:
+        with suppress(OSError):
+            pipe.send(LEAVE)
         process.join(grace_s)
-    below = _descendants(process.pid) if process.is_alive() else []
     if process.pid is not None and hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -8,7 +8,7 @@ from typing import Any
 
 from loaderbench.monitors import Sample, Sampling
 from loaderbench.recorder import Measurement
-from loaderbench.records import Environment, Gpu, GpuUse, TimelinePoint
+from loaderbench.records import Environment, Gpu, GpuUse, TimelinePoint, Trial
 
 MAX_WAIT_POINTS = 1_000
 
@@ -28,6 +28,8 @@ def readings_of(
         "samples": measurement.samples,
         "warmup_batches": measurement.warmup_batches,
         "steady_s": measurement.steady_s,
+        "epoch_ends": measurement.epoch_ends,
+        "ended_early": measurement.ended_early,
         "cpu_percent_of_allotted": _cpu_percent(steady, environment.cpus_allotted),
         "rss_bytes": max((sample.tree.rss_bytes for sample in steady), default=None),
         "pss_bytes": sampling.pss_bytes,
@@ -49,6 +51,12 @@ def readings_of(
     }
     fields["not_measured"] = {name: why for name, why in reasons.items() if fields[name] is None}
     return fields
+
+
+def reasons_of(failed: Trial) -> dict[str, str]:
+    """Why each reading of a failed trial is missing."""
+    missing = (name for name, value in vars(failed).items() if value is None and name != "failure")
+    return dict.fromkeys(missing, "the trial failed")
 
 
 def timeline_of(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
@@ -27,10 +29,12 @@ class TrialServer:
     def warm_up(self) -> None:
         """Let the server import in the background while something else is done."""
         if self.method == "forkserver":
-            forkserver.ensure_running()
+            with _sigint_ignored():
+                forkserver.ensure_running()
 
     def start(self, target: Callable[..., None], *args: object) -> BaseProcess:
         """Start a process that calls `target(*args)`."""
+        self.warm_up()
         process: BaseProcess = self._context.Process(target=target, args=args, daemon=False)
         with _no_main_module():
             process.start()
@@ -40,6 +44,19 @@ class TrialServer:
         """Make a two-way pipe; give the second end to a process that is started here."""
         ends: tuple[Any, Any] = self._context.Pipe(duplex=True)
         return ends
+
+
+@contextmanager
+def _sigint_ignored() -> Iterator[None]:
+    """Start the server deaf to Ctrl-C, which a terminal sends to it too while it imports."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from loaderbench.records import Environment, Failure, TimelinePoint, Trial
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.orders import Message, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.processes import GRACE_S, end_trial
-from loaderbench.runner.readings import readings_of, timeline_of
+from loaderbench.runner.readings import readings_of, reasons_of, timeline_of
 from loaderbench.runner.reference import ReferenceDecode
 from loaderbench.runner.server import TrialServer
 
@@ -59,11 +59,18 @@ class TrialRunner:
         )
         if isinstance(watched.end, Failure):
             status: Any = "timed_out" if watched.end.kind == "hang" else "failed"
-            reasons = {"samples_per_s": "the trial failed", "data_wait_share": "the trial failed"}
-            return Outcome(replace(record, status=status, failure=watched.end, not_measured=reasons), [])
+            return Outcome(replace(record, status=status, failure=watched.end, not_measured=reasons_of(record)), [])
         result, sampling = watched.end, watched.sampling
         readings = readings_of(result.measurement, sampling, self._environment, self._gpu_monitor.why_not)
-        trial = replace(record, status="completed", recorder_s_per_batch=result.recorder_s_per_batch, **readings)
+        trial = replace(
+            record,
+            status="completed",
+            recorder_s_per_batch=result.recorder_s_per_batch,
+            samples_per_epoch=result.samples_per_epoch,
+            **readings,
+        )
+        if result.samples_per_epoch is None:
+            trial.not_measured["samples_per_epoch"] = "the loader's dataset has no length"
         return Outcome(trial, timeline_of(trial.id, watched.began_s, result.measurement, sampling, self._environment))
 
     def _watch(self, order: TrialOrder) -> _Watched:
@@ -73,15 +80,16 @@ class TrialRunner:
         theirs.close()
         sampler = Sampler(process.pid or -1, self._gpu_monitor)
         sampler.start()
-        measured = False
+        grace_s = 0.0
         try:
             end = _follow(process, ours, order, began_s)
-            if measured := isinstance(end, Result):
+            if isinstance(end, Result):
                 sampler.read_memory()
+                grace_s = GRACE_S
         finally:
             sampling = sampler.stop()
-            ours.close()  # which gives leave to end
-            end_trial(process, grace_s=GRACE_S if measured else 0.0)
+            end_trial(process, ours if grace_s else None, grace_s)
+            ours.close()
         return _Watched(end, sampling, began_s)
 
 

@@ -39,7 +39,8 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
     dataset = loaded.suite.dataset
     if not isinstance(dataset, ImageFolder):
         why = "the target's own matter"
-        return Inputs((), DatasetSummary(f"what {dataset.target} returns", not_measured={"files": why, "classes": why}))
+        reasons = dict.fromkeys(("files", "classes", "total_files"), why)
+        return Inputs((), DatasetSummary(f"what {dataset.target} returns", not_measured=reasons))
     root = root_of(dataset, loaded.folder)
     if root is None:
         made = dataset.generate
@@ -53,7 +54,7 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
     count, classes = len(files.samples), len(files.classes)
     description = description or _describe(count, classes, files.complete, dataset.root or "")
     if loaded.suite.measure.cache == "warm":
-        listener.doing(f"reading {count:,} files once, for a warm page cache")
+        listener.doing(f"reading {count:,} file{'s' if count > 1 else ''} once, for a warm page cache")
         warm(path for path, _ in files.samples)
     reasons = {} if files.complete else {"total_files": "the folder was sampled and not listed to its end"}
     return Inputs(

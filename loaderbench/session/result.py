@@ -28,6 +28,9 @@ class Run:
             raise AttributeError(name)
         return getattr(self.record, name)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *vars(self.record)]
+
     def __repr__(self) -> str:
         return f"<Run {self.record.name}: {self.record.verdict.headline}>"
 

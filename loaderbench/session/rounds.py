@@ -13,6 +13,7 @@ from loaderbench.records import TimelinePoint, Trial
 from loaderbench.runner import Outcome
 from loaderbench.search import Strategy
 from loaderbench.session.listener import Listener, progress_of
+from loaderbench.session.signals import ignore_signals
 from loaderbench.store import Store
 
 
@@ -61,9 +62,13 @@ def measure_rounds(
                 store.append(outcome.trial)
                 found.add(planned, outcome)
                 listener.trial_ended(outcome.trial, progress_of(found.all, plan))
+            if found.why_partial is None and not any(trial.status == "completed" for trial in found.all):
+                found.why_partial = "every trial of the first round failed, so that no further round was run"
     except KeyboardInterrupt as stop:
+        ignore_signals()
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         found.why_partial = f"interrupted after {len(found.all)} of {plan.trials} trials"
+    ignore_signals()
     return found
 
 

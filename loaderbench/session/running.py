@@ -25,6 +25,7 @@ from loaderbench.session.inputs import Inputs, prepare_inputs, resolve_consumer
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.result import Run
 from loaderbench.session.rounds import Measurements, measure_rounds
+from loaderbench.session.signals import restored_signals
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import ImageFolder, LoadedSuite, Override, load_suite
 
@@ -46,44 +47,49 @@ def run_suite(loaded: LoadedSuite, out: Path | None = None, listener: Listener |
 
     Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
     """
-    listener = listener or Silent()
-    started_at = _now()
     store = Store(out or new_run_folder(loaded.suite.name))
     try:
-        server = TrialServer()
-        server.warm_up()
-        inputs = prepare_inputs(loaded, listener)
-        listener.doing("importing torch")
-        found = probe(server)
-        environment = describe_machine(server.method, found.gpus, found.not_measured)
-        consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=bool(found.gpus))
-        plan = make_plan(loaded.suite, cpus_allotted=environment.cpus_allotted, accelerator=bool(found.gpus))
-        listener.planned(plan)
-        busy = psutil.cpu_percent(interval=STILL_S)
-        measure = _Measure(TrialRunner(server, environment), loaded, inputs, consumer, store)
-        budget_s = loaded.suite.measure.budget
-        measurements = measure_rounds(plan, Grid(plan), measure, store=store, listener=listener, budget_s=budget_s)
-        listener.doing("drawing the page")
-        record = conclude(
-            _measured(
-                loaded=loaded,
-                environment=environment,
-                inputs=inputs,
-                plan=plan,
-                consumer=consumer,
-                found=measurements,
-                cpu_percent_before=busy,
-                started_at=started_at,
-            )
-        )
-        store.write_run(record)
-        store.write_timeline(measurements.timeline)
-        page = store.write_page(render_html(build_document(record, measurements.timeline)))
+        with restored_signals():
+            return _run_into(store, loaded, listener or Silent())
     except BaseException:
         store.discard()
         raise
     finally:
         store.close()
+
+
+def _run_into(store: Store, loaded: LoadedSuite, listener: Listener) -> SessionResult:
+    """Prepare, measure, conclude, write."""
+    started_at = _now()
+    server = TrialServer()
+    server.warm_up()
+    inputs = prepare_inputs(loaded, listener)
+    listener.doing("importing torch")
+    found = probe(server, loaded.suite, loaded.folder)
+    environment = describe_machine(server.method, found.gpus, found.not_measured)
+    accelerator = bool(found.gpus)
+    consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=accelerator)
+    plan = make_plan(loaded.suite, cpus_allotted=environment.cpus_allotted, accelerator=accelerator)
+    listener.planned(plan)
+    busy = psutil.cpu_percent(interval=STILL_S)
+    measure = _Measure(TrialRunner(server, environment), loaded, inputs, consumer, store)
+    budget_s = loaded.suite.measure.budget
+    measurements = measure_rounds(plan, Grid(plan), measure, store=store, listener=listener, budget_s=budget_s)
+    listener.doing("drawing the page")
+    measured = _measured(
+        loaded=loaded,
+        environment=environment,
+        inputs=inputs,
+        plan=plan,
+        consumer=consumer,
+        found=measurements,
+        cpu_percent_before=busy,
+        started_at=started_at,
+    )
+    record = conclude(measured)
+    store.write_run(record)
+    store.write_timeline(measurements.timeline)
+    page = store.write_page(render_html(build_document(record, measurements.timeline)))
     return SessionResult(Run(record, measurements.timeline, store.folder), store.folder, page, measurements.stopped_by)
 
 
@@ -95,10 +101,12 @@ def run(
     rounds: int | None = None,
     seconds: float | None = None,
     out: str | os.PathLike[str] | None = None,
+    listener: Listener | None = None,
 ) -> Run:
     """Measure a suite file and return the run; keyword arguments override the suite as the flags of `run` do.
 
-    Raises `SuiteError`, `UsageError` and `MissingError`, each one clear line.
+    A `listener` hears how far it is. Raises `SuiteError`, `UsageError` and `MissingError`, each one clear line, and
+    `KeyboardInterrupt` after writing what was measured until then.
     """
     overrides = [Override(("sweep", axis), list(values), f"axes[{axis!r}]") for axis, values in (axes or {}).items()]
     if data is not None:
@@ -109,7 +117,10 @@ def run(
     loaded = load_suite(Path(suite), overrides)
     if data is not None and not isinstance(loaded.suite.dataset, ImageFolder):
         raise UsageError("data: the suite's dataset is a target, which takes no folder")
-    return run_suite(loaded, Path(out) if out is not None else None).run
+    result = run_suite(loaded, Path(out) if out is not None else None, listener)
+    if result.stopped_by is not None:
+        raise KeyboardInterrupt(f"what was measured is in {result.folder}")
+    return result.run
 
 
 class _Measure:

@@ -9,13 +9,13 @@ Check = Callable[[Any], "str | None"]
 """What is wrong with a value, or `None`."""
 
 
-def integer(least: int, *, or_null: bool = False) -> Check:
-    """Accept whole numbers from `least` on."""
+def integer(least: int, most: int, *, or_null: bool = False) -> Check:
+    """Accept whole numbers from `least` to `most`."""
 
     def check(value: Any) -> str | None:
-        if (value is None and or_null) or (type(value) is int and value >= least):
+        if (value is None and or_null) or (type(value) is int and least <= value <= most):
             return None
-        return f"{value!r} is not a whole number of {least} or more"
+        return f"{value!r} is not a whole number of {least} to {most}"
 
     return check
 
@@ -50,11 +50,14 @@ def one_of(*names: str | None) -> Check:
 DECODERS = ("pillow", "pillow_draft", "torchvision")
 TRANSFORMS = ("imagenet_train", "imagenet_eval", "to_tensor")
 
+MAX_BATCH_SIZE = 1_000_000
+MAX_WORKERS = MAX_PREFETCH = 1_024  # far above any host's use, far below what brings one down
+
 LOADER_ARGUMENTS: Mapping[str, Check] = {
-    "batch_size": integer(1),
-    "num_workers": integer(0),
+    "batch_size": integer(1, MAX_BATCH_SIZE),
+    "num_workers": integer(0, MAX_WORKERS),
     "pin_memory": boolean,
-    "prefetch_factor": integer(1, or_null=True),
+    "prefetch_factor": integer(1, MAX_PREFETCH, or_null=True),
     "persistent_workers": boolean,
     "drop_last": boolean,
     "shuffle": boolean,

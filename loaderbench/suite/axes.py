@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS, TRANS
 from loaderbench.suite.model import Suite, Target
 from loaderbench.suite.problems import Problem, nearest
 from loaderbench.suite.yaml_text import KeyPath
+
+MAX_CONFIGURATIONS = 10_000
+AUTO_VALUES = 6  # the most that the ladder of `num_workers: auto` has
 
 
 def find_problems(suite: Suite) -> Iterator[Problem]:
@@ -21,6 +25,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
             yield Problem(("loader", name), "is an axis of `sweep` too; keep it in one of the two", at_key=True)
     for axis, values in suite.sweep.items():
         yield from _axis_problems(axis, values, checks)
+    yield from _size_problems(suite.sweep)
     for axis, value in suite.baseline.items():
         if axis in suite.sweep:
             yield from _argument_problems(("baseline", axis), value, checks)
@@ -72,6 +77,20 @@ def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check]) -> Itera
         yield from _value_problems(where, value, check)
 
 
+def _size_problems(sweep: Mapping[str, Any]) -> Iterator[Problem]:
+    """Multiply the axes out without building their configurations."""
+    count = math.prod(_distinct(axis, values) for axis, values in sweep.items())
+    if count > MAX_CONFIGURATIONS:
+        what = f"has {count:,} configurations; at most {MAX_CONFIGURATIONS:,} are measured"
+        yield Problem(("sweep",), what)
+
+
+def _distinct(axis: str, values: Any) -> int:
+    if axis == "num_workers" and values == "auto":
+        return AUTO_VALUES
+    return len({repr(value) for value in values}) if isinstance(values, list) else 1
+
+
 def _takes_any_axis(checks: Mapping[str, Check]) -> bool:
     """Only a target does: its own keyword arguments can be axes."""
     return not DATASET_OPTIONS.keys() <= checks.keys()
@@ -92,4 +111,6 @@ def _transform(value: str) -> str | None:
 
 
 def _scalar(value: Any) -> str | None:
+    if isinstance(value, float) and not math.isfinite(value):  # from a program; YAML refuses it earlier
+        return f"{value!r} is not a finite number"
     return "holds a list or keys; the values of an axis are plain" if isinstance(value, dict | list) else None

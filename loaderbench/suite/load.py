@@ -13,7 +13,7 @@ from loaderbench.errors import SuiteError
 from loaderbench.suite.axes import find_problems
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem, problem_of
-from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
+from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text, printable
 
 MAX_BYTES = 1_000_000
 
@@ -61,7 +61,7 @@ def _read(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_BYTES:
             raise SuiteError(f"{file}: is larger than {MAX_BYTES:,} bytes; a suite is a page of text")
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise SuiteError(f"{file}: no such file; `suites/images.yaml` is a suite to start from") from None
     except UnicodeDecodeError as error:
@@ -105,7 +105,7 @@ class _Locator:
     def _text(self, problem: Problem) -> str:
         for length in range(len(problem.path), 0, -1):
             if flag := self._flags.get(problem.path[:length]):
-                return f"{flag}: {problem.what}"
+                return printable(f"{flag}: {problem.what}")
         return _line(self._file, self._position(problem), problem.path, problem.what)
 
     def _position(self, problem: Problem) -> Position:
@@ -119,7 +119,7 @@ class _Locator:
 
 def _line(file: str, position: Position, path: KeyPath, what: str) -> str:
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-    return f"{file}:{position.line}:{position.column}: {key + ': ' if key else ''}{what}"
+    return printable(f"{file}:{position.line}:{position.column}: {key + ': ' if key else ''}{what}")
 
 
 def _kind(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
 from loaderbench.records import Scalar
 
@@ -29,9 +29,18 @@ def _target_name(value: str) -> str:
     return value
 
 
+def _plain(value: Any) -> Any:
+    """Checked at once and not branch by branch of the union, whose every branch would be a finding of its own."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(f"{'a list' if isinstance(value, list) else 'a mapping'} is not a plain value")
+
+
 Count = Annotated[int, Field(gt=0)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Duration = Annotated[Amount, BeforeValidator(parse_duration_s)]
+Plain = Annotated[Scalar, PlainValidator(_plain, json_schema_input_type=Scalar)]
+Seed = Annotated[int, Field(ge=0, le=2**32)]  # torch takes 64 bits, and each round adds one
 TargetName = Annotated[str, AfterValidator(_target_name)]
 
 
@@ -44,7 +53,7 @@ class Generate(_Part):
 
     images: Annotated[int, Field(ge=2, le=1_000_000)] = 512
     like: Literal["imagenet"] = "imagenet"
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
 
 
 class ImageFolder(_Part):
@@ -91,7 +100,7 @@ class Measure(_Part):
     strategy: Literal["grid"] = "grid"
     budget: Duration | None = None
     timeout_s: Amount = 300.0
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Seed = 0
 
 
 class Suite(_Part):
@@ -99,9 +108,9 @@ class Suite(_Part):
 
     name: Annotated[str, Field(min_length=1)] = "suite"
     dataset: Annotated[ImageFolder | Target, Field(discriminator="kind")] = ImageFolder()
-    loader: dict[str, Scalar] = {}
+    loader: dict[str, Plain] = {}
     sweep: dict[str, Any] = {}
-    baseline: dict[str, Scalar] = {}
+    baseline: dict[str, Plain] = {}
     consumer: Consumer = Consumer()
     measure: Measure = Measure()
 

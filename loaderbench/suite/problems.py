@@ -32,6 +32,14 @@ _NEEDED = {
     "finite_number": "a finite number",
 }
 
+_LIMITS = {
+    "greater_than": ("gt", "greater than {}"),
+    "greater_than_equal": ("ge", "{} or more"),
+    "less_than_equal": ("le", "{} or less"),
+    "string_too_short": ("min_length", "a text of length {} or more"),
+}
+"""What a value is not, and the name of the limit in pydantic's context."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -72,6 +80,9 @@ def _what_is_wrong(detail: ErrorDetails) -> str:
         return f"{given!r} is not one of {', '.join(words)}{nearest(given, words)}"
     if kind in _NEEDED:
         return f"{_shown(given)} is not {_NEEDED[kind]}"
+    if kind in _LIMITS:
+        name, needed = _LIMITS[kind]
+        return f"{_shown(given)} is not {needed.format(format(detail['ctx'][name], '.15g'))}"
     if kind == "value_error":
         return detail["msg"].removeprefix("Value error, ")
     return f"{_shown(given)} does not fit: {detail['msg'].lower()}"

@@ -5,6 +5,7 @@ Only the node graph of ruamel.yaml is used and nothing is constructed from a tag
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ KeyPath = tuple[str | int, ...]
 
 MAX_DEPTH = 20  # a suite needs four
 MAX_NODES = 10_000  # an alias bomb needs more
+MAX_BITS = 63  # of a whole number, beside its sign: what torch holds
+_UNREADABLE = (YAMLError, ValueError, LookupError, ArithmeticError, RecursionError)  # what ruamel.yaml fails with
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _CORE = "tag:yaml.org,2002:"
 _TAGS = {"map", "seq", "int", "float", "bool", "null", "str", "timestamp"}
@@ -31,12 +34,17 @@ class Position:
     column: int
 
 
+def printable(text: str) -> str:
+    """The text on one line: what is not printable is shown as `repr` shows it."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 class TextError(Exception):
-    """What is wrong with the text, where."""
+    """What is wrong with the text, where; `what` is one line."""
 
     def __init__(self, what: str, position: Position, path: KeyPath = ()) -> None:
         super().__init__(what)
-        self.what, self.position, self.path = what, position, path
+        self.what, self.position, self.path = printable(what), position, path
 
 
 @dataclass
@@ -55,7 +63,7 @@ def parse_text(text: str) -> ParsedText:
         root = yaml.compose(text)
     except MarkedYAMLError as error:
         raise TextError(f"not valid YAML: {error.problem or error.context}", _mark(error)) from None
-    except (YAMLError, RecursionError, ValueError) as error:
+    except _UNREADABLE as error:
         first = str(error).splitlines() or [type(error).__name__]
         raise TextError(f"not valid YAML: {first[0]}", Position(1, 1)) from None
     if root is None:
@@ -112,15 +120,24 @@ class _Reader:
         if kind in {"str", "timestamp"}:
             return text
         try:
-            return self._yaml.constructor.construct_object(ScalarNode(tag, text))
-        except (ValueError, YAMLError):
-            raise TextError(f"cannot be read as {kind}: {text[:40]}", _position(node), path) from None
+            if kind in {"map", "seq"}:
+                raise ValueError(kind)
+            value = self._yaml.constructor.construct_object(ScalarNode(tag, text, node.start_mark, node.end_mark))
+        except _UNREADABLE:
+            raise TextError(f"cannot be read as {kind}: {text[:40]!r}", _position(node), path) from None
+        if isinstance(value, float) and not math.isfinite(value):
+            raise TextError(f"{value!r} is not a finite number", _position(node), path)
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+            raise TextError(f"is a whole number of more than {MAX_BITS} bits", _position(node), path)
+        return value
 
 
 def _substitute(text: str, position: Position, path: KeyPath) -> str:
     def value(match: re.Match[str]) -> str:
         name, default = match.groups()
-        found = os.environ.get(name) or default
+        if default and "${" in default:
+            raise TextError(f"a default cannot hold another variable: {match[0]}", position, path)
+        found = os.environ.get(name) if default is None else os.environ.get(name) or default
         if found is None:
             what = f"the environment variable {name} is not set; write ${{{name}:-default}} to give it a default"
             raise TextError(what, position, path)

@@ -2,9 +2,16 @@
 
 from collections.abc import Sequence
 
-from loaderbench.analysis.choice import choose_best, describe_baseline
+from loaderbench.analysis.choice import choose_best as choose
+from loaderbench.analysis.choice import describe_baseline
 from loaderbench.analysis.configurations import summarise
-from loaderbench.records import Config, Failure, GpuUse, Scalar, Trial
+from loaderbench.records import Best, Config, Configuration, Failure, GpuUse, Scalar, Trial
+
+
+def choose_best(
+    configurations: Sequence[Configuration], baseline: Config, trials: Sequence[Trial], planned_rounds: int = 3
+) -> tuple[Best | None, str]:
+    return choose(configurations, baseline, trials, planned_rounds)
 
 
 def trials_of(rates: dict[int, Sequence[float | None]], **more: object) -> tuple[list[Config], list[Trial]]:
@@ -72,9 +79,70 @@ def test_a_drift_that_all_share_hides_no_difference() -> None:
 
 def test_fewer_than_three_rounds_name_no_winner() -> None:
     configs, trials = trials_of({0: [100, 100], 2: [200, 200]})
-    best, why = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    found = summarise(configs, trials)
+    best, why = choose_best(found, {"num_workers": 0}, trials, planned_rounds=2)
     assert best is None
-    assert "n = 2" in why
+    assert why == "n = 2: fewer than 3 rounds name no winner; measure with --rounds 3 or more"
+    assert [configuration.tied_with_best for configuration in found] == [False, False]
+
+
+def test_more_rounds_are_not_advised_where_enough_were_planned_but_none_completed() -> None:
+    configs, trials = trials_of({0: [100, None, 100], 2: [None, None, 200]})
+    assert choose_best(summarise(configs, trials), {"num_workers": 0}, trials, planned_rounds=3) == (
+        None,
+        "n = 2: no configuration was completed in 3 rounds",
+    )
+
+
+def test_one_failed_round_of_the_fastest_leaves_the_next_as_winner_and_is_told() -> None:
+    configs, trials = trials_of({0: [100, 101, 99], 2: [200, 202, 198], 4: [300, None, 303]})
+    found = summarise(configs, trials)
+    best, _ = choose_best(found, {"num_workers": 0}, trials)
+    assert best is not None
+    assert best.config == {"num_workers": 2}
+    assert [configuration.tied_with_best for configuration in found] == [False, True, False]
+    assert best.why_this_one == (
+        "it is the fastest of those completed in 3 rounds or more, and every other of them is slower beyond the noise; "
+        "num_workers=4 looked faster but was completed in 2 rounds only"
+    )
+
+
+def why(rates: dict[int, Sequence[float | None]]) -> str:
+    configs, trials = trials_of(rates)
+    best, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    assert best is not None
+    return best.why_this_one
+
+
+def test_slower_beyond_the_noise_is_said_only_where_every_interval_excludes_one() -> None:
+    assert why({0: [100, 101, 99], 2: [200, 202, 198]}) == (
+        "it is the fastest, and every other is slower beyond the noise"
+    )
+    assert why({0: [90, 160, 60], 2: [150, 140, 160]}) == (
+        "it is the fastest; 1 other looks more than 5 % slower, but the noise does not exclude that it is as fast"
+    )
+    assert why({0: [90, 160, 60], 1: [60, 90, 160], 2: [150, 140, 160]}) == (
+        "it is the fastest; 2 others look more than 5 % slower, but the noise does not exclude that they are as fast"
+    )
+
+
+def test_one_that_shares_too_few_rounds_is_not_called_slower() -> None:
+    assert why({0: [None, None, 199], 2: [200, 202, 198]}) == (
+        "it is the fastest; 1 other cannot be compared on so few rounds in common with it"
+    )
+
+
+def test_the_only_configuration_is_called_the_only_one() -> None:
+    assert why({0: [100, 101, 99]}) == "it is the only one"
+    assert why({0: [100, 101, 99], 2: [None, None, None]}) == "it is the only one that was measured"
+
+
+def test_a_rate_of_zero_is_no_rate_and_says_that_no_sample_was_delivered() -> None:
+    configs, trials = trials_of({0: [0.0, 0.0, 0.0], 2: [200, 202, 198]})
+    none, found = summarise(configs, trials)
+    assert none.samples_per_s is None
+    assert none.not_measured["samples_per_s"] == "no sample was delivered"
+    assert (none.rank, found.rank) == (None, 1)
 
 
 def test_nothing_measured_names_no_winner() -> None:

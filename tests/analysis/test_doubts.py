@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from loaderbench.analysis.configurations import summarise
 from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
-from loaderbench.records import Config, Failure, Trial
+from loaderbench.records import Config, Failure, Scalar, Trial
 
 CONFIG: Config = {"num_workers": 0}
 
@@ -25,9 +25,14 @@ def rounds(*rates: float, decode_s: float = 0.001) -> list[Trial]:
     ]
 
 
-def doubts(trials: list[Trial], twins: list[Trial] | None = None, busy: float | None = 0.0) -> list[str]:
+def doubts(
+    trials: list[Trial],
+    twins: list[Trial] | None = None,
+    busy: float | None = 0.0,
+    loader: dict[str, Scalar] | None = None,
+) -> list[str]:
     noise = describe_noise(trials, twins or [], busy)
-    return list(find_doubts(trials, summarise([CONFIG], trials), noise))
+    return list(find_doubts(trials, summarise([CONFIG], trials), noise, loader or {}))
 
 
 def test_a_still_machine_gives_none() -> None:
@@ -63,3 +68,41 @@ def test_overhead_is_the_largest_of_all_trials() -> None:
     assert found is not None
     assert (found.per_batch_s, found.monitor_cpu_share) == (1e-6, 0.004)
     assert describe_overhead([]) is None
+
+
+def test_a_loader_that_ran_dry_is_told_with_its_count() -> None:
+    first, *others = rounds(100, 101, 99)
+    told = "ended early: the loader ran dry before the steady state was long enough"
+    assert doubts([replace(first, ended_early=True), *others]) == [f"1 trial {told}"]
+    assert doubts([replace(trial, ended_early=True) for trial in others])[0] == f"2 trials {told}"
+
+
+def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None:
+    found = doubts(
+        [replace(trial, epoch_ends=ends) for trial, ends in zip(rounds(100, 101, 99), (0, 2, 1), strict=True)]
+    )
+    assert found == ["the steady state of 2 trials holds epoch ends, whose stalls are part of their rate"]
+
+
+def test_a_batch_larger_than_the_dataset_is_told_once_swept_or_fixed() -> None:
+    told = [
+        "batch_size 512 is larger than the dataset (10 samples): "
+        "with drop_last torch gives no batch; here samples repeat"
+    ]
+    short = [replace(trial, samples_per_epoch=10) for trial in rounds(100, 101, 99)]
+    swept = [replace(trial, config={"batch_size": 512}) for trial in short]
+    noise = describe_noise(swept, [], 0.0)
+    assert list(find_doubts(swept, summarise([{"batch_size": 512}], swept), noise, {})) == told
+    assert doubts(short, loader={"batch_size": 512}) == told
+    assert doubts(short, loader={"batch_size": 10}) == []
+
+
+def test_the_share_of_the_wall_never_exceeds_the_whole() -> None:
+    fast = [replace(trial, recorder_s_per_batch=1e-5, batches=200_000, steady_s=1.0) for trial in rounds(1)]
+    found = describe_overhead(fast)
+    assert found is not None
+    assert found.share_of_wall == 1.0
+
+
+def test_an_a_a_pair_with_a_rate_of_zero_has_no_difference() -> None:
+    assert describe_noise(rounds(0.0, 0.0, 0.0), rounds(100, 100, 100), None).aa_difference is None

@@ -3,7 +3,7 @@
 import pytest
 
 from loaderbench.analysis.verdict import Subject, decide, describe_ceiling
-from loaderbench.records import Interval
+from loaderbench.records import Interval, Trial
 
 
 def subject(est: float, lo: float | None = None, hi: float | None = None) -> Subject:
@@ -46,6 +46,24 @@ def test_without_a_consumer_the_loader_is_the_limit() -> None:
 
 def test_nothing_measured_is_unknown() -> None:
     assert decide(None, "emulated", 1, doubts=1).bound == "unknown"
+
+
+def test_without_a_consumer_doubts_lower_the_confidence_and_no_threshold_is_named() -> None:
+    found = decide(subject(1.0, 0.99, 1.0), "none", 1, doubts=0)
+    assert found.confidence == "high"
+    assert found.evidence == ("500 (490\N{EN DASH}510) samples/s are delivered",)
+    assert decide(subject(1.0, 0.99, 1.0), "none", 1, doubts=1).confidence == "medium"
+
+
+def test_every_trial_failed_is_said_only_where_trials_were_run_and_all_failed() -> None:
+    failed = Trial(id="a", config={}, round=1, status="failed")
+    empty = Trial(id="b", config={}, round=1, status="completed", samples_per_s=0.0)
+    for trials, headline in (
+        ([failed], "Nothing was measured: every trial failed."),
+        ([], "Nothing was measured: the run ended before its first trial was done."),
+        ([failed, empty], "Nothing was measured: no trial delivered a sample."),
+    ):
+        assert decide(None, "emulated", 1, doubts=0, trials=trials).headline == headline
 
 
 def test_the_ceiling_of_an_emulated_accelerator_is_its_demand() -> None:

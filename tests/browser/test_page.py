@@ -109,7 +109,9 @@ def test_without_scripts_the_whole_report_can_be_read_and_the_metric_chosen(visi
     assert page.get_by_text("The chart needs scripts").first.is_visible()
 
 
-@pytest.mark.parametrize("make", [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.hostile])
+@pytest.mark.parametrize(
+    "make", [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.hostile, runs.surrogates]
+)
 def test_a_narrow_screen_does_not_scroll_sideways(visit: Any, make: Any) -> None:
     seen = visit(make(), viewport={"width": 360, "height": 740})
     if make is not runs.all_failed:
@@ -203,3 +205,67 @@ def test_everything_that_acts_is_reached_by_the_keyboard_and_shows_its_focus(vis
         assert shown
 
     assert {"theme", "pick-0", "timeline-trial", "SUMMARY"} <= reached
+
+
+def test_a_place_without_a_key_figure_has_the_colour_of_the_page(visit: Any) -> None:
+    page = visit(runs.typical(), viewport={"width": 400, "height": 740}).drawn()
+
+    assert page.evaluate("getComputedStyle(document.querySelector('.tiles')).backgroundColor") == "rgba(0, 0, 0, 0)"
+
+
+def edge(page: Any) -> tuple[int, int, int]:
+    """The colour in the middle of the right edge of the table of trials, between two of its lines."""
+    import io
+
+    from PIL import Image
+
+    box = page.locator("#trials .scroll")
+    image = Image.open(io.BytesIO(box.screenshot())).convert("RGB")
+    red, green, blue = image.getpixel((image.width - 2, 3))
+    return red, green, blue
+
+
+def test_a_table_wider_than_the_page_is_shaded_where_it_goes_on(visit: Any) -> None:
+    page = visit(runs.gpu_run(), viewport={"width": 900, "height": 740}, color_scheme="light").drawn()
+    before = edge(page)
+    page.evaluate("(() => { const b = document.querySelector('#trials .scroll'); b.scrollLeft = b.scrollWidth; })()")
+
+    assert max(before) < 235
+    assert edge(page) == (255, 255, 255)
+
+
+def test_a_table_that_fits_has_no_shade(visit: Any) -> None:
+    page = visit(runs.all_failed(), viewport={"width": 1200, "height": 740}, color_scheme="light").page
+
+    assert edge(page) == (255, 255, 255)
+
+
+def test_the_name_of_the_demand_stands_above_its_line_clear_of_the_points(visit: Any) -> None:
+    page = visit(runs.typical(), viewport={"width": 1200, "height": 900}).drawn()
+    name = page.locator("[data-figure=scaling] .annotation").bounding_box()
+    line = page.locator("[data-figure=scaling] .shapelayer path").bounding_box()
+    bars = page.locator("[data-figure=scaling] .errorbar")
+    boxes = [bars.nth(i).bounding_box() for i in range(bars.count())]
+
+    assert name["y"] + name["height"] <= line["y"] + line["height"] / 2 + 1
+    assert name["x"] - line["x"] < 12
+    assert not [
+        b
+        for b in boxes
+        if b["x"] < name["x"] + name["width"]
+        and b["y"] < name["y"] + name["height"]
+        and b["y"] + b["height"] > name["y"]
+    ]
+
+
+@pytest.mark.parametrize("width", [320, 360, 400, 480])
+def test_an_interval_of_the_headline_stands_on_one_line(visit: Any, width: int) -> None:
+    page = visit(runs.typical(), viewport={"width": width, "height": 740}).drawn()
+    lines = page.evaluate(
+        "(() => { const node = document.querySelector('.headline bdi').firstChild, text = node.data;"
+        " const from = text.indexOf('('), range = document.createRange();"
+        " range.setStart(node, from); range.setEnd(node, text.indexOf(')') + 1);"
+        " return new Set(Array.from(range.getClientRects(), (r) => Math.round(r.top))).size; })()"
+    )
+
+    assert lines == 1

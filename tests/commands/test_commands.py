@@ -115,8 +115,37 @@ def test_data_for_a_target_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert (result.returncode, "takes no folder" in one_line(result.stderr)) == (2, True)
 
 
-def test_an_unknown_verb_is_a_usage_error(cli: Cli) -> None:
-    assert cli("runn", "x").returncode == 2
+@pytest.mark.parametrize(
+    "call", [["runn", "x"], ["run"], ["run", "x", "--no-such-flag"], ["run", "x", "--rounds", "three"]]
+)
+def test_a_call_that_cannot_be_parsed_is_one_line(cli: Cli, call: list[str]) -> None:
+    result = cli(*call)
+    assert result.returncode == 2
+    assert one_line(result.stderr).startswith("loaderbench: ")
+
+
+def test_the_version_is_told(cli: Cli) -> None:
+    assert cli("--version").stdout.startswith("loaderbench 0.")
+
+
+def test_a_signal_before_anything_was_measured_leaves_nothing(place: Path) -> None:
+    import signal
+    import subprocess
+    import time
+
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        running = subprocess.Popen(
+            [sys.executable, "-m", "loaderbench", "run", "s.yaml", "--out", "r"],
+            cwd=place, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        time.sleep(2.0)  # torch is being imported
+        import os
+
+        os.killpg(running.pid, number)
+        _, errors = running.communicate(timeout=60)
+        assert running.returncode == code, errors
+        assert "Traceback" not in errors
+        assert not (place / "r").exists()
 
 
 @pytest.mark.parametrize("verb", ["show", "report"])

@@ -198,3 +198,19 @@ def test_photos_are_made_without_torch():
 @pytest.mark.skipif(not REAL.is_dir(), reason="no photographs: set LOADERBENCH_PHOTOS to a folder of them")
 def test_bytes_per_pixel_are_within_a_tenth_of_the_photographs_at_hand(photos):
     assert mean_bytes_per_pixel(photos) == pytest.approx(mean_bytes_per_pixel(REAL), rel=0.10)
+
+
+def test_what_a_killed_call_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    old, young = tmp_path / ".a.0123.unfinished", tmp_path / ".b.0123.unfinished"
+    old.mkdir()
+    young.mkdir()
+    os.utime(old, (0, 0))
+    generate_photos(tmp_path / "photos", images=2)
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="cannot be written to"):
+        generate_photos(tmp_path / "file" / "photos", images=2)

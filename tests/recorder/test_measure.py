@@ -7,7 +7,7 @@ import pytest
 
 from loaderbench.consumers.host import EmulatedAccelerator, NoConsumer
 from loaderbench.recorder import NoBatchesError, Rules, measure, recorder_s_per_batch
-from loaderbench.recorder.measure import count_samples
+from loaderbench.recorder.samples import count_samples
 
 
 class Planted:
@@ -101,6 +101,7 @@ def test_an_epoch_s_end_starts_the_next() -> None:
 def test_a_generator_that_ends_early_keeps_what_was_seen() -> None:
     found = measure(iter(Planted(0.001, count=12)), NoConsumer(), Rules(seconds=5))
     assert found.warmup_batches + found.batches == 12
+    assert found.ended_early
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -126,11 +127,51 @@ def test_samples_are_counted_in_whatever_a_batch_is() -> None:
         ([images, torch.zeros(6)], 6),
         ({"image": images}, 6),
         ([{"image": images}], 6),
+        ({"epoch": 3, "image": images}, 6),
         (["a", "b"], 2),
+        ([torch.zeros(3, 8, 9)] * 5, 5),
+        ((tuple([torch.zeros(3, 8, 9)] * 6), tuple([{"boxes": 1}] * 6)), 6),
+        ([(torch.zeros(3, 8, 9), 1)] * 5, 5),
+        ([{"image": torch.zeros(3, 8, 9)}] * 5, 5),
         ([1, 2, 3], 3),
         (object(), 1),
     ):
         assert count_samples(batch) == samples
+
+
+def test_a_known_batch_size_settles_what_a_batch_s_shape_leaves_open() -> None:
+    torch = pytest.importorskip("torch")
+    assert count_samples([(torch.zeros(3, 8, 9), torch.zeros(4))] * 2, batch_size=2) == 2
+    assert count_samples({"boxes": torch.zeros(40, 4), "images": [1] * 8}, batch_size=8) == 8
+    assert count_samples(torch.zeros(5, 3), batch_size=8) == 5  # the last of an epoch
+
+
+def test_batches_without_samples_are_an_error() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(NoBatchesError, match="hold no samples"):
+        measure((torch.zeros(0, 3) for _ in range(50)), NoConsumer(), Rules(seconds=0.1))
+
+
+@pytest.mark.usefixtures("clock")
+def test_epochs_that_end_in_the_steady_state_are_counted() -> None:
+    found = measure(Planted(0.01, count=10), NoConsumer(), Rules(seconds=1))
+    assert found.epoch_ends == pytest.approx(found.batches / 10, abs=1)
+    assert not found.ended_early
+
+
+def test_the_result_is_told_while_the_loader_lives() -> None:
+    order: list[str] = []
+
+    def batches() -> Iterator[list[int]]:
+        try:
+            while True:
+                time.sleep(0.001)
+                yield [1]
+        finally:
+            order.append("loader ended")
+
+    measure(batches(), NoConsumer(), Rules(seconds=0.05), on_closed=lambda _: order.append("told"))
+    assert order[0] == "told"
 
 
 def test_the_recorder_knows_its_own_cost() -> None:

@@ -9,43 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sweeps import AXES, TODAY, answers, findings
 
 import loaderbench.remedies as catalogue
-from loaderbench.analysis.choice import choose_best
-from loaderbench.analysis.configurations import summarise
-from loaderbench.records import Config, Recommendation, Trial
-from loaderbench.remedies import REMEDIES, Findings, recommend
-
-AXES: dict[str, list[Any]] = {"batch_size": [8, 32], "num_workers": [0, 2, 8], "pin_memory": [False, True]}
-TODAY: Config = {"batch_size": 8, "num_workers": 0, "pin_memory": False}
-
-
-def findings(
-    axes: dict[str, list[Any]], baseline: Config, factors: dict[tuple[str, Any], float], rounds: int = 3, **more: Any
-) -> Findings:
-    """A sweep in which each value of an axis multiplies the rate of 100 by its factor."""
-    configs: list[Config] = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    trials = [_trial(config, number, factors) for number in range(1, rounds + 1) for config in configs]
-    found = summarise(configs, trials)
-    best, why = choose_best(found, baseline, trials)
-    return Findings(found, trials, best, baseline, axes, why_no_best=why, **more)
-
-
-def _trial(config: Config, number: int, factors: dict[tuple[str, Any], float]) -> Trial:
-    rate = 100.0 + number
-    for item in config.items():
-        rate *= factors.get(item, 1.0)
-    name = f"r{number}-{config}"
-    return Trial(id=name, config=config, round=number, status="completed", samples_per_s=rate, data_wait_share=0.5)
-
-
-def answers(given: Findings) -> dict[str, Recommendation]:
-    return {found.id: found for found in recommend(given)}
+from loaderbench.records import Config, Recommendation
+from loaderbench.remedies import REMEDIES, recommend
 
 
 def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
     folder = Path(catalogue.__file__).parent
-    shared = {"__init__", "base", "snippets", "workers", "pinning"}
+    shared = {"__init__", "base", "snippets", "workers", "pinning", "costs", "wording"}
     assert {path.stem for path in folder.glob("*.py")} - shared == {remedy.id for remedy in REMEDIES}
     for remedy in REMEDIES:
         module = importlib.import_module(f"loaderbench.remedies.{remedy.id}")
@@ -99,14 +72,6 @@ def test_what_is_open_never_contradicts_itself() -> None:
             for axis in AXES:
                 values = {rec.change[axis] for rec in found if rec.status == "open" and axis in rec.change}
                 assert len(values) <= 1, (axis, values)
-
-
-def test_pinning_that_was_not_swept_or_cannot_be_says_why() -> None:
-    axes = {"num_workers": [0, 2]}
-    not_swept = answers(findings(axes, {"num_workers": 0}, {}))["pin_memory"]
-    assert (not_swept.status, "-P pin_memory" in (not_swept.reason or "")) == ("not_checked", True)
-    collapsed = answers(findings(axes, {"num_workers": 0}, {}, collapsed={"pin_memory": "no accelerator"}))
-    assert collapsed["pin_memory"].reason == "no accelerator"
 
 
 def test_fewer_than_three_rounds_recommend_nothing() -> None:

@@ -1,7 +1,7 @@
 """Runs as a session would record them, made up in memory: every state the report has to bear."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import product
 
 from run_recommendations import NO_ACCELERATOR, recommendations
@@ -352,3 +352,48 @@ def timeline(run: RunRecord, seconds: float = 8.0, per_second: int = 10) -> list
                 readings[f"gpu{gpu.index}_memory_used_bytes"] = 11 * GIB
             points += [TimelinePoint(t.id, s, metric, value) for metric, value in readings.items()]
     return points
+
+
+def without_best() -> RunRecord:
+    """As an old run without a winner was saved: its first configuration is tied with a best that there is not."""
+    run = typical()
+    configurations = tuple(replace(c, tied_with_best=c.rank == 1) for c in run.configurations)
+    return replace(run, best=None, configurations=configurations, not_measured={"best": "fewer than three rounds"})
+
+
+def cheapest_is_best(rank: int) -> RunRecord:
+    """The best is one of many ties and far from the fastest."""
+    run = typical()
+    best = next(c for c in run.configurations if c.rank == rank)
+    assert run.best
+    assert best.samples_per_s
+    return replace(
+        run,
+        configurations=tuple(replace(c, tied_with_best=(c.rank or 0) <= rank) for c in run.configurations),
+        best=replace(run.best, config=best.config, samples_per_s=best.samples_per_s),
+    )
+
+
+def surrogates() -> RunRecord:
+    """Every string of the run ends as the name of a file does that is no Unicode."""
+    run = replace(partly_failed(), suite={"caf\udce9": "caf\udce9"}, notes=("x",))
+    odd = tainted(run)
+    assert isinstance(odd, RunRecord)
+    versions = {**odd.environment.versions, "caf\udce9": "1"}
+    return replace(odd, environment=replace(odd.environment, versions=versions))
+
+
+_ONE_OF_A_FEW = {"status", "bound", "confidence", "basis"}
+
+
+def tainted(value: object) -> object:
+    if isinstance(value, str):
+        return f"{value} caf\udce9.jpg"
+    if isinstance(value, tuple | list):
+        return type(value)(map(tainted, value))
+    if isinstance(value, dict):
+        return {key: tainted(held) for key, held in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in _ONE_OF_A_FEW}
+        return replace(value, **{name: tainted(held) for name, held in kept.items()})
+    return value

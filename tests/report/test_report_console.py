@@ -1,10 +1,12 @@
 import io
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import run_factory as runs
 from rich.console import Console
 
-from loaderbench.records import RunRecord
+from loaderbench.records import Failure, RunRecord
 from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
 
@@ -22,7 +24,11 @@ def test_a_program_gets_one_line_for_each_configuration_however_narrow_it_says_i
 
     assert lines[start + 1].startswith("\u2605")
     assert all("%" in line for line in lines[start + 1 : start + 6])
-    assert lines[start + 6] == ""
+    assert lines[start + 6 : start + 8] == [
+        "\u2605 best   = tied with the best",
+        "Why this one: the fewest workers of two configurations that cannot be told apart",
+    ]
+    assert lines[start + 8] == ""
 
 
 def test_columns_are_aligned_without_any_box() -> None:
@@ -57,7 +63,10 @@ def test_a_terminal_gets_a_table_with_at_most_five_configurations() -> None:
 def test_a_run_without_a_measurement_lists_its_causes() -> None:
     text = printed(runs.all_failed())
 
-    assert "shared memory full (7 trials): Run the container with --shm-size=2g" in text
+    assert "shared memory full (7 trials): RuntimeError: unable to allocate shared memory(shm)" in text
+    assert "\n    Run the container with --shm-size=2g, or use fewer workers.\n    log: logs/r1-c06.log\n" in text
+    assert "worker killed (1 trial): Killed.\n" in text
+    assert "failed: none of 8 trials measured" in text
     assert "Samples/s" not in text
 
 
@@ -72,3 +81,81 @@ def test_an_output_that_knows_ascii_only_is_written_in_ascii() -> None:
     out.flush()
 
     assert b"844 (819-869)" in raw.getvalue()
+
+
+def table(text: str) -> list[str]:
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if "Samples/s" in line)
+    return lines[start + 1 : start + 6]
+
+
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_the_best_stands_first_and_the_others_follow_by_rank(rank: int) -> None:
+    run = runs.cheapest_is_best(rank)
+    rows = table(printed(run))
+    rates = {c.rank: f"{c.samples_per_s.est:.0f} (" for c in run.configurations if c.samples_per_s}
+    expected = [rank, *(other for other in range(1, 9) if other != rank)][:5]
+
+    assert [row[0] for row in rows].count("\u2605") == 1
+    assert rows[0].startswith("\u2605")
+    assert all(rates[place] in row for place, row in zip(expected, rows, strict=True))
+
+
+def test_the_legend_names_only_marks_that_occur() -> None:
+    text = printed(runs.cheapest_is_best(1))
+
+    assert "\n\u2605 best\n" in text
+    assert "tied with the best" not in text
+
+
+def test_without_a_best_nothing_is_tied_with_it() -> None:
+    for terminal in (False, True):
+        text = printed(runs.without_best(), terminal=terminal)
+        rows = table(printed(runs.without_best()))
+
+        assert not [row for row in rows if row[0] != " "]
+        assert not [line for line in text.splitlines() if line.lstrip().startswith(("=", "\u2605"))]
+        assert "Why this one" not in text
+
+
+def test_a_failure_of_many_lines_keeps_the_line_with_its_type() -> None:
+    run = runs.all_failed()
+    message = "Traceback:\nmy.OddError: the shapes differ\n" + "  [3, 224, 224]\n" * 200
+    trials = tuple(replace(t, failure=Failure("transform_failed", message, "Look at it.")) for t in run.trials)
+
+    assert "transform failed (8 trials): my.OddError: the shapes differ\n    Look at it.\n    log: " in printed(
+        replace(run, trials=trials)
+    )
+
+
+def test_what_was_not_run_does_not_widen_the_table() -> None:
+    run = runs.typical()
+    last = replace(
+        run.configurations[-1],
+        samples_per_s=None,
+        data_wait_share=None,
+        rank=None,
+        not_measured={"samples_per_s": "not run", "data_wait_share": "every trial of it failed, and this is long"},
+    )
+    kept = replace(run, configurations=(*run.configurations[:4], last))
+    text = printed(kept)
+
+    assert "not run" in table(text)[-1]
+    assert "not measured:" not in text
+    assert "and this is long" not in text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_that_are_no_unicode_can_be_printed(encoding: str, terminal: bool) -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding)
+    console = Console(file=out, force_terminal=terminal, width=100)
+    print_summary(build_document(runs.surrogates()), console, report_path="caf\udce9/report.html")
+    out.flush()
+
+    assert b"Report: caf?/report.html" in raw.getvalue()
+
+
+def test_the_terminal_gets_plain_spaces_and_dashes() -> None:
+    assert not set(printed(runs.typical())) & set("\u00a0\u2060")

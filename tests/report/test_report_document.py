@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import run_factory as runs
 
-from loaderbench.records import Interval, RunRecord, TimelinePoint
+from loaderbench.records import Configuration, Interval, RunRecord, TimelinePoint
 from loaderbench.report import strips, timeline
 from loaderbench.report.document import build_document
 from loaderbench.report.parts import HeatCell, ReportDocument
@@ -210,7 +210,10 @@ def test_when_all_trials_failed_causes_are_grouped_and_nothing_is_drawn() -> Non
     ]
     assert (document.sweep, document.scaling, document.timeline, document.ranking) == (None, None, None, None)
     assert document.verdict.figures == ()
-    assert document.state.label == "complete: 0 of 8 trials measured"
+    assert (document.state.tone, document.state.label) == ("bad", "failed: none of 8 trials measured")
+    assert document.failures[0].last_words.text.startswith("RuntimeError: unable to allocate shared memory(shm)")
+    assert document.failures[0].log
+    assert document.failures[0].log.text == "logs/r1-c06.log"
 
 
 def test_the_demand_of_an_emulated_consumer_is_a_level_of_the_scaling_chart() -> None:
@@ -308,3 +311,148 @@ def test_an_interval_of_no_width_is_written_once_per_bound() -> None:
     only = replace(run.configurations[0], samples_per_s=Interval(100, 100, 100))
 
     assert build_document(replace(run, configurations=(only,))).verdict.figures[0].value.text == "100 (100\u2013100)"
+
+
+def test_an_interrupted_run_without_a_measurement_failed_and_says_how_far_it_came() -> None:
+    run = runs.all_failed()
+    state = build_document(replace(run, complete=False, trials=run.trials[:6])).state
+
+    assert (state.label, state.hint) == ("failed: none of 6 trials measured", "6 of 24 trials ran.")
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_run_without_any_trial_is_partial(complete: bool) -> None:
+    run = replace(runs.all_failed(), trials=(), configurations=(), complete=complete)
+
+    assert build_document(run).state.label == "partial: no trial was run"
+
+
+def test_without_a_best_neither_ranking_nor_heat_map_shows_a_tie() -> None:
+    document = build_document(runs.without_best())
+
+    assert document.ranking
+    assert {row.mark for row in document.ranking.rows} == {""}
+    assert not [cell for cell in cells(document) if cell.tied or cell.best]
+    assert document.sweep
+    assert "tied" not in document.sweep.legend
+
+
+def widened(*highs: float) -> RunRecord:
+    run = runs.typical()
+
+    def wide(found: Configuration, high: float) -> Configuration:
+        assert found.samples_per_s
+        return replace(found, samples_per_s=Interval(found.samples_per_s.est, 10, high))
+
+    first = tuple(wide(c, high) for c, high in zip(run.configurations, highs, strict=False))
+    return replace(run, configurations=(*first, *run.configurations[len(highs) :]))
+
+
+@pytest.mark.parametrize(
+    ("highs", "top", "said"),
+    [
+        ((), 1080, ""),
+        ((1200,), 1296, ""),
+        ((4600,), 1600, "1 interval reaches beyond the chart; the table has it."),
+        ((4600, 1700, 1500), 1600, "2 intervals reach beyond the chart; the table has them."),
+    ],
+)
+def test_a_very_wide_interval_does_not_flatten_the_scaling_chart(
+    highs: tuple[float, ...], top: float, said: str
+) -> None:
+    scaling = build_document(widened(*highs)).scaling
+
+    assert scaling
+    assert scaling.top == pytest.approx(top)
+    assert ("beyond the chart" in scaling.caption) == bool(said)
+    assert scaling.caption.endswith(said)
+
+
+def test_without_a_level_the_axis_of_the_scaling_chart_is_limited_too() -> None:
+    scaling = build_document(replace(widened(4600), ceiling=None)).scaling
+
+    assert scaling
+    assert scaling.top == pytest.approx(1.6 * max(y for curve in scaling.curves for y in curve.y))
+
+
+def test_what_stands_in_the_first_panel_already_says_so() -> None:
+    run = runs.typical()
+    zero, two = run.configurations[0], run.configurations[2]
+    configurations = (
+        replace(zero, config={"batch_size": 32, "num_workers": 0, "prefetch_factor": None}),
+        *(replace(two, config={"batch_size": 32, "num_workers": 2, "prefetch_factor": p}) for p in (2, 4)),
+        replace(zero, config={"batch_size": 64, "num_workers": 0, "prefetch_factor": None}),
+    )
+    plan = replace(
+        run.plan,
+        axes={"batch_size": [32, 64], "num_workers": [0, 2], "prefetch_factor": [2, 4]},
+        collapsed={"prefetch_factor": "no workers"},
+    )
+    sweep = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None)).sweep
+
+    assert sweep
+    repeated = [
+        [["same measurement" in cell.title for cell in row.cells] for row in facet.rows] for facet in sweep.facets
+    ]
+    assert repeated == [[[False, False]] * 2, [[True, False]] * 2]
+    assert sweep.facets[1].rows[0].cells[0].title.endswith("; the same measurement as in the first panel")
+
+
+def test_the_environment_names_loaderbench_once() -> None:
+    run = runs.typical()
+    versions = {**run.environment.versions, "loaderbench": "0.0.9"}
+    facts = build_document(replace(run, environment=replace(run.environment, versions=versions))).environment
+
+    assert [fact.value.text for fact in facts if fact.label == "loaderbench"] == ["0.1.0"]
+
+
+def test_the_ceiling_is_explained_for_a_real_and_for_an_emulated_consumer() -> None:
+    meaning = next(term.meaning for term in build_document(runs.typical()).glossary if term.word == "ceiling")
+
+    assert "batches replayed" in meaning
+    assert "demand" in meaning
+
+
+def test_a_loader_without_axes_has_a_name_in_every_table() -> None:
+    run = runs.one_trial()
+    assert run.best
+    bare = replace(
+        run,
+        plan=replace(run.plan, axes={}),
+        trials=tuple(replace(t, config={}) for t in run.trials),
+        configurations=tuple(replace(c, config={}) for c in run.configurations),
+        best=replace(run.best, config={}),
+        baseline=None,
+    )
+    document = build_document(bare)
+
+    assert document.ranking
+    assert document.ranking.rows[0].cells[0].text == "the loader as it is"
+    assert document.trials.rows[0].cells[1].text == "the loader as it is"
+    named = build_document(run).ranking
+    assert named
+    assert named.rows[0].cells[0].text.startswith("batch_size=32 ")
+
+
+def test_epoch_ends_have_a_column_only_where_there_were_any() -> None:
+    run = runs.typical()
+    none = replace(run, trials=tuple(replace(t, epoch_ends=0) for t in run.trials))
+    some = replace(none, trials=(replace(none.trials[0], epoch_ends=3), *none.trials[1:]))
+    columns = [column.label for column in build_document(some).trials.columns]
+
+    assert "Epoch ends" not in [column.label for column in build_document(run).trials.columns]
+    assert "Epoch ends" not in [column.label for column in build_document(none).trials.columns]
+    place = columns.index("Epoch ends")
+    assert [row.cells[place].text for row in build_document(some).trials.rows[:2]] == ["3", "0"]
+
+
+def test_a_trial_whose_loader_ran_dry_says_so_and_the_downloads_do_too() -> None:
+    run = runs.one_trial()
+    document = build_document(
+        replace(run, trials=(replace(run.trials[0], ended_early=True, epoch_ends=1, samples_per_epoch=512),))
+    )
+    place = [column.label for column in document.trials.columns].index("Status")
+    row = next(csv.DictReader(io.StringIO(document.downloads[1].content)))
+
+    assert document.trials.rows[0].cells[place].text == "completed, ended early"
+    assert (row["epoch_ends"], row["ended_early"], row["samples_per_epoch"]) == ("1", "True", "512")

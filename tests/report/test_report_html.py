@@ -1,3 +1,6 @@
+import base64
+import gzip
+import json
 import re
 from html.parser import HTMLParser
 
@@ -6,10 +9,10 @@ import run_factory as runs
 
 from loaderbench.report import bundle, charts
 from loaderbench.report.document import build_document
-from loaderbench.report.html import CONTENT_SECURITY_POLICY, render_html
+from loaderbench.report.html import CONTENT_SECURITY_POLICY, render_html, unbroken
 
 MAKERS = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.one_round]
-MAKERS += [runs.interrupted, runs.hostile]
+MAKERS += [runs.interrupted, runs.hostile, runs.without_best, runs.surrogates]
 VOID = {"meta", "link", "input", "br", "rect"}
 
 
@@ -110,13 +113,13 @@ def test_the_page_can_be_read_without_scripts() -> None:
     _, page = drawn(runs.typical)
 
     for expected in (
-        "The consumer waits for data 79 %",
+        "The consumer waits for data 79\u00a0%",
         "844",
         "3.9\u00d7",
         "Use two workers and a batch size of 128",
         "212 samples/s unchanged",
         "no accelerator",
-        "The reference decode varied by 14 %",
+        "The reference decode varied by 14\u00a0%",
         "r3-c07",
     ):
         assert expected in page.text
@@ -148,3 +151,57 @@ def test_no_button_of_plotly_uploads_anything() -> None:
     assert charts.CONFIG["showSendToCloud"] is False
     assert charts.CONFIG["displaylogo"] is False
     assert charts.CONFIG["displayModeBar"] is False
+
+
+@pytest.mark.parametrize(
+    ("plain", "held"),
+    [
+        ("41 % (38\u201344 %)", "41\u00a0% (38\u2060\u2013\u206044\u00a0%)"),
+        ("Bound \u2013 input, 100 samples", "Bound \u2013 input, 100 samples"),
+        ("from % to r1-c02", "from % to r1-c02"),
+    ],
+)
+def test_numbers_are_held_together(plain: str, held: str) -> None:
+    assert unbroken(plain) == held
+
+
+def test_intervals_do_not_break_wherever_they_stand_on_the_page() -> None:
+    _, page = drawn(runs.typical)
+
+    assert not re.findall(r"\d %|\d\u2013\d", page.text)
+
+
+def test_what_is_copied_has_no_invisible_signs() -> None:
+    text, _ = drawn(runs.typical)
+
+    assert not [code for code in re.findall("<code>(.*?)</code>", text, re.DOTALL) if set(code) & set("\u00a0\u2060")]
+
+
+def test_a_failure_says_why_before_anything_is_unfolded() -> None:
+    text, _ = drawn(runs.all_failed)
+    first, second = text.split('<article class="card failure"')[1:3]
+    parts = ("RuntimeError: unable to allocate", "Run the container", "logs/r1-c00.log", "<details")
+
+    assert sorted(map(first.index, parts)) == [first.index(part) for part in parts]
+    assert "Killed." in second
+    assert "<details" not in second.split("</article>")[0]
+
+
+def test_names_that_are_no_unicode_can_be_written_in_every_part() -> None:
+    text, page = drawn(runs.surrogates)
+    text.encode("utf-8")
+    packed = re.search('id="contents">([^<]+)<', text)
+
+    assert "caf?.jpg" in page.text
+    assert packed
+    as_json, as_csv = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    as_csv.encode("utf-8")
+    as_json.encode("utf-8")
+    assert json.loads(as_json)["name"] == "images caf\udce9.jpg"
+
+
+def test_embedded_json_can_hold_a_name_that_is_no_unicode() -> None:
+    written = bundle.inline_json({"x": "caf\udce9"})
+
+    assert written.encode("utf-8")
+    assert json.loads(written) == {"x": "caf\udce9"}

@@ -35,3 +35,8 @@ def test_of_a_long_message_the_end_is_kept_with_its_lines() -> None:
 
     assert shown.text.endswith("\nRuntimeError: cause")
     assert shown.text.startswith("\u2026")
+
+
+def test_a_configuration_without_axes_is_the_loader_as_it_is() -> None:
+    assert words.configuration({}).text == "the loader as it is"
+    assert words.configuration({"num_workers": 2}).text == "num_workers=2"

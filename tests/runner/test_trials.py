@@ -42,8 +42,17 @@ def stands_still(): subprocess.Popen(["sleep", "1234"]); time.sleep(1000)
 def kills_itself(): os.kill(os.getpid(), signal.SIGKILL)
 def exits(): print("last words", file=sys.stderr, flush=True); os._exit(7)
 def not_a_loader(): return 3
-def leaves_a_child(): subprocess.Popen(["sleep", "4321"]); return Numbers()
+def leaves_a_child(): subprocess.Popen(["sleep", "4321"], start_new_session=True); return Numbers()
+
+class Heavy(Numbers):
+    held = None
+    def __getitem__(self, index):
+        if self.held is None: self.held = bytearray(os.urandom(1024)) * 60_000
+        return super().__getitem__(index)
+
+def heavy(): return Heavy()
 def step(batch): time.sleep(0.01)
+def slow_step(batch, pause_s=0.0): time.sleep(pause_s)
 def make_step(): return step
 """
 
@@ -125,8 +134,10 @@ def test_a_target_that_takes_an_axis_makes_its_own_loader(runner: TrialRunner, t
     assert trial.samples == (trial.batches or 0) * 16
 
 
-def test_the_user_s_own_step_is_a_consumer(runner: TrialRunner, tmp_path: Path) -> None:
-    consumer = {"kind": "target", "target": "lb_runner_targets:make_step"}
+@pytest.mark.parametrize("name", ["make_step", "step", "slow_step"])
+def test_the_user_s_own_step_or_what_makes_one_is_a_consumer(runner: TrialRunner, tmp_path: Path, name: str) -> None:
+    args = {"pause_s": 0.01} if name == "slow_step" else {}
+    consumer = {"kind": "target", "target": f"lb_runner_targets:{name}", "args": args}
     trial = completed(run(runner, tmp_path, target("generator"), {}, consumer))
     assert (trial.data_wait_share or 1) < 0.5
 
@@ -141,7 +152,7 @@ def test_the_user_s_own_step_is_a_consumer(runner: TrialRunner, tmp_path: Path) 
         ("exits", {}, "process_exited", "exit code 7"),
         ("not_a_loader", {}, "error", "neither a Dataset nor an iterable"),
         ("loader", {"batch_size": 4, "prefetch_factor": 3}, "error", "takes no prefetch_factor"),
-        ("numbers_", {}, "missing", "has no numbers_"),
+        ("numbers_", {}, "target", "has no numbers_; did you mean numbers?"),
     ],
 )
 def test_a_failing_trial_is_a_record_with_its_cause(
@@ -154,7 +165,22 @@ def test_a_failing_trial_is_a_record_with_its_cause(
     assert (trial.status, trial.failure.kind) == ("failed", kind)
     assert words in trial.failure.message
     assert trial.samples_per_s is None
-    assert trial.not_measured["samples_per_s"]
+    silent = {field for field, value in vars(trial).items() if value is None} - set(trial.not_measured) - {"failure"}
+    assert not silent
+
+
+def test_the_memory_of_workers_is_read_while_they_live(runner: TrialRunner, tmp_path: Path) -> None:
+    held = 60_000 * 1024
+    trial = completed(run(runner, tmp_path, target("heavy"), {"batch_size": 4, "num_workers": 2}))
+    assert (trial.pss_bytes or 0) > 2 * held
+
+
+def test_a_loader_that_runs_dry_and_epochs_that_end_are_told(runner: TrialRunner, tmp_path: Path) -> None:
+    looped = completed(run(runner, tmp_path, target("loader"), {"batch_size": 16}))
+    assert (looped.epoch_ends or 0) > 0
+    assert looped.samples_per_epoch == 64
+    endless = completed(run(runner, tmp_path, target("numbers"), {"batch_size": 16}))
+    assert (endless.epoch_ends, endless.ended_early) == (0, False)
 
 
 def test_what_a_trial_prints_is_in_its_log(runner: TrialRunner, tmp_path: Path) -> None:
@@ -173,6 +199,26 @@ def test_a_trial_that_stands_still_is_ended_with_all_it_started(runner: TrialRun
 def test_children_of_a_trial_that_succeeded_are_ended_too(runner: TrialRunner, tmp_path: Path) -> None:
     completed(run(runner, tmp_path, target("leaves_a_child"), {"batch_size": 4}))
     assert left_over() == []
+
+
+def test_nothing_outlives_a_run_that_was_killed_not_even_a_loader_that_stands_still(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    (tmp_path / "lb_runner_targets.py").write_text(TARGETS)
+    (tmp_path / "s.yaml").write_text("dataset: {kind: target, target: 'lb_runner_targets:stands_still'}")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "loaderbench", "run", "s.yaml", "--out", "r", "-q"], cwd=tmp_path, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 120
+    while not left_over() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    started = psutil.Process(running.pid).children(recursive=True)
+    assert left_over()
+    running.kill()
+    running.wait()
+    _, alive = psutil.wait_procs(started, timeout=20)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_a_script_without_a_main_guard_is_not_run_again_by_its_trials(tmp_path: Path) -> None:

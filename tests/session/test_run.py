@@ -167,6 +167,38 @@ def test_a_crashing_configuration_leaves_the_others_untouched(cli: Cli, tmp_path
     assert any("process_crashed" in warning for warning in run["warnings"])
 
 
+def test_a_target_that_is_not_there_is_told_before_anything_is_measured(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def make_dataset(): ...\n")
+    (tmp_path / "s.yaml").write_text("dataset: {kind: target, target: 'mine:make_datset'}")
+    result = cli("run", "s.yaml", "-q", "--out", "r")
+    assert result.returncode == 5
+    assert result.stderr == (
+        "loaderbench: target mine:make_datset: mine.py has no make_datset; did you mean make_dataset?\n"
+    )
+    assert not (tmp_path / "r").exists()
+
+
+def test_rounds_end_when_every_trial_of_the_first_failed(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def make(): raise ValueError('planted\\nsecond line')\n")
+    (tmp_path / "s.yaml").write_text("dataset: {kind: target, target: 'mine:make'}\nmeasure: {rounds: 9}\n")
+    result = cli("run", "s.yaml", "-q", "--out", "r")
+    assert result.returncode == 3
+    assert "ValueError: planted" in result.stderr
+    assert len(json.loads((tmp_path / "r" / "run.json").read_text())["trials"]) == 1
+
+
+def test_a_file_name_that_is_no_unicode_loses_nothing(cli: Cli, tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/data/caf\xe9"
+    os.makedirs(folder)  # noqa: PTH103 - pathlib has no bytes
+    with open(folder + b"/caf\xe9.jpg", "wb") as file:  # noqa: PTH123
+        file.write(b"no JPEG")
+    (tmp_path / "s.yaml").write_text("dataset: {root: data}\nmeasure: {rounds: 1, seconds: 0.1}\n")
+    result = cli("run", "s.yaml", "--out", "r")
+    assert result.returncode == 3, result.stderr
+    assert json.loads((tmp_path / "r" / "run.json").read_text())["trials"][0]["failure"]["kind"] == "bad_image"
+    assert (tmp_path / "r" / "report.html").is_file()
+
+
 def test_a_budget_ends_the_run_and_says_so(cli: Cli, photos: Path) -> None:
     Path(photos.parent / "s.yaml").write_text(SMALL_SUITE)
     result = cli("run", photos.parent / "s.yaml", "--budget", "3s", "--seconds", "1", "--out", "r", "--json", "-")
@@ -176,6 +208,38 @@ def test_a_budget_ends_the_run_and_says_so(cli: Cli, photos: Path) -> None:
     assert any("budget" in note for note in run["notes"])
 
 
+def test_a_program_is_interrupted_by_ctrl_c_after_its_run_was_written(photos: Path, tmp_path: Path) -> None:
+    (photos.parent / "s.yaml").write_text(SMALL_SUITE)
+    (tmp_path / "p.py").write_text(f"import loaderbench\nloaderbench.run({str(photos.parent / 's.yaml')!r}, out='r')\n")
+    running = subprocess.Popen([sys.executable, "p.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_for_trials(tmp_path / "r" / "trials.jsonl", 1)
+    os.kill(running.pid, signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert "KeyboardInterrupt: what was measured is in r" in errors
+    assert json.loads((tmp_path / "r" / "run.json").read_text())["complete"] is False
+
+
+def wait_for_trials(file: Path, count: int) -> None:
+    deadline = time.monotonic() + 120
+    while not (file.is_file() and file.read_text().count("\n") >= count) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def test_a_second_ctrl_c_while_the_page_is_drawn_loses_nothing(photos: Path, tmp_path: Path) -> None:
+    (photos.parent / "s.yaml").write_text(SMALL_SUITE)
+    command = [sys.executable, "-m", "loaderbench", "run", str(photos.parent / "s.yaml"), "--out", str(tmp_path / "r")]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for_trials(tmp_path / "r" / "trials.jsonl", 9)
+    for _ in range(20):
+        if running.poll() is not None or (tmp_path / "r" / "report.html").is_file():
+            break
+        os.kill(running.pid, signal.SIGINT)
+        time.sleep(0.05)
+    running.communicate(timeout=60)
+    assert len(json.loads((tmp_path / "r" / "run.json").read_text())["trials"]) == 6
+    assert (tmp_path / "r" / "report.html").is_file()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_keeps_what_was_measured(photos: Path, tmp_path: Path, number: int, code: int) -> None:
     (photos.parent / "s.yaml").write_text(SMALL_SUITE)
@@ -183,10 +247,7 @@ def test_a_signal_keeps_what_was_measured(photos: Path, tmp_path: Path, number: 
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    trials = tmp_path / "r" / "trials.jsonl"
-    deadline = time.monotonic() + 120
-    while not (trials.is_file() and trials.read_text().count("\n") >= 2) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for_trials(tmp_path / "r" / "trials.jsonl", 2)
     os.kill(running.pid, number)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == code, errors

@@ -28,13 +28,13 @@ WRONG = {
     "sweep:\n  batch_sise: [1]": "2:3: sweep.batch_sise: is neither a DataLoader argument nor a dataset option; "
     "did you mean batch_size?",
     "sweep:\n  batch_size: []": "2:15: sweep.batch_size: is an empty list",
-    "sweep: {num_workers: [0, -1]}": "1:26: sweep.num_workers[1]: -1 is not a whole number of 0 or more",
+    "sweep: {num_workers: [0, -1]}": "1:26: sweep.num_workers[1]: -1 is not a whole number of 0 to 1024",
     "sweep: {pin_memory: [yes]}": "1:22: sweep.pin_memory[0]: 'yes' is neither true nor false",
     "sweep: {transform: [nope]}": "1:21: sweep.transform[0]: 'nope' is not one of imagenet_train",
     "measure:\n  rounds: three": "2:11: measure.rounds: 'three' is not a whole number",
     "measure: {rounds: true}": "1:19: measure.rounds: True is not a whole number",
     "measure: {rounds: 1.5}": "1:19: measure.rounds: 1.5 is not a whole number",
-    "measure: {rounds: 0}": "1:19: measure.rounds: 0 does not fit: input should be greater than 0",
+    "measure: {rounds: 0}": "1:19: measure.rounds: 0 is not greater than 0",
     "measure:\n  rouds: 3": "2:3: measure.rouds: unknown key; did you mean rounds?",
     "measure: {seconds: .nan}": "1:20: measure.seconds: nan is not a finite number",
     "measure: {budget: 10q}": "1:19: measure.budget: '10q' is not a duration",
@@ -54,6 +54,15 @@ WRONG = {
     "loader: {batch_size: 4}\nsweep: {batch_size: [4]}": "1:10: loader.batch_size: is an axis of `sweep` too",
     "baseline: {num_workers: 1}": "1:12: baseline.num_workers: is no axis of `sweep`",
     "a: &a [*a]": "1:4: a",
+    "name: ''": "1:7: name: '' is not a text of length 1 or more",
+    "dataset: {generate: {images: 1}}": "1:30: dataset.generate.images: 1 is not 2 or more",
+    "dataset: {generate: {images: 1000001}}": "1:30: dataset.generate.images: 1000001 is not 1000000 or less",
+    "consumer: {demand: 0}": "1:20: consumer.demand: 0 is not greater than 0",
+    "measure: {seed: 4294967297}": "1:17: measure.seed: 4294967297 is not 4294967296 or less",
+    "dataset: {generate: {seed: 4294967297}}": "1:28: dataset.generate.seed: 4294967297 is not 4294967296 or less",
+    "sweep: {num_workers: [1025]}": "1:23: sweep.num_workers[0]: 1025 is not a whole number of 0 to 1024",
+    "loader: {prefetch_factor: 1025}": "1:27: loader.prefetch_factor: 1025 is not a whole number of 1 to 1024",
+    "loader: {batch_size: 1000001}": "1:22: loader.batch_size: 1000001 is not a whole number of 1 to 1000000",
 }
 
 
@@ -98,7 +107,7 @@ def test_an_empty_variable_means_no_folder(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_flag_overrides_the_file_and_is_named_when_it_is_wrong() -> None:
     flag = "-P num_workers=0,x"
-    with pytest.raises(SuiteError, match=f"^{flag}: 'x' is not a whole number of 0 or more"):
+    with pytest.raises(SuiteError, match=f"^{flag}: 'x' is not a whole number of 0 to 1024"):
         load_suite(IMAGES, [Override(("sweep", "num_workers"), [0, "x"], flag)])
     suite = load_suite(IMAGES, [Override(("measure", "rounds"), 1, "--rounds 1")]).suite
     assert suite.measure.rounds == 1
@@ -124,3 +133,63 @@ def test_a_missing_binary_or_unreadable_file_is_one_line(tmp_path: Path) -> None
     for file, word in ((tmp_path / "none.yaml", "no such file"), (tmp_path / "b.yaml", "UTF-8"), (tmp_path, "read")):
         with pytest.raises(SuiteError, match=word):
             load_suite(file)
+
+
+def refusal(folder: Path, text: str) -> str:
+    """The line that refuses a suite, without the file's name."""
+    file = write(folder, text)
+    with pytest.raises(SuiteError) as caught:
+        load_suite(file)
+    return str(caught.value).removeprefix(f"{file}:")
+
+
+BIG = "sweep: {{batch_size: {0}, num_workers: {0}, prefetch_factor: {0}, timeout: {0}}}"
+
+
+def test_a_sweep_of_more_configurations_than_can_be_measured_is_refused_at_once(tmp_path: Path) -> None:
+    line = refusal(tmp_path, BIG.format(list(range(1, 101))))
+    assert line == "1:8: sweep: has 100,000,000 configurations; at most 10,000 are measured"
+
+
+def test_auto_counts_as_the_six_values_that_it_may_become(tmp_path: Path) -> None:
+    text = "sweep: {num_workers: auto, batch_size: %s}"
+    assert load_suite(write(tmp_path, text % list(range(1, 1667)))).suite.sweep["num_workers"] == "auto"
+    assert "has 10,002 configurations" in refusal(tmp_path, text % list(range(1, 1668)))
+
+
+def test_a_value_that_stands_twice_is_counted_once(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, BIG.format([1] * 100))).suite
+    assert len(suite.sweep["timeout"]) == 100
+
+
+@pytest.mark.parametrize(("given", "shown"), [("[1]", "a list"), ("{a: 1}", "a mapping")])
+@pytest.mark.parametrize("part", ["loader", "baseline"])
+def test_a_value_that_is_not_plain_is_one_problem(tmp_path: Path, part: str, given: str, shown: str) -> None:
+    column = len(f"{part}: {{batch_size: ") + 1
+    line = refusal(tmp_path, f"{part}: {{batch_size: {given}}}")
+    assert line == f"1:{column}: {part}.batch_size: {shown} is not a plain value"
+
+
+def test_the_largest_seed_is_accepted(tmp_path: Path) -> None:
+    assert load_suite(write(tmp_path, f"measure: {{seed: {2**32}}}")).suite.measure.seed == 2**32
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read_as_if_absent(tmp_path: Path) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_bytes(b"\xef\xbb\xbfname: a\r\nmeasure:\r\n  rounds: 2\r\n")
+    suite = load_suite(file).suite
+    assert (suite.name, suite.measure.rounds) == ("a", 2)
+
+
+def test_a_byte_order_mark_moves_no_column(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "\ufeffnam: a").startswith("1:1: nam: unknown key")
+
+
+@pytest.mark.parametrize("key", [r"a\nb", r"a\rb", r"a\x1bb", r"a\u2028b"])
+def test_a_key_with_control_characters_is_shown_escaped_on_one_line(tmp_path: Path, key: str) -> None:
+    assert refusal(tmp_path, f'"{key}": 1').startswith(f"1:1: {key}: unknown key")
+
+
+def test_a_flag_with_control_characters_is_shown_escaped_on_one_line() -> None:
+    with pytest.raises(SuiteError, match=r"^-P a\\nb=1: is no name|^-P a\\nb=1: is neither"):
+        load_suite(IMAGES, [Override(("sweep", "a\nb"), [1], "-P a\nb=1")])

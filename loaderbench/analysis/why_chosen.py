@@ -1,0 +1,77 @@
+"""Why the chosen configuration was chosen, with no claim that the rounds do not bear out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loaderbench.analysis.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
+from loaderbench.analysis.intervals import FEWEST_ROUNDS, excludes_one
+from loaderbench.records import Configuration, Interval, Trial, config_label
+
+
+def why_chosen(chosen: Configuration, configurations: Sequence[Configuration], trials: Sequence[Trial]) -> str:
+    """Say how it stands to the others, and what looked faster on too few rounds to be named."""
+    if len(configurations) == 1:
+        return "it is the only one"
+    others = [found for found in configurations if found.samples_per_s is not None and found is not chosen]
+    if not others:
+        return "it is the only one that was measured"
+    tied = [found for found in configurations if found.tied_with_best]
+    top = min(tied, key=_rank)
+    faster = [found for found in others if _rank(found) < _rank(top)]
+    first = _among_ties(chosen, top, len(tied)) if len(tied) > 1 else _alone(top, others, faster, trials)
+    return "; ".join([first, *(_too_few_rounds(found, trials) for found in faster)])
+
+
+def _among_ties(chosen: Configuration, top: Configuration, tied: int) -> str:
+    if chosen is top:
+        return f"{tied} configurations cannot be told apart; it is the fastest and the cheapest of them"
+    return (
+        f"{tied} configurations cannot be told apart; it is the cheapest of them "
+        f"(fewest workers, then least memory); the fastest looked {config_label(top.config)}"
+    )
+
+
+def _alone(
+    top: Configuration, others: Sequence[Configuration], faster: Sequence[Configuration], trials: Sequence[Trial]
+) -> str:
+    if faster:  # on fewer rounds: then it is the fastest of those with rounds enough, and is compared with these
+        fastest, of_them = f"it is the fastest of those completed in {FEWEST_ROUNDS} rounds or more", " of them"
+        others = [found for found in others if len(rates_by_round(found.config, trials)) >= FEWEST_ROUNDS]
+    else:
+        fastest, of_them = "it is the fastest", ""
+    if not others:
+        return fastest
+    undecided = [ratio for ratio in (ratio_of(o.config, top.config, trials) for o in others) if not _is_slower(ratio)]
+    if not undecided:
+        return f"{fastest}, and every other{of_them} is slower beyond the noise"
+    looks_slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
+    return "; ".join([fastest, *_undecided(looks_slower, len(undecided) - looks_slower)])
+
+
+def _undecided(slower: int, unknown: int) -> list[str]:
+    limit = f"{PRACTICAL_TIE * 100:.0f} %"
+    said = []
+    if slower == 1:
+        said.append(f"1 other looks more than {limit} slower, but the noise does not exclude that it is as fast")
+    elif slower:
+        said.append(
+            f"{slower} others look more than {limit} slower, but the noise does not exclude that they are as fast"
+        )
+    if unknown:
+        said.append(f"{unknown} other{'s' * (unknown > 1)} cannot be compared on so few rounds in common with it")
+    return said
+
+
+def _is_slower(ratio: Interval | None) -> bool:
+    return ratio is not None and excludes_one(ratio) and ratio.est < 1
+
+
+def _too_few_rounds(found: Configuration, trials: Sequence[Trial]) -> str:
+    rounds = len(rates_by_round(found.config, trials))
+    counted = f"{rounds} round{'s' * (rounds > 1)}"
+    return f"{config_label(found.config)} looked faster but was completed in {counted} only"
+
+
+def _rank(found: Configuration) -> int:
+    return found.rank or 0

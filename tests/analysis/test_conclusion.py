@@ -1,0 +1,98 @@
+"""What a run says as a whole, and that saying it again changes nothing."""
+
+from typing import Any
+
+import pytest
+
+from loaderbench.conclusion import Measured, conclude, conclude_again
+from loaderbench.records import Config, DatasetSummary, Environment, Gpu, PlanSummary, RunRecord, Trial
+
+GPU = Gpu(0, "GPU-a", "an accelerator", 1 << 30)
+
+
+def concluded(*rates: float, consumer: str = "emulated", gpus: tuple[Gpu, ...] = (), **loader: Any) -> RunRecord:
+    config: Config = {"num_workers": 0}
+    trials = [
+        Trial(
+            id=f"r{n}",
+            config=config,
+            round=n,
+            status="completed",
+            samples_per_s=rate,
+            data_wait_share=0.5,
+            samples_per_epoch=10,
+        )
+        for n, rate in enumerate(rates, 1)
+    ]
+    return conclude(
+        Measured(
+            name="test",
+            suite={"consumer": {"demand": 1000.0}, "loader": loader},
+            environment=Environment(
+                cpus_allotted=2.0,
+                cpus_online=2,
+                cpu_model=None,
+                memory_total_bytes=1,
+                memory_limit_bytes=None,
+                shm_total_bytes=None,
+                open_files_limit=None,
+                platform="",
+                python="",
+                versions={},
+                start_method="fork",
+                gpus=gpus,
+            ),
+            dataset=DatasetSummary("nothing"),
+            plan=PlanSummary({"num_workers": [0]}, 1, 3, 3),
+            configs=[config],
+            baseline=config,
+            baseline_why="",
+            consumer=consumer,
+            trials=trials,
+            twins=(),
+            cpu_percent_before=None,
+            started_at="",
+            finished_at="",
+            complete=True,
+        )
+    )
+
+
+CAPPED = (
+    "samples/s is capped by consumer.demand = 1,000: the loader may be able to do more; "
+    "raise it, or use consumer.kind: none, to see how much"
+)
+
+
+def test_a_rate_at_the_emulated_demand_is_noted_as_capped_and_only_once() -> None:
+    run = concluded(975, 980, 970)
+    assert run.notes == (CAPPED,)
+    assert conclude_again(run).notes == (CAPPED,)
+
+
+@pytest.mark.parametrize(("rate", "consumer"), [(900.0, "emulated"), (990.0, "none"), (990.0, "model")])
+def test_a_rate_that_nothing_caps_is_not_noted(rate: float, consumer: str) -> None:
+    assert concluded(rate, rate, rate, consumer=consumer).notes == ()
+
+
+def test_a_saved_run_concluded_again_is_the_same() -> None:
+    run = concluded(500, 510, 490)
+    assert conclude_again(run) == run
+
+
+def test_the_remedies_know_whether_there_is_an_accelerator() -> None:
+    for gpus, status in (((), "not_checked"), ((GPU,), "already_ok")):
+        run = concluded(500, 510, 490, gpus=gpus, pin_memory=True)
+        assert {found.id: found.status for found in run.recommendations}["pin_memory"] == status
+
+
+def test_a_run_that_delivered_nothing_is_concluded_without_an_error() -> None:
+    run = concluded(0.0, 0.0, 0.0)
+    assert run.best is None
+    assert run.verdict.headline == "Nothing was measured: no trial delivered a sample."
+
+
+def test_a_fixed_batch_larger_than_the_dataset_is_doubted() -> None:
+    found = concluded(500, 510, 490, batch_size=64).warnings
+    assert any("batch_size 64 is larger than the dataset (10 samples)" in doubt for doubt in found)
+    assert not any("batch_size" in doubt for doubt in concluded(500, 510, 490, batch_size=8).warnings)

@@ -1,0 +1,111 @@
+"""Why a remedy is not recommended is true of the run, and what is faster is recommended by one card."""
+
+import pytest
+from sweeps import AXES, TODAY, answers, findings, measured
+
+from loaderbench.records import Config
+
+
+@pytest.mark.parametrize(
+    ("remedy", "workers"), [("main_process_loading", 0), ("more_workers", 2), ("fewer_workers", 2)]
+)
+def test_one_worker_count_is_not_checked_and_says_how_to_make_it_an_axis(remedy: str, workers: int) -> None:
+    axes = {"num_workers": [workers], "batch_size": [8, 32]}
+    found = answers(findings(axes, {"num_workers": workers, "batch_size": 8}, {}))[remedy]
+    assert (found.status, found.basis) == ("not_checked", None)
+    assert found.reason == "num_workers has one value in this sweep; -P num_workers=0,2,4 makes it an axis"
+
+
+def test_one_batch_size_is_not_checked_and_says_how_to_make_it_an_axis() -> None:
+    axes = {"num_workers": [0, 2], "batch_size": [8]}
+    found = answers(findings(axes, {"num_workers": 0, "batch_size": 8}, {}))["larger_batch"]
+    assert found.status == "not_checked"
+    assert found.reason == "batch_size has one value in this sweep; -P batch_size=8,16,32 makes it an axis"
+
+
+@pytest.mark.parametrize(
+    ("remedy", "workers", "factors", "reason"),
+    [
+        ("main_process_loading", 0, {}, "the best configuration has num_workers=0 too"),
+        ("more_workers", 2, {("num_workers", 2): 2.0}, "the best configuration has num_workers=2 too"),
+        ("more_workers", 2, {("num_workers", 0): 2.0}, "the best configuration has fewer workers (0)"),
+        ("fewer_workers", 2, {("num_workers", 8): 2.0}, "the best configuration has more workers (8)"),
+        ("larger_batch", 0, {}, "the best configuration has batch_size=32 too"),
+        ("larger_batch", 0, {("batch_size", 8): 2.0}, "the best configuration has a smaller batch"),
+    ],
+)
+def test_what_is_already_so_speaks_of_the_best_configuration_alone(
+    remedy: str, workers: int, factors: dict[tuple[str, object], float], reason: str
+) -> None:
+    axes = {**AXES, "batch_size": [32, 8]}
+    slower = {("batch_size", 8): 0.5, **factors}
+    found = answers(findings(axes, {**TODAY, "batch_size": 32, "num_workers": workers}, slower))[remedy]
+    assert (found.status, found.basis, found.reason) == ("already_ok", None, reason)
+
+
+def test_a_smaller_batch_that_is_faster_is_recommended() -> None:
+    found = answers(findings(AXES, {**TODAY, "batch_size": 32}, {("batch_size", 32): 0.5}))["best_combination"]
+    assert (found.status, found.title, found.change) == ("open", "Set batch_size to 8", {"batch_size": 8})
+    assert "smaller batch" in (found.caveat or "")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "factors", "remedy"),
+    [
+        (TODAY, {("num_workers", 8): 2.0}, "main_process_loading"),
+        ({**TODAY, "num_workers": 8}, {("num_workers", 8): 0.5}, "fewer_workers"),
+        (TODAY, {("batch_size", 32): 2.0}, "larger_batch"),
+        (TODAY, {("pin_memory", True): 2.0}, "pin_memory"),
+        ({**TODAY, "pin_memory": True}, {("pin_memory", True): 0.5}, "unpin_memory"),
+    ],
+)
+def test_a_single_change_has_one_card_and_not_two(
+    baseline: Config, factors: dict[tuple[str, object], float], remedy: str
+) -> None:
+    found = answers(findings(AXES, baseline, factors))
+    assert [card.id for card in found.values() if card.status == "open"] == [remedy]
+
+
+def test_another_axis_that_is_faster_is_recommended_by_its_name() -> None:
+    axes = {"num_workers": [2], "decoder": ["pillow", "torchvision"]}
+    given = findings(axes, {"num_workers": 2, "decoder": "pillow"}, {("decoder", "torchvision"): 2.0})
+    assert answers(given)["best_combination"].title == "Set decoder to torchvision"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_only_workers_take_comes_along_with_them_and_goes_with_them(workers: int) -> None:
+    axes = {"num_workers": [0, 2], "prefetch_factor": [2, 4], "persistent_workers": [True]}
+    none: Config = {"num_workers": 0, "prefetch_factor": None, "persistent_workers": False}
+    two: Config = {"num_workers": 2, "prefetch_factor": 4, "persistent_workers": True}
+    slow, fast = (100.0, 101.0, 99.0), (200.0, 202.0, 198.0)
+    before, after = (none, two) if workers == 0 else (two, none)
+    other: tuple[Config, tuple[float, ...]] = ({**two, "prefetch_factor": 2}, slow)
+    found = answers(measured([(before, slow), (after, fast), other], axes))
+    card = found["main_process_loading" if workers == 0 else "fewer_workers"]
+    assert (card.status, card.change) == ("open", after)
+    assert "best_combination" not in found
+
+
+def test_pinning_without_an_accelerator_is_said_to_do_nothing() -> None:
+    reason = "there is no accelerator, so that pinning memory does nothing"
+    bare: Config = {"num_workers": 0}
+    for given in (
+        findings(AXES, TODAY, {("pin_memory", True): 2.0}, accelerator=False),
+        findings({"num_workers": [0, 2]}, bare, {}, accelerator=False),
+        findings({"num_workers": [0, 2]}, bare, {}, accelerator=False, loader={"pin_memory": True}),
+    ):
+        found = answers(given)
+        assert (found["pin_memory"].status, found["pin_memory"].reason) == ("not_checked", reason)
+        assert "unpin_memory" not in found
+
+
+def test_pinning_that_the_suite_fixes_is_said_to_be_set() -> None:
+    axes, bare = {"num_workers": [0, 2]}, {"num_workers": 0}
+    found = answers(findings(axes, dict(bare), {}, loader={"pin_memory": True}))["pin_memory"]
+    assert (found.status, found.basis, found.reason) == ("already_ok", None, "the suite sets it")
+
+
+def test_pinning_that_was_not_swept_says_how_to_make_it_an_axis() -> None:
+    for axes in ({"num_workers": [0, 2]}, {"num_workers": [0, 2], "pin_memory": [False]}):
+        found = answers(findings(axes, {axis: values[0] for axis, values in axes.items()}, {}))["pin_memory"]
+        assert (found.status, "-P pin_memory=false,true" in (found.reason or "")) == ("not_checked", True)
