@@ -8,6 +8,8 @@ from loaderbench.analysis.configurations import PRACTICAL_TIE, rates_by_round, r
 from loaderbench.analysis.intervals import FEWEST_ROUNDS, excludes_one
 from loaderbench.records import Configuration, Interval, Trial, config_label
 
+_LIMIT = f"{PRACTICAL_TIE * 100:.0f} %"
+
 
 def why_chosen(chosen: Configuration, configurations: Sequence[Configuration], trials: Sequence[Trial]) -> str:
     """Say how it stands to the others, and what looked faster on too few rounds to be named."""
@@ -19,15 +21,19 @@ def why_chosen(chosen: Configuration, configurations: Sequence[Configuration], t
     tied = [found for found in configurations if found.tied_with_best]
     top = min(tied, key=_rank)
     faster = [found for found in others if _rank(found) < _rank(top)]
-    first = _among_ties(chosen, top, len(tied)) if len(tied) > 1 else _alone(top, others, faster, trials)
-    return "; ".join([first, *(_too_few_rounds(found, trials) for found in faster)])
+    if len(tied) > 1:
+        apart = [found for found in others if not found.tied_with_best and found not in faster]
+        said = [_among_ties(chosen, top, len(tied)), *_not_excluded(top, apart, trials)]
+    else:
+        said = [_alone(top, others, faster, trials)]
+    return "; ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
 
 
 def _among_ties(chosen: Configuration, top: Configuration, tied: int) -> str:
     if chosen is top:
-        return f"{tied} configurations cannot be told apart; it is the fastest and the cheapest of them"
+        return f"{tied} configurations within {_LIMIT} cannot be told apart; it is the fastest and the cheapest of them"
     return (
-        f"{tied} configurations cannot be told apart; it is the cheapest of them "
+        f"{tied} configurations within {_LIMIT} cannot be told apart; it is the cheapest of them "
         f"(fewest workers, then least memory); the fastest looked {config_label(top.config)}"
     )
 
@@ -42,21 +48,25 @@ def _alone(
         fastest, of_them = "it is the fastest", ""
     if not others:
         return fastest
+    undecided = _not_excluded(top, others, trials)
+    return (
+        "; ".join([fastest, *undecided])
+        if undecided
+        else f"{fastest}, and every other{of_them} is slower beyond the noise"
+    )
+
+
+def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: Sequence[Trial]) -> list[str]:
+    """What the noise leaves open of those that are no ties."""
     undecided = [ratio for ratio in (ratio_of(o.config, top.config, trials) for o in others) if not _is_slower(ratio)]
-    if not undecided:
-        return f"{fastest}, and every other{of_them} is slower beyond the noise"
-    looks_slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
-    return "; ".join([fastest, *_undecided(looks_slower, len(undecided) - looks_slower)])
-
-
-def _undecided(slower: int, unknown: int) -> list[str]:
-    limit = f"{PRACTICAL_TIE * 100:.0f} %"
+    slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
+    unknown = len(undecided) - slower
     said = []
     if slower == 1:
-        said.append(f"1 other looks more than {limit} slower, but the noise does not exclude that it is as fast")
+        said.append(f"1 other looks more than {_LIMIT} slower, but the noise does not exclude that it is as fast")
     elif slower:
         said.append(
-            f"{slower} others look more than {limit} slower, but the noise does not exclude that they are as fast"
+            f"{slower} others look more than {_LIMIT} slower, but the noise does not exclude that they are as fast"
         )
     if unknown:
         said.append(f"{unknown} other{'s' * (unknown > 1)} cannot be compared on so few rounds in common with it")
