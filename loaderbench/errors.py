@@ -36,8 +36,8 @@ class MissingError(LoaderbenchError):
     exit_code = 5
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came; raised in the main thread, like the exception of Ctrl-C."""
+class Terminated(BaseException):
+    """SIGTERM came; raised in the main thread, as `KeyboardInterrupt` is for Ctrl-C."""
 
 
 class Interrupted(LoaderbenchError):  # noqa: N818 - an interruption is no error of anybody

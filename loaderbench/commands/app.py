@@ -14,6 +14,7 @@ from loaderbench.commands import check, photos, report, run, schema, show
 from loaderbench.errors import Interrupted, LoaderbenchError, Terminated
 
 FAULT = 70
+_INTERRUPTED = 128 + signal.SIGINT
 _SIGPIPE = 13  # Windows has no name for it
 
 app = typer.Typer(
@@ -28,30 +29,39 @@ for verb in (run.run, check.check, report.report, show.show, photos.photos, sche
     app.command()(verb)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"loaderbench {version('loaderbench')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Says why the accelerator waits for images, and finds the loader configuration that feeds it."""
-    if version:
-        from importlib.metadata import version as version_of
-
-        print(f"loaderbench {version_of('loaderbench')}")
-        raise typer.Exit
 
 
 def main() -> None:
     """Run the command line and exit with the code that `interfaces.md` gives to what happened."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        sys.exit(app(standalone_mode=False))
+        exit_code = app(standalone_mode=False)
+        if exit_code == _INTERRUPTED:  # typer makes a code of the exception
+            _end("loaderbench: interrupted", _INTERRUPTED)
+        sys.exit(exit_code)
     except Interrupted as stop:
         _end(str(stop), stop.exit_code)
     except LoaderbenchError as error:
         _end(f"loaderbench: {error}", error.exit_code)
-    except (KeyboardInterrupt, typer.Abort) as stop:  # typer turns the one into the other
-        terminated = isinstance(stop, Terminated) or isinstance(stop.__cause__ or stop.__context__, Terminated)
-        _end("loaderbench: interrupted", 128 + (signal.SIGTERM if terminated else signal.SIGINT))
+    except (KeyboardInterrupt, typer.Abort):
+        _end("loaderbench: interrupted", _INTERRUPTED)
+    except Terminated:
+        _end("loaderbench: terminated", 128 + signal.SIGTERM)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of a pipe has left; there is nobody to tell
         sys.exit(128 + _SIGPIPE)

@@ -64,7 +64,7 @@ def measure_rounds(
                 listener.trial_ended(outcome.trial, progress_of(found.all, plan))
             if found.why_partial is None and not any(trial.status == "completed" for trial in found.all):
                 found.why_partial = "every trial of the first round failed, so that no further round was run"
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, Terminated) as stop:
         ignore_signals()
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         found.why_partial = f"interrupted after {len(found.all)} of {plan.trials} trials"
