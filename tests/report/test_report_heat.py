@@ -1,0 +1,146 @@
+"""The heat map: every configuration in its place, with its state."""
+
+from dataclasses import replace
+
+import run_factory as runs
+
+from loaderbench.report.document import build_document
+from loaderbench.report.parts import HeatCell, ReportDocument
+
+
+def cells(document: ReportDocument) -> list[HeatCell]:
+    assert document.sweep
+    return [cell for facet in document.sweep.facets for row in facet.rows for cell in row.cells]
+
+
+def test_the_heat_map_has_workers_across_and_batch_sizes_down() -> None:
+    sweep = build_document(runs.typical()).sweep
+
+    assert sweep
+    assert sweep.y_axis
+    assert (sweep.x_axis.text, sweep.y_axis.text) == ("num_workers", "batch_size")
+    assert [label.text for label in sweep.x_labels] == ["0", "1", "2", "3"]
+
+
+def test_the_best_is_starred_and_its_ties_are_outlined() -> None:
+    found = cells(build_document(runs.typical()))
+
+    assert [cell.readings[0].text for cell in found if cell.best] == ["844"]
+    assert [cell.readings[0].text for cell in found if cell.tied] == ["796"]
+
+
+def test_only_metrics_with_data_can_be_chosen() -> None:
+    without, with_gpu = (build_document(run).sweep for run in (runs.typical(), runs.gpu_run()))
+
+    assert without
+    assert [metric.id for metric in without.metrics] == ["samples_per_s", "data_wait_share", "cpu_percent_of_allotted"]
+    assert with_gpu
+    assert len(with_gpu.metrics) == 5
+
+
+def test_each_further_axis_gives_a_facet_for_each_of_its_values() -> None:
+    sweep = build_document(runs.gpu_run()).sweep
+
+    assert sweep
+    assert [facet.title.text for facet in sweep.facets if facet.title] == ["pin_memory=false", "pin_memory=true"]
+
+
+def test_a_failed_configuration_is_a_state_of_its_cell_and_has_no_colour() -> None:
+    found = cells(build_document(runs.partly_failed()))
+    failed = [cell for cell in found if cell.state == "failed"]
+
+    assert [(cell.readings[0].text, cell.readings[0].place) for cell in failed] == [("failed", None)]
+    assert "worker_killed in 3 of 3 trials" in failed[0].title
+    assert [cell.remark for cell in found if cell.remark] == ["1 failed"]
+
+
+def test_what_an_interrupted_run_did_not_reach_is_not_run() -> None:
+    document = build_document(runs.interrupted())
+
+    assert [cell.state for cell in cells(document)].count("not_run") == 3
+    assert document.state.label == "partial: 5 of 24 trials measured"
+    assert "not run" in (document.state.hint or "")
+
+
+def test_a_sweep_of_one_axis_is_a_table_of_one_row() -> None:
+    run = runs.typical()
+    kept = tuple(c for c in run.configurations if c.config["num_workers"] == 2)
+    plan = replace(run.plan, axes={"batch_size": [32, 128], "num_workers": [2], "pin_memory": [False]})
+    document = build_document(replace(run, configurations=kept, plan=plan))
+
+    assert document.sweep
+    assert (document.sweep.x_axis.text, document.sweep.y_axis) == ("batch_size", None)
+    assert document.scaling
+    assert document.scaling.x_axis == "batch_size"
+
+
+def test_axes_of_a_target_span_the_heat_map_where_workers_and_batch_sizes_do_not() -> None:
+    run = runs.typical()
+
+    def renamed(config: dict[str, object]) -> dict[str, object]:
+        return {"codec": f"c{config['num_workers']}", "side": config["batch_size"]}
+
+    configurations = tuple(replace(c, config=renamed(c.config)) for c in run.configurations)  # type: ignore[arg-type]
+    plan = replace(run.plan, axes={"codec": ["c0", "c1", "c2", "c3"], "side": [32, 128]})
+    document = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None))
+
+    assert document.sweep
+    assert document.sweep.y_axis
+    assert (document.sweep.x_axis.text, document.sweep.y_axis.text) == ("codec", "side")
+    assert document.scaling
+    assert not document.scaling.numeric
+
+
+def test_true_and_one_are_two_values_of_an_axis() -> None:
+    run = runs.typical()
+    first, second = run.configurations[:2]
+    configurations = (replace(first, config={"flag": True}), replace(second, config={"flag": 1}))
+    plan = replace(run.plan, axes={"flag": [True, 1]})
+    found = cells(build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None)))
+
+    assert [cell.readings[0].text for cell in found] == ["212", "411"]
+
+
+def test_without_workers_a_refused_axis_does_not_leave_holes() -> None:
+    run = runs.typical()
+    zero, two = run.configurations[0], run.configurations[2]
+    configurations = (
+        replace(zero, config={"num_workers": 0, "prefetch_factor": None}),
+        replace(two, config={"num_workers": 2, "prefetch_factor": 2}),
+        replace(two, config={"num_workers": 2, "prefetch_factor": 4}),
+    )
+    plan = replace(
+        run.plan, axes={"num_workers": [0, 2], "prefetch_factor": [2, 4]}, collapsed={"prefetch_factor": "no workers"}
+    )
+    document = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None))
+
+    assert document.sweep
+    assert [row.cells[0].state for row in document.sweep.facets[0].rows if row.label.text != "null"] == ["measured"] * 2
+
+
+def test_one_configuration_has_no_sweep_but_a_way_to_one() -> None:
+    document = build_document(runs.one_trial())
+
+    assert document.sweep is None
+    assert document.scaling is None
+    assert document.sweep_hint
+    assert "-P num_workers=0,2,4" in document.sweep_hint
+
+
+def test_a_missing_estimate_is_not_drawn_as_zero() -> None:
+    run = runs.typical()
+    configurations = tuple(replace(c, data_wait_share=None) for c in run.configurations[:1]) + run.configurations[1:]
+    found = cells(build_document(replace(run, configurations=configurations)))
+
+    assert found[0].readings[1].text == "not measured"
+    assert found[0].readings[1].place is None
+
+
+def test_without_a_best_neither_ranking_nor_heat_map_shows_a_tie() -> None:
+    document = build_document(runs.without_best())
+
+    assert document.ranking
+    assert {row.mark for row in document.ranking.rows} == {""}
+    assert not [cell for cell in cells(document) if cell.tied or cell.best]
+    assert document.sweep
+    assert "tied" not in document.sweep.legend
