@@ -21,7 +21,7 @@ from rich.table import Table
 
 from loaderbench.runner import TrialServer
 
-HELP = [sys.executable, "-m", "loaderbench", "--help"]
+LOADERBENCH = [sys.executable, "-m", "loaderbench"]
 
 
 def seconds(do: Callable[[], object], repeats: int) -> list[float]:
@@ -37,6 +37,10 @@ def python(code: str) -> Callable[[], object]:
     return lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+def command(*arguments: str) -> Callable[[], object]:
+    return lambda: subprocess.run([*LOADERBENCH, *arguments], check=True, capture_output=True)
+
+
 def start(server: TrialServer) -> None:
     """Start a process that does nothing, and see it end."""
     server.start(os.getpid).join()
@@ -50,11 +54,8 @@ def main() -> None:
     bare = seconds(python("pass"), repeats)
     rows = [
         ("python, doing nothing", bare, ""),
-        (
-            "loaderbench --help",
-            seconds(lambda: subprocess.run(HELP, check=True, capture_output=True), repeats),
-            "200 ms",
-        ),
+        ("loaderbench --help", seconds(command("--help"), repeats), "200 ms"),
+        ("loaderbench run --help", seconds(command("run", "--help"), repeats), "200 ms"),
         ("python, import loaderbench", seconds(python("import loaderbench"), repeats), "50 ms more than nothing"),
         ("python, import torchvision", seconds(python("import torchvision, os; os._exit(0)"), 2), ""),
         ("first process of the fork server", seconds(lambda: start(server), 1), ""),

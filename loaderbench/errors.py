@@ -46,3 +46,8 @@ class Interrupted(LoaderbenchError):  # noqa: N818 - an interruption is no error
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+def printable(text: str) -> str:
+    """The text on one line: what is not printable is shown as `repr` shows it."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

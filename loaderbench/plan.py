@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from loaderbench.analysis.intervals import FEWEST_ROUNDS
-from loaderbench.records import Config, PlanSummary, Reasons, Scalar, config_label
+from loaderbench.records import Config, PlanSummary, Reasons, Scalar, config_label, varying
 from loaderbench.suite import Suite
 from loaderbench.suite.arguments import NEEDS_WORKERS
 
@@ -53,8 +53,7 @@ class Plan:
 
     def label(self, config: Config) -> str:
         """Write a configuration by the axes that vary."""
-        shown = {axis: value for axis, value in config.items() if len(self.axes.get(axis, [])) > 1}
-        return config_label(shown or config) or "the loader as it is"
+        return config_label(varying(config, self.axes) or config) or "the loader as it is"
 
     def twin(self, round_number: int) -> PlannedTrial:
         """Name the trial that measures the baseline again, as if it were another configuration."""

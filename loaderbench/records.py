@@ -6,7 +6,7 @@ says why, by field name. An `Interval` is a 95 % interval over rounds (processes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -337,6 +337,11 @@ def to_dict(record: Any) -> dict[str, Any]:
 def config_label(config: Mapping[str, Scalar]) -> str:
     """`batch_size=32 num_workers=2`: how a configuration is written wherever it stands in a line."""
     return " ".join(f"{axis}={format_scalar(value)}" for axis, value in config.items())
+
+
+def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
+    """A configuration without the axes that have one value: what tells it from the others."""
+    return {axis: value for axis, value in config.items() if len(axes.get(axis, ())) > 1}
 
 
 def format_scalar(value: Scalar) -> str:

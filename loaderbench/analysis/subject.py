@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loaderbench.analysis.verdict import Subject
-from loaderbench.records import Best, Config, Configuration
+from loaderbench.records import Best, Configuration, varying
 
 AT_THE_CAP = 0.97
 """From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
@@ -16,13 +16,12 @@ def find_subject(
     best: Best | None, configurations: Sequence[Configuration], axes: Mapping[str, Sequence[Any]]
 ) -> Subject | None:
     """The configuration the verdict is about: the best, or the one that looked fastest where none is named."""
-    vary = {axis for axis, values in axes.items() if len(values) > 1}
     if best is not None and best.data_wait_share is not None:
-        return Subject(_only(vary, best.config), best.samples_per_s, best.data_wait_share, is_best=True)
+        return Subject(varying(best.config, axes), best.samples_per_s, best.data_wait_share, is_best=True)
     ranked = sorted((found for found in configurations if found.rank), key=lambda found: found.rank or 0)
     for found in ranked:
         if found.samples_per_s and found.data_wait_share:
-            return Subject(_only(vary, found.config), found.samples_per_s, found.data_wait_share, is_best=False)
+            return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best=False)
     return None
 
 
@@ -37,7 +36,3 @@ def with_cap_noted(
     )
     capped = consumer == "emulated" and max(rates, default=0.0) >= AT_THE_CAP * demand
     return (*notes, note) if capped and note not in notes else tuple(notes)
-
-
-def _only(axes: set[str], config: Config) -> Config:
-    return {axis: value for axis, value in config.items() if axis in axes}

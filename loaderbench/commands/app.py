@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from loaderbench.commands import check, photos, report, run, schema, show
-from loaderbench.errors import Interrupted, LoaderbenchError, Terminated
+from loaderbench.errors import Interrupted, LoaderbenchError, Terminated, printable
 
 FAULT = 70
 _INTERRUPTED = 128 + signal.SIGINT
@@ -78,6 +78,5 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 def _end(line: str, exit_code: int) -> NoReturn:
     """Say one line, whatever a file name or a message holds, and exit."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-    print(shown, file=sys.stderr)
+    print(printable(line), file=sys.stderr)
     sys.exit(exit_code)

@@ -17,6 +17,7 @@ from loaderbench.records import (
     Scalar,
     Trial,
     config_label,
+    varying,
 )
 from loaderbench.remedies.costs import costs, savings
 from loaderbench.remedies.snippets import python_snippet, yaml_snippet
@@ -40,7 +41,7 @@ class Findings:
 
     def label(self, config: Config) -> str:
         """Write a configuration by the axes that vary."""
-        return config_label({axis: value for axis, value in config.items() if len(self.axes.get(axis, [])) > 1})
+        return config_label(varying(config, self.axes))
 
     def find(self, config: Config) -> Configuration | None:
         """The configuration as it was measured, or `None`."""

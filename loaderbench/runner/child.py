@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import multiprocessing
 import os
 import select
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -25,8 +23,6 @@ from loaderbench.recorder import Measurement
 from loaderbench.runner.orders import Phase, Raised, Result, TrialOrder
 from loaderbench.suite import ImageFolder
 from loaderbench.suite.arguments import LOADER_ARGUMENTS
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def trial_main(order: TrialOrder, pipe: Connection) -> None:
@@ -143,13 +139,11 @@ def _end_with(pipe: Connection) -> None:
 
 
 def _enter_own_session() -> None:
-    """Be the head of a session, so that all that is started here can be ended at once; die when the server dies."""
+    """Be the head of a session, so that all that is started here can be ended at once."""
     if hasattr(os, "setsid"):
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     multiprocessing.set_start_method(None, force=True)  # workers start as Python's default says, not as this did
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _write_to(log: Path) -> None:

@@ -60,9 +60,13 @@ class Silent:
 
 def progress_of(trials: Sequence[Trial], plan: Plan) -> Progress:
     """Judge the time left by the trials that are done; before any, by the plan."""
-    took_s = [trial.duration_s for trial in trials if trial.duration_s is not None]
-    each_s = sum(took_s) / len(took_s) if took_s else plan.trial_s
     measured = [trial for trial in trials if trial.samples_per_s is not None]
     top = max(measured, key=lambda trial: trial.samples_per_s or 0, default=None)
     best = f"{top.samples_per_s:,.0f} samples/s ({plan.label(top.config)})" if top else None
-    return Progress(len(trials), plan.trials, each_s * (plan.trials - len(trials)), best)
+    return Progress(len(trials), plan.trials, typical_s(trials, plan) * (plan.trials - len(trials)), best)
+
+
+def typical_s(trials: Sequence[Trial], plan: Plan) -> float:
+    """How long a trial takes: the mean of those that are done; before any, what the plan expects."""
+    took_s = [trial.duration_s for trial in trials if trial.duration_s is not None]
+    return sum(took_s) / len(took_s) if took_s else plan.trial_s

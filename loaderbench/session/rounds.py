@@ -12,9 +12,11 @@ from loaderbench.plan import Plan, PlannedTrial
 from loaderbench.records import TimelinePoint, Trial
 from loaderbench.runner import Outcome
 from loaderbench.search import Strategy
-from loaderbench.session.listener import Listener, progress_of
+from loaderbench.session.listener import Listener, progress_of, typical_s
 from loaderbench.session.signals import ignore_signals
 from loaderbench.store import Store
+
+ALL_FAILED = "every trial of the first round failed, so that no further round was run"
 
 
 @dataclass
@@ -54,7 +56,7 @@ def measure_rounds(
         while (proposed := search.next_round(found.trials)) and found.why_partial is None:
             for planned in proposed:
                 progress = progress_of(found.all, plan)
-                if deadline_s is not None and time.monotonic() + _typical_s(found, plan) > deadline_s:
+                if deadline_s is not None and time.monotonic() + typical_s(found.all, plan) > deadline_s:
                     found.why_partial = f"the budget of {budget_s:g} s was used up after {len(found.all)} trials"
                     break
                 listener.trial_started(planned, progress)
@@ -62,16 +64,11 @@ def measure_rounds(
                 store.append(outcome.trial)
                 found.add(planned, outcome)
                 listener.trial_ended(outcome.trial, progress_of(found.all, plan))
-            if found.why_partial is None and not any(trial.status == "completed" for trial in found.all):
-                found.why_partial = "every trial of the first round failed, so that no further round was run"
+            if plan.rounds > 1 and not any(trial.status == "completed" for trial in found.all):
+                found.why_partial = found.why_partial or ALL_FAILED
     except (KeyboardInterrupt, Terminated) as stop:
         ignore_signals()
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         found.why_partial = f"interrupted after {len(found.all)} of {plan.trials} trials"
     ignore_signals()
     return found
-
-
-def _typical_s(found: Measurements, plan: Plan) -> float:
-    took_s = [trial.duration_s for trial in found.all if trial.duration_s is not None]
-    return sum(took_s) / len(took_s) if took_s else plan.trial_s

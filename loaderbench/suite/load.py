@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from loaderbench.errors import SuiteError
+from loaderbench.errors import SuiteError, printable
 from loaderbench.suite.axes import find_problems
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem, problem_of
-from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text, printable
+from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
 
 MAX_BYTES = 1_000_000
 

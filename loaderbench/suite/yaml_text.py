@@ -15,6 +15,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from loaderbench.errors import printable
+
 KeyPath = tuple[str | int, ...]
 
 MAX_DEPTH = 20  # a suite needs four
@@ -32,11 +34,6 @@ class Position:
 
     line: int
     column: int
-
-
-def printable(text: str) -> str:
-    """The text on one line: what is not printable is shown as `repr` shows it."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 class TextError(Exception):

@@ -143,6 +143,7 @@ def test_a_corrupt_image_fails_its_trials_and_names_its_path(cli: Cli, tmp_path:
     result = cli("run", "s.yaml", "--out", "r")
     run = json.loads((tmp_path / "r" / "run.json").read_text())
     assert result.returncode == 3
+    assert run["complete"] is True
     assert [trial["failure"]["kind"] for trial in run["trials"]] == ["bad_image", "bad_image"]
     assert all("bad.jpg" in trial["failure"]["message"] for trial in run["trials"])
     assert "bad_image" in result.stderr
