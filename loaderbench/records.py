@@ -23,6 +23,7 @@ Status = Literal["completed", "failed", "timed_out", "unavailable"]
 Bound = Literal["input", "compute", "transfer", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
+Kind = Literal["sweep", "profile"]
 Standing = Literal["open", "already_ok", "not_checked"]
 
 
@@ -46,19 +47,78 @@ class Failure:
 
 @dataclass(frozen=True)
 class StageCost:
-    """What one sample costs in one stage."""
+    """What one sample costs in one stage: thread CPU time and wall time, without the stages nested in it."""
 
     cpu_s: float | None
     wall_s: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerStates:
-    """Where the workers' time went over the steady state, as shares of it."""
+    """Where the time of the workers' main threads went over the steady state; the first three shares add up to 1.
+
+    `other_threads_cpu_share` is CPU time of all their other threads (the one that sends batches among them) over the
+    same time. `page_cache_hit_share` is the part of what they read that no disk had to give.
+    """
 
     on_cpu_share: float
     run_queue_share: float
     blocked_share: float
+    count: int | None = None
+    other_threads_cpu_share: float | None = None
+    threads_per_worker: float | None = None
+    page_cache_hit_share: float | None = None
+    minor_faults_per_s: float | None = None
+    major_faults_per_s: float | None = None
+    pss_bytes: int | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How one time is distributed over the batches or samples of one process; quantiles are right within 5 %."""
+
+    count: int
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    max_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowSample:
+    """One of the slowest samples. `index` is the dataset's, or a running number of an iterable one."""
+
+    index: int | None
+    wall_s: float
+    stage: str
+    worker: int
+    path: str | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleTimes:
+    """How long the workers took for a sample, which were the slowest, and what these cost.
+
+    `tail_share` is the part of the workers' time that samples slower than four times the median took beyond that
+    median: what would be won if they were like the others.
+    """
+
+    wall: Spread
+    slowest: tuple[SlowSample, ...]
+    tail_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epochs:
+    """What lies outside the steady state. A boundary reaches from asking for more to the next epoch's first batch."""
+
+    begun: int
+    boundary_s: float | None
+    boundary_max_s: float | None
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,7 +139,10 @@ class Trial:
 
     Everything but `time_to_first_batch_s` and the reference decodes belongs to the steady state. `epoch_ends` lie
     within it (a loader that is not ours to make endless); `ended_early`: the loader ran dry before it was long enough.
-    `samples_per_epoch` is the dataset's length where it has one.
+    `samples_per_epoch` is the dataset's length where it has one. `stages` are costs per sample that add up;
+    `stage_parts` are what they are made of, by name (`transform/RandomResizedCrop`). `step` is the time from a batch to
+    asking for the next; `step_stages` are the parts of it that were marked, per batch. `sampled` says what was thinned
+    out to bound memory.
     """
 
     id: str
@@ -97,7 +160,14 @@ class Trial:
     ended_early: bool = False
     samples_per_epoch: int | None = None
     stages: dict[str, StageCost] | None = None
+    stage_parts: dict[str, StageCost] | None = None
     workers: WorkerStates | None = None
+    sample_times: SampleTimes | None = None
+    data_wait: Spread | None = None
+    step: Spread | None = None
+    step_stages: dict[str, StageCost] | None = None
+    epochs: Epochs | None = None
+    sampled: str | None = None
     cpu_percent_of_allotted: float | None = None
     rss_bytes: int | None = None
     pss_bytes: int | None = None
@@ -107,6 +177,7 @@ class Trial:
     reference_decode_before_s: float | None = None
     reference_decode_after_s: float | None = None
     recorder_s_per_batch: float | None = None
+    tracing_s_per_sample: float | None = None
     monitor_cpu_share: float | None = None
     started_at: str | None = None
     duration_s: float | None = None
@@ -273,11 +344,12 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Overhead:
-    """What measuring cost: the recorder per batch, and the monitors as a share of one core."""
+    """What measuring cost: the recorder per batch, tracing per sample, and the monitors as a share of one core."""
 
     per_batch_s: float | None
     share_of_wall: float | None
     monitor_cpu_share: float | None
+    tracing_per_sample_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -300,7 +372,8 @@ class Noise:
 class RunRecord:
     """`run.json`: everything a run measured and concluded. The page is a drawing of it.
 
-    `consumer` is the kind that `auto` became.
+    `consumer` is the kind that `auto` became; `loop` is a user's own. `kind`: a sweep of a suite, or a profile of a
+    user's own loop.
     """
 
     name: str
@@ -324,6 +397,7 @@ class RunRecord:
     warnings: tuple[str, ...]
     notes: tuple[str, ...] = ()
     consumer: str = "emulated"
+    kind: Kind = "sweep"
     not_measured: Reasons = field(default_factory=dict)
     loaderbench_version: str = ""
     schema_version: int = SCHEMA_VERSION

@@ -73,7 +73,7 @@ def trial(config: Config, round_: int, number: int, rate: float, gpus: tuple[Gpu
         warmup_batches=12,
         steady_s=3.7,
         stages={"decode": StageCost(0.0021, 0.0023)},
-        workers=WorkerStates(0.96, 0.03, 0.01),
+        workers=WorkerStates(on_cpu_share=0.96, run_queue_share=0.03, blocked_share=0.01),
         cpu_percent_of_allotted=min(99.0, 40 + rate / 15),
         rss_bytes=int((0.6 + 0.4 * int(workers or 0)) * GIB),
         pss_bytes=int((0.5 + 0.2 * int(workers or 0)) * GIB),
