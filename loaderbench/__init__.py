@@ -1,18 +1,23 @@
 """Says why the accelerator waits for images, proves it, and finds the loader configuration that feeds it.
 
-`run` measures a suite, `load` reads a saved run; both return a `Run`. Nothing heavy is imported before it is used.
+`Profiler` records a training loop of your own; `run` measures a suite, `load` reads a saved run. Each gives a `Run`.
+Nothing heavy is imported before it is used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loaderbench.session import Run, load, run
+    from loaderbench.profiler import Profiler
+    from loaderbench.result import Run, load
+    from loaderbench.session import run
 
-__all__ = ["Run", "load", "run"]
+__all__ = ["Profiler", "Run", "load", "run"]
+
+_HOMES = {"Profiler": "profiler", "Run": "result", "load": "result", "run": "session"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module("loaderbench.session"), name)
+    if name in _HOMES:
+        return getattr(import_module(f"loaderbench.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'loaderbench' has no attribute {name!r}")

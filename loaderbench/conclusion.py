@@ -17,12 +17,16 @@ from loaderbench.records import (
     Configuration,
     DatasetSummary,
     Environment,
+    Kind,
     PlanSummary,
     Reasons,
+    Recommendation,
     RunRecord,
     Trial,
 )
 from loaderbench.remedies import Findings, recommend
+
+ONE_CONFIGURATION = "a profile measures one configuration"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +50,17 @@ class Measured:
     complete: bool
     notes: Sequence[str] = field(default_factory=tuple)
     version: str = ""
+    kind: Kind = "sweep"
 
 
 def conclude(measured: Measured) -> RunRecord:
     """Summarise, choose, diagnose and recommend."""
     demand = float(measured.suite.get("consumer", {}).get("demand") or 1.0)
     configurations = summarise(measured.configs, measured.trials)
-    best, why_no_best = choose_best(configurations, measured.baseline, measured.trials, measured.plan.rounds)
+    best, why_no_best = _choose(measured, configurations)
     noise = describe_noise(measured.trials, measured.twins, measured.cpu_percent_before)
-    doubts = tuple(find_doubts(measured.trials, configurations, noise, measured.suite.get("loader") or {}))
+    loader = measured.suite.get("loader") or {}
+    doubts = tuple(find_doubts(measured.trials, configurations, noise, loader, measured.kind))
     subject = find_subject(best, configurations, measured.plan.axes)
     ceiling, why_no_ceiling = describe_ceiling(subject, measured.consumer, demand)
     overhead = describe_overhead(measured.trials)
@@ -81,13 +87,14 @@ def conclude(measured: Measured) -> RunRecord:
         baseline=describe_baseline(configurations, measured.baseline, measured.baseline_why),
         ceiling=ceiling,
         verdict=decide(subject, measured.consumer, demand, len(doubts), measured.trials),
-        recommendations=recommend(_findings(measured, configurations, best, why_no_best)),
+        recommendations=_recommend(measured, configurations, best, why_no_best),
         prediction=None,
         overhead=overhead,
         noise=noise,
         warnings=doubts,
         notes=with_cap_noted(measured.notes, configurations, measured.consumer, demand),
         consumer=measured.consumer,
+        kind=measured.kind,
         not_measured=reasons,
         loaderbench_version=measured.version,
     )
@@ -115,14 +122,24 @@ def conclude_again(run: RunRecord) -> RunRecord:
             complete=run.complete,
             notes=run.notes,
             version=run.loaderbench_version,
+            kind=run.kind,
         )
     )
 
 
-def _findings(
+def _choose(measured: Measured, configurations: Sequence[Configuration]) -> tuple[Best | None, str]:
+    if measured.kind == "profile":
+        return None, ONE_CONFIGURATION
+    return choose_best(configurations, measured.baseline, measured.trials, measured.plan.rounds)
+
+
+def _recommend(
     measured: Measured, configurations: Sequence[Configuration], best: Best | None, why_no_best: str
-) -> Findings:
-    return Findings(
+) -> tuple[Recommendation, ...]:
+    """Ask the remedies; all of them compare configurations, of which a profile has one."""
+    if measured.kind == "profile":
+        return ()
+    findings = Findings(
         configurations=configurations,
         trials=measured.trials,
         best=best,
@@ -132,3 +149,4 @@ def _findings(
         loader=measured.suite.get("loader") or {},
         why_no_best=why_no_best,
     )
+    return recommend(findings)

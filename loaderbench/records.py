@@ -25,6 +25,7 @@ Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
 Kind = Literal["sweep", "profile"]
 Standing = Literal["open", "already_ok", "not_checked"]
+Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "incomparable"]
 
 
 @dataclass(frozen=True)
@@ -401,6 +402,36 @@ class RunRecord:
     not_measured: Reasons = field(default_factory=dict)
     loaderbench_version: str = ""
     schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricChange:
+    """One metric of one configuration in two runs.
+
+    `change` is the ratio after/before for `samples_per_s`, and the difference after - before for `data_wait_share`;
+    where it has an estimate without an interval, `not_measured` says why under its name.
+    """
+
+    config: Config
+    metric: str
+    before: Interval | None
+    after: Interval | None
+    change: Interval | None
+    outcome: Outcome
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What changed from one run to another. `reasons` say why there is no clear outcome, and what casts doubt on one.
+
+    The outcome and the headline are those of `samples_per_s` in the best configuration that both runs measured.
+    """
+
+    outcome: Outcome
+    headline: str
+    metrics: tuple[MetricChange, ...]
+    reasons: tuple[str, ...]
 
 
 def to_dict(record: Any) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from loaderbench.analysis.configurations import rates_by_round
+from loaderbench.analysis.inside import in_main_process
 from loaderbench.analysis.intervals import FEWEST_ROUNDS, excludes_one, ratio_interval
-from loaderbench.records import Configuration, Interval, Noise, Overhead, Trial
+from loaderbench.records import Configuration, Interval, Kind, Noise, Overhead, Trial
 
 DRIFT = 1.3  # slowest over fastest of the fixed piece of work; a still machine stays within 1.1
 BUSY_PERCENT = 20.0  # of all CPUs, before the first trial
@@ -35,31 +36,58 @@ def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial], cpu_percent_
 
 
 def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
-    """What the recorder cost per batch (largest of all trials) and of the wall time, and what the monitors took."""
+    """What recorder, tracing and monitors took, each the largest of all trials.
+
+    The share of the wall time is that of recorder and tracing together, as if the loop stood still for all of it.
+    """
     done = [trial for trial in trials if trial.recorder_s_per_batch is not None and trial.steady_s]
     if not done:
         return None
-    shares = [(t.recorder_s_per_batch or 0) * (t.batches or 0) / (t.steady_s or 1) for t in done]
+    watched = [trial.monitor_cpu_share for trial in done if trial.monitor_cpu_share is not None]
+    traced = [trial.tracing_s_per_sample for trial in done if trial.tracing_s_per_sample is not None]
     return Overhead(
         per_batch_s=max(trial.recorder_s_per_batch or 0 for trial in done),
-        share_of_wall=min(1.0, max(shares)),  # calibrated apart from the run: may exceed a very fast loader's batch
-        monitor_cpu_share=max(trial.monitor_cpu_share or 0 for trial in done),
+        share_of_wall=min(1.0, max(map(_own_share, done))),  # calibrated apart from the run: may exceed a fast batch
+        monitor_cpu_share=max(watched, default=None),
+        tracing_per_sample_s=max(traced, default=None),
     )
 
 
+def _own_share(trial: Trial) -> float:
+    """Workers trace side by side, so that each delays the loop by its own samples alone."""
+    workers = 1 if in_main_process(trial) or trial.workers is None else trial.workers.count or 1
+    tracing_s = (trial.tracing_s_per_sample or 0) * (trial.samples or 0) / workers
+    return ((trial.recorder_s_per_batch or 0) * (trial.batches or 0) + tracing_s) / (trial.steady_s or 1)
+
+
 def find_doubts(
-    trials: Sequence[Trial], configurations: Sequence[Configuration], noise: Noise, loader: Mapping[str, Any]
+    trials: Sequence[Trial],
+    configurations: Sequence[Configuration],
+    noise: Noise,
+    loader: Mapping[str, Any],
+    kind: Kind = "sweep",
 ) -> Iterator[str]:
-    """Yield the reasons, the weightiest first. `loader` are the fixed arguments."""
-    yield from _failures(trials)
-    yield from _short_supply(trials, loader)
-    yield from _unstillness(trials, configurations, noise)
+    """Yield the reasons, the weightiest first. `loader` are the fixed arguments.
+
+    A profile is one trial by nature: where it failed there is nothing to distrust, and a loader of the user's repeats
+    no sample to fill a batch.
+    """
+    if kind == "sweep":
+        yield from _failures(trials)
+    yield from _short_supply(trials)
+    if kind == "sweep":
+        yield from _repeated_samples(trials, loader)
+        yield from _few_rounds(trials)
+    yield from _unstillness(configurations, noise)
 
 
-def _unstillness(trials: Sequence[Trial], configurations: Sequence[Configuration], noise: Noise) -> Iterator[str]:
+def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
     rounds = len({trial.round for trial in trials if trial.status == "completed"})
     if 0 < rounds < FEWEST_ROUNDS:
         yield f"n = {rounds}: on fewer than {FEWEST_ROUNDS} rounds no configuration is named best"
+
+
+def _unstillness(configurations: Sequence[Configuration], noise: Noise) -> Iterator[str]:
     busy = noise.cpu_percent_before
     if busy is not None and busy >= BUSY_PERCENT:
         yield f"other programs used {busy:.0f} % of the CPUs before the first trial"
@@ -81,7 +109,7 @@ def _failures(trials: Sequence[Trial]) -> Iterator[str]:
         yield f"{sum(kinds.values())} of {len(trials)} trials failed: {named}"
 
 
-def _short_supply(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
+def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:
     """What comes of a dataset that is short beside the time it is measured for."""
     early = sum(trial.ended_early for trial in trials)
     if early:
@@ -90,6 +118,9 @@ def _short_supply(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterato
     if crossing:
         rate = "its rate" if crossing == 1 else "their rate"
         yield f"the steady state of {_trials(crossing)} holds epoch ends, whose stalls are part of {rate}"
+
+
+def _repeated_samples(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
     for batch, samples in sorted({pair for trial in trials for pair in _larger_than_dataset(trial, loader)}):
         yield (
             f"batch_size {batch} is larger than the dataset ({samples} samples): "

@@ -17,7 +17,7 @@ def report(
     """Redraw the page and run the rules again from a saved run; measures nothing."""
     from loaderbench.conclusion import conclude_again
     from loaderbench.errors import UsageError
-    from loaderbench.session import Run, load
+    from loaderbench.result import Run, load
     from loaderbench.store import read_timeline
 
     saved = load(run)

@@ -11,7 +11,7 @@ def show(run: RunPlace) -> None:
 
     from loaderbench.report.console import print_summary
     from loaderbench.report.document import build_document
-    from loaderbench.session import load
+    from loaderbench.result import load
 
     saved = load(run)
     page = (run if run.is_dir() else run.parent) / "report.html"

@@ -7,7 +7,19 @@ from typing import Any
 
 import torch
 
-MAX_PENDING = 256  # pairs of events not yet read; more than a device is ever behind
+from loaderbench.records import Gpu, Reasons
+
+
+def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
+    """Devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured, or why there is none. Initialises CUDA."""
+    if not torch.cuda.is_available():
+        why = "this torch is built without CUDA" if torch.version.cuda is None else "CUDA finds no device it can use"
+        return (), {"gpus": why}
+    gpus = []
+    for index in range(torch.cuda.device_count()):
+        found = torch.cuda.get_device_properties(index)
+        gpus.append(Gpu(index, str(getattr(found, "uuid", "")), found.name, int(found.total_memory)))
+    return tuple(gpus), {}
 
 
 class CudaWaitClock:
@@ -32,8 +44,15 @@ class CudaWaitClock:
     def got(self) -> None:
         """Mark the moment at which it can be given more."""
         self._pending.append((self._asked, self._event()))
-        while self._pending and (len(self._pending) > MAX_PENDING or self._pending[0][1].query()):
+        while self._pending and self._pending[0][1].query():
             self._read()
+
+    def take_s(self) -> list[float]:
+        """Return, once, the waits in order that the device has told by now, in seconds; never blocks."""
+        while self._pending and self._pending[0][1].query():
+            self._read()
+        told, self._waits_s = self._waits_s, []
+        return told
 
     def waits_s(self) -> list[float]:
         """Return the wait of every batch so far, in seconds; blocks until the device is done."""
@@ -48,7 +67,7 @@ class CudaWaitClock:
 
     def _read(self) -> None:
         asked, got = self._pending.popleft()
-        got.synchronize()
+        got.synchronize()  # returns at once but for `waits_s`
         self._waits_s.append(asked.elapsed_time(got) / 1000)
         self._free += [asked, got]
 

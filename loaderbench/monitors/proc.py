@@ -21,10 +21,57 @@ class ProcessStat:
     rss_bytes: int
 
 
+@dataclass(frozen=True)
+class Activity:
+    """Whether a process lives, when it began (clock ticks since boot), and its page faults since then."""
+
+    alive: bool
+    began_ticks: int
+    minor_faults: int
+    major_faults: int
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """How long one thread has run, and how long it has stood ready in a run queue without being given a CPU."""
+
+    run_ns: int
+    wait_ns: int
+
+
+@dataclass(frozen=True)
+class ReadCounts:
+    """Bytes given by read(2) and its like (pipes among them), and bytes that a disk had to fetch."""
+
+    asked_bytes: int
+    disk_bytes: int
+
+
 def parse_stat(text: str) -> ProcessStat:
     """Parse `/proc/<pid>/stat`. The command may hold anything, so that counting starts after its last bracket."""
     fields = text[text.rindex(")") + 2 :].split()
     return ProcessStat((int(fields[11]) + int(fields[12])) / _TICKS_PER_S, int(fields[21]) * _PAGE_BYTES)
+
+
+def parse_activity(text: str) -> Activity:
+    """Parse `/proc/<pid>/stat` for what `parse_stat` leaves. A zombie is dead: its counters stand still."""
+    fields = text[text.rindex(")") + 2 :].split(maxsplit=20)
+    return Activity(fields[0] not in "ZX", int(fields[19]), int(fields[7]), int(fields[9]))
+
+
+def parse_schedstat(text: str) -> Scheduled | None:
+    """Parse `/proc/<pid>/task/<tid>/schedstat`; `None` for the zeros of a kernel that keeps no such statistics.
+
+    Source: sched-stats.rst of the kernel's documentation.
+    """
+    run_ns, wait_ns, timeslices = map(int, text.split())
+    return Scheduled(run_ns, wait_ns) if run_ns or wait_ns or timeslices else None
+
+
+def parse_read_counts(text: str) -> ReadCounts:
+    """Parse `/proc/<pid>/io`. Pages of mapped files are fetched from the disk without being asked for by a read."""
+    found = dict(line.split(": ") for line in text.splitlines())
+    return ReadCounts(int(found["rchar"]), int(found["read_bytes"]))
 
 
 def parse_read_bytes(text: str) -> int:
@@ -39,19 +86,19 @@ def parse_pss_bytes(text: str) -> int:
 
 def read_stat(pid: int) -> ProcessStat | None:
     """Return `None` when the process is gone."""
-    text = _read(f"/proc/{pid}/stat")
+    text = read_text(f"/proc/{pid}/stat")
     return parse_stat(text) if text else None
 
 
 def read_read_bytes(pid: int) -> int | None:
     """Return `None` when the process is gone or is somebody else's."""
-    text = _read(f"/proc/{pid}/io")
+    text = read_text(f"/proc/{pid}/io")
     return parse_read_bytes(text) if text else None
 
 
 def read_pss_bytes(pid: int) -> int | None:
     """Return `None` when the process is gone or is somebody else's. Costs milliseconds: never in a measured window."""
-    text = _read(f"/proc/{pid}/smaps_rollup")
+    text = read_text(f"/proc/{pid}/smaps_rollup")
     return parse_pss_bytes(text) if text else None
 
 
@@ -66,7 +113,7 @@ def process_tree(root: int) -> list[int]:
         except OSError:
             continue
         for thread in threads:
-            to_see += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+            to_see += map(int, read_text(f"/proc/{pid}/task/{thread}/children").split())
     return found
 
 
@@ -75,9 +122,10 @@ def available() -> bool:
     return Path("/proc/self/task").is_dir() and Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
-def _read(path: str) -> str:
+def read_text(path: str) -> str:
+    """Return nothing when the file is not there, is somebody else's, or its process ended meanwhile."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - read ten times a second
-            return file.read()
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - read ten times a second
+            return file.read().decode("utf-8", "replace")
     except OSError:
         return ""

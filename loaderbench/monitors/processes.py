@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -97,6 +98,10 @@ class TreeMonitor:
     def look_for_processes(self) -> None:
         """Find the processes that came since; dear enough for once a second."""
         self._alive = self._reader.tree(self._root)
+
+    def watch(self, pids: Sequence[int]) -> None:
+        """Read the root and these, whatever else is below it."""
+        self._alive = [self._root, *pids]
 
     def read(self, with_disk: bool) -> TreeReading:
         """Read CPU time and memory of the known processes, and their disk reads when asked to."""

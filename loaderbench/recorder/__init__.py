@@ -1,7 +1,19 @@
-"""Times what a consumer waits for. A trial's process uses it; the user's own loop will use the same."""
+"""Times what a consumer waits for. A trial's process and `Profiler` use it."""
 
+from loaderbench.recorder.inside import inside_fields
 from loaderbench.recorder.measure import Measurement, NoBatchesError, measure
 from loaderbench.recorder.overhead import recorder_s_per_batch
+from loaderbench.recorder.reasons import why_missing
 from loaderbench.recorder.rules import Rules
+from loaderbench.recorder.spreads import spread_of
 
-__all__ = ["Measurement", "NoBatchesError", "Rules", "measure", "recorder_s_per_batch"]
+__all__ = [
+    "Measurement",
+    "NoBatchesError",
+    "Rules",
+    "inside_fields",
+    "measure",
+    "recorder_s_per_batch",
+    "spread_of",
+    "why_missing",
+]

@@ -1,24 +1,52 @@
-"""What the recorder itself costs."""
+"""What the recorder itself costs, found by pairs: a loop over ready batches with it, and the same loop without."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from itertools import repeat
+from statistics import median
 
 from loaderbench.consumers.host import NoConsumer
+from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.measure import Steps
 
-_BATCHES = 2_000
+_BATCHES = 1_000
+_PAIRS = 7
 
 
 def recorder_s_per_batch() -> float:
-    """Seconds that recording adds to one batch: a loop over ready batches with it, less the same loop without."""
+    """Seconds that recording adds to a batch of a trial."""
     ready = [0] * _BATCHES
-    steps = Steps(ready, NoConsumer())
+
+    def recorded() -> None:
+        steps = Steps(ready, NoConsumer())
+        for _ in repeat(None, _BATCHES):
+            steps.take()
+
+    return _difference_s(recorded, lambda: _drain(ready)) / _BATCHES
+
+
+def loop_s_per_batch() -> float:
+    """Seconds that recording adds to a batch of a user's loop."""
+    ready = [[0]] * _BATCHES
+    return (
+        _difference_s(lambda: _drain(LoopRecorder(0, None).epoch(lambda: iter(ready))), lambda: _drain(ready))
+        / _BATCHES
+    )
+
+
+def _difference_s(with_it: Callable[[], None], without: Callable[[], None]) -> float:
+    """Median over interleaved pairs, in seconds; never below zero."""
+    return max(0.0, median(_seconds(with_it) - _seconds(without) for _ in range(_PAIRS)))
+
+
+def _seconds(run: Callable[[], None]) -> float:
     began_s = time.perf_counter()
-    for _ in repeat(None, _BATCHES):
-        steps.take()
-    recorded_s = time.perf_counter()
-    for _ in ready:
+    run()
+    return time.perf_counter() - began_s
+
+
+def _drain(batches: Iterable[object]) -> None:
+    for _ in batches:
         pass
-    return max(0.0, (recorded_s - began_s) - (time.perf_counter() - recorded_s)) / _BATCHES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 
@@ -17,6 +17,36 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
     if batch_size is not None and batch_size in found:
         return batch_size
     return found[0] if found else 1
+
+
+def sample_counter(batch: Any, batch_size: int | None = None) -> Callable[[Any], int]:
+    """What counts the samples of batches made like this one, in a fraction of the time of `count_samples`."""
+    samples = count_samples(batch, batch_size)
+    for count in (_of_first_tensor, _of_tensor, len):
+        try:
+            if count(batch) == samples:
+                return _with_fallback(count, batch_size)
+        except (TypeError, AttributeError, LookupError):
+            continue
+    return lambda batch: count_samples(batch, batch_size)
+
+
+def _with_fallback(count: Callable[[Any], int], batch_size: int | None) -> Callable[[Any], int]:
+    def samples(batch: Any) -> int:
+        try:
+            return count(batch)
+        except (TypeError, AttributeError, LookupError):
+            return count_samples(batch, batch_size)
+
+    return samples
+
+
+def _of_first_tensor(batch: Any) -> int:
+    return batch[0].shape[0]  # type: ignore[no-any-return]
+
+
+def _of_tensor(batch: Any) -> int:
+    return batch.shape[0]  # type: ignore[no-any-return]
 
 
 def _lengths(batch: Any) -> Iterator[int]:

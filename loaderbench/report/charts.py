@@ -8,7 +8,8 @@ from __future__ import annotations
 from loaderbench.report import chart_style as style
 from loaderbench.report.chart_style import Json
 from loaderbench.report.charts_timeline import timeline_figure
-from loaderbench.report.parts import Curve, ReportDocument, ScalingPart
+from loaderbench.report.parts import Curve, ScalingPart
+from loaderbench.report.tree import ReportDocument
 
 CONFIG: Json = {"displayModeBar": False, "displaylogo": False, "showSendToCloud": False, "responsive": True}
 
@@ -19,7 +20,7 @@ def figures(document: ReportDocument) -> Json:
     if document.scaling:
         found["scaling"] = [scaling_figure(document.scaling)]
     if document.timeline:
-        found["timeline"] = [timeline_figure(trial) for trial in document.timeline.trials]
+        found["timeline"] = [timeline_figure(trial, document.timeline.x_axis) for trial in document.timeline.trials]
     return found
 
 

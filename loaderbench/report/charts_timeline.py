@@ -9,11 +9,11 @@ from loaderbench.report.parts import Panel, TimelineTrial
 _STRIP_PX, _GAP_PX, _EDGE_PX = 104, 56, 112
 
 
-def timeline_figure(trial: TimelineTrial) -> Json:
+def timeline_figure(trial: TimelineTrial, x_axis: str) -> Json:
     """The strips of one trial above each other, on one axis of seconds."""
     traces = [_series(panel, i, k) for i, panel in enumerate(trial.panels) for k in range(len(panel.series))]
     height = _EDGE_PX + len(trial.panels) * (_STRIP_PX + _GAP_PX)
-    return {"data": traces, "layout": {t: _timeline_layout(trial, t) for t in style.THEMES}, "height": height}
+    return {"data": traces, "layout": {t: _timeline_layout(trial, x_axis, t) for t in style.THEMES}, "height": height}
 
 
 def _series(panel: Panel, i: int, k: int) -> Json:
@@ -32,12 +32,12 @@ def _series(panel: Panel, i: int, k: int) -> Json:
     }
 
 
-def _timeline_layout(trial: TimelineTrial, theme: str) -> Json:
+def _timeline_layout(trial: TimelineTrial, x_axis: str, theme: str) -> Json:
     layout = style.base(theme)
     layout |= {
         "margin": {"l": 56, "r": 16, "t": 52, "b": 60},
         "xaxis": {
-            "title": style.axis_title("seconds since the trial began"),
+            "title": style.axis_title(x_axis),
             "rangemode": "tozero",
             **style.axis(theme),
             "anchor": _last_axis(trial),

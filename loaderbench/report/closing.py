@@ -7,11 +7,14 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from loaderbench.records import RunRecord, Trial, to_dict
 from loaderbench.report import axes, numbers, words
+from loaderbench.report.own_cost import own_cost
 from loaderbench.report.parts import Download, Fact, Term, Text
+from loaderbench.report.slow_samples import file_name
 
 _TRIAL_FIELDS = (
     "samples_per_s", "data_wait_share", "time_to_first_batch_s", "batches", "samples", "warmup_batches", "steady_s",
@@ -49,11 +52,7 @@ def noise(run: RunRecord) -> tuple[Fact, ...]:
     elif "aa_difference" in found.not_measured:
         facts.append(Fact("A/A difference", numbers.missing(found.not_measured["aa_difference"])))
     facts += _spread(run)
-    if cost and cost.per_batch_s is not None:
-        share = (
-            "" if cost.share_of_wall is None else f", {numbers.percent(cost.share_of_wall * 100).text} of the wall time"
-        )
-        facts.append(Fact("Recorder", Text(f"{numbers.duration(cost.per_batch_s).text} per batch{share}")))
+    facts += own_cost(cost) if cost else []
     if cost and cost.monitor_cpu_share is not None:
         facts.append(Fact("Monitors", Text(f"{numbers.percent(cost.monitor_cpu_share * 100).text} of one CPU")))
     return tuple(facts)
@@ -95,11 +94,24 @@ def _setting(run: RunRecord, key: str) -> str | None:
 
 def downloads(run: RunRecord) -> tuple[Download, ...]:
     """The run as the page can write it back to disk."""
-    text = json.dumps(_finite(to_dict(run)), indent=1, allow_nan=False)
+    text = json.dumps(_finite(to_dict(without_folders(run))), indent=1, allow_nan=False)
     return (
         Download("run.json", "run.json", "application/json", text),
         Download("trials.csv", "trials.csv", "text/csv", _csv(run)),
     )
+
+
+def without_folders(run: RunRecord) -> RunRecord:
+    """The run with the names of slow files alone: a page that is passed on tells no paths."""
+    return replace(run, trials=tuple(map(_names_alone, run.trials)))
+
+
+def _names_alone(trial: Trial) -> Trial:
+    times = trial.sample_times
+    if times is None:
+        return trial
+    slowest = tuple(replace(found, path=found.path and file_name(found.path)) for found in times.slowest)
+    return replace(trial, sample_times=replace(times, slowest=slowest))
 
 
 def _finite(value: Any) -> Any:

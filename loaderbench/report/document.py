@@ -3,37 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loaderbench.records import RunRecord, TimelinePoint
-from loaderbench.report import cards, closing, failures, header, heat, ranking, scaling, trials, verdict, words
-from loaderbench.report.parts import ReportDocument
+from loaderbench.report import (
+    cards,
+    closing,
+    failures,
+    glance,
+    header,
+    heat,
+    inside,
+    profile,
+    ranking,
+    scaling,
+    trials,
+    verdict,
+    words,
+)
+from loaderbench.report.parts import Link, Text
 from loaderbench.report.timeline import timeline as timeline_part
+from loaderbench.report.tree import ReportDocument
 
 
 def build_document(run: RunRecord, timeline: Sequence[TimelinePoint] = ()) -> ReportDocument:
-    """The whole report of a run; `timeline` are the readings of its monitors, where they were kept."""
+    """The whole report of a run; `timeline` are the readings of its monitors, where they were kept.
+
+    Here alone it is decided which parts a sweep has and which a profile.
+    """
+    document = _of_profile(run, timeline) if run.kind == "profile" else _of_sweep(run, timeline)
+    return replace(document, sections=_sections(document))
+
+
+def _of_sweep(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocument:
     anchors = trials.anchors(run)
-    sweep = heat.sweep(run, anchors)
     return ReportDocument(
         name=words.name(run.name),
-        page_title=f"{words.plain(run.name, words.NAME_LIMIT)} \u2013 loaderbench",
+        page_title=_page_title(run),
         state=header.state(run),
         facts=header.facts(run),
         warnings=header.warnings(run),
         notes=header.notes(run),
+        sections=(),
         verdict=verdict.verdict(run),
         recommendations=cards.recommendations(run, anchors),
-        sweep=sweep,
+        sweep=heat.sweep(run, anchors),
         sweep_hint=heat.ONE_CONFIGURATION if len(run.configurations) == 1 else None,
         ranking=ranking.ranking(run),
         scaling=scaling.scaling(run),
+        inside=inside.of_sweep(run),
         timeline=timeline_part(run, timeline),
+        noise_title="Noise and overhead",
         noise=closing.noise(run),
         failures=failures.failures(run, anchors),
+        trials_title="All trials",
         trials=trials.trials(run),
+        readings=(),
         environment=header.environment(run),
         method=closing.method(run),
         glossary=closing.GLOSSARY,
         downloads=closing.downloads(run),
-        made_by=words.plain(f"loaderbench {run.loaderbench_version}", words.NAME_LIMIT),
+        made_by=_made_by(run),
+        glance=(),
     )
+
+
+def _of_profile(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocument:
+    trial = profile.trial_of(run)
+    measured = inside.of_trial(trial) if trial.status == "completed" else None
+    cost = profile.cost(run) if measured else ()
+    return ReportDocument(
+        name=words.name(run.name),
+        page_title=_page_title(run),
+        state=profile.state(run),
+        facts=profile.facts(run),
+        warnings=header.warnings(run),
+        notes=header.notes(run),
+        sections=(),
+        verdict=profile.verdict(run),
+        recommendations=cards.recommendations(run, {}) if run.recommendations else None,
+        sweep=None,
+        sweep_hint=None,
+        ranking=None,
+        scaling=None,
+        inside=measured,
+        timeline=timeline_part(replace(run, baseline=None), timeline, since="the steady state began"),
+        noise_title="Cost of measuring",
+        noise=cost,
+        failures=failures.failures(run, {}),
+        trials_title="All readings" if measured else "What was recorded",
+        trials=None,
+        readings=trials.readings(trial) if measured else (),
+        environment=header.environment(run),
+        method=profile.method(run),
+        glossary=profile.GLOSSARY,
+        downloads=closing.downloads(run),
+        made_by=_made_by(run),
+        glance=glance.glance(trial, measured, cost) if measured else (),
+    )
+
+
+def _sections(document: ReportDocument) -> tuple[Link, ...]:
+    """The way to each section that there is."""
+    found = document.inside
+    sections = (
+        ("verdict", "Verdict", True),
+        ("recommendations", "Recommendations", document.recommendations),
+        ("sweep", "Sweep", document.sweep),
+        ("scaling", "Scaling", document.scaling),
+        ("inside", "Step", found and (found.step or found.sample)),
+        ("workers", "Workers", found and found.workers),
+        ("slow", "Slow samples", found and found.slow),
+        ("waits", "Waits", found and found.waits),
+        ("timeline", "Timeline", document.timeline),
+        ("noise", document.noise_title.split()[0], document.noise),
+        ("failures", "Failures", document.failures),
+        ("trials", document.trials_title.split()[-1].capitalize(), True),
+    )
+    return tuple(Link(Text(label), anchor) for anchor, label, there in sections if there)
+
+
+def _page_title(run: RunRecord) -> str:
+    return f"{words.plain(run.name, words.NAME_LIMIT)} \u2013 loaderbench"
+
+
+def _made_by(run: RunRecord) -> str:
+    return words.plain(f"loaderbench {run.loaderbench_version}", words.NAME_LIMIT)

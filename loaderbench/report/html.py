@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from loaderbench.report import bundle, charts, colours
-from loaderbench.report.parts import ReportDocument
+from loaderbench.report.tree import ReportDocument
 
 _WORD_JOINER = "\u2060"
 _PERCENT = re.compile(r"(?<=\d) %")
@@ -25,7 +25,7 @@ CONTENT_SECURITY_POLICY = (
 def render_html(document: ReportDocument) -> str:
     """The whole page as text that UTF-8 can hold."""
     figures = charts.figures(document)
-    page = _environment().get_template("page.html").render(
+    page = environment().get_template("page.html").render(
         document=document,
         csp=CONTENT_SECURITY_POLICY,
         css=_asset("page.css"),
@@ -45,17 +45,18 @@ def unbroken(text: str) -> str:
 
 
 @functools.cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Where the templates are, with everything in them escaped."""
+    found = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["unbroken"] = unbroken
-    environment.filters["cell_style"] = colours.cell_style
-    return environment
+    found.filters["unbroken"] = unbroken
+    found.filters["cell_style"] = colours.cell_style
+    return found
 
 
 @functools.cache

@@ -1,4 +1,7 @@
-"""The tree a report is made of. Every string in it is final: presenters place it, they compute nothing."""
+"""What a report is made of; `tree` puts it together.
+
+Every string is final: presenters place it, they compute nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 CellState = Literal["measured", "failed", "not_measured", "not_run", "not_planned"]
-BarKind = Literal["baseline", "best", "ceiling"]
+BarKind = Literal["baseline", "best", "measured", "ceiling"]
 
 
 @dataclass(frozen=True)
@@ -40,20 +43,26 @@ class Fact:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table; numeric ones are aligned at their right."""
+    """One column of a table; numeric ones are aligned at their right, and `prose` may take several lines."""
 
     label: str
     numeric: bool = False
     title: str | None = None
+    prose: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row; `anchor` is what a link on the page points at, `mark` stands before it (a star for the best)."""
+    """One row; `anchor` is what a link on the page points at, `mark` stands before it (a star for the best).
+
+    `tone` is the colour of its piece of a bar; a row of `depth` 1 is a part of the one above it.
+    """
 
     cells: tuple[Text, ...]
     anchor: str | None = None
     mark: str = ""
+    tone: str = ""
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -296,6 +305,7 @@ class TimelinePart:
     """Readings of the monitors over seconds; the first trial is the one that is shown."""
 
     trials: tuple[TimelineTrial, ...]
+    x_axis: str
     caption: str
     table: Table
 
@@ -330,30 +340,3 @@ class Download:
     name: str
     mime: str
     content: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportDocument:
-    """A report, ready to be drawn. A part that has no data is `None` or empty, and is not drawn at all."""
-
-    name: Text
-    page_title: str
-    state: State
-    facts: tuple[Fact, ...]
-    warnings: tuple[Text, ...]
-    notes: tuple[Text, ...]
-    verdict: VerdictPart
-    recommendations: RecommendationsPart
-    sweep: SweepPart | None
-    sweep_hint: str | None
-    ranking: Table | None
-    scaling: ScalingPart | None
-    timeline: TimelinePart | None
-    noise: tuple[Fact, ...]
-    failures: tuple[FailureGroup, ...]
-    trials: Table
-    environment: tuple[Fact, ...]
-    method: tuple[str, ...]
-    glossary: tuple[Term, ...]
-    downloads: tuple[Download, ...]
-    made_by: str

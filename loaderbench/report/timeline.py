@@ -16,8 +16,8 @@ MOST_POINTS = 1500  # of one series: more than a screen has columns
 POINTS_OF_PAGE = 30_000  # of all series together: about 250 kB of the page
 
 
-def timeline(run: RunRecord, points: Iterable[TimelinePoint]) -> TimelinePart | None:
-    """The strips of some trials, the best configuration's first; `None` without readings."""
+def timeline(run: RunRecord, points: Iterable[TimelinePoint], *, since: str = "the trial began") -> TimelinePart | None:
+    """The strips of some trials, the best configuration's first; `None` without readings. `since`: the second 0."""
     found = _by_trial(points)
     chosen = _choose(run, found)
     if not chosen:
@@ -26,7 +26,7 @@ def timeline(run: RunRecord, points: Iterable[TimelinePoint]) -> TimelinePart | 
     most = max(2, min(MOST_POINTS, POINTS_OF_PAGE // series))
     drawn = tuple(_trial(trial, run, found[trial.id], most) for trial in chosen)
     rows = tuple(row for trial in chosen for row in _rows(trial, found[trial.id]))
-    return TimelinePart(drawn, _caption(len(chosen), len(found)), _table(rows))
+    return TimelinePart(drawn, f"seconds since {since}", _caption(since, len(chosen), len(found)), _table(rows))
 
 
 def _by_trial(points: Iterable[TimelinePoint]) -> dict[str, dict[str, Readings]]:
@@ -79,8 +79,8 @@ def _label(trial: Trial, run: RunRecord) -> str:
     return f"{words.configuration(trial.config).text}, round {trial.round}{suffix}"
 
 
-def _caption(shown: int, recorded: int) -> str:
-    said = "Seconds since the trial began; all strips share one axis."
+def _caption(since: str, shown: int, recorded: int) -> str:
+    said = f"Seconds since {since}; all strips share one axis."
     if shown < recorded:
         said += f" {shown} of {recorded} recorded trials can be chosen: at most one of each configuration."
     return said

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from loaderbench.records import GpuUse, RunRecord, Trial, config_label, format_scalar
 from loaderbench.report import axes, numbers, words
-from loaderbench.report.parts import Column, Row, Table, Text, Value
+from loaderbench.report.parts import Column, Fact, Row, Table, Text, Value
 
 MOST_ROWS = 400  # keeps the page below its size; the downloads hold every trial
 _MOST_AXES = 6  # columns of their own; more axes share one
@@ -143,14 +143,20 @@ def _cells(trial: Trial, own: list[str], measures: list[_Measure]) -> tuple[Text
         *config,
         Value(str(trial.round), sort=trial.round),
         _status(trial),
-        *(m.write(m.number(trial), _why(trial, m.field)) for m in measures),
+        *(m.write(m.number(trial), why(trial, m.field)) for m in measures),
     )
 
 
-def _why(trial: Trial, field: str) -> str | None:
-    """Why a field of the trial is empty; a trial that failed has one reason for all of them."""
+def why(trial: Trial, *fields: str) -> str | None:
+    """Why fields of the trial are empty; a trial that failed has one reason for all of them."""
     failure = f"the trial failed ({trial.failure.kind.replace('_', ' ')})" if trial.failure else None
-    return trial.not_measured.get(field) or failure
+    return next((trial.not_measured[field] for field in fields if field in trial.not_measured), failure)
+
+
+def readings(trial: Trial) -> tuple[Fact, ...]:
+    """One trial as a list, for a report that has no other: what is known, and what has a reason not to be."""
+    shown = [m for m in _MEASURES if m.holds_something([trial]) or m.field in trial.not_measured]
+    return tuple(Fact(m.label, m.write(m.number(trial), trial.not_measured.get(m.field))) for m in shown)
 
 
 def _scalar(trial: Trial, axis: str) -> Text:

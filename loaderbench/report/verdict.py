@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loaderbench.records import Ceiling, Config, Configuration, GpuUse, RunRecord
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Bar, BarKind, Fact, KeyFigure, Text, Value, VerdictPart
@@ -23,7 +25,7 @@ def verdict(run: RunRecord) -> VerdictPart:
     alone = len(run.configurations) == 1
     return VerdictPart(
         headline=words.sentence(run.verdict.headline),
-        cause=_cause(run),
+        cause=cause(run),
         evidence=tuple(words.sentence(text) for text in run.verdict.evidence),
         confidence=f"{run.verdict.confidence} confidence",
         title=_title(alone, same),
@@ -33,8 +35,8 @@ def verdict(run: RunRecord) -> VerdictPart:
         why_best=words.sentence(run.best.why_this_one) if run.best else None,
         why_baseline=words.sentence(run.baseline.why_this_one) if run.baseline and not same else None,
         figures=_figures(run, best, None if same else baseline),
-        bars=_bars(run, same),
-        ceiling=_ceiling(run.ceiling) if run.ceiling else None,
+        bars=bars(_levels(run, same), run.ceiling),
+        ceiling=ceiling(run.ceiling) if run.ceiling else None,
     )
 
 
@@ -49,7 +51,8 @@ def find(run: RunRecord, config: Config) -> Configuration | None:
     return next((c for c in run.configurations if axes.same(c.config, config)), None)
 
 
-def _cause(run: RunRecord) -> tuple[Fact, ...]:
+def cause(run: RunRecord) -> tuple[Fact, ...]:
+    """What bounds it, at which stage, and what limits that."""
     found = run.verdict
     facts = [Fact("Bound", Text(_BOUNDS.get(found.bound, found.bound)))]
     if found.stage:
@@ -63,12 +66,13 @@ def _figures(run: RunRecord, best: Configuration | None, before: Configuration |
     if best is None:
         return ()
     return tuple(
-        KeyFigure(metric.label, _read(run, metric, best), _read(run, metric, before) if before else None, metric.hint)
+        KeyFigure(metric.label, read(run, metric, best), read(run, metric, before) if before else None, metric.hint)
         for metric in (SAMPLES, WAIT, GPU, GPU_MEMORY, CPU)
     )
 
 
-def _read(run: RunRecord, metric: Metric, configuration: Configuration) -> Value:
+def read(run: RunRecord, metric: Metric, configuration: Configuration) -> Value:
+    """A metric of one configuration; memory of an accelerator with how much of it there is."""
     value = metric.read(configuration, run.environment)
     if metric is not GPU_MEMORY or value.missing:
         return value
@@ -92,26 +96,33 @@ def _used(gpu: GpuUse) -> int:
     return gpu.memory_used_bytes or 0
 
 
-def _bars(run: RunRecord, same: bool) -> tuple[Bar, ...]:
-    """Baseline, best and ceiling as lengths; nothing where there is nothing to compare."""
+def _levels(run: RunRecord, same: bool) -> list[tuple[BarKind, Value]]:
+    """What the baseline and the best reach, as far as they are two."""
     if run.best is None:
-        return ()
-    levels: list[tuple[BarKind, float, Value]] = []
+        return []
+    levels: list[tuple[BarKind, Value]] = [("best", numbers.interval(run.best.samples_per_s))]
     if run.baseline and run.baseline.samples_per_s and not same:
-        levels.append(("baseline", run.baseline.samples_per_s.est, numbers.interval(run.baseline.samples_per_s)))
-    levels.append(("best", run.best.samples_per_s.est, numbers.interval(run.best.samples_per_s)))
-    if run.ceiling:
-        levels.append(("ceiling", run.ceiling.samples_per_s, numbers.quantity(run.ceiling.samples_per_s)))
-    longest = max(est for _, est, _ in levels)
-    if len(levels) == 1 or longest <= 0:
+        levels.insert(0, ("baseline", numbers.interval(run.baseline.samples_per_s)))
+    return levels
+
+
+def bars(levels: Sequence[tuple[BarKind, Value]], ceiling: Ceiling | None) -> tuple[Bar, ...]:
+    """The levels and the ceiling as lengths; nothing where there is nothing to compare."""
+    if not levels:
         return ()
-    return tuple(Bar(kind, value.text, round(est / longest, 4)) for kind, est, value in levels)
+    above: list[tuple[BarKind, Value]] = [("ceiling", numbers.quantity(ceiling.samples_per_s))] if ceiling else []
+    found = [*levels, *above]
+    longest = max(value.sort or 0 for _, value in found)
+    if len(found) == 1 or longest <= 0:
+        return ()
+    return tuple(Bar(kind, value.text, round((value.sort or 0) / longest, 4)) for kind, value in found)
 
 
-def _ceiling(ceiling: Ceiling) -> Text:
-    level = numbers.quantity(ceiling.samples_per_s).text
-    headspace = numbers.percent(ceiling.headspace * 100).text
+def ceiling(found: Ceiling) -> Text:
+    """The level and what is left to win."""
+    level = numbers.quantity(found.samples_per_s).text
+    headspace = numbers.percent(found.headspace * 100).text
     return words.sentence(
-        f"Ceiling: {level} samples/s with loading made free ({ceiling.basis}). "
+        f"Ceiling: {level} samples/s with loading made free ({found.basis}). "
         f"Headspace: {headspace} of the time per batch could be won."
     )

@@ -52,6 +52,7 @@ def _measure(order: TrialOrder, pipe: Connection) -> None:
     from loaderbench.loaders import build_loader
     from loaderbench.recorder import Rules, measure, recorder_s_per_batch
     from loaderbench.runner import preload
+    from loaderbench.runner.inside import Inside
 
     if preload.IMPORT_ERROR is not None:
         raise ImportError(preload.IMPORT_ERROR)
@@ -68,20 +69,26 @@ def _measure(order: TrialOrder, pipe: Connection) -> None:
     consumer = make_consumer(
         order.consumer, demand=suite.consumer.demand, model=suite.consumer.model, step=_step(order)
     )
+    inside = Inside(batches.iterable)
     rules = Rules(suite.measure.seconds, batches.prefetch_batches, max(1, batches.num_workers))
 
     def tell(found: Measurement) -> None:
         """Send the result while the workers live, and wait for leave to end."""
-        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch))
+        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, inside.fields()))
         pipe.recv()
+
+    def begin() -> None:
+        """Say that the steady state begins, and note it inside the loader."""
+        pipe.send(Phase("steady state"))
+        inside.begin()
 
     pipe.send(Phase("first batch and warm-up"))
     measure(
-        batches.iterable,
+        inside,
         consumer,
         rules,
         batch_size=batches.batch_size,
-        on_steady=lambda: pipe.send(Phase("steady state")),
+        on_steady=begin,
         on_closed=tell,
     )
 

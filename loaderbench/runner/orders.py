@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from loaderbench.plan import PlannedTrial
 from loaderbench.recorder import Measurement
@@ -31,11 +32,15 @@ class Phase:
 
 @dataclass(frozen=True)
 class Result:
-    """The trial's measurement; the trial's processes still live and wait for leave to end."""
+    """The trial's measurement; the trial's processes still live and wait for leave to end.
+
+    `inside` are the fields of a trial that are known inside its loader, with `not_measured` among them.
+    """
 
     measurement: Measurement
     recorder_s_per_batch: float
     samples_per_epoch: int | None
+    inside: dict[str, Any]
 
 
 @dataclass(frozen=True)

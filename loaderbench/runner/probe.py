@@ -92,13 +92,6 @@ def _first_missing(names: list[str], folder: Path) -> MissingError | None:
 
 
 def _devices() -> Probe:
-    import torch
+    from loaderbench.consumers.cuda import visible_gpus
 
-    if not torch.cuda.is_available():
-        why = "this torch is built without CUDA" if torch.version.cuda is None else "CUDA finds no device it can use"
-        return Probe((), {"gpus": why})
-    gpus = []
-    for index in range(torch.cuda.device_count()):
-        found = torch.cuda.get_device_properties(index)
-        gpus.append(Gpu(index, str(getattr(found, "uuid", "")), found.name, int(found.total_memory)))
-    return Probe(tuple(gpus), {})
+    return Probe(*visible_gpus())

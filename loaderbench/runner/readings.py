@@ -7,12 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 from loaderbench.monitors import Sample, Sampling
-from loaderbench.recorder import Measurement
-from loaderbench.records import Environment, Gpu, GpuUse, TimelinePoint, Trial
+from loaderbench.recorder import Measurement, spread_of
+from loaderbench.records import Environment, Gpu, GpuUse, TimelinePoint
 
 MAX_WAIT_POINTS = 1_000
-
-_LATER = "this version does not time what happens inside the workers"
 
 
 def readings_of(
@@ -36,27 +34,26 @@ def readings_of(
         "shm_peak_bytes": max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
         "disk_read_bytes_per_s": _disk_rate(sampling.samples),
         "monitor_cpu_share": sampling.cpu_share,
+        "data_wait": spread_of(measurement.waits_s),
+        "step": spread_of(_steps_s(measurement)),
         "gpus": tuple(_gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
-        "stages": None,
-        "workers": None,
     }  # fmt: skip
     reasons = {
-        "stages": _LATER,
-        "workers": _LATER,
         "cpu_percent_of_allotted": "the steady state was shorter than two readings of the monitors",
         "rss_bytes": "the steady state was shorter than a reading of the monitors",
         "pss_bytes": "this system does not say how shared memory is shared out",
         "shm_peak_bytes": "there is no /dev/shm, or the steady state was shorter than a reading of the monitors",
         "disk_read_bytes_per_s": "this system hides what a process reads from disk",
+        "samples_per_epoch": "the loader's dataset has no length",
     }
-    fields["not_measured"] = {name: why for name, why in reasons.items() if fields[name] is None}
-    return fields
+    return {**fields, "not_measured": reasons}
 
 
-def reasons_of(failed: Trial) -> dict[str, str]:
-    """Why each reading of a failed trial is missing."""
-    missing = (name for name, value in vars(failed).items() if value is None and name != "failure")
-    return dict.fromkeys(missing, "the trial failed")
+def _steps_s(measurement: Measurement) -> Iterator[float]:
+    """Seconds from each batch until the next was asked for."""
+    moments_s = (measurement.began_s, *measurement.waits_at_s)
+    for (before_s, at_s), wait_s in zip(pairwise(moments_s), measurement.waits_s, strict=False):
+        yield max(0.0, at_s - before_s - wait_s)
 
 
 def timeline_of(

@@ -13,15 +13,17 @@ from typing import Any
 
 from loaderbench.analysis.failures import classify, classify_exit, hang
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling
+from loaderbench.recorder import why_missing
 from loaderbench.records import Environment, Failure, TimelinePoint, Trial
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.orders import Message, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.processes import GRACE_S, end_trial
-from loaderbench.runner.readings import readings_of, reasons_of, timeline_of
+from loaderbench.runner.readings import readings_of, timeline_of
 from loaderbench.runner.reference import ReferenceDecode
 from loaderbench.runner.server import TrialServer
 
 LOG_END_BYTES = 4_000
+NO_LOOP = "a trial takes its batches without end, and its consumer in one piece"
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,12 @@ class TrialRunner:
         )
         if isinstance(watched.end, Failure):
             status: Any = "timed_out" if watched.end.kind == "hang" else "failed"
-            return Outcome(replace(record, status=status, failure=watched.end, not_measured=reasons_of(record)), [])
+            return Outcome(
+                replace(
+                    record, status=status, failure=watched.end, not_measured=why_missing(record, {}, "the trial failed")
+                ),
+                [],
+            )
         result, sampling = watched.end, watched.sampling
         readings = readings_of(result.measurement, sampling, self._environment, self._gpu_monitor.why_not)
         trial = replace(
@@ -67,10 +74,10 @@ class TrialRunner:
             status="completed",
             recorder_s_per_batch=result.recorder_s_per_batch,
             samples_per_epoch=result.samples_per_epoch,
-            **readings,
+            **{**readings, **result.inside, "not_measured": {}},
         )
-        if result.samples_per_epoch is None:
-            trial.not_measured["samples_per_epoch"] = "the loader's dataset has no length"
+        known = {**readings["not_measured"], **result.inside["not_measured"]}
+        trial.not_measured.update(why_missing(trial, known, NO_LOOP))
         return Outcome(trial, timeline_of(trial.id, watched.began_s, result.measurement, sampling, self._environment))
 
     def _watch(self, order: TrialOrder) -> _Watched:

@@ -1,7 +1,6 @@
 """A run from suite to verdict: search proposes, runner measures, the conclusion is drawn and the page written."""
 
 from loaderbench.session.listener import Listener, Silent
-from loaderbench.session.result import Run, load
 from loaderbench.session.running import SessionResult, run, run_suite
 
-__all__ = ["Listener", "Run", "SessionResult", "Silent", "load", "run", "run_suite"]
+__all__ = ["Listener", "SessionResult", "Silent", "run", "run_suite"]

@@ -19,11 +19,11 @@ from loaderbench.plan import Plan, PlannedTrial, make_plan
 from loaderbench.records import Environment, Scalar
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
+from loaderbench.result import Run
 from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, probe
 from loaderbench.search import Grid
 from loaderbench.session.inputs import Inputs, prepare_inputs, resolve_consumer
 from loaderbench.session.listener import Listener, Silent
-from loaderbench.session.result import Run
 from loaderbench.session.rounds import Measurements, measure_rounds
 from loaderbench.session.signals import restored_signals
 from loaderbench.store import Store, new_run_folder

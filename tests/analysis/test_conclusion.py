@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from loaderbench.conclusion import Measured, conclude, conclude_again
-from loaderbench.records import Config, DatasetSummary, Environment, Gpu, PlanSummary, RunRecord, Trial
+from loaderbench.records import Config, DatasetSummary, Environment, Gpu, Kind, PlanSummary, RunRecord, Trial
 
 GPU = Gpu(0, "GPU-a", "an accelerator", 1 << 30)
 
 
-def concluded(*rates: float, consumer: str = "emulated", gpus: tuple[Gpu, ...] = (), **loader: Any) -> RunRecord:
+def concluded(
+    *rates: float, consumer: str = "emulated", gpus: tuple[Gpu, ...] = (), kind: Kind = "sweep", **loader: Any
+) -> RunRecord:
     config: Config = {"num_workers": 0}
     trials = [
         Trial(
@@ -54,6 +56,7 @@ def concluded(*rates: float, consumer: str = "emulated", gpus: tuple[Gpu, ...] =
             started_at="",
             finished_at="",
             complete=True,
+            kind=kind,
         )
     )
 
@@ -96,3 +99,16 @@ def test_a_fixed_batch_larger_than_the_dataset_is_doubted() -> None:
     found = concluded(500, 510, 490, batch_size=64).warnings
     assert any("batch_size 64 is larger than the dataset (10 samples)" in doubt for doubt in found)
     assert not any("batch_size" in doubt for doubt in concluded(500, 510, 490, batch_size=8).warnings)
+
+
+def test_a_profile_names_no_best_gives_no_advice_that_needs_a_sweep_and_says_so() -> None:
+    run = concluded(512, consumer="loop", kind="profile")
+    assert (run.kind, run.best, run.recommendations, run.warnings) == ("profile", None, (), ())
+    assert run.not_measured["best"] == "a profile measures one configuration"
+    assert run.ceiling is not None
+    assert run.ceiling.samples_per_s == pytest.approx(1024)
+
+
+def test_a_saved_profile_concluded_again_is_the_same() -> None:
+    run = concluded(512, consumer="loop", kind="profile")
+    assert conclude_again(run) == run

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from loaderbench.analysis.configurations import summarise
 from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
-from loaderbench.records import Config, Failure, Scalar, Trial
+from loaderbench.records import Config, Failure, Kind, Scalar, Trial, WorkerStates
 
 CONFIG: Config = {"num_workers": 0}
 
@@ -30,9 +32,10 @@ def doubts(
     twins: list[Trial] | None = None,
     busy: float | None = 0.0,
     loader: dict[str, Scalar] | None = None,
+    kind: Kind = "sweep",
 ) -> list[str]:
     noise = describe_noise(trials, twins or [], busy)
-    return list(find_doubts(trials, summarise([CONFIG], trials), noise, loader or {}))
+    return list(find_doubts(trials, summarise([CONFIG], trials), noise, loader or {}, kind))
 
 
 def test_a_still_machine_gives_none() -> None:
@@ -106,3 +109,34 @@ def test_the_share_of_the_wall_never_exceeds_the_whole() -> None:
 
 def test_an_a_a_pair_with_a_rate_of_zero_has_no_difference() -> None:
     assert describe_noise(rounds(0.0, 0.0, 0.0), rounds(100, 100, 100), None).aa_difference is None
+
+
+def test_a_profile_is_not_doubted_for_what_it_is_by_nature() -> None:
+    small = [replace(trial, samples_per_epoch=10) for trial in rounds(100)]
+    failed = [replace(trial, status="failed", failure=Failure("no_batches", "", "")) for trial in small]
+    assert doubts(small, loader={"batch_size": 32}, kind="profile") == []
+    assert doubts(failed, kind="profile") == []
+    assert len(doubts(small, loader={"batch_size": 32})) == 2
+
+
+def test_a_profile_on_a_busy_machine_is_doubted() -> None:
+    assert doubts(rounds(100), busy=55.0, kind="profile") == [
+        "other programs used 55 % of the CPUs before the first trial"
+    ]
+
+
+def test_tracing_counts_to_what_measuring_cost_once_for_each_worker() -> None:
+    states = WorkerStates(on_cpu_share=1.0, run_queue_share=0.0, blocked_share=0.0, count=4)
+    timed = replace(rounds(100)[0], recorder_s_per_batch=1e-3, batches=10, samples=1000, steady_s=1.0)
+    traced = replace(timed, config={"num_workers": 4}, tracing_s_per_sample=1e-5, workers=states)
+    for trial, share in ((timed, 0.01), (traced, 0.01 + 0.0025), (replace(traced, config=CONFIG), 0.01 + 0.01)):
+        found = describe_overhead([trial])
+        assert found is not None
+        assert found.share_of_wall == pytest.approx(share)
+        assert found.tracing_per_sample_s == trial.tracing_s_per_sample
+
+
+def test_monitors_that_did_not_run_cost_an_unknown_share_and_not_none() -> None:
+    found = describe_overhead([replace(rounds(1)[0], recorder_s_per_batch=1e-6, batches=10, steady_s=1.0)])
+    assert found is not None
+    assert found.monitor_cpu_share is None

@@ -3,7 +3,7 @@
 import pytest
 
 from loaderbench.analysis.verdict import Subject, decide, describe_ceiling
-from loaderbench.records import Interval, Trial
+from loaderbench.records import Failure, Interval, StageCost, Trial, WorkerStates
 
 
 def subject(est: float, lo: float | None = None, hi: float | None = None) -> Subject:
@@ -71,3 +71,68 @@ def test_the_ceiling_of_an_emulated_accelerator_is_its_demand() -> None:
     assert found is not None
     assert found.headspace == pytest.approx(0.5)
     assert describe_ceiling(subject(0.5), "model", 1000)[0] is None
+
+
+def loop(share: float) -> Subject:
+    return Subject({}, Interval(512.0, None, None), Interval(share, None, None), is_best=False)
+
+
+def test_a_loop_is_told_how_long_it_waits_and_what_it_gets_and_of_no_configuration() -> None:
+    assert decide(loop(0.41), "loop", 1, doubts=0).headline == (
+        "Your loop waits for data 41 % of its time: it gets 512 samples/s."
+    )
+    assert decide(loop(0.01), "loop", 1, doubts=0).headline == (
+        "The loader keeps up: your loop waits for data 1 % of its time."
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "confidence"), [(0.02, "medium"), (0.026, "low"), (0.05, "low"), (0.099, "low"), (0.11, "medium")]
+)
+def test_one_process_decides_where_its_share_is_clearly_on_one_side(share: float, confidence: str) -> None:
+    assert decide(loop(share), "loop", 1, doubts=0).confidence == confidence
+
+
+def test_the_ceiling_of_a_loop_is_its_own_pace_without_the_waits() -> None:
+    found, _ = describe_ceiling(loop(0.2), "loop", 1)
+    assert found is not None
+    assert found.samples_per_s == pytest.approx(640.0)
+    assert found.headspace == pytest.approx(0.2)
+    assert found.basis == "the loop's own time between batches"
+
+
+def test_a_loop_that_does_nothing_but_wait_has_no_ceiling_and_says_why() -> None:
+    assert describe_ceiling(loop(0.9995), "loop", 1) == (None, "the loop did nothing but wait for data")
+
+
+TRACED = Trial(
+    id="train",
+    config={"num_workers": 2},
+    round=1,
+    status="completed",
+    stages={"read": StageCost(0.001, 0.002), "decode": StageCost(0.005, 0.006), "collate": StageCost(0.001, None)},
+    workers=WorkerStates(on_cpu_share=0.7, run_queue_share=0.2, blocked_share=0.1),
+)
+
+
+def test_a_traced_loop_names_its_dearest_stage_and_what_the_workers_did_but_no_cause() -> None:
+    found = decide(loop(0.41), "loop", 1, doubts=0, trials=[TRACED])
+    assert found.evidence[2:] == (
+        "decode takes 75 % of the workers' time for a sample (6 ms)",
+        "workers: 70 % on a CPU, 20 % waiting for a CPU, 10 % blocked",
+    )
+    assert (found.stage, found.limit) == (None, None)
+    assert found.not_measured["stage"] == "the diagnosis of the cause comes with a later version"
+
+
+def test_the_stages_of_one_trial_prove_nothing_of_a_sweep() -> None:
+    assert len(decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, trials=[TRACED]).evidence) == 2
+
+
+def test_a_loop_without_batches_says_what_it_failed_by() -> None:
+    failed = Trial(
+        id="train", config={}, round=1, status="failed", failure=Failure("no_batches", "the loop took no batch.", "")
+    )
+    assert decide(None, "loop", 1, doubts=0, trials=[failed]).headline == (
+        "Nothing was measured: the loop took no batch."
+    )

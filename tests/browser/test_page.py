@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import run_factory as runs
+import run_profiles as profiles
 
 from loaderbench.records import RunRecord
 from loaderbench.report.document import build_document
@@ -118,6 +119,64 @@ def test_a_narrow_screen_does_not_scroll_sideways(visit: Any, make: Any) -> None
         seen.drawn()
 
     assert overflow(seen.page) == 0
+
+
+PROFILES = [profiles.traced, profiles.untraced, profiles.generator, profiles.nothing_measured, profiles.hostile_profile]
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+@pytest.mark.parametrize("make", PROFILES)
+def test_a_profile_is_whole_at_once_asks_for_nothing_and_does_not_scroll_sideways(
+    visit: Any, make: Any, width: int
+) -> None:
+    seen = visit(make(), viewport={"width": width, "height": 740})
+    if make is not profiles.nothing_measured:
+        seen.drawn()
+
+    assert seen.complaints == []
+    assert len(seen.requests) == 1
+    assert overflow(seen.page) == 0
+
+
+def opened(visit: Any, **options: Any) -> Any:
+    return visit(profiles.traced(), viewport={"width": 1200, "height": 900}, **options).page
+
+
+def test_without_scripts_the_bars_of_a_profile_fill_their_width_in_the_order_of_the_table(visit: Any) -> None:
+    page = opened(visit, java_script_enabled=False)
+    bar = page.locator(".stack").first.bounding_box()
+    pieces = page.locator(".stack").first.locator("rect")
+    boxes = [pieces.nth(i).bounding_box() for i in range(pieces.count())]
+
+    assert len(boxes) == 4
+    assert [box["x"] for box in boxes] == sorted(box["x"] for box in boxes)
+    assert abs(boxes[-1]["x"] + boxes[-1]["width"] - bar["x"] - bar["width"]) < 3
+    assert abs(boxes[0]["width"] / bar["width"] - 0.41) < 0.01
+
+
+def test_each_piece_of_a_bar_has_the_colour_of_its_row_in_light_and_in_dark(visit: Any) -> None:
+    pairs = (
+        "Array.from(document.querySelectorAll('.stack'), (bar) => [Array.from(bar.querySelectorAll('rect'),"
+        " (piece) => getComputedStyle(piece).fill), Array.from(bar.parentNode.querySelectorAll('.dot'),"
+        " (dot) => getComputedStyle(dot).backgroundColor)])"
+    )
+    light = opened(visit, color_scheme="light").evaluate(pairs)
+    dark = opened(visit, color_scheme="dark").evaluate(pairs)
+
+    for found in (light, dark):
+        assert len(found) == 3
+        assert all(len(set(fills)) == len(fills) and fills == dots for fills, dots in found)
+    assert light != dark
+
+
+def test_the_tables_of_a_profile_stay_within_their_column(visit: Any) -> None:
+    page = opened(visit)
+    widths = page.evaluate(
+        "Array.from(document.querySelectorAll('.breakdown .scroll'), (b) => [b.scrollWidth, b.clientWidth])"
+    )
+
+    assert len(widths) == 6
+    assert all(content == box for content, box in widths)
 
 
 def test_the_colours_follow_the_system_and_the_button_turns_them_charts_included(visit: Any) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import run_factory as runs
+import run_profiles as profiles
 from rich.console import Console
 
 from loaderbench.records import Failure, RunRecord
@@ -159,3 +160,86 @@ def test_names_that_are_no_unicode_can_be_printed(encoding: str, terminal: bool)
 
 def test_the_terminal_gets_plain_spaces_and_dashes() -> None:
     assert not set(printed(runs.typical())) & set("\u00a0\u2060")
+
+
+PROFILE = """\
+Your loop waits for data 41 % of its time: it gets 512 samples/s.
+  medium confidence; complete: 300 batches
+
+A step on average, over 300 batches: 512 samples/s
+  Part                 ms    Share
+  data wait          25.6   41.0 %
+  transfer            2.1    3.4 %
+  optimizer           5.2    8.3 %
+  compute and other  29.6   47.3 %
+  a step             62.5  100.0 %
+
+A sample on average, in one worker\u2019s time, over 9,600 samples
+  Stage                   Wall, ms  CPU, ms    Share
+  read                        0.91     0.12   12.1 %
+  decode                      4.17     4.02   55.2 %
+    PIL.Image.Image.load      4.12     3.98   54.6 %
+  transform                   1.31     1.24   17.4 %
+    RandomResizedCrop         0.85     0.83   11.3 %
+    RandomHorizontalFlip      0.12     0.11    1.6 %
+    Normalize                 0.34     0.30    4.5 %
+  augment with noise          0.74     0.71    9.8 %
+  dataset itself              0.04     0.03    0.5 %
+  collate                     0.38     0.31    5.0 %
+  a sample                    7.55     6.43  100.0 %
+
+Workers: 71 % on a CPU, 20 % waiting for a CPU, 9 % blocked
+
+The slowest samples
+  Index  File               ms  Mostly in       Worker
+   1200  photo_0000.jpg  350.0  decode               0
+   1207  photo_0001.jpg  175.0  read                 1
+   1214  photo_0002.jpg  116.7  dataset itself       2
+
+Own cost: 3.10 \u00b5s per batch; 19.0 \u00b5s per sample, measured by on/off pairs; 0.25 % of the wall time at most
+
+Report: reports/images/report.html
+"""
+
+
+def test_a_profile_is_told_from_its_step_down_to_its_samples() -> None:
+    assert printed(profiles.traced()) == PROFILE
+
+
+def test_a_profile_in_a_terminal_has_the_same_lines_between_rules() -> None:
+    text = printed(profiles.traced(), terminal=True, width=120)
+    found = [" ".join(line.split()) for line in text.splitlines() if set(line) - set(" \u2500")]
+
+    assert found == [" ".join(line.split()) for line in PROFILE.splitlines() if line]
+
+
+def test_what_a_profile_did_not_measure_is_one_line_with_its_reason() -> None:
+    text = printed(profiles.untraced())
+
+    assert f"A sample inside the workers: not measured: {profiles.NO_TRACE}\n" in text
+    assert text.count(profiles.NO_TRACE) == 1
+
+
+def test_a_profile_without_batches_says_what_to_do() -> None:
+    text = printed(profiles.nothing_measured())
+
+    assert "Nothing was measured: ValueError: the loop took no batch after its warm-up.\n" in text
+    assert "\n    Let the loop run on, or lower warmup.\n" in text
+    assert "Own cost" not in text
+
+
+def test_names_of_a_profile_cannot_steer_the_terminal_and_fit_a_line() -> None:
+    text = printed(profiles.hostile_profile())
+
+    assert not set(text) & set("\x1b\u202e")
+    assert max(map(len, text.splitlines())) < 700
+
+
+def test_a_profile_can_be_written_in_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    print_summary(build_document(profiles.traced()), Console(file=out, force_terminal=False, width=80))
+    out.flush()
+
+    assert b"in one worker's time" in raw.getvalue()
+    assert b"3.10 us per batch" in raw.getvalue()

@@ -5,7 +5,8 @@ from dataclasses import replace
 import run_factory as runs
 
 from loaderbench.report.document import build_document
-from loaderbench.report.parts import HeatCell, ReportDocument
+from loaderbench.report.parts import HeatCell
+from loaderbench.report.tree import ReportDocument
 
 
 def cells(document: ReportDocument) -> list[HeatCell]:

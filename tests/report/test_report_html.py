@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 import run_factory as runs
+import run_profiles as profiles
 
 from loaderbench.report import bundle, charts
 from loaderbench.report.document import build_document
@@ -13,6 +14,7 @@ from loaderbench.report.html import CONTENT_SECURITY_POLICY, render_html, unbrok
 
 MAKERS = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.one_round]
 MAKERS += [runs.interrupted, runs.hostile, runs.without_best, runs.surrogates]
+MAKERS += [profiles.traced, profiles.generator, profiles.nothing_measured, profiles.hostile_profile]
 VOID = {"meta", "link", "input", "br", "rect"}
 
 
@@ -85,12 +87,15 @@ def test_the_policy_forbids_all_but_inline_script_and_style() -> None:
     assert 'http-equiv="Content-Security-Policy"' in text
 
 
-def test_strings_from_outside_are_text_and_nothing_else() -> None:
-    text, page = drawn(runs.hostile)
+@pytest.mark.parametrize(
+    ("evil", "harmless"), [(runs.hostile, runs.typical), (profiles.hostile_profile, profiles.traced)]
+)
+def test_strings_from_outside_are_text_and_nothing_else(evil: object, harmless: object) -> None:
+    text, page = drawn(evil)
 
     assert "<script>alert" not in text
     assert "<img" not in text
-    assert len(page.scripts) == len(drawn(runs.typical)[1].scripts)
+    assert len(page.scripts) == len(drawn(harmless)[1].scripts)
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
     assert "\u202e" not in text
 

@@ -114,7 +114,18 @@ def test_a_dataset_is_measured_with_and_without_workers(runner: TrialRunner, tmp
     assert 0.5 < (trial.data_wait_share or 0) <= 1
     assert (trial.pss_bytes or 0) > 10_000_000
     assert {point.metric for point in outcome.timeline} >= {"cpu_percent_of_allotted", "rss_bytes", "data_wait_s"}
-    assert set(trial.not_measured) >= {"stages", "workers"}
+    assert trial.stages is not None
+    assert trial.stages["sample"].wall_s == pytest.approx(0.001, rel=0.5)
+    assert trial.data_wait is not None
+    assert trial.step is not None
+    both_s = (trial.data_wait.mean_s + trial.step.mean_s) * (trial.batches or 0)
+    assert both_s == pytest.approx(trial.steady_s, rel=0.01)
+    if workers:
+        assert trial.workers is not None
+        assert trial.workers.count == workers
+        assert trial.workers.blocked_share > 0.5
+    else:
+        assert "workers" in trial.not_measured
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])

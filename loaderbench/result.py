@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loaderbench.records import RunRecord, TimelinePoint, to_dict
+from rich.console import Console
+
+from loaderbench.analysis.comparison import compare_runs
+from loaderbench.records import Comparison, RunRecord, TimelinePoint, to_dict
+from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
+from loaderbench.report.notebook import notebook_html
+from loaderbench.report.tree import ReportDocument
 from loaderbench.store import read_run, read_timeline, timeline_frame, trials_frame
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_WIDTH = 100  # columns of what `print` shows
 
 
 class Run:
@@ -31,6 +40,15 @@ class Run:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *vars(self.record)]
 
+    def __str__(self) -> str:
+        out = io.StringIO()
+        print_summary(self._document(), Console(file=out, width=_WIDTH))
+        return out.getvalue()
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook, without a script."""
+        return notebook_html(self._document())
+
     def __repr__(self) -> str:
         return f"<Run {self.record.name}: {self.record.verdict.headline}>"
 
@@ -48,10 +66,17 @@ class Run:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the page, and write it when a path is given."""
-        html = render_html(build_document(self.record, self._timeline))
+        html = render_html(self._document())
         if path is not None:
             Path(path).write_text(html, encoding="utf-8")
         return html
+
+    def compare(self, after: Run) -> Comparison:
+        """Say what changed from this run to `after`, with intervals where both measured several processes."""
+        return compare_runs(self.record, after.record)
+
+    def _document(self) -> ReportDocument:
+        return build_document(self.record, self._timeline)
 
 
 def load(path: str | Path) -> Run:

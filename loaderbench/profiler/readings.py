@@ -1,0 +1,165 @@
+"""From what a profiler recorded to the one trial of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from loaderbench.analysis.failures import classify
+from loaderbench.profiler.looks import Look, Looks
+from loaderbench.profiler.observer import Observer
+from loaderbench.recorder.batches import BatchLog
+from loaderbench.recorder.inside import inside_fields
+from loaderbench.recorder.loop import LoopRecorder
+from loaderbench.recorder.overhead import loop_s_per_batch
+from loaderbench.recorder.reasons import why_missing
+from loaderbench.recorder.spreads import spread_of
+from loaderbench.records import Config, Environment, Epochs, Failure, Gpu, GpuUse, StageCost, TimelinePoint, Trial
+from loaderbench.tracing import tracing_s_per_sample
+
+TRIAL = "profile"
+
+_NO_BATCHES = Failure(
+    kind="no_batches",
+    message="no batch was taken through Profiler.iter()",
+    hint="iterate over prof.iter(loader) while the profiler runs, and take at least two batches",
+)
+
+
+def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment) -> Trial:
+    """The trial, with a reason for everything that is missing."""
+    log = counted(recorder)
+    if not log.batches or not log.samples:
+        failure = classify(_words(observer.error)) if observer.error else _NO_BATCHES
+        return _with_reasons({"status": "failed", "failure": failure}, config, "nothing was measured")
+    traced = observer.traced()
+    inside = inside_fields(traced, getattr(observer.source, "dataset", None), observer.why_not_traced)
+    fields: dict[str, Any] = {
+        "status": "completed",
+        "samples_per_s": log.samples / log.wall_s,
+        "data_wait_share": min(1.0, sum(log.waits.sums_s) / log.wall_s),
+        "time_to_first_batch_s": recorder.first_batch_s,
+        "batches": log.batches,
+        "samples": log.samples,
+        "warmup_batches": recorder.warmed.batches if log is recorder.log else 0,
+        "steady_s": log.wall_s,
+        "epoch_ends": 0,
+        "samples_per_epoch": _length(observer.source),
+        "data_wait": spread_of(log.waits),
+        "step": spread_of(log.steps),
+        "step_stages": _step_stages(recorder, observer),
+        "epochs": _epochs(recorder),
+        "recorder_s_per_batch": loop_s_per_batch(),
+        "tracing_s_per_sample": tracing_s_per_sample(traced) if traced else None,
+        "workers": observer.looks.workers.states(),
+        **_machine(observer.looks, observer.gpus, environment),
+        **inside,
+    }
+    return _with_reasons(
+        fields, config, "a profile does not measure it", why=_reasons(observer, inside["not_measured"])
+    )
+
+
+def counted(recorder: LoopRecorder) -> BatchLog:
+    """The steady state; the warm-up where the loop was no longer than that."""
+    return recorder.log if recorder.log.batches else recorder.warmed
+
+
+def timeline_of(recorder: LoopRecorder, looks: Looks, environment: Environment) -> list[TimelinePoint]:
+    """Waits and readings, in seconds since the steady state began."""
+    log = counted(recorder)
+    began_s = log.began_s or 0.0
+    points = [("data_wait_s", at_s, wait_s) for at_s, wait_s in log.timeline.shown()]
+    for before, look in zip(looks.taken, looks.taken[1:], strict=False):
+        points += [(name, look.at_s, value) for name, value in _at(before, look, environment.cpus_allotted)]
+    return [TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for name, at_s, value in points]
+
+
+def _at(before: Look, look: Look, cpus_allotted: float) -> Iterator[tuple[str, float]]:
+    used_s, elapsed_s = look.cpu_s - before.cpu_s, look.at_s - before.at_s
+    if elapsed_s > 0:
+        yield "cpu_percent_of_allotted", max(0.0, 100 * used_s / elapsed_s / cpus_allotted)
+    yield "rss_bytes", look.rss_bytes
+    for gpu in look.gpus:
+        if gpu.utilization_percent is not None:
+            yield f"gpu{gpu.index}_utilization_percent", gpu.utilization_percent
+        if gpu.memory_used_bytes is not None:
+            yield f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
+
+
+def _machine(looks: Looks, gpus: tuple[Gpu, ...], environment: Environment) -> dict[str, Any]:
+    return {
+        "cpu_percent_of_allotted": looks.cpu_percent(environment.cpus_allotted),
+        "rss_bytes": max((look.rss_bytes for look in looks.taken), default=None),
+        "pss_bytes": looks.pss_bytes,
+        "gpus": tuple(_gpu_use(gpu, looks) for gpu in gpus),
+    }
+
+
+def _gpu_use(gpu: Gpu, looks: Looks) -> GpuUse:
+    readings = [reading for look in looks.taken for reading in look.gpus if reading.index == gpu.index]
+    busy = [reading.utilization_percent for reading in readings if reading.utilization_percent is not None]
+    used = [reading.memory_used_bytes for reading in readings if reading.memory_used_bytes is not None]
+    missing = [name for name, found in (("utilization_percent", busy), ("memory_used_bytes", used)) if not found]
+    return GpuUse(
+        gpu.index,
+        gpu.uuid,
+        sum(busy) / len(busy) if busy else None,
+        max(used, default=None),
+        gpu.memory_total_bytes,
+        dict.fromkeys(missing, "NVML gave no reading of it in the steady state"),
+    )
+
+
+def _step_stages(recorder: LoopRecorder, observer: Observer) -> dict[str, StageCost] | None:
+    """Seconds per batch of each stage that was marked in the loop's body."""
+    clock, steps = observer.loop_clock, max(1, recorder.bodies)
+    names = [name for name, place in observer.loop_places.items() if name and clock.calls[place]]
+    costs = {name: observer.loop_places[name] for name in names}
+    return {name: StageCost(clock.cpu_s[at] / steps, clock.wall_s[at] / steps) for name, at in costs.items()} or None
+
+
+def _epochs(recorder: LoopRecorder) -> Epochs:
+    found = spread_of(recorder.boundaries)
+    return Epochs(
+        begun=recorder.begun,
+        boundary_s=found.mean_s if found else None,
+        boundary_max_s=found.max_s if found else None,
+        not_measured={} if found else dict.fromkeys(("boundary_s", "boundary_max_s"), "one epoch has no boundary"),
+    )
+
+
+def _why_no_workers(observer: Observer) -> str:
+    if getattr(observer.source, "num_workers", 0):
+        return observer.looks.workers.why_not()
+    return "no worker processes: the batches are made in the loop's own process"
+
+
+def _length(source: Any) -> int | None:
+    try:
+        return len(source.dataset)
+    except (AttributeError, TypeError, NotImplementedError):
+        return None
+
+
+def _reasons(observer: Observer, inside: dict[str, str]) -> dict[str, str]:
+    return {
+        **inside,
+        "workers": _why_no_workers(observer),
+        "samples_per_epoch": "the loader's dataset has no length",
+        "step_stages": "no stage of the loop was marked with Profiler.stage()",
+        "cpu_percent_of_allotted": "the steady state was shorter than two looks",
+        "rss_bytes": "the steady state was shorter than a look",
+        "pss_bytes": "this system does not say how shared memory is shared out",
+        "tracing_s_per_sample": observer.why_not_traced,
+    }
+
+
+def _with_reasons(fields: dict[str, Any], config: Config, default: str, why: dict[str, str] | None = None) -> Trial:
+    trial = Trial(**{"id": TRIAL, "config": config, "round": 1, **fields, "not_measured": {}})
+    trial.not_measured.update(why_missing(trial, why or {}, default))
+    return trial
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,94 @@
+"""From what a profiler recorded to a run: one trial of one configuration, concluded like any other."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from loaderbench.conclusion import Measured, conclude
+from loaderbench.environment import describe_machine
+from loaderbench.errors import printable
+from loaderbench.profiler.observer import Observer
+from loaderbench.profiler.readings import counted, make_trial, timeline_of
+from loaderbench.recorder.loop import LoopRecorder
+from loaderbench.records import Config, DatasetSummary, PlanSummary
+from loaderbench.result import Run
+from loaderbench.tracing import is_loader
+
+
+def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run:
+    """Conclude from what was recorded until now."""
+    config = _config(observer.source)
+    environment = describe_machine(_start_method(observer.source), observer.gpus, observer.no_gpu)
+    trial = make_trial(recorder, observer, config, environment)
+    record = conclude(
+        Measured(
+            name=name,
+            suite={"name": name, "warmup": warmup},
+            environment=environment,
+            dataset=_describe(observer.source),
+            plan=PlanSummary({axis: [value] for axis, value in config.items()}, 1, 1, 1),
+            configs=[config],
+            baseline=config,
+            baseline_why="it is what was profiled",
+            consumer="loop",
+            trials=[trial],
+            twins=[],
+            cpu_percent_before=None,
+            started_at=observer.began_at,
+            finished_at=observer.ended_at or observer.now(),
+            complete=observer.error is None,
+            notes=list(_notes(recorder, observer, warmup)),
+            version=version("loaderbench"),
+            kind="profile",
+        )
+    )
+    return Run(record, timeline_of(recorder, observer.looks, environment))
+
+
+def _config(source: Any) -> Config:
+    """What can be set of a `DataLoader`; nothing of anything else."""
+    if not is_loader(source):
+        return {}
+    config: Config = {"batch_size": source.batch_size, "num_workers": source.num_workers}
+    config["pin_memory"] = bool(source.pin_memory)
+    if source.num_workers:
+        config["prefetch_factor"] = source.prefetch_factor
+        config["persistent_workers"] = bool(source.persistent_workers)
+    return config
+
+
+def _start_method(source: Any) -> str:
+    context = getattr(source, "multiprocessing_context", None)
+    if context is not None:
+        return str(context.get_start_method())
+    import multiprocessing
+
+    return multiprocessing.get_start_method()
+
+
+def _describe(source: Any) -> DatasetSummary:
+    dataset = getattr(source, "dataset", None)
+    if dataset is None:
+        kind = "nothing" if source is None else type(source).__name__
+        return DatasetSummary(kind, not_measured={"files": "only a dataset tells how many samples it has"})
+    try:
+        return DatasetSummary(f"{type(dataset).__name__}, {len(dataset):,} samples", files=len(dataset))
+    except (TypeError, NotImplementedError):
+        return DatasetSummary(type(dataset).__name__, not_measured={"files": "the dataset has no length"})
+
+
+def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Any:
+    """What is to be known of how it was recorded."""
+    log = counted(recorder)
+    if recorder.events is None:
+        yield "data wait is by the host's clock around next(): the loop used no CUDA device"
+    else:
+        yield "data wait is what the CUDA device was exposed to, by events around next()"
+    if log is not recorder.log and log.batches:
+        yield f"the loop was no longer than its warm-up of {warmup} batches: all but each epoch's first are counted"
+    if log.timeline.batches_per_point > 1:
+        yield f"the timeline shows the longest wait of every {log.timeline.batches_per_point} batches"
+    if observer.error is not None:
+        error = printable(f"{type(observer.error).__name__}: {observer.error}")
+        yield f"the loop was left by {error}; what was recorded until then is here"

@@ -1,0 +1,107 @@
+"""From what was traced inside the workers to the fields of a trial."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from loaderbench.recorder.spreads import spread_of
+from loaderbench.records import Reasons, SampleTimes, SlowSample, StageCost
+from loaderbench.tracing import Slow, Traced
+
+ORDER = ("read", "decode", "transform", "sample", "collate")
+SHOWN_SLOWEST = 10
+TIMES_MEDIAN = 4.0  # a sample is of the tail beyond so many medians
+
+NOT_ASKED = "tracing is off: Profiler(trace=True) times what happens inside the loader"
+_NO_SAMPLE = "no sample was made while tracing"
+_PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "filenames")
+
+
+def inside_fields(traced: Traced | None, dataset: Any, why_not: str = NOT_ASKED) -> dict[str, Any]:
+    """`stages`, `stage_parts`, `sample_times` and `sampled` of a trial, and under `not_measured` why one is missing."""
+    if traced is None or not traced.samples:
+        reason = why_not if traced is None else "; ".join((_NO_SAMPLE, *traced.reasons))
+        missing = dict.fromkeys(("stages", "stage_parts", "sample_times"), reason)
+        return {**dict.fromkeys(missing), "not_measured": missing}
+    parts = _parts(traced)
+    reasons: Reasons = {} if parts else dict.fromkeys(("stages", "stage_parts"), _NO_SAMPLE)
+    return {
+        "stages": _stages(parts) if parts else None,
+        "stage_parts": {f"{stage}/{part}": cost for (stage, part), cost in parts.items() if part} if parts else None,
+        "sample_times": _sample_times(traced, dataset),
+        "sampled": _sampled(traced),
+        "not_measured": reasons,
+    }
+
+
+def path_of(dataset: Any, index: int) -> str | None:
+    """The path of a sample, where the dataset (or the one within it) keeps a list of them by index."""
+    if hasattr(dataset, "indices") and hasattr(dataset, "dataset"):  # torch's Subset
+        return path_of(dataset.dataset, dataset.indices[index])
+    for name in _PATH_LISTS:
+        entries = getattr(dataset, name, None)
+        if isinstance(entries, list | tuple) and 0 <= index < len(entries):
+            entry = entries[index]
+            first = entry[0] if isinstance(entry, list | tuple) and entry else entry
+            if isinstance(first, str | os.PathLike):
+                return os.fspath(first)
+    return None
+
+
+def _parts(traced: Traced) -> dict[tuple[str, str], StageCost]:
+    """Seconds per sample of every part: of the samples whose stages were timed; of all, for what makes a batch."""
+    found = {}
+    for name, total in sorted(traced.parts.items(), key=_place):
+        samples = traced.samples if name[0] == "collate" else traced.traced
+        if name[0] != "idle" and samples:
+            found[name] = StageCost(max(0.0, total.cpu_s) / samples, max(0.0, total.wall_s) / samples)
+    return found
+
+
+def _place(item: tuple[tuple[str, str], Any]) -> int:
+    stage = item[0][0]
+    return ORDER.index(stage) if stage in ORDER else ORDER.index("collate")
+
+
+def _stages(parts: Mapping[tuple[str, str], StageCost]) -> dict[str, StageCost]:
+    return {stage: _sum(cost for (name, _), cost in parts.items() if name == stage) for stage, _ in parts}
+
+
+def _sum(costs: Iterable[StageCost]) -> StageCost:
+    known = list(costs)
+    return StageCost(sum(cost.cpu_s or 0.0 for cost in known), sum(cost.wall_s or 0.0 for cost in known))
+
+
+def _sample_times(traced: Traced, dataset: Any) -> SampleTimes | None:
+    wall = spread_of(traced.times)
+    if wall is None:
+        return None
+    slowest = tuple(
+        SlowSample(
+            index=slow.index,
+            wall_s=slow.wall_s,
+            stage=slow.stage[0],
+            worker=slow.worker,
+            path=(path := slow.path or (None if slow.index is None else path_of(dataset, slow.index))),
+            not_measured={} if path else {"path": "the dataset names none, and no file was seen to be opened"},
+        )
+        for slow in _once_each(traced.slowest)[:SHOWN_SLOWEST]
+    )
+    return SampleTimes(wall=wall, slowest=slowest, tail_share=traced.times.tail_share(TIMES_MEDIAN))
+
+
+def _once_each(slowest: Iterable[Slow]) -> list[Slow]:
+    """The slowest time of each sample: in every epoch it may be slow again."""
+    found: dict[object, Slow] = {}
+    for slow in slowest:
+        found.setdefault(slow.index if slow.index is not None else slow, slow)
+    return list(found.values())
+
+
+def _sampled(traced: Traced) -> str | None:
+    """What was left out, so that tracing does not cost more than its share."""
+    if not traced.traced or traced.traced > 0.99 * traced.samples:
+        return None
+    return f"stages were timed in one of {traced.samples / traced.traced:.1f} samples: these are too short to time all"

@@ -1,0 +1,58 @@
+"""The whole tree of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loaderbench.report.parts import (
+    Download,
+    Fact,
+    FailureGroup,
+    Link,
+    RecommendationsPart,
+    ScalingPart,
+    State,
+    SweepPart,
+    Table,
+    Term,
+    Text,
+    TimelinePart,
+    VerdictPart,
+)
+from loaderbench.report.parts_inside import InsidePart
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportDocument:
+    """A report, ready to be drawn. A part that has no data is `None` or empty, and is not drawn at all.
+
+    `glance` is what a terminal or a notebook shows below the headline, where that is not the ranking of a sweep.
+    """
+
+    name: Text
+    page_title: str
+    state: State
+    facts: tuple[Fact, ...]
+    warnings: tuple[Text, ...]
+    notes: tuple[Text, ...]
+    sections: tuple[Link, ...]
+    verdict: VerdictPart
+    recommendations: RecommendationsPart | None
+    sweep: SweepPart | None
+    sweep_hint: str | None
+    ranking: Table | None
+    scaling: ScalingPart | None
+    inside: InsidePart | None
+    timeline: TimelinePart | None
+    noise_title: str
+    noise: tuple[Fact, ...]
+    failures: tuple[FailureGroup, ...]
+    trials_title: str
+    trials: Table | None
+    readings: tuple[Fact, ...]
+    environment: tuple[Fact, ...]
+    method: tuple[str, ...]
+    glossary: tuple[Term, ...]
+    downloads: tuple[Download, ...]
+    made_by: str
+    glance: tuple[Table | Fact, ...]

@@ -1,0 +1,123 @@
+"""From the workers' blocks to sums over all of them, between two moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from loaderbench.histogram import Histogram
+from loaderbench.tracing import block as layout
+from loaderbench.tracing.block import Block
+from loaderbench.tracing.clock import now_s
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment, and every counter of every block at it."""
+
+    at_s: float
+    counters: tuple[list[float], ...]
+
+
+@dataclass
+class PartTotal:
+    """Calls and seconds of one part of a stage."""
+
+    calls: float = 0.0
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A slow sample: seconds, the dataset's index (`None` where it has none), the part it was longest in."""
+
+    wall_s: float
+    index: int | None
+    stage: tuple[str, str]
+    worker: int
+    path: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """One batch as a worker made it; moments are of the performance counter, in seconds."""
+
+    worker: int
+    began_s: float
+    collate_began_s: float
+    ended_s: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What all workers did since a mark. `traced` samples had their stages timed, the others only their length."""
+
+    batches: int
+    samples: int
+    traced: int
+    parts: dict[tuple[str, str], PartTotal]
+    times: Histogram
+    slowest: tuple[Slow, ...]
+    spans: tuple[Span, ...]
+    reasons: tuple[str, ...] = field(default=())
+
+
+def mark(blocks: Sequence[Block]) -> Mark:
+    """Note where every counter stands."""
+    return Mark(now_s(), tuple(block.counters() for block in blocks))
+
+
+def read(blocks: Sequence[Block], since: Mark | None) -> Traced:
+    """Add up the blocks."""
+    before = since.counters if since else tuple([0.0] * len(block.counters()) for block in blocks)
+    deltas = [
+        [now - then for now, then in zip(block.counters(), old, strict=True)]
+        for block, old in zip(blocks, before, strict=True)
+    ]
+    began_s = since.at_s if since else 0.0
+    slowest = sorted((slow for pair in enumerate(blocks) for slow in _slow(*pair, began_s)), key=lambda s: -s.wall_s)
+    total = [sum(column) for column in zip(*deltas, strict=True)]
+    bins, sums_s = total[layout.BINS_AT : layout.BIN_SUMS_AT], total[layout.BIN_SUMS_AT : layout.SLOW_AT]
+    return Traced(
+        batches=int(total[layout.BATCHES]),
+        samples=int(total[layout.SAMPLES]),
+        traced=int(total[layout.TRACED]),
+        parts=_parts(blocks, deltas),
+        times=Histogram(bins, sums_s, max((slow.wall_s for slow in slowest), default=0.0)),
+        slowest=tuple(slowest[: layout.SLOWEST]),
+        spans=tuple(span for pair in enumerate(blocks) for span in _spans(*pair, began_s)),
+        reasons=tuple(sorted({block.reason for block in blocks} - {""})),
+    )
+
+
+def _parts(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[tuple[str, str], PartTotal]:
+    """Sum the parts by name: each worker numbers them as it meets them."""
+    totals: dict[tuple[str, str], PartTotal] = {}
+    for block, delta in zip(blocks, deltas, strict=True):
+        for place, name in enumerate(block.names()):
+            calls, wall_s, cpu_s = (delta[at + place] for at in (layout.CALLS_AT, layout.WALL_AT, layout.CPU_AT))
+            if calls > 0:
+                total = totals.setdefault(name, PartTotal())
+                total.calls += calls
+                total.wall_s += wall_s
+                total.cpu_s += cpu_s
+    return totals
+
+
+def _slow(worker: int, block: Block, since_s: float) -> Iterator[Slow]:
+    names = block.names()
+    for place in range(layout.SLOWEST):
+        at = place * layout.SLOW_FIELDS
+        wall_s, index, stage, ended_s = block.slow[at : at + layout.SLOW_FIELDS]
+        if wall_s > 0 and ended_s >= since_s:
+            yield Slow(wall_s, None if index < 0 else int(index), names[int(stage)], worker, block.path(place))
+
+
+def _spans(worker: int, block: Block, since_s: float) -> Iterator[Span]:
+    rows = min(int(block.header[layout.BATCHES]), layout.SPANS)
+    found = (block.spans[row * layout.SPAN_FIELDS : (row + 1) * layout.SPAN_FIELDS] for row in range(rows))
+    for began_s, collate_began_s, ended_s, samples in sorted(map(tuple, found)):
+        if ended_s >= since_s:
+            yield Span(worker, began_s, collate_began_s, ended_s, int(samples))

@@ -1,0 +1,290 @@
+"""What workers were doing: sums are tested on folders of text with a clock of our own, and once on real processes."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from loaderbench.monitors import WorkerWatch, proc
+from loaderbench.records import WorkerStates
+
+MS = 1_000_000  # in ns
+linux = pytest.mark.skipif(not proc.available(), reason="no /proc with lists of children here")
+
+
+class Machine:
+    """A folder that looks like /proc, and a clock that goes when it is told to."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.now_s = root, 100.0
+        self.watch = WorkerWatch(str(root), lambda: self.now_s)
+
+    def put(
+        self,
+        pid: int,
+        run: int = 1,
+        wait: int = 0,
+        others: tuple[int, ...] = (),
+        faults: tuple[int, int] = (0, 0),
+        io: tuple[int, int] | None = (0, 0),
+        state: str = "S",
+        began: int = 7,
+    ) -> None:
+        """Write one process; `run`, `wait` and `others` in ms, `io` as bytes asked for and bytes from a disk."""
+        folder = self.root / str(pid)
+        rmtree(folder, ignore_errors=True)
+        for tid, text in [
+            (pid, f"{run * MS} {wait * MS} 5"),
+            *((9000 + n, f"{o * MS} 0 5") for n, o in enumerate(others)),
+        ]:
+            (folder / "task" / str(tid)).mkdir(parents=True)
+            (folder / "task" / str(tid) / "schedstat").write_text(text + "\n")
+        minor, major = faults
+        head = f"{pid} (pt_data) worker) {state} 1 1 1 0 -1 64"
+        (folder / "stat").write_text(f"{head} {minor} 0 {major} 0 25 15 0 0 20 0 1 0 {began} 1000 512 1 1\n")
+        if io is not None:
+            (folder / "io").write_text(f"rchar: {io[0]}\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: {io[1]}\n")
+
+    def remove(self, pid: int) -> None:
+        rmtree(self.root / str(pid))
+
+    def read(self, *pids: int, after_s: float = 1.0) -> None:
+        self.now_s += after_s
+        self.watch.read(pids)
+
+    def states(self) -> WorkerStates:
+        found = self.watch.states()
+        assert found is not None
+        assert found.on_cpu_share + found.run_queue_share + found.blocked_share == pytest.approx(1, abs=1e-12)
+        assert min(found.on_cpu_share, found.run_queue_share, found.blocked_share) >= 0
+        return found
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_times_are_shares_of_the_main_threads_over_all_workers(machine: Machine) -> None:
+    machine.put(1, run=5000, wait=100, others=(10,))
+    machine.put(2, run=9000)
+    machine.read(1, 2)
+    machine.put(1, run=5900, wait=150, others=(210, 40))  # its second other thread was born meanwhile
+    machine.put(2, run=9100, wait=450)
+    machine.read(1, 2)
+    found = machine.states()
+    assert (found.on_cpu_share, found.run_queue_share) == (pytest.approx(0.5), pytest.approx(0.25))
+    assert found.other_threads_cpu_share == pytest.approx((0.2 + 0.04) / 2)
+    assert (found.count, found.threads_per_worker) == (2, 2.0)
+
+
+def test_a_longer_interval_weighs_more(machine: Machine) -> None:
+    machine.put(1, run=1000)
+    machine.read(1)
+    machine.put(1, run=2000)
+    machine.read(1, after_s=1)
+    machine.read(1, after_s=3)
+    assert machine.states().on_cpu_share == pytest.approx(1 / 4)
+
+
+def test_faults_count_per_second_of_one_clock_however_many_workers_there_are(machine: Machine) -> None:
+    for pid in (1, 2):
+        machine.put(pid)
+    machine.read(1, 2)
+    for pid in (1, 2):
+        machine.put(pid, faults=(600, 4))
+    machine.read(1, 2, after_s=2)
+    found = machine.states()
+    assert (found.minor_faults_per_s, found.major_faults_per_s) == (pytest.approx(600), pytest.approx(4))
+
+
+def test_what_a_disk_had_to_give_is_no_hit(machine: Machine) -> None:
+    machine.put(1, io=(1 << 20, 0))
+    machine.read(1)
+    machine.put(1, io=(5 << 20, 1 << 20))
+    machine.read(1)
+    assert machine.states().page_cache_hit_share == pytest.approx(0.75)
+
+
+def test_more_from_the_disk_than_was_asked_for_is_no_hit_at_all(machine: Machine) -> None:
+    machine.put(1)
+    machine.read(1)
+    machine.put(1, io=(1 << 20, 9 << 20))
+    machine.read(1)
+    assert machine.states().page_cache_hit_share == 0
+
+
+@pytest.mark.parametrize(
+    ("io", "why"), [(None, "/proc/<pid>/io"), ((64 * 1024 - 1, 0), "less than 64 KiB")], ids=["hidden", "little read"]
+)
+def test_page_cache_hits_that_cannot_be_told_have_a_reason(
+    machine: Machine, io: tuple[int, int] | None, why: str
+) -> None:
+    machine.put(1, io=None if io is None else (0, 0))
+    machine.read(1)
+    machine.put(1, io=io)
+    machine.read(1)
+    found = machine.states()
+    assert found.page_cache_hit_share is None
+    assert why in found.not_measured["page_cache_hit_share"]
+
+
+def test_workers_that_end_keep_what_was_seen_of_them_and_new_ones_are_added(machine: Machine) -> None:
+    machine.put(1, run=100)
+    machine.read(1)
+    machine.put(1, run=1100)
+    machine.read(1)
+    machine.remove(1)
+    machine.put(2, run=7000)
+    machine.read(1, 2)
+    machine.read(1, 2)
+    found = machine.states()
+    assert found.on_cpu_share == pytest.approx(1 / 2)
+    assert found.count == 1
+
+
+def test_nothing_counts_between_a_pause_and_the_next_reading(machine: Machine) -> None:
+    machine.put(1, run=100)
+    machine.read(1)
+    machine.read(1)
+    machine.watch.pause()
+    machine.put(1, run=99_000, faults=(99, 99))
+    machine.read(1, after_s=99)
+    machine.read(1)
+    found = machine.states()
+    assert (found.on_cpu_share, found.minor_faults_per_s) == (0, 0)
+
+
+def test_counters_that_fall_are_not_let_in(machine: Machine) -> None:
+    machine.put(1, run=900, wait=900, others=(900, 900), faults=(900, 900), io=(1 << 20, 1 << 20))
+    machine.read(1)
+    machine.put(1, run=100, wait=400, others=(100,), faults=(3, 3), io=(0, 0))
+    machine.read(1)
+    found = machine.states()
+    assert (found.on_cpu_share, found.run_queue_share, found.other_threads_cpu_share) == (0, 0, 0)
+    assert (found.minor_faults_per_s, found.major_faults_per_s, found.page_cache_hit_share) == (0, 0, None)
+
+
+def test_bytes_that_fall_take_nothing_from_what_was_read_since(machine: Machine) -> None:
+    for asked in (9 << 20, 0, 1 << 20):
+        machine.put(1, io=(asked, asked // 2))
+        machine.read(1)
+    assert machine.states().page_cache_hit_share == pytest.approx(0.5)
+
+
+def test_another_process_of_the_same_number_begins_anew(machine: Machine) -> None:
+    machine.put(1, run=100, began=7)
+    machine.read(1)
+    machine.put(1, run=900, began=8)
+    machine.read(1)
+    assert machine.watch.states() is None
+
+
+def test_more_time_than_went_by_leaves_nothing_blocked(machine: Machine) -> None:
+    machine.put(1)
+    machine.read(1)
+    machine.put(1, run=701, wait=700)  # a wait that began before the first reading is added when it ends
+    machine.read(1)
+    found = machine.states()
+    assert (found.on_cpu_share, found.run_queue_share) == (pytest.approx(0.7), pytest.approx(0.3))
+
+
+def test_a_zombie_is_gone(machine: Machine) -> None:
+    machine.put(1, state="Z")
+    machine.read(1)
+    machine.read(1)
+    assert machine.watch.states() is None
+
+
+def test_the_largest_sum_of_proportional_memory_is_kept(machine: Machine) -> None:
+    machine.put(1)
+    machine.put(2)
+    machine.read(1, 2)
+    machine.read(1, 2)
+    assert "was not read" in machine.states().not_measured["pss_bytes"]
+    machine.watch.read_memory([1, 2])
+    assert "no worker told" in machine.states().not_measured["pss_bytes"]
+    for sizes_kb in ((30, 20), (10, 5)):
+        for pid, size_kb in zip((1, 2), sizes_kb, strict=True):
+            (machine.root / str(pid) / "smaps_rollup").write_text(f"0-f ---p [rollup]\nRss: 99 kB\nPss: {size_kb} kB\n")
+        machine.watch.read_memory([1, 2, 3])
+    found = machine.states()
+    assert found.pss_bytes == 50 * 1024
+    assert "pss_bytes" not in found.not_measured
+
+
+def test_why_there_are_no_states_is_said(machine: Machine) -> None:
+    assert WorkerWatch(str(machine.root / "nothing")).why_not() == "only Linux tells what a worker was doing"
+    machine.put(1)
+    machine.read(1)
+    assert machine.watch.states() is None
+    assert machine.watch.why_not() == "no worker was read twice"
+    machine.read(1)
+    assert machine.watch.states() is not None
+    assert machine.watch.why_not() == ""
+
+
+@pytest.mark.parametrize("text", ["0 0 0\n", None], ids=["zeros", "no file"])
+def test_a_kernel_without_scheduler_statistics_is_named(machine: Machine, text: str | None) -> None:
+    machine.put(1)
+    file = machine.root / "1" / "task" / "1" / "schedstat"
+    file.unlink() if text is None else file.write_text(text)
+    machine.read(1)
+    machine.read(1)
+    assert machine.watch.states() is None
+    assert machine.watch.why_not() == "this kernel keeps no scheduler statistics"
+
+
+def test_what_cannot_be_understood_raises_nothing_in_the_training_loop(machine: Machine) -> None:
+    machine.put(1)
+    (machine.root / "1" / "stat").write_text("no stat at all")
+    machine.put(2)
+    (machine.root / "2" / "io").write_text("rchar\n")
+    machine.read(1, 2)
+    machine.read(1, 2)
+    assert machine.watch.states() is None
+
+
+@contextmanager
+def worker(code: str) -> Iterator[int]:
+    """A real process that has begun to do what it is there for."""
+    with subprocess.Popen([sys.executable, "-uc", f"print()\n{code}"], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            yield child.pid
+        finally:
+            child.kill()
+
+
+def seen_of(pid: int) -> WorkerStates:
+    """Half a second of a process; the wait of one that stood in the queue is told when it runs again."""
+    watch = WorkerWatch()
+    for _ in range(6):
+        watch.read([pid])
+        time.sleep(0.1)
+    watch.read_memory([pid])
+    found = watch.states()
+    assert found is not None, watch.why_not()
+    assert found.on_cpu_share + found.run_queue_share + found.blocked_share == pytest.approx(1)
+    return found
+
+
+@linux
+def test_a_process_that_spins_runs_or_waits_for_a_cpu() -> None:
+    with worker("while True: pass") as pid:
+        found = seen_of(pid)
+    assert found.on_cpu_share + found.run_queue_share > 0.5
+    assert (found.count, found.threads_per_worker) == (1, 1)
+    assert (found.pss_bytes or 0) > 100_000
+
+
+@linux
+def test_a_process_that_sleeps_is_blocked() -> None:
+    with worker("import time; time.sleep(60)") as pid:
+        assert seen_of(pid).blocked_share > 0.9

@@ -1,0 +1,197 @@
+"""Wrong calls get one clear line, loops that end badly keep what was measured, and nothing of the user's is changed."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from loops import Numbers, Planted, Unpicklable, state_of
+from torch.utils.data import DataLoader
+
+from loaderbench import Profiler
+from loaderbench.errors import UsageError
+
+Make = Callable[..., DataLoader[Any]]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Makes loaders, and holds each against what it was when the test is over: no hook is left behind."""
+    made: list[tuple[DataLoader[Any], dict[str, Any]]] = []
+
+    def loader(dataset: Any = None, **arguments: Any) -> DataLoader[Any]:
+        new = DataLoader(dataset or Numbers(), **{"batch_size": 4, **arguments})
+        made.append((new, state_of(new)))
+        return new
+
+    yield loader
+    gc.collect()
+    for loader_, before in made:
+        assert state_of(loader_) == before
+
+
+WAYS = pytest.mark.parametrize("arguments", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}])
+
+
+def batches(prof: Profiler) -> int:
+    (trial,) = prof.result.trials
+    return trial.batches or 0
+
+
+def loop_that_raises(prof: Profiler, loader: Any) -> None:
+    with prof:
+        for number, _ in enumerate(prof.iter(loader)):
+            if number == 6:
+                raise KeyError("mine")
+
+
+@WAYS
+def test_a_loop_left_by_break_keeps_what_was_measured(make: Make, arguments: dict[str, Any]) -> None:
+    with Profiler(warmup=0, trace=True) as prof:
+        for number, _ in enumerate(prof.iter(make(**arguments))):
+            if number == 6:
+                break
+    assert batches(prof) == 5
+
+
+@WAYS
+def test_a_loop_that_raises_passes_it_on_and_keeps_what_was_measured(make: Make, arguments: dict[str, Any]) -> None:
+    prof = Profiler(warmup=0, trace=True)
+    with pytest.raises(KeyError, match="mine"):
+        loop_that_raises(prof, make(**arguments))
+    assert batches(prof) == 5
+    assert any("KeyError" in note for note in prof.result.notes)
+
+
+@WAYS
+def test_a_loader_that_raises_in_mid_epoch_passes_it_on(make: Make, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="planted in the dataset"), Profiler(warmup=0, trace=True) as prof:
+        for _ in prof.iter(make(Numbers(raise_at=30), **arguments)):
+            pass
+    assert batches(prof) == 6
+
+
+@WAYS
+def test_an_iterator_that_is_abandoned_leaves_nothing(make: Make, arguments: dict[str, Any]) -> None:
+    with Profiler(warmup=0, trace=True) as prof:
+        abandoned = iter(prof.iter(make(**arguments)))
+        next(abandoned)
+        del abandoned
+    assert prof.result.trials[0].failure.kind == "no_batches"
+
+
+@WAYS
+def test_a_loop_that_goes_on_after_stop_gets_all_its_batches(make: Make, arguments: dict[str, Any]) -> None:
+    prof = Profiler(warmup=0, trace=True).start()
+    seen = 0
+    for _ in prof.iter(make(**arguments)):
+        seen += 1
+        if seen == 4:
+            prof.stop()
+    assert seen == 12
+    assert batches(prof) == 2
+
+
+def test_a_dataset_that_cannot_be_sent_to_a_worker_raises_what_it_would_without_us(make: Make) -> None:
+    loader = make(Unpicklable(), num_workers=1, multiprocessing_context="spawn")
+    with pytest.raises(TypeError, match="pickle"), Profiler(trace=True) as prof:
+        for _ in prof.iter(loader):
+            pass
+    assert prof.result.trials[0].failure is not None
+
+
+def test_two_profilers_on_one_loader_are_refused(make: Make) -> None:
+    loader = make()
+    with Profiler("outer") as outer, Profiler("inner") as inner:
+        for _ in outer.iter(loader):
+            with pytest.raises(UsageError, match="'outer' is at work on this loader"):
+                inner.iter(loader)
+            break
+        with pytest.raises(UsageError, match="profiled already"):
+            inner.iter(outer.iter(loader))
+
+
+def test_profilers_one_after_the_other_are_fine(make: Make) -> None:
+    loader = make()
+    for _ in range(2):
+        with Profiler(warmup=0) as prof:
+            assert len(list(prof.iter(loader))) == 12
+        assert batches(prof) == 11
+
+
+def test_two_profilers_on_two_loaders_may_be_nested(make: Make) -> None:
+    one, other = make(), make()
+    with Profiler("train", warmup=0) as train, Profiler("validate", warmup=0) as validate:
+        for number, _ in enumerate(train.iter(one)):
+            if number == 5:
+                list(validate.iter(other))
+    assert (batches(train), batches(validate)) == (11, 11)
+
+
+@pytest.mark.parametrize("call", [Profiler.stop, lambda prof: prof.result, lambda prof: list(prof.iter([1, 2]))])
+def test_a_profiler_that_was_not_started_says_so(call: Callable[[Profiler], Any]) -> None:
+    with pytest.raises(UsageError, match="was not started"):
+        call(Profiler("early"))
+
+
+def test_a_profiler_is_started_once() -> None:
+    with Profiler("once") as prof, pytest.raises(UsageError, match="was started before"):
+        prof.start()
+
+
+def test_a_stopped_profiler_lets_batches_through() -> None:
+    with Profiler() as prof:
+        pass
+    assert list(prof.iter([1, 2])) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"warmup": -1}, "warmup is to be a whole number of 0 or more, not -1"),
+        ({"warmup": 1.5}, "warmup"),
+        ({"warmup": None}, "warmup"),
+        ({"steps": 0}, "steps is to be a whole number of 1 or more, not 0"),
+        ({"steps": True}, "steps"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Profiler(**arguments)
+
+
+@pytest.mark.parametrize("source", [3, None, object()])
+def test_what_cannot_be_iterated_over_is_refused(source: Any) -> None:
+    with Profiler() as prof, pytest.raises(UsageError, match="takes a loader"):
+        prof.iter(source)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", 3, None])
+def test_a_stage_needs_a_name(name: Any) -> None:
+    with pytest.raises(UsageError, match="takes a name"):
+        Profiler().stage(name)
+
+
+def test_a_generator_function_cannot_be_a_stage() -> None:
+    with pytest.raises(UsageError, match="mark inside it"):
+
+        @Profiler().stage("stream")
+        def stream() -> Iterator[int]:
+            yield 1
+
+
+def test_nothing_measured_is_a_result_that_says_so() -> None:
+    with Profiler("idle") as prof:
+        pass
+    result = prof.result
+    assert result.trials[0].failure.kind == "no_batches"
+    assert result.verdict.bound == "unknown"
+    assert "no batch was taken" in str(result)
+
+
+def test_a_batch_alone_is_too_few() -> None:
+    with Profiler(warmup=0) as prof:
+        list(prof.iter(Planted(1)))
+    assert prof.result.trials[0].failure.kind == "no_batches"

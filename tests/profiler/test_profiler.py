@@ -1,0 +1,218 @@
+"""A user's own loop, recorded: the figures are those that were planted."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from loops import Numbers, Planted, augment, pause
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+from loaderbench import Profiler, Run
+from loaderbench.records import Trial
+
+
+def trial_of(run: Run) -> Trial:
+    (trial,) = run.trials
+    return trial
+
+
+def told_truly(told: float, planted: float) -> bool:
+    return told == pytest.approx(planted, rel=0.02, abs=50e-6)
+
+
+def test_wait_and_step_are_told_as_they_were_planted() -> None:
+    loader = Planted()
+    with Profiler("train", warmup=5) as prof:
+        steps_s = [pause(0.002) for _ in prof.iter(loader)]
+    trial = trial_of(prof.result)
+    assert trial.data_wait is not None
+    assert trial.step is not None
+    assert (trial.batches, trial.samples, trial.data_wait.count) == (35, 140, 35)
+    assert told_truly(trial.data_wait.mean_s, sum(loader.slept_s[5:]) / 35)
+    assert told_truly(trial.step.mean_s, sum(steps_s[5:]) / 35)
+
+
+def test_wait_and_step_add_up_to_the_wall_time() -> None:
+    with Profiler(warmup=3) as prof:
+        for _ in prof.iter(Planted()):
+            pause(0.001)
+    trial = trial_of(prof.result)
+    assert trial.data_wait is not None
+    assert trial.step is not None
+    assert trial.batches is not None
+    both_s = (trial.data_wait.mean_s + trial.step.mean_s) * trial.batches
+    assert both_s == pytest.approx(trial.steady_s)
+    assert trial.data_wait_share == pytest.approx(trial.data_wait.mean_s * trial.batches / both_s)
+
+
+def test_first_batch_and_epoch_boundaries_are_kept_apart() -> None:
+    class SlowStart(Planted):
+        def __iter__(self) -> Iterator[list[int]]:
+            pause(0.2)
+            yield from super().__iter__()
+            pause(0.1)
+
+    with Profiler(warmup=2) as prof:
+        for _ in range(3):
+            for _ in prof.iter(SlowStart(10, 0.001)):
+                pass
+    trial = trial_of(prof.result)
+    assert trial.epochs is not None
+    assert trial.data_wait is not None
+    assert trial.epochs.begun == 3
+    assert 0.2 < (trial.time_to_first_batch_s or 0) < 0.3
+    assert 0.3 < (trial.epochs.boundary_s or 0) < 0.4
+    assert trial.data_wait.max_s < 0.1
+
+
+def test_stages_of_the_loop_s_body_are_told_per_batch() -> None:
+    spent_s = []
+    with Profiler(warmup=0) as prof:
+        for _ in prof.iter(Planted(20, 0.001)):
+            with prof.stage("transfer"):
+                spent_s.append(pause(0.003))
+    stages = trial_of(prof.result).step_stages
+    assert stages is not None
+    assert told_truly(stages["transfer"].wall_s or 0, sum(spent_s) / 20)
+
+
+def test_steps_end_the_recording_and_the_loop_goes_on() -> None:
+    with Profiler(warmup=2, steps=5) as prof:
+        seen = sum(1 for _ in prof.iter(Planted(30, 0.0)))
+    assert seen == 30
+    assert trial_of(prof.result).batches == 5
+
+
+def test_a_loop_shorter_than_its_warm_up_is_told_all_the_same() -> None:
+    with Profiler(warmup=10) as prof:
+        list(prof.iter(Planted(4)))
+    assert trial_of(prof.result).batches == 3
+    assert any("no longer than its warm-up" in note for note in prof.result.notes)
+
+
+def test_start_and_stop_do_what_the_with_does() -> None:
+    prof = Profiler("by hand", warmup=0).start()
+    for number, _ in enumerate(prof.iter(Planted(20, 0.001))):
+        if number == 9:
+            result = prof.stop()
+    assert trial_of(result).batches == 8
+    assert result is prof.result
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_function_marked_as_a_stage_is_timed_where_it_runs(workers: int) -> None:
+    prof = Profiler("marked", warmup=0)
+    prof.marks_functions = True
+    with prof:
+        planted = [took for _, took in prof.iter(DataLoader(Numbers(), batch_size=4, num_workers=workers))]
+    stages = trial_of(prof.result).stages
+    assert stages is not None
+    assert told_truly(stages["augment"].wall_s or 0, torch.cat(planted).mean().item())
+
+
+def test_what_is_marked_does_its_work_without_a_profiler() -> None:
+    assert augment(3) >= 0.002
+
+
+def test_tracing_fills_stages_workers_and_slow_samples(photos: Path) -> None:
+    from torchvision import transforms as t
+    from torchvision.datasets import ImageFolder
+
+    dataset = ImageFolder(str(photos), t.Compose([t.RandomResizedCrop(32), t.ToTensor()]))
+    loader = DataLoader(dataset, batch_size=2, num_workers=1, shuffle=True)
+    with Profiler(warmup=4, trace=True) as prof:
+        for _ in range(3):
+            for _ in prof.iter(loader):
+                pause(0.01)
+    trial = trial_of(prof.result)
+    assert set(trial.stages or ()) == {"read", "decode", "transform", "sample", "collate"}
+    assert set(trial.stage_parts or ()) >= {"transform/RandomResizedCrop", "transform/ToTensor"}
+    assert trial.workers is not None
+    assert trial.workers.count == 1
+    shares = trial.workers
+    assert shares.on_cpu_share + shares.run_queue_share + shares.blocked_share == pytest.approx(1)
+    assert trial.sample_times is not None
+    assert trial.sample_times.slowest[0].path in {path for path, _ in dataset.samples}
+    assert trial.tracing_s_per_sample is not None
+
+
+def test_what_was_not_traced_says_why() -> None:
+    with Profiler(warmup=0) as prof:
+        list(prof.iter(DataLoader(Numbers(8), batch_size=2)))
+    assert "trace=True" in trial_of(prof.result).not_measured["stages"]
+    with Profiler(warmup=0, trace=True) as prof:
+        list(prof.iter([0] * 4 for _ in range(9)))
+    assert "generator" in trial_of(prof.result).not_measured["stages"]
+
+
+def test_every_missing_figure_has_a_reason() -> None:
+    with Profiler(warmup=0) as prof:
+        list(prof.iter(Planted(5, 0.0)))
+    trial = trial_of(prof.result)
+    assert {name for name, value in vars(trial).items() if value is None} - {"failure"} == set(trial.not_measured)
+
+
+def test_the_profiled_loader_is_the_loader_in_everything_else() -> None:
+    dataset = TensorDataset(torch.arange(12))
+    sampler: Any = DistributedSampler(dataset, num_replicas=1, rank=0)
+    loader = DataLoader(dataset, batch_size=4, sampler=sampler)
+    with Profiler() as prof:
+        profiled = prof.iter(loader)
+        assert len(profiled) == 3
+        assert profiled.dataset is dataset
+        profiled.sampler.set_epoch(3)
+        profiled.note = "kept"
+        assert (sampler.epoch, loader.note) == (3, "kept")  # type: ignore[attr-defined]
+        assert [len(batch[0]) for batch in profiled] == [4, 4, 4]
+
+
+def test_a_generator_has_no_length_and_says_so() -> None:
+    with Profiler() as prof, pytest.raises(TypeError):
+        len(prof.iter(iter([1])))
+
+
+def test_memory_does_not_grow_with_the_length_of_a_loop() -> None:
+    batch = (torch.zeros(2), torch.zeros(2))
+    with Profiler(warmup=10) as prof:
+        for _ in prof.iter([batch] * 1_000):
+            pass
+        tracemalloc.start()
+        for _ in prof.iter(batch for _ in range(100_000)):
+            pass
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak_bytes < 5_000_000
+    assert any("longest wait of every" in note for note in prof.result.notes)
+
+
+def test_the_result_says_what_measuring_cost() -> None:
+    with Profiler(warmup=2) as prof:
+        for _ in prof.iter(Planted()):
+            pass
+    overhead = prof.result.overhead
+    assert 0 < overhead.per_batch_s < 1e-4
+    assert 0 < overhead.share_of_wall < 0.05
+
+
+def test_the_result_prints_draws_and_compares_itself(tmp_path: Path) -> None:
+    results = []
+    for _ in range(2):
+        with Profiler("train", warmup=2) as prof:
+            for _ in prof.iter(Planted()):
+                pause(0.001)
+        results.append(prof.result)
+    result = results[0]
+    assert result.verdict.bound == "input"
+    assert "waits for data" in str(result)
+    assert "Your loop waits for data" in result.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text().startswith("<!")
+    assert result.to_dict()["kind"] == "profile"
+    assert len(result.to_dataframe()) == 1
+    assert result.recommendations == ()
+    assert result.compare(results[1]).outcome == "inconclusive"
+    assert "<script" not in result._repr_html_()

@@ -1,0 +1,199 @@
+import base64
+import gzip
+import json
+import re
+from dataclasses import replace
+
+import pytest
+import run_factory as runs
+import run_profiles as profiles
+
+from loaderbench.records import GpuUse, RunRecord
+from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
+from loaderbench.report.notebook import notebook_html
+
+MAKERS = [profiles.traced, profiles.untraced, profiles.generator, profiles.main_process, profiles.keeps_up]
+MAKERS += [profiles.nothing_measured, profiles.hostile_profile]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_profile_has_no_part_that_belongs_to_a_sweep(make: object) -> None:
+    assert callable(make)
+    document = build_document(make())
+
+    assert (document.sweep, document.sweep_hint, document.scaling, document.ranking) == (None, None, None, None)
+    assert (document.trials, document.recommendations) == (None, None)
+    page = render_html(document)
+    for word in ("-P num_workers", "A/A", "n = 1", "shuffled within each round", "Student"):
+        assert word not in page
+
+
+def test_the_figures_are_those_of_the_one_configuration_without_a_word_of_rounds() -> None:
+    verdict = build_document(profiles.traced()).verdict
+
+    assert {figure.label: figure.value.text for figure in verdict.figures} == {
+        "Samples/s": "512",
+        "Data wait share": "41 %",
+        "First batch": "1.37 s",
+    }
+    assert [(bar.kind, bar.value) for bar in verdict.bars] == [("measured", "512"), ("ceiling", "868")]
+    assert verdict.ceiling
+    assert "the loop\u2019s own time" in verdict.ceiling.text.replace("'", "\u2019")
+
+
+def test_the_loader_stands_in_the_head_and_what_is_known_of_its_configuration_beside_the_figures() -> None:
+    traced, generator = build_document(profiles.traced()), build_document(profiles.generator())
+
+    assert (traced.facts[0].label, traced.facts[0].value.text) == ("Loader", "DataLoader over ImageFolder")
+    assert traced.verdict.best
+    assert traced.verdict.best.text == "batch_size=32 num_workers=4 pin_memory=true"
+    assert generator.facts[0].value.text == "generator"
+    assert generator.verdict.best is None
+
+
+def test_the_state_counts_batches_and_says_when_the_loop_ended_early() -> None:
+    run = profiles.traced()
+
+    assert build_document(run).state.label == "complete: 300 batches"
+    partial = build_document(replace(run, complete=False)).state
+    assert (partial.tone, partial.label) == ("warn", "partial: 300 batches")
+    assert partial.hint
+
+
+def test_what_measuring_cost_is_told_with_how_it_was_measured() -> None:
+    traced, plain = build_document(profiles.traced()), build_document(profiles.untraced())
+
+    assert [(fact.label, fact.value.text) for fact in traced.noise] == [
+        ("Recorder", "3.10 \u00b5s per batch"),
+        ("Tracing", "19.0 \u00b5s per sample, measured by on/off pairs"),
+        ("In all", "0.25 % of the wall time at most"),
+    ]
+    assert [fact.value.text for fact in plain.noise] == ["3.10 \u00b5s per batch, 0.0050 % of the wall time"]
+
+
+def test_the_method_is_that_of_a_profile_and_tells_of_tracing_only_where_there_was_some() -> None:
+    traced, plain = build_document(profiles.traced()).method, build_document(profiles.untraced()).method
+
+    assert "The first 10 batches and the boundaries between epochs are kept apart" in traced[1]
+    assert "worker_init_fn of a private view" in traced[-1]
+    assert not [text for text in plain if "worker_init_fn" in text]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "No batch was"), (1, "The first batch and"), (None, "The first batches")]
+)
+def test_the_warm_up_is_told_in_words(count: int | None, said: str) -> None:
+    run = profiles.profile_of(replace(profiles.measured_trial(), warmup_batches=count))
+
+    assert build_document(run).method[1].startswith(said)
+
+
+def test_a_profile_that_measured_nothing_shows_its_failure_and_no_empty_frame() -> None:
+    document = build_document(profiles.nothing_measured())
+
+    assert (document.state.tone, document.state.label) == ("bad", "nothing was measured")
+    assert (document.inside, document.noise, document.readings, document.glance) == (None, (), (), ())
+    assert [group.kind.text for group in document.failures] == ["no batches"]
+    assert document.failures[0].hint.text == "Let the loop run on, or lower warmup."
+    assert document.verdict.figures == ()
+
+
+def test_a_profile_without_any_trial_can_be_drawn() -> None:
+    run = replace(profiles.nothing_measured(), trials=(), configurations=())
+
+    assert "nothing was measured" in render_html(build_document(run))
+
+
+def test_a_reading_that_is_not_there_says_why_and_is_no_zero() -> None:
+    readings = {fact.label: fact.value.text for fact in build_document(profiles.traced()).readings}
+
+    assert readings["CPU, % of allotted"] == "not measured: a profile runs no monitors"
+    assert "PSS" not in readings
+
+
+def test_each_section_that_is_there_can_be_reached_from_the_head_and_no_other() -> None:
+    traced, generator = build_document(profiles.traced()), build_document(profiles.generator())
+
+    anchors = ["verdict", "inside", "workers", "slow", "waits", "noise", "trials"]
+    assert [link.anchor for link in traced.sections] == anchors
+    assert [link.anchor for link in generator.sections] == [a for a in anchors if a not in ("workers", "slow")]
+
+
+def contents(page: str) -> list[str]:
+    packed = re.search('id="contents">([^<]+)<', page)
+    assert packed
+    found: list[str] = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    return found
+
+
+def test_no_folder_of_a_slow_file_leaves_with_the_page_not_even_in_the_download() -> None:
+    page = render_html(build_document(profiles.traced()))
+    as_json = contents(page)[0]
+
+    assert "photo_0000.jpg" in page
+    assert "photo_0013.jpg" in as_json
+    assert profiles.FOLDER.strip("/") not in page
+    assert "private" not in as_json
+
+
+def drawn_in_notebook(run: RunRecord) -> str:
+    return notebook_html(build_document(run))
+
+
+def test_a_notebook_gets_the_verdict_the_proof_and_the_tables() -> None:
+    html = drawn_in_notebook(profiles.traced())
+
+    assert "Your loop waits for data 41\u00a0% of its time" in html
+    assert html.count("<table") == 3
+    for said in ("RandomResizedCrop", "compute and other", "photo_0001.jpg", "Own cost", "71\u00a0% on a CPU"):
+        assert said in html
+    assert len(html) < 20_000
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_notebook_gets_no_script_no_style_sheet_and_no_colour_of_ours(make: object) -> None:
+    assert callable(make)
+    html = drawn_in_notebook(make())
+
+    assert not re.findall(r"<(script|style|img|link|iframe)|\bon\w+=\"|[^-]color:(?!inherit)|#[0-9a-f]{3,6}\b", html)
+    assert "background:#" not in html
+
+
+def test_a_notebook_tells_what_a_failed_profile_failed_by_and_what_to_do() -> None:
+    html = drawn_in_notebook(profiles.nothing_measured())
+
+    assert "no batch after its warm-up" in html
+    assert "lower warmup" in html
+
+
+def test_a_notebook_shows_the_ranking_of_a_sweep() -> None:
+    html = drawn_in_notebook(runs.typical())
+
+    assert html.count("<table") == 1
+    assert "Samples/s" in html
+
+
+def test_the_timeline_of_a_profile_speaks_of_no_baseline() -> None:
+    run = profiles.traced()
+    part = build_document(run, runs.timeline(run)).timeline
+
+    assert part
+    assert [trial.label for trial in part.trials] == ["batch_size=32 num_workers=4 pin_memory=true, round 1"]
+    assert part.x_axis == "seconds since the steady state began"
+    assert "<select" not in render_html(build_document(run, runs.timeline(run)))
+
+
+def test_the_method_tells_of_events_only_where_a_device_was_read() -> None:
+    trial = profiles.traced_trial()
+    on_device = replace(trial, gpus=(GpuUse(0, "GPU-0", 60.0),))
+
+    assert "two events on its stream" in build_document(profiles.profile_of(on_device)).method[0]
+    assert "events" not in build_document(profiles.profile_of(trial)).method[0]
+
+
+def test_what_every_field_of_a_failed_profile_lacks_is_not_told_field_by_field() -> None:
+    run = profiles.nothing_measured()
+    trial = replace(run.trials[0], not_measured={"samples_per_s": "nothing was measured", "batches": "nothing"})
+
+    assert build_document(replace(run, trials=(trial,))).readings == ()
