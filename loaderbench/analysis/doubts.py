@@ -13,6 +13,7 @@ from loaderbench.records import Configuration, Interval, Kind, Noise, Overhead, 
 
 DRIFT = 1.3  # slowest over fastest of the fixed piece of work; a still machine stays within 1.1
 BUSY_PERCENT = 20.0  # of all CPUs, before the first trial
+FEWEST_BATCHES = 20  # of a user's own loop
 WIDE = 0.25  # half an interval, as a share of its estimate
 
 
@@ -78,7 +79,15 @@ def find_doubts(
     if kind == "sweep":
         yield from _repeated_samples(trials, loader)
         yield from _few_rounds(trials)
+    else:
+        yield from _few_batches(trials)
     yield from _unstillness(configurations, noise)
+
+
+def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
+    counts = [trial.batches for trial in trials if trial.batches is not None and trial.batches < FEWEST_BATCHES]
+    if counts:
+        yield f"only {counts[0]} batches were counted: on fewer than {FEWEST_BATCHES} the figures are a first look"
 
 
 def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:

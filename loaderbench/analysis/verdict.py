@@ -49,7 +49,7 @@ def decide(subject: Subject | None, consumer: str, demand: float, doubts: int, t
         limit="none" if bound == "compute" else None,
         headline=_headline(subject, bound, consumer, demand),
         evidence=(_waits(wait), _delivers(subject.samples_per_s), *_inside(consumer, trials)),
-        confidence=_loop_confidence(wait.est) if consumer == "loop" else _confidence(_clear(wait), doubts),
+        confidence=_loop_confidence(wait.est, doubts) if consumer == "loop" else _confidence(_clear(wait), doubts),
         not_measured={"stage": "the loader keeps up"} if bound == "compute" else {"stage": _NOT_YET, "limit": _NOT_YET},
     )
 
@@ -127,8 +127,8 @@ def _confidence(decided: bool, doubts: int) -> Confidence:
     return "medium" if doubts else "high"
 
 
-def _loop_confidence(wait: float) -> Confidence:
-    return "medium" if wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE else "low"
+def _loop_confidence(wait: float, doubts: int) -> Confidence:
+    return "medium" if not doubts and (wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE) else "low"
 
 
 def _inside(consumer: str, trials: Sequence[Trial]) -> tuple[str, ...]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
 from loaderbench.monitors import GpuMonitor
 from loaderbench.profiler.looks import Looks
+from loaderbench.profiler.marks import LoopMarks
 from loaderbench.recorder.inside import NOT_ASKED
+from loaderbench.recorder.samples import count_samples
 from loaderbench.records import Gpu, Reasons
-from loaderbench.tracing import LoaderTrace, Mark, NoViewError, Traced, is_loader
-from loaderbench.tracing.clock import StageClock
+from loaderbench.tracing.iterable import IterableTrace
+from loaderbench.tracing.loader import LoaderTrace, is_loader
+from loaderbench.tracing.reading import Mark, Traced
 
 MEMORY_AFTER_S = 1.0
 
@@ -24,18 +27,19 @@ class Observer:
 
     def __init__(self) -> None:
         self.source: Any = None
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.began_at, self.ended_at = "", ""
         self.why_not_traced = NOT_ASKED
         self.gpus: tuple[Gpu, ...] = ()
         self.no_gpu: Reasons = {"gpus": "the loop used no CUDA device"}
         self.gpu_monitor = GpuMonitor(())
         self.looks, self._looks_warming = Looks(), Looks()
-        self.loop_clock = StageClock()
-        self.loop_places: dict[str, int] = {}
-        self.trace: LoaderTrace | None = None
+        self.marks = LoopMarks()
+        self.trace: LoaderTrace | IterableTrace | None = None
         self._traced: Traced | None = None
         self._mark: Mark | None = None
+        self._workers = 0
+        self.passed = 0  # epochs that were not recorded: of other loaders, or within another epoch
         self._pids: tuple[int, ...] = ()
         self._memory: threading.Thread | None = None
         self._steady_at_s = time.perf_counter()
@@ -44,25 +48,17 @@ class Observer:
         """Note when."""
         self.began_at = _now()
 
-    def place(self, name: str) -> int:
-        """The number of a stage of the loop's body; "" is what lies outside of all."""
-        if name not in self.loop_places:
-            self.loop_places[name] = len(self.loop_places)
-            self.loop_clock.add_stage()
-        return self.loop_places[name]
-
-    def begin_epoch(self, source: Any, *, trace: bool, marks: bool) -> Callable[[], Iterator[Any]]:
-        """What begins an epoch over the source, traced where that was asked for and can be."""
-        if source is not self.source:
-            self.source = source
+    def begin_epoch(self, source: Any, *, trace: bool, marks: bool) -> Iterator[Any]:
+        """Begin an epoch over the source, traced where that was asked for and can be."""
+        if source is not self.source or self._workers != getattr(source, "num_workers", 0):
+            self.source, self._workers = source, getattr(source, "num_workers", 0)
             self._attach(source, trace, marks)
-        return self._begin
+        return self._begin()
 
     def steady(self) -> None:
         """Warm-up is over: what was seen until now is kept apart."""
         self._looks_warming, self.looks = self.looks, Looks()
         self._mark = self.trace.mark() if self.trace else None
-        self.loop_clock.clear()
         self._steady_at_s = time.perf_counter()
 
     def look(self) -> None:
@@ -108,24 +104,16 @@ class Observer:
         self.trace, self._mark = None, None
         if not trace and not marks:
             return
-        if not is_loader(source):
-            kind = type(source).__name__
-            self.why_not_traced = f"the batches come from a {kind}, not a DataLoader: nothing inside it can be timed"
-            return
-        try:
+        if is_loader(source):
             self.trace = LoaderTrace(source, marks_only=not trace)
-        except NoViewError as error:
-            self.why_not_traced = f"the loader cannot be traced without changing it: {error}"
+        else:
+            self.trace = IterableTrace(source, count_samples, marks_only=not trace)
 
     def _begin(self) -> Iterator[Any]:
         """Begin the epoch, and learn which processes it starts."""
-        from multiprocessing import active_children
-
         self._find_gpus()
-        before = {child.pid for child in active_children()}
         batches = self.trace.batches() if self.trace is not None else iter(self.source)
-        started = tuple(child.pid for child in active_children() if child.pid and child.pid not in before)
-        self._pids = started or tuple(pid for pid in self._pids if pid in before)
+        self._pids = tuple(worker.pid for worker in getattr(batches, "_workers", ()) if worker.pid)
         return batches
 
     def _find_gpus(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import weakref
 from collections.abc import Iterator
@@ -9,14 +10,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.errors import UsageError
-from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.source import ProfiledLoader, check_free, claimed
+from loaderbench.profiler.source import ProfiledLoader, alike, check_free, claim, release
 from loaderbench.profiler.stage import Stage
-from loaderbench.recorder.loop import LoopRecorder, Watch
-from loaderbench.tracing.clock import StageClock, thread
+from loaderbench.tracing.clock import thread
 
 if TYPE_CHECKING:
     from loaderbench.result import Run
+    from loaderbench.tracing.clock import StageClock
 
 
 class Profiler:
@@ -34,15 +34,28 @@ class Profiler:
     ) -> None:
         _check("warmup", warmup, 0)
         _check("steps", steps, 1)
+        from loaderbench.profiler.observer import Observer
+        from loaderbench.recorder.loop import LoopRecorder, Watch
+
         self.name = str(name)
         self.marks_functions = False
         self._trace, self._warmup = bool(trace), warmup
         self._observer = Observer()
         self._recorder = LoopRecorder(
-            warmup, steps, Watch(self._observer.steady, self._observer.look, self._observer.epoch_ended, self._finish)
+            warmup,
+            steps,
+            Watch(
+                steady=self._observer.steady,
+                body=self._observer.marks.end_body,
+                look=self._observer.look,
+                epoch_ended=self._epoch_ended,
+                full=self._finish,
+            ),
         )
         self._state = "new"
         self._epoch_now: Any = None
+        self._claimed: Any = None
+        self._thread = 0
         self._result: Run | None = None
 
     def start(self) -> Profiler:
@@ -69,7 +82,7 @@ class Profiler:
     ) -> None:
         """Stop; what the loop raised passes through, and what was recorded until then is kept."""
         self._recorder.full = True
-        self._observer.error = error if isinstance(error, Exception) else None
+        self._observer.error = error
         self._finish()
 
     def iter(self, source: Any) -> Any:
@@ -78,7 +91,7 @@ class Profiler:
         Length and attributes are the source's. Raises `UsageError` where it cannot be iterated over, or where a
         profiler is at work on it already.
         """
-        check_free(source)
+        check_free(source, self)
         if not hasattr(source, "__iter__") and not hasattr(source, "__getitem__"):
             raise UsageError(f"iter() takes a loader or another iterable of batches, not {type(source).__name__}")
         return ProfiledLoader(source, self._epoch)
@@ -99,9 +112,13 @@ class Profiler:
             raise UsageError(f"profiler {self.name!r} was not started: there is no result")
         if self._result is not None:
             return self._result
-        from loaderbench.profiler.result import make_run
+        state = random.getstate()  # a library that is imported for it draws
+        try:
+            from loaderbench.profiler.result import make_run
 
-        found = make_run(self.name, self._warmup, self._recorder, self._observer)
+            found = make_run(self.name, self._warmup, self._recorder, self._observer)
+        finally:
+            random.setstate(state)
         if self._state == "done":
             self._result = found
         return found
@@ -109,32 +126,57 @@ class Profiler:
     def loop_stage(self, name: str) -> tuple[StageClock, int] | None:
         """The clock of the loop's body and the stage's number on it; `None` outside of a recorded body."""
         epoch = self._epoch_now and self._epoch_now()
-        if epoch is None or epoch.gi_running or self._state != "running":
+        if epoch is None or self._state != "running" or (epoch.gi_running and thread() == self._thread):
             return None
-        clock = self._observer.loop_clock
-        if not clock.ident:
-            clock.begin(self._observer.place(""))
-        return (clock, self._observer.place(name)) if clock.ident == thread() else None
+        self._recorder.marks = True
+        return self._observer.marks.find(name)
 
     def _epoch(self, source: Any) -> Iterator[Any]:
-        """One epoch over the source, for as long as it is to be recorded."""
+        """One epoch over the source, begun at once, and recorded if it is of the loader that is profiled."""
         if self._state == "new":
             raise UsageError(f"profiler {self.name!r} was not started: call start() first, or use it in a `with`")
-        if self._state == "done":
-            yield from source
-            return
-        with claimed(source, self.name):
-            begin = self._observer.begin_epoch(source, trace=self._trace, marks=self.marks_functions)
-            self._recorder.events = _device_clock(self._recorder.events)
-            epoch = self._recorder.epoch(begin, getattr(source, "batch_size", None))
-            self._epoch_now = weakref.ref(epoch)
-            yield from epoch
+        check_free(source, self)
+        if self._state == "done" or not self._is_mine(source):
+            return iter(source)
+        self._recorder.events = _device_clock(self._recorder.events)
+        claim(source, self)
+        self._claimed, self._thread = source, thread()
+        try:
+            epoch = self._recorder.epoch(lambda: self._begin(source), getattr(source, "batch_size", None))
+        except BaseException:
+            self._release()
+            raise
+        self._epoch_now = weakref.ref(epoch)
+        return epoch
+
+    def _is_mine(self, source: Any) -> bool:
+        """Whether to record it: not a second epoch within one, and not another loader than the first."""
+        first = self._observer.source
+        if self._claimed is not None or (first is not None and not alike(source, first)):
+            self._observer.passed += 1
+            return False
+        return True
+
+    def _begin(self, source: Any) -> Iterator[Any]:
+        return self._observer.begin_epoch(source, trace=self._trace, marks=self.marks_functions)
+
+    def _epoch_ended(self) -> None:
+        self._release()
+        self._observer.epoch_ended()
+
+    def _release(self) -> None:
+        release(self._claimed)
+        self._claimed = None
 
     def _finish(self) -> None:
         if self._state == "running":
             self._state = "done"
             self._recorder.add_up()
             self._observer.finish()
+
+    def __reduce__(self) -> Any:
+        """Sent to a worker, it is a new one that records nothing; what it marks there, the worker's tracer finds."""
+        return type(self), (self.name,)
 
     def __repr__(self) -> str:
         return f"<Profiler {self.name!r}, {self._state}>"

@@ -8,29 +8,25 @@ from typing import Any
 from loaderbench.analysis.failures import classify
 from loaderbench.profiler.looks import Look, Looks
 from loaderbench.profiler.observer import Observer
-from loaderbench.recorder.batches import BatchLog
+from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
 from loaderbench.recorder.inside import inside_fields
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.overhead import loop_s_per_batch
 from loaderbench.recorder.reasons import why_missing
 from loaderbench.recorder.spreads import spread_of
-from loaderbench.records import Config, Environment, Epochs, Failure, Gpu, GpuUse, StageCost, TimelinePoint, Trial
-from loaderbench.tracing import tracing_s_per_sample
+from loaderbench.records import Config, Environment, Epochs, Failure, Gpu, GpuUse, TimelinePoint, Trial
+from loaderbench.tracing.cost import tracing_s_per_sample
 
 TRIAL = "profile"
 
-_NO_BATCHES = Failure(
-    kind="no_batches",
-    message="no batch was taken through Profiler.iter()",
-    hint="iterate over prof.iter(loader) while the profiler runs, and take at least two batches",
-)
+_HINT = "iterate over prof.iter(loader) while the profiler runs, and take at least two batches of an epoch"
 
 
 def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment) -> Trial:
     """The trial, with a reason for everything that is missing."""
     log = counted(recorder)
     if not log.batches or not log.samples:
-        failure = classify(_words(observer.error)) if observer.error else _NO_BATCHES
+        failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return _with_reasons({"status": "failed", "failure": failure}, config, "nothing was measured")
     traced = observer.traced()
     inside = inside_fields(traced, getattr(observer.source, "dataset", None), observer.why_not_traced)
@@ -47,7 +43,7 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         "samples_per_epoch": _length(observer.source),
         "data_wait": spread_of(log.waits),
         "step": spread_of(log.steps),
-        "step_stages": _step_stages(recorder, observer),
+        "step_stages": observer.marks.costs(STEADY if log is recorder.log else WARMUP, log.batches) or None,
         "epochs": _epochs(recorder),
         "recorder_s_per_batch": loop_s_per_batch(),
         "tracing_s_per_sample": tracing_s_per_sample(traced) if traced else None,
@@ -58,6 +54,16 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
     return _with_reasons(
         fields, config, "a profile does not measure it", why=_reasons(observer, inside["not_measured"])
     )
+
+
+def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
+    if log.batches:
+        message = "the batches hold no samples"
+    elif recorder.seen or recorder.begun:
+        message = "no batch could be counted: each was the first or the last that was taken of its epoch"
+    else:
+        message = "no batch was taken through Profiler.iter()"
+    return Failure(kind="no_batches", message=message, hint=_HINT)
 
 
 def counted(recorder: LoopRecorder) -> BatchLog:
@@ -111,14 +117,6 @@ def _gpu_use(gpu: Gpu, looks: Looks) -> GpuUse:
     )
 
 
-def _step_stages(recorder: LoopRecorder, observer: Observer) -> dict[str, StageCost] | None:
-    """Seconds per batch of each stage that was marked in the loop's body."""
-    clock, steps = observer.loop_clock, max(1, recorder.bodies)
-    names = [name for name, place in observer.loop_places.items() if name and clock.calls[place]]
-    costs = {name: observer.loop_places[name] for name in names}
-    return {name: StageCost(clock.cpu_s[at] / steps, clock.wall_s[at] / steps) for name, at in costs.items()} or None
-
-
 def _epochs(recorder: LoopRecorder) -> Epochs:
     found = spread_of(recorder.boundaries)
     return Epochs(
@@ -161,5 +159,5 @@ def _with_reasons(fields: dict[str, Any], config: Config, default: str, why: dic
     return trial
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

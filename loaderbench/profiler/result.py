@@ -13,7 +13,7 @@ from loaderbench.profiler.readings import counted, make_trial, timeline_of
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import Config, DatasetSummary, PlanSummary
 from loaderbench.result import Run
-from loaderbench.tracing import is_loader
+from loaderbench.tracing.loader import is_loader
 
 
 def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run:
@@ -87,6 +87,8 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Any:
         yield "data wait is what the CUDA device was exposed to, by events around next()"
     if log is not recorder.log and log.batches:
         yield f"the loop was no longer than its warm-up of {warmup} batches: all but each epoch's first are counted"
+    if observer.passed:
+        yield f"{observer.passed} epochs of other loaders, or within an epoch, were let through unrecorded"
     if log.timeline.batches_per_point > 1:
         yield f"the timeline shows the longest wait of every {log.timeline.batches_per_point} batches"
     if observer.error is not None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from loaderbench.errors import UsageError
 
-_busy: dict[int, str] = {}  # id of a loader under way to the name of the profiler that records it
+_busy: dict[int, Any] = {}  # id of a loader under way to the profiler that records it
 
 
 class ProfiledLoader:
@@ -27,7 +26,15 @@ class ProfiledLoader:
     def __len__(self) -> int:
         return len(self._source)
 
+    def __getitem__(self, index: Any) -> Any:
+        return self._source[index]
+
+    def __bool__(self) -> bool:
+        return bool(self._source)
+
     def __getattr__(self, name: str) -> Any:
+        if name in self.__slots__:  # asked for by copy and pickle before there is one
+            raise AttributeError(name)
         return getattr(self._source, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -37,22 +44,42 @@ class ProfiledLoader:
         return f"<profiled {self._source!r}>"
 
 
-def check_free(source: Any) -> None:
-    """Raise `UsageError` where a profiler is at work on the loader already."""
+def check_free(source: Any, owner: Any) -> None:
+    """Raise `UsageError` where another profiler is at work on the loader already."""
     if isinstance(source, ProfiledLoader):
         raise UsageError("the loader is profiled already: two profilers on one loader would measure each other")
-    if id(source) in _busy:
+    other = _busy.get(id(source))
+    if other is not None and other is not owner:
         raise UsageError(
-            f"profiler {_busy[id(source)]!r} is at work on this loader: two on one loader would measure each other"
+            f"profiler {other.name!r} is at work on this loader: two on one loader would measure each other"
         )
 
 
-@contextmanager
-def claimed(source: Any, name: str) -> Iterator[None]:
-    """Keep others off the loader for an epoch."""
-    check_free(source)
-    _busy[id(source)] = name
+def claim(source: Any, owner: Any) -> None:
+    """Keep other profilers off the loader until it is released."""
+    check_free(source, owner)
+    _busy[id(source)] = owner
+
+
+def release(source: Any) -> None:
+    """Let others have it."""
+    _busy.pop(id(source), None)
+
+
+def alike(source: Any, other: Any) -> bool:
+    """Whether two loaders are of one kind, so that their batches belong together: a new one for each epoch, say."""
+    if source is other:
+        return True
+    return _kind(source) == _kind(other)
+
+
+def _kind(loader: Any) -> tuple[Any, ...]:
+    dataset = getattr(loader, "dataset", None)
+    return type(loader), type(dataset), _length(dataset)
+
+
+def _length(dataset: Any) -> int | None:
     try:
-        yield
-    finally:
-        _busy.pop(id(source), None)
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast
+import threading
+from typing import Any, Protocol
 
 from loaderbench.errors import UsageError
 from loaderbench.tracing import active
 from loaderbench.tracing.clock import StageClock, thread
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_LATE = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 class Owner(Protocol):
@@ -29,27 +29,28 @@ class Stage:
 
     def __init__(self, owner: Owner, name: str) -> None:
         self._owner, self._name = owner, name
-        self._entered: list[StageClock | None] = []
+        self._entered = threading.local()
 
     def __enter__(self) -> None:
         found = self._find()
-        if found is None:
-            self._entered.append(None)
-        else:
-            clock, place = found
-            clock.enter(place)
-            self._entered.append(clock)
+        clocks = self._entered.__dict__.setdefault("clocks", [])
+        if found is not None:
+            found[0].enter(found[1])
+        clocks.append(found and found[0])
 
     def __exit__(self, *_: object) -> None:
-        if (clock := self._entered.pop()) is not None and clock.ident:
+        if (clock := self._entered.clocks.pop()) is not None and clock.ident:
             clock.leave()
 
-    def __call__(self, function: Function) -> Function:
-        """Time every call of `function`. Raises `UsageError` for one whose call does nothing yet."""
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            raise UsageError(
-                f"stage({self._name!r}): {function.__name__} runs after its call has returned; mark inside it"
-            )
+    def __call__(self, function: Any) -> Any:
+        """Time every call of a function or method. Raises `UsageError` for what is none, or only begins when called."""
+        if isinstance(function, staticmethod | classmethod):
+            return type(function)(self(function.__func__))
+        if not callable(function) or isinstance(function, type | property):
+            raise UsageError(f"stage({self._name!r}) marks functions and methods, not a {type(function).__name__}")
+        if any(kind(function) for kind in _LATE):
+            late = f"{_name(function)} runs after its call has returned; mark inside it"
+            raise UsageError(f"stage({self._name!r}): {late}")
         self._owner.marks_functions = True
 
         @functools.wraps(function)
@@ -65,10 +66,18 @@ class Stage:
                 if clock.ident:
                     clock.leave()
 
-        return cast("Function", run)
+        return run
+
+    def __reduce__(self) -> Any:
+        """In a worker that is sent it, it marks for the worker's own tracer."""
+        return type(self), (self._owner, self._name)
 
     def _find(self) -> tuple[StageClock, int] | None:
-        tracer = active.tracer
+        tracer = active.tracer()
         if tracer is None:
             return self._owner.loop_stage(self._name)
         return (tracer.clock, tracer.place(self._name)) if tracer.clock.ident == thread() else None
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from loaderbench.recorder.spreads import spread_of
 from loaderbench.records import Reasons, SampleTimes, SlowSample, StageCost
-from loaderbench.tracing import Slow, Traced
+from loaderbench.tracing.reading import Slow, Traced
 
 ORDER = ("read", "decode", "transform", "sample", "collate")
 SHOWN_SLOWEST = 10
@@ -26,11 +27,13 @@ def inside_fields(traced: Traced | None, dataset: Any, why_not: str = NOT_ASKED)
         missing = dict.fromkeys(("stages", "stage_parts", "sample_times"), reason)
         return {**dict.fromkeys(missing), "not_measured": missing}
     parts = _parts(traced)
-    reasons: Reasons = {} if parts else dict.fromkeys(("stages", "stage_parts"), _NO_SAMPLE)
+    times = _sample_times(traced, dataset)
+    reasons: Reasons = {} if times else {"sample_times": "the loader makes its batches in one piece"}
+    reasons |= {} if parts else dict.fromkeys(("stages", "stage_parts"), _NO_SAMPLE)
     return {
         "stages": _stages(parts) if parts else None,
         "stage_parts": {f"{stage}/{part}": cost for (stage, part), cost in parts.items() if part} if parts else None,
-        "sample_times": _sample_times(traced, dataset),
+        "sample_times": times,
         "sampled": _sampled(traced),
         "not_measured": reasons,
     }
@@ -38,8 +41,18 @@ def inside_fields(traced: Traced | None, dataset: Any, why_not: str = NOT_ASKED)
 
 def path_of(dataset: Any, index: int) -> str | None:
     """The path of a sample, where the dataset (or the one within it) keeps a list of them by index."""
+    try:
+        return _path_of(dataset, index)
+    except Exception:  # the attributes are somebody else's, and may be anything
+        return None
+
+
+def _path_of(dataset: Any, index: int) -> str | None:
     if hasattr(dataset, "indices") and hasattr(dataset, "dataset"):  # torch's Subset
-        return path_of(dataset.dataset, dataset.indices[index])
+        return _path_of(dataset.dataset, dataset.indices[index])
+    if hasattr(dataset, "cumulative_sizes") and hasattr(dataset, "datasets"):  # torch's ConcatDataset
+        place = bisect_right(dataset.cumulative_sizes, index)
+        return _path_of(dataset.datasets[place], index - (dataset.cumulative_sizes[place - 1] if place else 0))
     for name in _PATH_LISTS:
         entries = getattr(dataset, name, None)
         if isinstance(entries, list | tuple) and 0 <= index < len(entries):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from loaderbench.histogram import Histogram
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, Row
-from loaderbench.recorder.samples import sample_counter
+from loaderbench.recorder.samples import count_samples, sample_counter
 
-ROWS = 256  # are kept before they are added up
-LOOK_S = 0.25
+ROWS = 1_024  # are kept before they are added up
+LOOK_S = 0.5
 FIRST_LOOK_S = 0.02  # doubled from look to look: an epoch may be short
 LOOK_COST_SHARE = 0.005
 _END = object()
@@ -22,16 +23,20 @@ _now_s = time.perf_counter
 
 @dataclass(frozen=True)
 class Watch:
-    """What a recorder calls while it records: when warm-up is over, now and then, at an epoch's end, after the last."""
+    """What a recorder calls while it records: when warm-up is over, now and then, at an epoch's end, after the last.
+
+    `body` is called with the kind of each batch when the loop is done with it, once `LoopRecorder.marks` is set.
+    """
 
     steady: Callable[[], None] = lambda: None
+    body: Callable[[int], None] = lambda _: None
     look: Callable[[], None] = lambda: None
     epoch_ended: Callable[[], None] = lambda: None
     full: Callable[[], None] = lambda: None
 
 
 class LoopRecorder:
-    """Records epochs, each begun with `epoch`.
+    """Records epochs, one after the other.
 
     The first `warmup` batches and the first of every epoch are kept apart; after `steps` more, batches pass through.
     `first_batch_s` is of the first epoch; `boundaries` hold, for every other, the seconds of asking in vain, of `iter`
@@ -41,93 +46,127 @@ class LoopRecorder:
     def __init__(self, warmup: int, steps: int | None, watch: Watch | None = None) -> None:
         self.log, self.warmed, self.boundaries = BatchLog(), BatchLog(), Histogram()
         self.first_batch_s: float | None = None
-        self.begun = 0
-        self.full = False
+        self.begun = self.seen = 0
+        self.full = self.marks = False
         self.events: Any = None
         self._warmup, self._steps, self._watch = warmup, steps, watch or Watch()
-        self._seen = self._steady = 0
+        self._steady = 0
         self._rows: list[Row] = []
+        self._waiting: list[Row] = []
         self._exposed_s: deque[float] = deque()
         self._ending_s: float | None = None
         self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
 
-    def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Iterator[Any]:
-        """Yield what `begin()` yields, and record it."""
-        began_s = _now_s()
-        self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
-        batches = begin()
-        self.begun += 1
-        asked_s, kind, events = _now_s(), APART, self.events
-        count: Callable[[Any], int] | None = None
-        open_row: tuple[float, float] | None = None
-        try:
-            while not self.full:
-                if events is not None:
-                    events.ask()
-                batch = next(batches, _END)
-                got_s = _now_s()
-                if batch is _END:
-                    self._ending_s = got_s - asked_s
-                    return
-                if events is not None:
-                    events.got()
-                open_row = asked_s, got_s
-                if count is None:
-                    count = sample_counter(batch, batch_size)
-                    self._note_boundary(got_s - began_s)
-                samples = count(batch)
-                yield batch
-                next_s = _now_s()
-                self._rows.append(Row(asked_s, next_s - asked_s, got_s - asked_s, samples, kind))
-                open_row = None
-                kind = self._next_kind(kind)
-                if next_s >= self._look_at_s:
-                    self._look(next_s)
-                asked_s = _now_s()  # what the recorder did since belongs to nobody
-        finally:
-            if open_row is not None:  # the loop was left here
-                self._rows.append(Row(open_row[0], 0.0, open_row[1] - open_row[0], 0, APART))
-            self.add_up()
-            self._watch.epoch_ended()
-        yield from batches
+    def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Generator[Any]:
+        """Begin an epoch at once; what it returns yields what `begin()` yields, and records it."""
+        batches = self._batches(begin, batch_size)
+        next(batches)
+        return batches
 
-    @property
-    def bodies(self) -> int:
-        """How often the loop's body ran since warm-up; at all, when it was over before."""
-        return self._seen - self._warmup if self._seen > self._warmup else self._seen
+    def _batches(self, begin: Callable[[], Iterator[Any]], batch_size: int | None) -> Generator[Any]:
+        """Yield nothing once, and then batches.
+
+        A loop comes by here for every batch, its caches full of other things: few names, few objects, no calls but the
+        clock's. House is kept every so many batches, or when it is time to look.
+        """
+        clock = _now_s
+        asked_s = clock()
+        batches, events = begin(), self.events
+        began_took_s = clock() - asked_s
+        self.begun += 1
+        self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
+        rows = self._rows
+        add, count, kind, due, look_at_s = rows.append, len, APART, 1, 0.0
+        left, got_s = due, 0.0
+        try:
+            yield None
+            asked_s = clock()
+            if events is not None:
+                batches = _asking(batches, events)
+            for batch in batches:
+                got_s = clock()
+                if kind == APART:
+                    self._note_boundary(began_took_s + got_s - asked_s)
+                    count = sample_counter(batch, batch_size)
+                try:
+                    samples = count(batch)
+                except Exception:  # a batch of another kind
+                    samples = count_samples(batch, batch_size)
+                yield batch
+                now_s = clock()
+                add((asked_s, now_s, got_s, samples, kind))
+                asked_s, got_s, left = now_s, 0.0, left - 1
+                if not left or now_s >= look_at_s:
+                    kind, left, look_at_s = self._keep_house(kind, due - left, now_s)
+                    due = left
+                    if len(rows) >= ROWS:
+                        self._add_up(rows)
+                    if self.full:
+                        break
+                    asked_s = clock()  # what the recorder did since belongs to nobody
+            else:
+                self._ending_s = clock() - asked_s
+        finally:
+            if got_s:  # the loop was left with this batch
+                rows.append((asked_s, asked_s, got_s, 0, APART))
+            self._count_done(kind, due - left)
+            self._add_up(rows)
+            self._watch.epoch_ended()
+        for batch in batches:
+            yield batch
 
     def add_up(self) -> None:
-        """Add the rows to the logs; those whose wait a device has not told yet are kept."""
-        rows = self._rows
+        """Add what is not added yet, as far as a device has told."""
+        self._add_up(self._rows)
+
+    def _add_up(self, rows: list[Row]) -> None:
+        """Move rows to the logs; those whose wait a device has not told yet are kept."""
+        taken, waits_s = rows.copy(), None
+        rows.clear()
         if self.events is not None:
             self._exposed_s.extend(self.events.take_s())
-            ready = min(len(rows), len(self._exposed_s))
-            told = [row._replace(wait_s=min(self._exposed_s.popleft(), row.period_s)) for row in rows[:ready]]
-            rows, self._rows = told, rows[ready:]
-        else:
-            self._rows = []
-        self.log.add([row for row in rows if row.kind == STEADY])
-        self.warmed.add([row for row in rows if row.kind == WARMUP])
+            taken = self._waiting + taken
+            ready = min(len(taken), len(self._exposed_s))
+            waits_s = [self._exposed_s.popleft() for _ in range(ready)]
+            taken, self._waiting = taken[:ready], taken[ready:]
+        if taken and not sys.is_finalizing():
+            self.log.add(taken, STEADY, waits_s)
+            if self.seen <= self._warmup + len(taken):
+                self.warmed.add(taken, WARMUP, waits_s)
 
     def _note_boundary(self, took_s: float) -> None:
+        """An epoch's first batch came `took_s` seconds after it was begun."""
         if self.first_batch_s is None:
             self.first_batch_s = took_s
         elif self._ending_s is not None:
             self.boundaries.add(self._ending_s + took_s)
         self._ending_s = None
 
-    def _next_kind(self, kind: int) -> int:
-        """Count the batch that is done, and say what the next one is."""
-        self._seen += 1
-        self._steady += kind == STEADY
-        if self._seen == self._warmup:
+    def _keep_house(self, kind: int, done: int, ended_s: float) -> tuple[int, int, float]:
+        """See what is due after `done` batches: the next one's kind, how many until then again, when to look."""
+        self._count_done(kind, done)
+        if self.marks:
+            self._watch.body(kind)
+        if kind != STEADY and self.seen == self._warmup:
             self._watch.steady()
-        if len(self._rows) >= ROWS:
-            self.add_up()
         if self._steps is not None and self._steady >= self._steps:
             self.full = True
             self._watch.full()
-        return STEADY if self._seen >= self._warmup else WARMUP
+        if ended_s >= self._look_at_s:
+            self._look(ended_s)
+        kind = STEADY if self.seen >= self._warmup else WARMUP
+        return kind, 1 if self.marks else self._until_due(kind), self._look_at_s
+
+    def _count_done(self, kind: int, done: int) -> None:
+        """Count batches that the loop is done with."""
+        self.seen += done
+        self._steady += done if kind == STEADY else 0
+
+    def _until_due(self, kind: int) -> int:
+        """Batches until the warm-up or the steps are used up."""
+        if kind == WARMUP:
+            return self._warmup - self.seen
+        return ROWS if self._steps is None else min(ROWS, self._steps - self._steady)
 
     def _look(self, at_s: float) -> None:
         """Let the others look around, the less often the longer that takes."""
@@ -135,3 +174,14 @@ class LoopRecorder:
         took_s = _now_s() - at_s
         self._pause_s = min(2 * self._pause_s, LOOK_S)
         self._look_at_s = at_s + max(self._pause_s, took_s / LOOK_COST_SHARE)
+
+
+def _asking(batches: Iterator[Any], events: Any) -> Iterator[Any]:
+    """The same batches, with a mark on the device's stream before and after each is asked for."""
+    while True:
+        events.ask()
+        batch = next(batches, _END)
+        if batch is _END:
+            return
+        events.got()
+        yield batch

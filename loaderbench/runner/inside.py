@@ -8,7 +8,9 @@ from typing import Any
 
 from loaderbench.monitors import WorkerWatch
 from loaderbench.recorder import inside_fields
-from loaderbench.tracing import LoaderTrace, Mark, NoViewError, is_loader, tracing_s_per_sample
+from loaderbench.tracing.cost import tracing_s_per_sample
+from loaderbench.tracing.loader import LoaderTrace, is_loader
+from loaderbench.tracing.reading import Mark
 
 NO_WORKERS = "no worker processes: the batches are made in the consumer's own process"
 
@@ -23,10 +25,7 @@ class Inside:
         self._watch = WorkerWatch()
         self._why_not = f"the batches come from a {type(batches).__name__}, not a DataLoader"
         if is_loader(batches):
-            try:
-                self._trace = LoaderTrace(batches)
-            except NoViewError as error:
-                self._why_not = f"the loader cannot be traced without changing it: {error}"
+            self._trace = LoaderTrace(batches)
 
     def __iter__(self) -> Iterator[Any]:
         return self._trace.batches() if self._trace else iter(self._batches)

@@ -17,7 +17,7 @@ SPANS = 1024
 SPAN_FIELDS = 4  # began_s, collate_began_s, ended_s, samples
 SLOW_FIELDS = 4  # wall_s, index (-1: none), stage, ended_s
 
-ENABLED, BATCHES, SAMPLES, TRACED, STAGES = range(5)
+ENABLED, BATCHES, SAMPLES, TRACED, STAGES, SINCE_S = range(6)
 _HEADER = 8
 
 CALLS_AT = _HEADER
@@ -67,7 +67,10 @@ class Block:
 
     def set_path(self, place: int, path: str) -> None:
         """Keep the path of a slow sample, or its end when it is too long."""
-        self._write(_PATHS + place * PATH_BYTES, PATH_BYTES, path[-PATH_BYTES:])
+        data = path.encode("utf-8", "surrogateescape")
+        if len(data) > PATH_BYTES:
+            path = "..." + data[3 - PATH_BYTES :].decode("utf-8", "ignore")
+        self._write(_PATHS + place * PATH_BYTES, PATH_BYTES, path)
 
     @property
     def reason(self) -> str:

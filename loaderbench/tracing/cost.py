@@ -8,7 +8,7 @@ from statistics import median
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.reading import Traced
-from loaderbench.tracing.standins import timed
+from loaderbench.tracing.timed import timed
 from loaderbench.tracing.tracer import Tracer
 
 _SAMPLES = 100
@@ -36,7 +36,7 @@ def _pair_s(stages: int) -> float:
     tracer.block.header[layout.ENABLED] = 1.0
     began_s = time.perf_counter()
     for index in range(_SAMPLES):
-        tracer.sample(sample, index=index)
+        tracer.sample(index, sample)
     between_s = time.perf_counter()
     for _ in range(_SAMPLES):
         for _ in range(stages):

@@ -1,47 +1,51 @@
-"""Traces one `DataLoader` without changing it: batches come from a view that carries the timing to the workers."""
+"""Traces one `DataLoader`: two of its attributes are others for the moment in which it begins an epoch."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import isgenerator
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
-from loaderbench.tracing import active
 from loaderbench.tracing import block as layout
+from loaderbench.tracing.attach import Attachment
 from loaderbench.tracing.block import BLOCK_BYTES, Block
-from loaderbench.tracing.hooks import Hooks
+from loaderbench.tracing.in_process import InProcess
+from loaderbench.tracing.parts import Finder
 from loaderbench.tracing.reading import Mark, Traced, mark, read
-from loaderbench.tracing.standins import SampleProxy, sample_methods, stand_ins
+from loaderbench.tracing.samples import SampleProxy
 from loaderbench.tracing.tracer import Tracer
-from loaderbench.tracing.views import NoViewError, StandIns, view_of
 from loaderbench.tracing.worker import TracedCollate, TracedInit
+
+_DATAPIPES = ("IterDataPipe", "MapDataPipe")
 
 
 class LoaderTrace:
     """One loader, traced over all the epochs that are begun with `batches`.
 
-    `marks_only`: nothing is timed but the stages that the user's own code marks. Raises `NoViewError` for a loader that
-    cannot be viewed.
+    `marks_only`: nothing is timed but the stages that the user's own code marks.
     """
 
     def __init__(self, loader: Any, *, marks_only: bool = False) -> None:
         self.workers = int(loader.num_workers)
+        self._loader, self._marks_only = loader, marks_only
         self._memory = RawArray("B", BLOCK_BYTES * max(1, self.workers))
         self.blocks = [Block(self._memory, worker) for worker in range(max(1, self.workers))]
-        self._hooks: Hooks | None = None
-        self._tracer: Tracer | None = None
-        self._iterator: Any = None  # of persistent workers: ours, beside the loader's own
-        self._view = view_of(loader, self._stand_ins(loader, marks_only), {"_iterator": self._own_iterator()})
+        self._tracer = None if self.workers else Tracer(self.blocks[0])
+        self._attachment: Attachment | None = None
+        self._persistent: Any = None  # workers of this trace, beside the loader's own
         for block in self.blocks:
             block.header[layout.ENABLED] = 1.0
 
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
-        if self._tracer is None:
-            return iter(self._view)
-        self._tracer.bind()
-        return _InProcess(iter(self._view), self._tracer, self._hooks)
+        if self._tracer is not None:
+            return self._in_process(self._tracer)
+        with self._carried():
+            batches = iter(self._loader)
+        return self._late(batches) if isgenerator(batches) else batches
 
     def mark(self) -> Mark:
         """A moment from which `read` can count."""
@@ -57,55 +61,64 @@ class LoaderTrace:
         """Trace no more, and let go of workers that persist for this trace alone."""
         for block in self.blocks:
             block.header[layout.ENABLED] = 0.0
-        self._iterator = None
+        self._persistent = None
 
-    def _stand_ins(self, loader: Any, marks_only: bool) -> StandIns:
-        collate = loader.collate_fn
-        found: dict[str, tuple[Any, Any]] = {"collate_fn": (collate, TracedCollate(collate))}
-        if self.workers:
-            init = loader.worker_init_fn
-            return {**found, "worker_init_fn": (init, TracedInit(self._memory, init, marks_only))}
-        self._tracer = Tracer(self.blocks[0])
-        self._hooks = None if marks_only else Hooks(self._tracer)
-        return {**found, "dataset": (loader.dataset, _dataset_view(loader.dataset, self._tracer, marks_only))}
+    def _in_process(self, tracer: Tracer) -> Iterator[Any]:
+        dataset = self._loader.dataset
+        tracer.bind()
+        attachment = self._attachment_of(dataset, tracer)
+        replaced: dict[str, Any] = {"collate_fn": TracedCollate(self._loader.collate_fn)}
+        pipe = any(kind.__name__ in _DATAPIPES for kind in type(dataset).__mro__)
+        if not attachment.holds(dataset) and not pipe:
+            replaced["dataset"] = SampleProxy(dataset, tracer)
+        with _replaced(vars(self._loader), replaced):
+            attachment.attach()
+            try:
+                batches = iter(self._loader)
+            finally:
+                attachment.detach()
+        return InProcess(batches, tracer, attachment, hooked=not self._marks_only)
 
-    def _own_iterator(self) -> Any:
-        def write(_: Any, iterator: Any) -> None:
-            self._iterator = iterator
+    def _attachment_of(self, dataset: Any, tracer: Tracer) -> Attachment:
+        """The one of the last epoch, unless the dataset is made of other things since."""
+        parts = Finder(tracer).dataset(dataset, inside=not self._marks_only)
+        if self._attachment is None or not self._attachment.fits(parts):
+            self._attachment = Attachment(parts)
+        return self._attachment
 
-        return property(lambda _: self._iterator, write)
+    @contextmanager
+    def _carried(self) -> Iterator[None]:
+        """What the loader is to carry to its workers; those that persist are kept apart from the loader's own."""
+        own = vars(self._loader)
+        collate, init = TracedCollate(self._loader.collate_fn), self._loader.worker_init_fn
+        replaced = {"collate_fn": collate, "worker_init_fn": TracedInit(self._memory, init, self._marks_only)}
+        with _replaced(own, {**replaced, "_iterator": self._persistent}):
+            yield
+            self._persistent = own.get("_iterator")
+
+    def _late(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """A loader whose `__iter__` is a generator begins its epoch when it is first asked."""
+        with self._carried():
+            first = next(batches, self)
+        if first is self:
+            return
+        yield first
+        for batch in batches:  # noqa: UP028 - `yield from` would close what is the user's
+            yield batch
 
 
-class _InProcess:
-    """Batches made in this process: functions of libraries are replaced while one is made, and put back then."""
-
-    def __init__(self, batches: Iterator[Any], tracer: Tracer, hooks: Hooks | None) -> None:
-        self._batches, self._tracer, self._hooks = batches, tracer, hooks
-
-    def __iter__(self) -> _InProcess:
-        return self
-
-    def __next__(self) -> Any:
-        outer, active.tracer = active.tracer, self._tracer
-        if self._hooks:
-            self._hooks.install()
-        try:
-            return next(self._batches)
-        finally:
-            if self._hooks:
-                self._hooks.remove()
-            active.tracer = outer
+@contextmanager
+def _replaced(attributes: dict[str, Any], new: dict[str, Any]) -> Iterator[None]:
+    """Put others in the place of attributes that are there, for a moment."""
+    before = {name: attributes[name] for name in new if name in attributes}
+    attributes.update({name: value for name, value in new.items() if name in before})
+    try:
+        yield
+    finally:
+        attributes.update(before)
 
 
 def is_loader(source: Any) -> bool:
     """Whether it is torch's `DataLoader`; where torch is not loaded, nothing is."""
     data = sys.modules.get("torch.utils.data")
     return data is not None and isinstance(source, data.DataLoader)
-
-
-def _dataset_view(dataset: Any, tracer: Tracer, marks_only: bool) -> Any:
-    replaced = {} if marks_only or not hasattr(dataset, "__dict__") else stand_ins(dataset, tracer)
-    try:
-        return view_of(dataset, replaced, sample_methods(type(dataset), tracer))
-    except NoViewError:
-        return SampleProxy(dataset, tracer)

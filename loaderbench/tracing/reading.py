@@ -65,8 +65,11 @@ class Traced:
 
 
 def mark(blocks: Sequence[Block]) -> Mark:
-    """Note where every counter stands."""
-    return Mark(now_s(), tuple(block.counters() for block in blocks))
+    """Note where every counter stands, and let the workers make room for slow samples to come."""
+    at_s = now_s()
+    for block in blocks:
+        block.header[layout.SINCE_S] = at_s
+    return Mark(at_s, tuple(block.counters() for block in blocks))
 
 
 def read(blocks: Sequence[Block], since: Mark | None) -> Traced:
@@ -85,11 +88,16 @@ def read(blocks: Sequence[Block], since: Mark | None) -> Traced:
         samples=int(total[layout.SAMPLES]),
         traced=int(total[layout.TRACED]),
         parts=_parts(blocks, deltas),
-        times=Histogram(bins, sums_s, max((slow.wall_s for slow in slowest), default=0.0)),
+        times=Histogram(bins, sums_s, max((slow.wall_s for slow in slowest), default=_longest_s(bins, sums_s))),
         slowest=tuple(slowest[: layout.SLOWEST]),
         spans=tuple(span for pair in enumerate(blocks) for span in _spans(*pair, began_s)),
         reasons=tuple(sorted({block.reason for block in blocks} - {""})),
     )
+
+
+def _longest_s(bins: Sequence[float], sums_s: Sequence[float]) -> float:
+    """The mean of the highest bin that holds something."""
+    return next((sum_s / count for count, sum_s in zip(bins[::-1], sums_s[::-1], strict=True) if count), 0.0)
 
 
 def _parts(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[tuple[str, str], PartTotal]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,12 +11,15 @@ from typing import Any
 from loaderbench.histogram import bin_of
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
-from loaderbench.tracing.clock import StageClock, now_s, thread
+from loaderbench.tracing.clock import IDLE, StageClock, now_s, thread
 
 MAX_COST_SHARE = 0.01
 """When tracing would cost more than this of a sample's time, samples are left out until it does not."""
 
-SAMPLE_COST_S, STAGE_COST_S = 2e-6, 0.6e-6  # what tracing adds to a sample and to each stage in it, about
+SAMPLE_COST_S, STAGE_COST_S = 7e-6, 0.7e-6
+"""What tracing adds to a sample and to each stage in it, about, with caches that the sample itself has filled."""
+
+SHORT_S = 5e-3  # longer samples are all traced, without a thought
 TINY_S = 1e-4  # samples left out are not even timed when the last one was shorter
 FLUSH_S = 2e-3  # batches that come faster are written together,
 FLUSH_EACH = 16  # but not the first ones
@@ -25,25 +29,30 @@ class Tracer:
     """Counts in lists of its own and adds them to the block when a batch is done. Of one thread: its maker's."""
 
     def __init__(self, block: Block, max_cost_share: float = MAX_COST_SHARE) -> None:
-        self.block = block
+        self.block, self._header = block, block.header
         self._max_cost_share = max_cost_share
         self.clock = StageClock()
         self.path: object = None  # of the file that was opened last
+        self.decoding: set[int] = set()  # stages in which a decoder is no news
         self._thread = thread()
         self._places: dict[tuple[str, str], int] = {}
         for name in block.names():
             self._know(name)
-        self._idle, self._sample, self.read, self._collate = map(self.place, ("idle", "sample", "read", "collate"))
+        self._idle, self._sample, self._collate = map(self.place, ("idle", "sample", "collate"))
+        self.read, self.decode = self.place("read"), self.place("decode")
         self._random = random.Random(0)  # its own: the user's generators stay untouched
         self._skip = 0
         self._last_s = 0.0
-        self._grouped = False
+        self._indices: Sequence[Any] | None = None  # of the samples that are made in one call
+        self._group_at = 0
+        self._leaving_out = False
+        self._since_s = 0.0
         self._flushed_s = 0.0
         self._slow_walls_s: list[float] = list(map(float, block.slow[:: layout.SLOW_FIELDS]))
         self._slow_floor_s = min(self._slow_walls_s)
         self._began_s = 0.0
-        self._bins: dict[int, list[float]] = {}
-        self._samples = self._traced = self._left_out = self._in_spans = 0
+        self._walls_s: list[float] = []
+        self._traced = self._left_out = self._in_spans = 0
 
     def bind(self) -> None:
         """Belong to the thread that calls this."""
@@ -64,34 +73,58 @@ class Tracer:
         self.clock.add_stage()
         return self._places[name]
 
-    def sample(self, call: Callable[..., Any], *args: Any, index: Any = None) -> Any:
-        """Call what loads a sample, and count it unless it raises."""
-        if self.clock.ident:
-            return self._part_of_group(call, *args, index=index) if self._grouped else call(*args)
-        if not self.block.header[layout.ENABLED] or thread() != self._thread:
+    def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
+        """Call what loads a sample, and count it under its index unless it raises.
+
+        This runs for every sample, with the caches full of pixels: it is flat, and touches little.
+        """
+        clock = self.clock
+        if thread() != self._thread:
+            return call(*args)
+        if clock.ident:
+            return self._part_of_group(call, *args) if self._indices else call(*args)
+        if self._leaving_out or not self._header[layout.ENABLED]:
             return call(*args)
         if self._skip > 0:
-            return self._leave_out(call, *args, index=index)
-        before_s = self.clock.wall_s[:]
-        wall_s, result = self._timed(call, *args)
-        self._count(wall_s, index, before_s)
-        self._plan_skips(wall_s)
+            return self._leave_out(index, call, *args)
+        before_s, self.path, clock.read_s = clock.wall_s.copy(), None, 0.0
+        clock.begin(self._sample)
+        began_s = clock.at_s
+        try:
+            result = call(*args)
+        except BaseException:
+            clock.end()
+            raise
+        clock.turn(IDLE)
+        clock.ident = 0
+        if clock.read_s:
+            clock.settle(self.read, self._sample)
+        self._began_s = self._began_s or began_s
+        wall_s = clock.at_s - began_s
         self._traced += 1
+        self._walls_s.append(wall_s)
+        if type(index) is list:  # one call for a batch of them
+            self._spread_last(wall_s, len(index))
+        elif wall_s > self._slow_floor_s:
+            self._keep_slow(wall_s, index, before_s)
+        if wall_s < SHORT_S:
+            self._plan_skips(wall_s)
         return result
 
     def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
         """Call what loads many samples at once; those it loads one by one are counted one by one."""
         if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread or not indices:
             return call(indices)
-        counted, self._grouped = self._samples, True
+        counted, self._indices = len(self._walls_s), indices
+        self._group_at = counted
         try:
             wall_s, result = self._timed(call, indices)
         finally:
-            self._grouped = False
-        if self._samples == counted:
-            for _ in indices:
-                self._count(wall_s / len(indices), None, None)
-        self._traced += self._samples - counted
+            self._indices = None
+        if len(self._walls_s) - counted != len(indices):  # not one by one, or not in this thread
+            del self._walls_s[counted:]
+            self._walls_s += [wall_s / len(indices)] * len(indices)
+        self._traced += len(indices)
         return result
 
     def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
@@ -106,53 +139,77 @@ class Tracer:
             self.clock.end()
             self._end_batch(collate_at_s)
 
+    def batch(self, call: Callable[[], Any], count: Callable[[Any], int]) -> Any:
+        """Call what makes a whole batch, in one piece; `count` says how many samples it holds."""
+        if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread:
+            return call()
+        _, result = self._timed(call)
+        self._traced += (samples := count(result))
+        self._left_out += samples  # how long each took is not known
+        self._end_batch(now_s())
+        return result
+
     def _timed(self, call: Callable[..., Any], *args: Any) -> tuple[float, Any]:
         """Seconds that the call took, and its result, with its stages timed."""
-        clock, self.path = self.clock, None
+        clock = self.clock
         began_s = now_s()
         self._began_s = self._began_s or began_s
+        clock.read_s = 0.0
         clock.begin(self._sample)
         try:
             result = call(*args)
         finally:
             clock.end()
+            clock.settle(self.read, self._sample)
         return now_s() - began_s, result
 
-    def _part_of_group(self, call: Callable[..., Any], *args: Any, index: Any) -> Any:
-        before_s, began_s, self._grouped, self.path = self.clock.wall_s[:], now_s(), False, None
+    def _part_of_group(self, call: Callable[..., Any], *args: Any) -> Any:
+        indices, self._indices, self.path = self._indices, None, None
+        before_s, began_s = self.clock.wall_s.copy(), now_s()
         try:
             result = call(*args)
         finally:
-            self._grouped = True
-        ended_s = now_s()
+            self._indices = indices
+        ended_s, place = now_s(), len(self._walls_s) - self._group_at
+        index = indices[place] if indices and place < len(indices) else None
         self._count(ended_s - began_s, index, before_s)
         self.clock.leave_out(now_s() - ended_s)
         return result
 
-    def _leave_out(self, call: Callable[..., Any], *args: Any, index: Any) -> Any:
+    def _leave_out(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
         self._skip -= 1
-        self._left_out += 1
-        if self._last_s < TINY_S:
-            return call(*args)
-        self._began_s = self._began_s or now_s()
-        began_s = now_s()
-        result = call(*args)
-        self._count(now_s() - began_s, index, None)
-        self._left_out -= 1
+        began_s, self._leaving_out = now_s(), True
+        self._began_s = self._began_s or began_s
+        try:
+            result = call(*args)
+        finally:
+            self._leaving_out = False
+        if type(index) is list:
+            self._left_out += len(index)
+        elif self._last_s < TINY_S:
+            self._left_out += 1
+        else:
+            self._count(now_s() - began_s, index, None)
         return result
+
+    def _spread_last(self, wall_s: float, samples: int) -> None:
+        """Count the last call as so many samples of the same length."""
+        self._walls_s[-1:] = [wall_s / max(1, samples)] * samples
+        self._traced += samples - 1
 
     def _plan_skips(self, wall_s: float) -> None:
         """Leave out as many samples as keep the cost of tracing below its share; not in step with anything."""
         self._last_s = wall_s
-        cost_s = SAMPLE_COST_S + STAGE_COST_S * self.clock.entered
+        cost_s = SAMPLE_COST_S + STAGE_COST_S * self._stages_per_sample()
         skips = math.floor(cost_s / (self._max_cost_share * max(wall_s, 1e-7)))
         self._skip = self._random.randint(skips // 2, skips + (skips + 1) // 2) if skips else 0
 
+    def _stages_per_sample(self) -> float:
+        """Stages entered since the last flush, for each sample that was traced since."""
+        return sum(self.clock.calls) / max(1, self._traced)
+
     def _count(self, wall_s: float, index: Any, before_s: list[float] | None) -> None:
-        found = self._bins.setdefault(bin_of(wall_s), [0, 0.0])
-        found[0] += 1
-        found[1] += wall_s
-        self._samples += 1
+        self._walls_s.append(wall_s)
         if wall_s > self._slow_floor_s:
             self._keep_slow(wall_s, index, before_s)
 
@@ -165,21 +222,31 @@ class Tracer:
             stage, path = spent_s.index(max(spent_s)), self.path if isinstance(self.path, str) else ""
         at = place * layout.SLOW_FIELDS
         slow[at] = 0.0  # nobody is to read the half of two
-        slow[at + 1] = float(index) if isinstance(index, int) else -1.0
+        slow[at + 1] = _number(index)
         slow[at + 2], slow[at + 3] = float(stage), now_s()
         self.block.set_path(place, path)
         slow[at] = walls_s[place] = wall_s
         self._slow_floor_s = min(walls_s)
+
+    def _forget_slow(self, since_s: float) -> None:
+        """Make room: slow samples of before a mark are no longer asked for."""
+        self._since_s = since_s
+        for place in range(layout.SLOWEST):
+            if self.block.slow[place * layout.SLOW_FIELDS + 3] < since_s:
+                self.block.slow[place * layout.SLOW_FIELDS] = self._slow_walls_s[place] = 0.0
+        self._slow_floor_s = min(self._slow_walls_s)
 
     def _end_batch(self, collate_at_s: float) -> None:
         """Write the batch's span, and add what was counted to the block unless that was done just now."""
         header, spans, ended_s = self.block.header, self.block.spans, now_s()
         at = int(header[layout.BATCHES]) % layout.SPANS * layout.SPAN_FIELDS
         spans[at], spans[at + 1] = self._began_s or collate_at_s, collate_at_s
-        spans[at + 2], spans[at + 3] = ended_s, self._samples + self._left_out - self._in_spans
-        self._in_spans = self._samples + self._left_out
+        spans[at + 2], spans[at + 3] = ended_s, self._made() - self._in_spans
+        self._in_spans = self._made()
         self._began_s = 0.0
         header[layout.BATCHES] += 1
+        if header[layout.SINCE_S] != self._since_s:
+            self._forget_slow(header[layout.SINCE_S])
         if ended_s - self._flushed_s > FLUSH_S or header[layout.BATCHES] <= FLUSH_EACH:
             self.flush()
             self._flushed_s = ended_s
@@ -192,14 +259,26 @@ class Tracer:
                 block.calls[place] += calls
                 block.wall_s[place] += clock.wall_s[place]
                 block.cpu_s[place] += clock.cpu_s[place]
-        for place, (count, sum_s) in self._bins.items():
-            block.bins[place] += count
-            block.bin_sums_s[place] += sum_s
-        block.header[layout.SAMPLES] += self._samples + self._left_out
+        for wall_s in self._walls_s:
+            place = bin_of(wall_s)
+            block.bins[place] += 1
+            block.bin_sums_s[place] += wall_s
+        block.header[layout.SAMPLES] += self._made()
         block.header[layout.TRACED] += self._traced
         self._clear()
 
+    def _made(self) -> int:
+        return len(self._walls_s) + self._left_out
+
     def _clear(self) -> None:
         self.clock.clear()
-        self._bins.clear()
-        self._samples = self._traced = self._left_out = self._in_spans = 0
+        self._walls_s.clear()
+        self._traced = self._left_out = self._in_spans = 0
+
+
+def _number(index: Any) -> float:
+    """The index as a number; -1 for a key of another kind."""
+    try:
+        return float(operator.index(index))
+    except TypeError:
+        return -1.0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.util import Finalize
 from typing import Any
 
 from loaderbench.tracing import active
-from loaderbench.tracing.block import Block
-from loaderbench.tracing.hooks import Hooks
-from loaderbench.tracing.standins import sample_methods, stand_ins
+from loaderbench.tracing.attach import patch_classes
+from loaderbench.tracing.block import BLOCK_BYTES, Block
+from loaderbench.tracing.hooks import install
+from loaderbench.tracing.parts import Finder
 from loaderbench.tracing.tracer import Tracer
-from loaderbench.tracing.views import NoViewError, view_class
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,19 @@ class TracedInit:
 
     def __call__(self, worker_id: int) -> None:
         """Run in the worker, before its first sample."""
+        active.clear()
         if self.original is not None:
             self.original(worker_id)
+        if (worker_id + 1) * BLOCK_BYTES > len(self.memory):  # a worker more than when the epoch was begun
+            return
         from torch.utils.data import get_worker_info
 
         info = get_worker_info()
         block = Block(self.memory, worker_id)
         try:
-            active.tracer = tracer = Tracer(block)
-            _trace(info.dataset if info else None, tracer, self.marks_only)
+            _trace(info.dataset if info else None, Tracer(block), self.marks_only)
         except Exception as error:  # the user's loader goes on, untraced, and the parent is told why
+            active.clear()
             block.fail(f"{type(error).__name__}: {error}")
 
 
@@ -48,31 +52,17 @@ class TracedCollate:
 
     def __call__(self, samples: Any) -> Any:
         """Make a batch of samples."""
-        return self.original(samples) if active.tracer is None else active.tracer.collate(self.original, samples)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "original":  # asked for by pickle before there is one
-            raise AttributeError(name)
-        return getattr(self.original, name)
+        tracer = active.tracer()
+        return self.original(samples) if tracer is None else tracer.collate(self.original, samples)
 
 
 def _trace(dataset: Any, tracer: Tracer, marks_only: bool) -> None:
-    if marks_only:
-        _change_class(dataset, tracer, {})
-        return
-    import PIL.Image
-    import PIL.ImageFile  # noqa: F401 - loaded now, so that their functions are found
-
-    _change_class(dataset, tracer, stand_ins(dataset, tracer) if hasattr(dataset, "__dict__") else {})
-    Hooks(tracer).install()
-
-
-def _change_class(dataset: Any, tracer: Tracer, replaced: Any) -> None:
-    """Make the worker's copy of the dataset a view of itself; where that cannot be, change its class."""
-    base = type(dataset)
-    methods = sample_methods(base, tracer)
-    try:
-        dataset.__class__ = view_class(base, replaced, methods)
-    except (NoViewError, TypeError):
-        for name, method in methods.items():
-            setattr(base, name, method)
+    if not marks_only:
+        import PIL.Image  # noqa: F401 - loaded now, so that its functions are found
+    refused = patch_classes(Finder(tracer).dataset(dataset, inside=not marks_only))
+    if type(dataset).__name__ in refused:
+        tracer.block.fail(f"a {type(dataset).__name__} gives its samples without any code that could be timed")
+    active.set_tracer(tracer)
+    Finalize(None, tracer.flush, exitpriority=0)
+    if not marks_only:
+        install()

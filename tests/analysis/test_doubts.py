@@ -119,6 +119,11 @@ def test_a_profile_is_not_doubted_for_what_it_is_by_nature() -> None:
     assert len(doubts(small, loader={"batch_size": 32})) == 2
 
 
+def test_a_profile_of_few_batches_is_doubted() -> None:
+    (trial, *_) = rounds(100)
+    assert any("only 7 batches" in said for said in doubts([replace(trial, batches=7)], kind="profile"))
+
+
 def test_a_profile_on_a_busy_machine_is_doubted() -> None:
     assert doubts(rounds(100), busy=55.0, kind="profile") == [
         "other programs used 55 % of the CPUs before the first trial"

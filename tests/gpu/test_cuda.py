@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,19 @@ def test_the_main_job_trains_on_the_device(cli: Cli, photos: Path, tmp_path: Pat
         assert 0 <= trial["data_wait_share"] <= 1
         assert trial["gpus"][0]["memory_used_bytes"] > 100_000_000
         assert trial["gpus"][0]["utilization_percent"] is not None
+
+
+def test_a_profiler_tells_what_the_device_was_exposed_to() -> None:
+    from loaderbench import Profiler
+
+    shares = []
+    for wait_s, busy_s in ((0.002, 0.02), (0.03, 0.01)):
+        device = BusyDevice(busy_s)
+        with Profiler(warmup=5) as prof:
+            for batch in prof.iter(islice(sleepy(wait_s), 60)):
+                device.consume(batch, len(batch))
+        assert any("CUDA device was exposed" in note for note in prof.result.notes)
+        assert prof.result.trials[0].gpus[0].memory_used_bytes is not None
+        shares.append(prof.result.trials[0].data_wait_share)
+    assert shares[0] < 0.1
+    assert shares[1] > 0.4

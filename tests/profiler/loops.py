@@ -72,10 +72,11 @@ def state_of(loader: Any) -> dict[str, Any]:
     dataset = getattr(loader, "dataset", None)
     return {
         "loader": dict(vars(loader)),
+        "kinds": (type(loader), type(dataset)),
         "dataset": dict(vars(dataset)) if dataset is not None else None,
         "classes": [members(kind) for kind in (type(dataset), DataLoader, Dataset)],
         "open": (builtins.open, io.open),
-        "tracer": active.tracer,
+        "tracer": active.tracer(),
         "busy": dict(source._busy),
-        "children": [child.pid for child in multiprocessing.active_children()],
+        "children": {child.pid for child in multiprocessing.active_children()},
     }

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from loops import Numbers, Planted, Unpicklable, state_of
-from torch.utils.data import DataLoader
+import torch
+from loops import Numbers, Planted, Unpicklable, pause, state_of
+from torch.utils.data import DataLoader, TensorDataset
 
 from loaderbench import Profiler
 from loaderbench.errors import UsageError
@@ -29,7 +33,9 @@ def make() -> Iterator[Make]:
     yield loader
     gc.collect()
     for loader_, before in made:
-        assert state_of(loader_) == before
+        after = state_of(loader_)
+        assert after.pop("children") <= before.pop("children")
+        assert after == before
 
 
 WAYS = pytest.mark.parametrize("arguments", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}])
@@ -40,11 +46,11 @@ def batches(prof: Profiler) -> int:
     return trial.batches or 0
 
 
-def loop_that_raises(prof: Profiler, loader: Any) -> None:
+def loop_that_raises(prof: Profiler, loader: Any, error: BaseException) -> None:
     with prof:
         for number, _ in enumerate(prof.iter(loader)):
             if number == 6:
-                raise KeyError("mine")
+                raise error
 
 
 @WAYS
@@ -60,7 +66,7 @@ def test_a_loop_left_by_break_keeps_what_was_measured(make: Make, arguments: dic
 def test_a_loop_that_raises_passes_it_on_and_keeps_what_was_measured(make: Make, arguments: dict[str, Any]) -> None:
     prof = Profiler(warmup=0, trace=True)
     with pytest.raises(KeyError, match="mine"):
-        loop_that_raises(prof, make(**arguments))
+        loop_that_raises(prof, make(**arguments), KeyError("mine"))
     assert batches(prof) == 5
     assert any("KeyError" in note for note in prof.result.notes)
 
@@ -195,3 +201,120 @@ def test_a_batch_alone_is_too_few() -> None:
     with Profiler(warmup=0) as prof:
         list(prof.iter(Planted(1)))
     assert prof.result.trials[0].failure.kind == "no_batches"
+
+
+def test_epochs_begin_when_they_are_asked_to(make: Make) -> None:
+    def shuffled() -> DataLoader[Any]:
+        return make(TensorDataset(torch.arange(32)), shuffle=True)
+
+    torch.manual_seed(5)
+    plain = [(a, b) for (a,), (b,) in zip(shuffled(), shuffled(), strict=True)]
+    torch.manual_seed(5)
+    one, other = shuffled(), shuffled()
+    with Profiler() as prof, Profiler() as second:
+        told = [(a, b) for (a,), (b,) in zip(prof.iter(one), second.iter(other), strict=True)]
+    assert all(
+        torch.equal(*pair) for known, new in zip(plain, told, strict=True) for pair in zip(known, new, strict=True)
+    )
+
+
+def test_a_user_s_generator_goes_on_after_the_recording() -> None:
+    numbers = iter(number for number in range(100))
+    with Profiler(warmup=0, steps=2) as prof:
+        for number in prof.iter(numbers):
+            if number == 10:
+                break
+    assert next(numbers) == 11
+
+
+def test_a_loop_within_the_loop_over_the_same_loader_is_let_through(make: Make) -> None:
+    loader = make()
+    with Profiler(warmup=0) as prof:
+        for _ in prof.iter(loader):
+            assert len(list(prof.iter(loader))) == 12
+    assert batches(prof) == 11
+    assert any("let through unrecorded" in note for note in prof.result.notes)
+
+
+def test_another_loader_of_the_same_profiler_is_let_through(make: Make) -> None:
+    with Profiler(warmup=0) as prof:
+        list(prof.iter(make()))
+        assert len(list(prof.iter(make(TensorDataset(torch.arange(8)))))) == 2
+        list(prof.iter(make()))
+    assert batches(prof) == 22
+
+
+def test_python_s_random_numbers_are_the_same_whether_the_result_is_read() -> None:
+    random.seed(1)
+    with Profiler() as prof:
+        list(prof.iter(Planted(3)))
+    str(prof.result)
+    told = random.random()
+    random.seed(1)
+    assert told == random.random()
+
+
+def test_an_interrupted_loop_is_not_complete() -> None:
+    prof = Profiler(warmup=0)
+    with pytest.raises(KeyboardInterrupt):
+        loop_that_raises(prof, Planted(20), KeyboardInterrupt())
+    assert prof.result.complete is False
+    assert any("KeyboardInterrupt" in note for note in prof.result.notes)
+
+
+def test_methods_of_every_kind_can_be_stages() -> None:
+    prof = Profiler()
+
+    class Loader:
+        @prof.stage("a")
+        @staticmethod
+        def static(value: int) -> int:
+            return value
+
+        @prof.stage("b")
+        @classmethod
+        def of_class(cls, value: int) -> int:
+            return value
+
+    assert (Loader.static(1), Loader().of_class(2)) == (1, 2)
+
+
+@pytest.mark.parametrize("thing", [3, int, property(lambda _: 1)])
+def test_what_is_no_function_cannot_be_a_stage(thing: Any) -> None:
+    with pytest.raises(UsageError, match="marks functions and methods"):
+        Profiler().stage("a")(thing)
+
+
+def test_stages_of_other_threads_are_told_too() -> None:
+    with Profiler(warmup=0) as prof, ThreadPoolExecutor(1) as pool:
+        for _ in prof.iter(Planted(10, 0.001)):
+            with prof.stage("here"):
+                pool.submit(in_stage, prof).result()
+    stages = prof.result.trials[0].step_stages
+    assert set(stages) == {"here", "there"}
+    assert stages["here"].wall_s >= stages["there"].wall_s >= 0.002
+
+
+def in_stage(prof: Profiler) -> None:
+    with prof.stage("there"):
+        pause(0.002)
+
+
+class Odd(dict[str, int]):
+    __getattr__ = dict.__getitem__
+
+
+class Shapely:
+    shape = 5
+
+
+ODD = (Odd(a=1), Shapely(), None, "text", 3, {1, 2}, defaultdict(list, {"a": [1, 2]}))
+
+
+@pytest.mark.parametrize("batch", ODD, ids=range(len(ODD)))
+def test_batches_of_any_kind_pass_through_unchanged(batch: Any) -> None:
+    before = repr(batch)
+    with Profiler(warmup=0) as prof:
+        assert all(given is batch for given in prof.iter([batch] * 30))
+    assert repr(batch) == before
+    assert batches(prof) == 29

@@ -27,7 +27,9 @@ from planted import (
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 from torchvision.transforms import v2
 
-from loaderbench.tracing import LoaderTrace, Traced, active
+from loaderbench.tracing import active
+from loaderbench.tracing.loader import LoaderTrace
+from loaderbench.tracing.reading import Traced
 
 WITHIN, WITHIN_S = 0.02, 50e-6
 ATTEMPTS = 5
@@ -38,13 +40,14 @@ def state_of(loader: DataLoader[Any]) -> dict[str, Any]:
     return {
         "loader": dict(vars(loader)),
         "dataset": dict(vars(loader.dataset)) if hasattr(loader.dataset, "__dict__") else None,
+        "kind": type(loader.dataset),
         "class": {
             name: value for name, value in vars(type(loader.dataset)).items() if name != "__slotnames__"
         },  # pickle's
         "torch": {name: value for kind in (DataLoader, Dataset) for name, value in vars(kind).items()},
         "functions": [builtins.open, io.open, PIL.Image.open, vars(PIL.ImageFile.ImageFile)["load"]],
         "operators": torch.ops.image.decode_jpeg,
-        "tracer": active.tracer,
+        "tracer": active.tracer(),
     }
 
 

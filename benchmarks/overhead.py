@@ -1,0 +1,178 @@
+"""What recording and tracing cost: per batch, per step, per photo, at import and in memory, beside other profilers.
+
+    python benchmarks/overhead.py [--quick] [--data DIR]
+
+Prints one table (Markdown). With and without are taken in turn, in random order, in blocks of a quarter second or less;
+every figure with brackets is a mean of paired differences or ratios with its 95 % interval (Student's t without a tenth
+at each end). CPU time decides, because other programs disturb it less; the wall clock stands beside it. `--quick` takes
+half a minute and its intervals are wide. For the row of TraceML: `uv sync --group rivals`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or torch.profiler writes a line at every start
+
+from overhead_loop import BARE, OURS, TIMER, empty_loop, training_loop
+from overhead_pairs import Interval, Rounds, cpu, wall
+from overhead_photos import OFF, ON, WORKERS, Tracing, in_this_process, in_workers
+from overhead_start import imports, memory
+
+from loaderbench.datasets.photos import cached_photos
+from loaderbench.environment import describe_machine
+
+RIVALS = ("torch.profiler", "cProfile", "TraceML")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; `ok` is `None` where nothing was asked for."""
+
+    what: str
+    asked: str
+    got: str
+    by_the_wall_clock: str = ""
+    ok: bool | None = None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to go on."""
+
+    warm_up_s: float
+    empty_rounds: int
+    rival_rounds: int
+    loop_s: float
+    photos: int
+    photos_s: float
+    imports: int
+    steps: int
+
+
+QUICK = Effort(0.2, 10, 2, 2.0, 64, 2.5, 5, 100_000)
+FULL = Effort(1.2, 60, 12, 90.0, 512, 60.0, 15, 1_000_000)
+
+
+def main() -> None:
+    arguments = parse()
+    effort = QUICK if arguments.quick else FULL
+    root = arguments.data or cached_photos(images=effort.photos)
+    rows = [
+        *of_empty_loop(effort),
+        *of_training(effort),
+        of_tracing(f"photos, {WORKERS} workers", in_workers(root, 4, effort.photos_s)),
+        of_tracing("photos, 0 workers", in_this_process(root, 2, effort.photos_s)),
+        *of_imports(effort),
+        *of_memory(effort),
+    ]
+    print(machine(), table(rows), sep="\n\n")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="about half a minute, with wide intervals")
+    parser.add_argument("--data", type=Path, help="a folder of photos by class (default: generated ones)")
+    return parser.parse_args()
+
+
+def of_empty_loop(effort: Effort) -> Iterator[Row]:
+    told("an empty loop")
+    taken = empty_loop(effort.empty_rounds, effort.warm_up_s)
+    ours, what = taken.added_s(OURS, BARE, cpu), "added to a batch, empty body, us: "
+    yield Row(what + OURS, "at most 2", us(ours), us(taken.added_s(OURS, BARE, wall)), ours.mean <= 2e-6)
+    yield Row(what + TIMER, "", us(taken.added_s(TIMER, BARE, cpu)), us(taken.added_s(TIMER, BARE, wall)))
+
+
+def of_training(effort: Effort) -> Iterator[Row]:
+    told("a training step, with rivals")
+    taken, why_no_traceml = training_loop(effort.rival_rounds, effort.loop_s, effort.warm_up_s)
+    kept, pairs = taken.kept(OURS, BARE, cpu), len(taken.found[OURS])
+    step = f"step of {taken.step_s(BARE) * 1e3:.2f} ms"
+    ok = kept.lo <= 1 <= kept.hi and kept.width < 0.01
+    what = f"throughput kept, {step}, {pairs} pairs: {OURS}"
+    yield Row(what, "holds 1, width below 0.01", ratio(kept), ratio(taken.kept(OURS, BARE, wall)), ok)
+    for name in (OURS, *RIVALS):
+        yield of_rival(taken, name, f"added to a {step}, us: {name}", why_no_traceml)
+
+
+def of_rival(taken: Rounds, name: str, what: str, why_not: str) -> Row:
+    if name not in taken.found:
+        return Row(what, "", why_not)
+    return Row(what, "", us(taken.added_s(name, BARE, cpu)), us(taken.added_s(name, BARE, wall)))
+
+
+def of_tracing(what: str, found: Tracing) -> Row:
+    taken = found.rounds
+    kept, sample_ms = taken.kept(ON, OFF, cpu), taken.step_s(OFF) * 1e3
+    pairs, added = len(taken.found[ON]), us(taken.added_s(ON, OFF, cpu))
+    what = f"throughput kept, tracing {found.timed_share:.1%} of {what}, {sample_ms:.2f} ms each, {pairs} pairs"
+    got = f"{ratio(kept)}; {added} us a photo"
+    return Row(what, "at least 0.99", got, ratio(taken.kept(ON, OFF, wall)), kept.mean >= 0.99)
+
+
+def of_imports(effort: Effort) -> Iterator[Row]:
+    told("imports")
+    for code, found in imports(effort.imports).items():
+        torch = "torch imported" if found.torch else "torch not imported"
+        got = f"{torch}; least of {effort.imports}: {found.least_s * 1e3:.0f}"
+        ok = found.median_s <= 0.05 and not found.torch
+        yield Row(f"`{code}`, ms", "at most 50", got, f"{found.median_s * 1e3:.0f}", ok)
+
+
+def of_memory(effort: Effort) -> Iterator[Row]:
+    told("memory")
+    found, what = memory(effort.steps), f"growth over {effort.steps:,} steps, MB: "
+    for name, size in (("resident", found.resident_bytes), ("peak of Python's own", found.python_bytes)):
+        yield Row(what + name, "below 50", f"{size / 1e6:.1f}", "", size < 50e6)
+
+
+def us(found: Interval) -> str:
+    return found.written(2, 1e6)
+
+
+def ratio(found: Interval) -> str:
+    return found.written(4)
+
+
+def told(what: str) -> None:
+    print(f"{what} ...", file=sys.stderr, flush=True)
+
+
+def machine() -> str:
+    found = describe_machine("", (), {})
+    packages = {**found.versions, **{name: version(name) for name in ("traceml-ai",)}}
+    shown = [
+        f"{name} {packages[name]}" for name in ("torch", "torchvision", "pillow", "traceml-ai") if packages.get(name)
+    ]
+    load = f"load average {os.getloadavg()[0]:.1f} at the end"
+    return f"{found.cpu_model}, {found.cpus_allotted:g} CPUs, {load}; Python {found.python}, {', '.join(shown)}"
+
+
+def version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def table(rows: Sequence[Row]) -> str:
+    lines = [("what", "asked", "by CPU time", "by the wall clock", "ok")]
+    lines += [(row.what, row.asked, row.got, row.by_the_wall_clock, said(row.ok)) for row in rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(5)]
+    lines.insert(1, tuple("-" * width for width in widths))  # type: ignore[arg-type]
+    return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)
+
+
+def said(ok: bool | None) -> str:
+    return "" if ok is None else "yes" if ok else "NO"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""What tracing every sample of a photo pipeline costs, in this process and in workers: for `overhead.py`."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from overhead_loop import drain
+from overhead_pairs import Block, Rounds, Spent, cpu, spent
+from torch.utils.data import DataLoader, Sampler
+from torchvision import transforms
+from torchvision.datasets import ImageFolder
+
+from loaderbench.tracing.block import ENABLED
+from loaderbench.tracing.loader import LoaderTrace
+
+BATCH = 32
+WORKERS = 2
+WIDTH = 0.008
+ON, OFF = "traced", "not traced"
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """The blocks, and what share of the samples of those that were to be traced had their stages timed."""
+
+    rounds: Rounds
+    timed_share: float
+
+
+class SeededFolder(ImageFolder):  # type: ignore[misc]
+    """Takes (index, seed), so that a photo is cropped and flipped alike each time it is asked for so."""
+
+    def __getitem__(self, asked: Any) -> Any:
+        index, seed = asked
+        torch.default_generator.manual_seed(seed)
+        return super().__getitem__(index)
+
+
+class Asked(Sampler[tuple[int, int]]):
+    """Asks for the same photos, epoch after epoch, until others are chosen."""
+
+    def __init__(self, photos: int, samples: int) -> None:
+        self._photos, self._samples, self._random = photos, samples, random.Random(0)
+        self.choose()
+
+    def choose(self) -> None:
+        """Other photos, and other seeds."""
+        drawn = self._random.choices(range(self._photos), k=self._samples)
+        self._asked = [(index, self._random.getrandbits(32)) for index in drawn]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self._asked)
+
+    def __len__(self) -> int:
+        return self._samples
+
+
+def folder(root: Path) -> SeededFolder:
+    normalize = transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    crop = [transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip()]
+    return SeededFolder(str(root), transforms.Compose([*crop, transforms.ToTensor(), normalize]))
+
+
+def in_this_process(root: Path, batches: int, limit_s: float) -> Tracing:
+    """The same loader with every sample traced, and with every sample left out."""
+    torch.set_num_threads(1)  # as in a worker
+    photos = folder(root)
+    asked = Asked(len(photos), BATCH * batches)
+    loader: DataLoader[Any] = DataLoader(photos, BATCH, sampler=asked)
+    trace = LoaderTrace(loader)
+    blocks = {OFF: lambda: spent(lambda: left_out(trace)), ON: lambda: spent(lambda: drain(trace.batches()))}
+    taken = pairs(blocks, asked, limit_s)
+    traced, asked_for = trace.read().traced, (len(taken.found[ON]) + 1) * BATCH * batches
+    trace.stop()
+    return Tracing(taken, traced / asked_for)
+
+
+def left_out(trace: LoaderTrace) -> None:
+    """An epoch of which no sample is traced, with everything in place as if it were."""
+    tracer = trace._tracer
+    assert tracer is not None
+    tracer._skip = 10**9
+    drain(trace.batches())
+    tracer._skip = 0
+
+
+def in_workers(root: Path, batches: int, limit_s: float) -> Tracing:
+    """The same workers with the switch of their trace on and off."""
+    photos = folder(root)
+    asked = Asked(len(photos), BATCH * batches)
+    loader: DataLoader[Any] = DataLoader(photos, BATCH, sampler=asked, num_workers=WORKERS, persistent_workers=True)
+    trace = LoaderTrace(loader)
+    blocks = {OFF: lambda: switched(trace, on=False), ON: lambda: switched(trace, on=True)}
+    taken = pairs(blocks, asked, limit_s)
+    traced, asked_for = trace.read().traced, (len(taken.found[ON]) + 1) * BATCH * batches
+    trace.stop()
+    return Tracing(taken, traced / asked_for)
+
+
+def pairs(blocks: dict[str, Block], asked: Asked, limit_s: float) -> Rounds:
+    """Pairs over the same photos, others each time, until their interval is narrow; one of each first, thrown away."""
+    taken, ends_s = Rounds(len(asked)), time.monotonic() + limit_s
+    for block in blocks.values():
+        block()
+    while time.monotonic() < ends_s and not narrow(taken):
+        asked.choose()
+        taken.take(blocks)
+    return taken
+
+
+def narrow(taken: Rounds) -> bool:
+    return len(taken.found.get(ON, ())) >= 20 and taken.kept(ON, OFF, cpu).width < WIDTH
+
+
+def switched(trace: LoaderTrace, *, on: bool) -> Spent:
+    """CPU time is the workers' alone."""
+    for block in trace.blocks:
+        block.header[ENABLED] = float(on)
+    before_s = workers_cpu_s(trace)
+    wall_s = spent(lambda: drain(trace.batches())).wall_s
+    time.sleep(0.01)  # the last batch is here, but its worker may not be at rest yet
+    return Spent(workers_cpu_s(trace) - before_s, wall_s)
+
+
+def workers_cpu_s(trace: LoaderTrace) -> float:
+    """By the scheduler, which counts nanoseconds where others count ticks; 0 before there are workers."""
+    workers = trace._persistent._workers if trace._persistent else ()
+    tasks = [task for worker in workers for task in Path(f"/proc/{worker.pid}/task").glob("*/schedstat")]
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9

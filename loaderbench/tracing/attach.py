@@ -1,0 +1,111 @@
+"""Makes the parts of a dataset time themselves: in a worker for good, in the user's process while a batch is made."""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Iterator
+from typing import Any
+
+from loaderbench.tracing.parts import Methods, Parts
+
+_HARMLESS = ("builtins", "typing", "abc", "torch", "torchvision")
+_CLASS: Any = vars(object)["__class__"]  # sets the class of an object whatever its own `__setattr__` says
+
+
+def patch_classes(parts: Parts) -> list[str]:
+    """In a worker, whose process is its own: give the classes their timed methods. Returns which could not be."""
+    refused, done = [], set()
+    for found, methods in parts.objects:
+        base = type(found)
+        if base in done:
+            continue
+        done.add(base)
+        try:
+            for name, method in methods.items():
+                setattr(base, name, method)
+        except TypeError:
+            refused.append(base.__name__)
+    _hold(parts, timed=True)
+    return refused
+
+
+class Attachment:
+    """In the user's process: objects change their class for a timed subclass of it, and change back.
+
+    Neither the classes nor what the objects hold is changed for it. Objects that cannot (a metaclass or a base class
+    that would notice, a class in C) stay as they are.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._classes: dict[type, type] = {}
+        self._pairs = list(self._timed_classes())
+
+    def attach(self) -> None:
+        """Time what is called from now on."""
+        for found, base, timed in self._pairs:
+            if type(found) is base:
+                _CLASS.__set__(found, timed)
+        _hold(self._parts, timed=True)
+
+    def detach(self) -> None:
+        """Be as before."""
+        for found, base, timed in self._pairs:
+            if type(found) is timed:
+                _CLASS.__set__(found, base)
+        _hold(self._parts, timed=False)
+
+    def fits(self, parts: Parts) -> bool:
+        """Whether these are the same objects and functions."""
+        return _things(self._parts) == _things(parts)
+
+    def holds(self, found: Any) -> bool:
+        """Whether an object can be timed."""
+        return any(own is found for own, _, _ in self._pairs)
+
+    def _timed_classes(self) -> Iterator[tuple[Any, type, type]]:
+        for found, methods in self._parts.objects:
+            base = type(found)
+            try:
+                timed = self._classes.get(base) or timed_class(base, methods)
+                _CLASS.__set__(found, timed)
+                _CLASS.__set__(found, base)
+            except TypeError:
+                continue
+            self._classes[base] = timed
+            yield found, base, timed
+
+
+def timed_class(base: Any, methods: Methods) -> type:
+    """A subclass with timed methods that passes for its base. Raises `TypeError` where subclassing would be noticed."""
+    told = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
+    if type(base) not in (type, ABCMeta) or told.__module__.partition(".")[0] not in _HARMLESS:
+        raise TypeError(f"{base.__name__} would notice a subclass")
+
+    def reduce(self: Any, protocol: Any) -> Any:
+        """Pickled and copied, it is an object of its base."""
+        reduced: Any = base.__reduce_ex__(self, protocol)
+        if not isinstance(reduced, tuple):
+            return reduced
+        arguments = tuple(base if part is timed else part for part in reduced[1])
+        return (base if reduced[0] is timed else reduced[0], arguments, *reduced[2:])
+
+    own = {"__slots__": (), "__module__": base.__module__, "__qualname__": base.__qualname__}
+    members: dict[str, Any] = {**own, **methods, "__class__": property(lambda _: base), "__reduce_ex__": reduce}
+    timed: type = type(base)(base.__name__, (base,), members)
+    return timed
+
+
+def _things(parts: Parts) -> list[int]:
+    return [id(found) for found, _ in parts.objects] + [id(held.original) for held in parts.held]
+
+
+def _hold(parts: Parts, *, timed: bool) -> None:
+    """Put functions in place of those that are held, or those back."""
+    for held in parts.held:
+        before, after = (held.original, held.replacement) if timed else (held.replacement, held.original)
+        try:
+            if held.holder[held.key] is before:
+                held.holder[held.key] = after
+        except LookupError:  # the user took it away
+            continue

@@ -1,0 +1,132 @@
+"""Finds what a dataset is made of: the objects whose calls are stages, and the functions that it holds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, MutableMapping, MutableSequence
+from dataclasses import dataclass, field
+from inspect import getattr_static
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from loaderbench.tracing.samples import sample_methods
+from loaderbench.tracing.timed import timed
+from loaderbench.tracing.tracer import Tracer
+
+MAX_DATASETS = 200  # of a dataset of datasets: the others' samples are timed as one stage
+_TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai")
+_TRANSFORM_WORDS = ("transform", "augment", "preprocess")
+_WITHOUT_CLASS = ("builtins", "functools", "torch.jit")  # modules of callables whose class cannot be given a method
+
+Methods = dict[str, Callable[..., Any]]
+
+
+@dataclass
+class Held:
+    """A function in an attribute or a list, and what to hold in its place while it is timed."""
+
+    holder: Any
+    key: Any
+    original: Any
+    replacement: Any
+
+
+@dataclass
+class Parts:
+    """Objects with the methods that time them, and functions that are held."""
+
+    objects: list[tuple[Any, Methods]] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+
+
+class Finder:
+    """Walks through a dataset once."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._seen: set[int] = set()
+        self._datasets = 0
+        self.parts = Parts()
+
+    def dataset(self, dataset: Any, *, inside: bool = True) -> Parts:
+        """Add a dataset, the datasets within it and, if `inside`, what they are made of."""
+        if id(dataset) in self._seen or self._datasets >= MAX_DATASETS:
+            return self.parts
+        self._seen.add(id(dataset))
+        self._datasets += 1
+        self.parts.objects.append((dataset, sample_methods(type(dataset), self._tracer)))
+        if inside:
+            for name, value, holder in _attributes(dataset):
+                self._attribute(name, value, holder)
+        return self.parts
+
+    def _attribute(self, name: str, value: Any, holder: Any) -> None:
+        if _is_dataset(value):
+            self.dataset(value)
+        elif isinstance(value, list | tuple) and value and all(map(_is_dataset, value)):
+            for part in value:
+                self.dataset(part)
+        elif callable(value) and not isinstance(value, type):
+            self._callable(name, value, holder, name)
+
+    def _callable(self, name: str, value: Any, holder: Any, key: Any) -> None:
+        steps = getattr(value, "transforms", None)
+        if type(value).__name__ == "Compose" and isinstance(steps, list | tuple):
+            for place, step in enumerate(steps):
+                self._callable("transform", step, steps, place)
+        elif type(value).__name__ == "StandardTransform":
+            for own, part, own_holder in _attributes(value):
+                self._attribute(own, part, own_holder)
+        elif id(value) not in self._seen:
+            self._time(value, self._place(name, value), holder, key)
+
+    def _time(self, value: Any, place: int, holder: Any, key: Any) -> None:
+        kind = type(value)
+        if not kind.__module__.startswith(_WITHOUT_CLASS) and isinstance(
+            getattr_static(kind, "__call__", None), FunctionType
+        ):
+            self._seen.add(id(value))
+            self.parts.objects.append((value, {"__call__": timed(kind.__call__, self._tracer, place)}))
+        elif isinstance(holder, MutableMapping | MutableSequence):
+            replacement = self._timed_function(value, place)
+            if replacement is not None:
+                self.parts.held.append(Held(holder, key, value, replacement))
+
+    def _timed_function(self, value: Any, place: int) -> Any:
+        """A function, method or partial that passes for the one it stands for; `None` for anything else."""
+        if isinstance(value, MethodType):
+            return MethodType(timed(value.__func__, self._tracer, place), value.__self__)
+        if type(value) is functools.partial:
+            return functools.partial(timed(value.func, self._tracer, place), *value.args, **value.keywords)
+        if isinstance(value, FunctionType | BuiltinFunctionType):
+            return functools.update_wrapper(timed(value, self._tracer, place), value)
+        return None
+
+    def _place(self, name: str, value: Any) -> int:
+        """The stage of a callable: decode for a `loader`, a transform by library or name, else a part of the sample."""
+        if name == "loader":
+            self._tracer.decoding.add(place := self._tracer.place("decode", "loader"))
+            return place
+        part = getattr(value, "__name__", None) or getattr(getattr(value, "func", None), "__name__", None)
+        part = (part or type(value).__name__).strip("<>")
+        library = type(value).__module__.partition(".")[0]
+        known = library in _TRANSFORM_LIBRARIES or any(word in name for word in _TRANSFORM_WORDS)
+        return self._tracer.place("transform" if known else "sample", part if known else name)
+
+
+def _attributes(source: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name, value and holder: the object's own attributes, and objects (not methods) on its classes."""
+    own = vars(source) if hasattr(source, "__dict__") else {}
+    for name, value in list(own.items()):
+        yield name, value, own
+    for kind in type(source).__mro__:
+        for name, value in list(vars(kind).items()):
+            is_object = callable(value) and not isinstance(value, type) and not hasattr(type(value), "__get__")
+            if is_object and name not in own and not name.startswith("__"):
+                yield name, value, None
+
+
+def _is_dataset(value: Any) -> bool:
+    """A dataset inside another: of torch's, or of the look of one."""
+    kinds = {kind.__name__ for kind in type(value).__mro__}
+    return "Dataset" in kinds and (hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__"))

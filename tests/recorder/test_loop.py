@@ -1,0 +1,104 @@
+"""Batches of a loop, one by one: what belongs to the steady state, and what a device tells late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from loaderbench.histogram import Histogram
+from loaderbench.recorder.batches import MAX_POINTS, Timeline
+from loaderbench.recorder.loop import LoopRecorder, Watch
+from loaderbench.recorder.samples import count_samples, sample_counter
+from loaderbench.recorder.spreads import spread_of
+
+
+class LateDevice:
+    """Tells a wait only `behind` batches later, as events of a device that is still at work do; never blocks."""
+
+    def __init__(self, wait_s: float, behind: int) -> None:
+        self.wait_s, self.behind = wait_s, behind
+        self.pending: deque[float] = deque()
+
+    def ask(self) -> None:
+        pass
+
+    def got(self) -> None:
+        self.pending.append(self.wait_s)
+
+    def take_s(self) -> list[float]:
+        return [self.pending.popleft() for _ in range(max(0, len(self.pending) - self.behind))]
+
+
+def batches(count: int) -> Iterator[list[int]]:
+    return iter([[0] * 4] * count)
+
+
+def test_the_first_of_an_epoch_and_the_warm_up_are_not_counted() -> None:
+    recorder = LoopRecorder(warmup=3, steps=None)
+    for _ in range(2):
+        list(recorder.epoch(lambda: batches(10)))
+    assert (recorder.log.batches, recorder.warmed.batches) == (7 + 9, 2)
+    assert recorder.begun == 2
+    assert sum(recorder.boundaries.counts) == 1
+
+
+def test_waits_of_a_device_are_taken_in_order_and_the_last_ones_left_out() -> None:
+    recorder = LoopRecorder(warmup=0, steps=None)
+    recorder.events = LateDevice(wait_s=1e-9, behind=2)
+    list(recorder.epoch(lambda: batches(100)))
+    assert recorder.log.batches == 97  # the first is apart, two were not told
+    assert recorder.log.waits.max_s == 1e-9
+
+
+def test_a_wait_never_exceeds_the_time_from_batch_to_batch() -> None:
+    recorder = LoopRecorder(warmup=0, steps=None)
+    recorder.events = LateDevice(wait_s=10.0, behind=0)
+    list(recorder.epoch(lambda: batches(50)))
+    assert sum(recorder.log.waits.sums_s) == pytest.approx(recorder.log.wall_s)
+
+
+def test_who_watches_is_called_at_the_right_moments() -> None:
+    calls: list[str] = []
+    watch = Watch(
+        steady=lambda: calls.append("steady"),
+        epoch_ended=lambda: calls.append("epoch ended"),
+        full=lambda: calls.append("full"),
+    )
+    recorder = LoopRecorder(warmup=2, steps=3, watch=watch)
+    assert len(list(recorder.epoch(lambda: batches(20)))) == 20
+    assert calls == ["steady", "full", "epoch ended"]
+
+
+def test_a_timeline_keeps_the_longest_wait_however_long_the_run() -> None:
+    timeline = Timeline()
+    for start in range(0, 100_000, 777):
+        moments = np.arange(start, min(start + 777, 100_000), dtype=float)
+        timeline.add(moments, np.where(moments == 77_777, 9.0, 0.1))
+    assert len(timeline.shown()) <= 2 * MAX_POINTS
+    assert (77_777.0, 9.0) in timeline.shown()
+
+
+def test_quantiles_of_a_histogram_are_right_within_five_percent() -> None:
+    times = [0.001 * (1 + number / 1_000) for number in range(10_000)]
+    spread = spread_of(times)
+    assert spread is not None
+    for told, share in ((spread.p50_s, 0.5), (spread.p95_s, 0.95), (spread.p99_s, 0.99)):
+        assert told == pytest.approx(times[int(share * len(times))], rel=0.05)
+    assert spread.mean_s == pytest.approx(sum(times) / len(times))
+    assert spread.max_s == max(times)
+
+
+def test_the_tail_is_what_slow_times_took_beyond_the_median() -> None:
+    histogram = Histogram()
+    for _ in range(99):
+        histogram.add(0.01)
+    histogram.add(1.01)
+    assert histogram.tail_share(4.0) == pytest.approx(1.0 / 2.0)
+
+
+@pytest.mark.parametrize("batch", [[1, 2, 3], {"image": [1, 2]}, "abc", 3, None, ([1, 2], [3, 4]), [[1], [2], [3]]])
+def test_the_fast_counter_counts_what_the_thorough_one_does(batch: object) -> None:
+    assert sample_counter(batch)(batch) == count_samples(batch)

@@ -1,0 +1,121 @@
+"""Objects pass for what they are while they are timed, and functions are put back."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import functools
+import io
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted import First, FolderStyle
+
+from loaderbench.tracing import active, hooks
+from loaderbench.tracing import block as layout
+from loaderbench.tracing.attach import Attachment
+from loaderbench.tracing.block import BLOCK_BYTES, PATH_BYTES, Block
+from loaderbench.tracing.parts import Finder
+from loaderbench.tracing.tracer import Tracer
+
+
+@pytest.fixture
+def tracer() -> Tracer:
+    block = Block(bytearray(BLOCK_BYTES))
+    block.header[layout.ENABLED] = 1.0
+    return Tracer(block)
+
+
+def test_a_timed_object_is_copied_and_pickled_as_what_it_is(tracer: Tracer) -> None:
+    dataset = FolderStyle()
+    attachment = Attachment(Finder(tracer).dataset(dataset))
+    attachment.attach()
+    step = dataset.transform.transforms[0]
+    copies = [copy.copy(step), copy.deepcopy(step), pickle.loads(pickle.dumps(step))]
+    attachment.detach()
+    assert {type(found) for found in copies} == {First}
+    assert type(step) is First
+
+
+def test_a_function_that_the_user_replaced_meanwhile_stays_the_user_s(tracer: Tracer) -> None:
+    dataset: Any = FolderStyle()
+    attachment = Attachment(Finder(tracer).dataset(dataset))
+    attachment.attach()
+    dataset.loader = len
+    attachment.detach()
+    assert dataset.loader is len
+
+
+def test_a_patch_of_open_made_meanwhile_is_left_alone() -> None:
+    original = builtins.open
+    hooks.install()
+    mine: Any = functools.partial(original)
+    builtins.open = mine
+    hooks.remove()
+    kept, builtins.open = builtins.open, original
+    assert kept is mine
+    assert io.open is original
+
+
+def test_hooks_stay_until_the_last_of_two_loaders_is_done() -> None:
+    original = builtins.open
+    hooks.install()
+    hooks.install()
+    hooks.remove()
+    assert builtins.open is not original
+    hooks.remove()
+    assert builtins.open is original
+
+
+def test_files_opened_while_timed_are_files_in_every_respect(tracer: Tracer, tmp_path: Path) -> None:
+    path = tmp_path / "some.bin"
+    path.write_bytes(os.urandom(100_000))
+    active.set_tracer(tracer)
+    hooks.install()
+    try:
+        tracer.sample(0, read_in_every_way, path)
+        missing = tracer.sample(1, error_of, tmp_path / "missing")
+    finally:
+        hooks.remove()
+        active.set_tracer(None)
+    tracer.flush()
+    places = {name: place for place, name in enumerate(tracer.block.names())}
+    assert tracer.block.calls[places["read", ""]] >= 4
+    assert missing == error_of(tmp_path / "missing")
+
+
+def read_in_every_way(path: Path) -> None:
+    with open(path, "rb") as file:  # noqa: PTH123 - that is what is tested
+        assert isinstance(file, io.BufferedReader)
+        assert (file.name, file.mode) == (str(path), "rb")
+        assert os.fstat(file.fileno()).st_size == 100_000
+        whole = file.read()
+        file.seek(10)
+        assert file.read(5) == whole[10:15]
+    assert path.read_bytes() == whole
+    with path.open("rb") as file:
+        assert file.peek(1)[:1] == whole[:1]
+
+
+def error_of(path: Path) -> str:
+    try:
+        open(path, "rb").close()  # noqa: PTH123
+    except FileNotFoundError as error:
+        return f"{error} {error.filename!r}"
+    return "found"
+
+
+def test_a_long_path_keeps_its_file_name() -> None:
+    block = Block(bytearray(BLOCK_BYTES))
+    block.set_path(0, "/photos/" + "\u00e9" * PATH_BYTES + "/cat.jpg")
+    assert block.path(0).startswith("...")
+    assert block.path(0).endswith("/cat.jpg")
+
+
+def test_more_stages_than_there_is_room_for_are_part_of_the_sample(tracer: Tracer) -> None:
+    places = {tracer.place("own", str(number)) for number in range(2 * layout.MAX_STAGES)}
+    assert len(places) <= layout.MAX_STAGES
+    assert tracer.place("own", "one more") == tracer.place("sample")

@@ -1,0 +1,183 @@
+"""A traced loader gives what the loader gives, and the user's objects cannot tell."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from planted import FolderStyle, sleep
+from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Dataset, SequentialSampler, Subset
+from unusual import LENGTH, UNUSUAL, Base, Closes, Meta, Times, Told
+
+from loaderbench.recorder.inside import inside_fields
+from loaderbench.tracing.loader import LoaderTrace
+from loaderbench.tracing.reading import Traced
+
+WORKERS = pytest.mark.parametrize("workers", [0, 1])
+
+
+def traced(loader: DataLoader[Any]) -> tuple[list[Any], Traced]:
+    trace = LoaderTrace(loader)
+    try:
+        return list(trace.batches()), trace.read()
+    finally:
+        trace.stop()
+
+
+@WORKERS
+@pytest.mark.parametrize("kind", UNUSUAL, ids=lambda kind: kind.__name__)
+def test_batches_are_the_same_with_and_without(kind: type, workers: int) -> None:
+    loader = DataLoader(kind(), batch_size=4, num_workers=workers)
+    plain = list(loader)
+    batches, found = traced(loader)
+    assert all(torch.equal(told, known) for told, known in zip(batches, plain, strict=True))
+    assert found.samples == LENGTH
+    assert type(loader.dataset) is kind
+
+
+def test_nobody_is_told_of_a_class_that_was_made_for_tracing() -> None:
+    assert not Told.names
+    assert Meta.made.count("WithMeta") == 1
+
+
+def test_what_a_dataset_does_when_it_goes_is_not_done_while_it_is_there() -> None:
+    Closes.closed = 0
+    dataset = Closes()
+    traced(DataLoader(dataset, batch_size=4))
+    assert Closes.closed == 0
+
+
+def test_a_list_of_transforms_may_be_changed_between_epochs() -> None:
+    from torchvision.transforms import Compose
+
+    class Transformed(Base):
+        def __init__(self) -> None:
+            super().__init__()
+            self.transform = Compose([Times(1)])
+
+        def __getitem__(self, index: int) -> Any:
+            return self.transform(index)
+
+    dataset = Transformed()
+    trace = LoaderTrace(DataLoader(dataset, batch_size=LENGTH))
+    list(trace.batches())
+    dataset.transform.transforms.append(Times(100))
+    (batch,) = trace.batches()
+    trace.stop()
+    assert batch.tolist() == [100 * index for index in range(LENGTH)]
+
+
+class Random(Dataset[Any]):
+    def __len__(self) -> int:
+        return 16
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.tensor([torch.rand(()).item(), random.random(), np.random.random()])
+
+
+@pytest.mark.parametrize("arguments", [{}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}])
+def test_random_numbers_are_the_same_and_their_generators_go_on_as_before(arguments: dict[str, Any]) -> None:
+    found = []
+    for trace_it in (False, True):
+        torch.manual_seed(3)
+        random.seed(3)
+        np.random.seed(3)
+        loader = DataLoader(Random(), batch_size=4, shuffle=True, **arguments)
+        trace = LoaderTrace(loader) if trace_it else None
+        epochs = [torch.cat(list(trace.batches() if trace else loader)) for _ in range(2)]
+        found.append([*epochs, torch.rand(3), torch.tensor([random.random(), np.random.random()])])
+    plain, told = found
+    several = bool(arguments)
+    assert all(torch.equal(known, new) for known, new in zip(plain, told, strict=True)) or not several
+    assert torch.equal(plain[-2], told[-2])
+    assert torch.equal(plain[-1], told[-1])
+
+
+class Tiny(Dataset[int]):
+    def __len__(self) -> int:
+        return 1_000
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Wraps(Dataset[int]):
+    def __init__(self, inner: Dataset[int]) -> None:
+        self.inner = inner
+
+    def __len__(self) -> int:
+        return len(self.inner)  # type: ignore[arg-type]
+
+    def __getitem__(self, index: int) -> int:
+        return self.inner[index]
+
+
+@WORKERS
+@pytest.mark.parametrize("dataset", [Wraps(Wraps(Tiny())), ConcatDataset([Subset(Tiny(), list(range(1_000)))])])
+def test_samples_of_nested_datasets_are_counted_once(dataset: Any, workers: int) -> None:
+    _, found = traced(DataLoader(dataset, batch_size=50, num_workers=workers))
+    assert found.samples == 1_000
+
+
+class Threads(FolderStyle):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        with ThreadPoolExecutor(4) as pool:
+            return list(pool.map(self.__getitem__, indices))
+
+
+def test_samples_made_in_threads_are_counted() -> None:
+    _, found = traced(DataLoader(Threads(), batch_size=8))
+    assert found.samples == 24
+
+
+class ByTheBatch(Dataset[Any]):
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, indices: list[int]) -> Any:
+        sleep(0.008)
+        return torch.tensor(indices)
+
+
+def test_an_index_that_is_a_batch_counts_as_its_samples() -> None:
+    sampler = BatchSampler(SequentialSampler(range(64)), 16, drop_last=False)
+    _, found = traced(DataLoader(ByTheBatch(), batch_size=None, sampler=sampler))
+    assert found.samples == 64
+    assert sum(found.times.sums_s) / 64 == pytest.approx(0.0005, rel=0.3)
+
+
+def test_a_slow_sample_of_a_subset_has_its_own_path() -> None:
+    dataset = FolderStyle(24)
+    reverse = Subset(dataset, list(reversed(range(24))))
+    _, found = traced(DataLoader(reverse, batch_size=4))
+    slowest = inside_fields(found, reverse)["sample_times"].slowest[0]
+    assert slowest.path == "/photos/7.jpg"
+    assert slowest.index == 24 - 1 - 7
+
+
+def test_slow_samples_of_before_a_mark_make_room() -> None:
+    class Settles(Dataset[int]):
+        def __len__(self) -> int:
+            return 120
+
+        def __getitem__(self, index: int) -> int:
+            sleep(0.01 if index < 40 else 0.001)
+            return index
+
+    loader = DataLoader(Settles(), batch_size=8)
+    trace = LoaderTrace(loader)
+    batches: Iterator[Any] = trace.batches()
+    for _ in range(6):
+        next(batches)
+    moment = trace.mark()
+    list(batches)
+    found = trace.read(moment)
+    assert 0.001 < found.times.max_s < 0.009
+    assert found.slowest
+    assert all((slow.index or 0) >= 48 for slow in found.slowest)
+    trace.stop()

@@ -1,0 +1,198 @@
+"""Datasets and transforms that look at themselves, keep themselves in unusual ways, or would notice a stranger."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from torch.utils.data import Dataset
+from torchvision.transforms import Compose
+
+LENGTH = 8
+
+
+class Base(Dataset[Any]):
+    def __init__(self) -> None:
+        self.numbers = list(range(LENGTH))
+
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __getitem__(self, index: int) -> Any:
+        return self.numbers[index]
+
+
+class Cached(Base):
+    @functools.cache  # noqa: B019 - as users write it
+    def load(self, index: int) -> int:
+        return index * 2
+
+    def __getitem__(self, index: int) -> Any:
+        return self.load(index)
+
+
+class OfDict(dict[int, int]):
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __getitem__(self, index: int) -> int:
+        return self.get(index, 7)
+
+
+class Times:
+    def __init__(self, factor: int = 3) -> None:
+        self.factor = factor
+
+    def __call__(self, value: Any) -> Any:
+        return value * self.factor
+
+
+class Slotted:
+    __slots__ = ("factor",)
+
+    def __init__(self) -> None:
+        self.factor = 5
+
+    def __call__(self, value: Any) -> Any:
+        return value * self.factor
+
+
+class Copies(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.transform = Times()
+
+    def __getitem__(self, index: int) -> Any:
+        own = copy.copy(self.transform)
+        own.factor = index
+        return own(index) + copy.deepcopy(self.transform)(index)
+
+
+class LooksAtParts(Base):
+    """Reads its transforms' attributes, and finds them where it put them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slotted, self.times = Slotted(), Times()
+        self.partial = functools.partial(pow, 2)
+        self.function = Times(2).__call__
+        self.transform = Compose([self.times, self.slotted, _double])
+        self.known = {self.times: 1}
+
+    def __getitem__(self, index: int) -> Any:
+        assert self.known[self.times] == 1
+        assert self.transform.transforms.index(self.times) == 0
+        assert isinstance(self.partial, functools.partial)
+        return self.slotted.factor + self.partial(index) + self.function(index) + self.transform(index)
+
+
+def _double(value: Any) -> Any:
+    return value * 2
+
+
+class LooksAtItself(Base):
+    def __getitem__(self, index: int) -> Any:
+        assert self.__class__ is LooksAtItself
+        again = pickle.loads(pickle.dumps(self))
+        assert type(again) is LooksAtItself
+        return super(self.__class__, self).__getitem__(index) + len(again.numbers)
+
+
+class Cyclic(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parent = self
+
+
+Pair = namedtuple("Pair", "first second")
+
+
+class Holds(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pair = Pair(Cached(), Copies())
+        self.scratch = 0
+
+    def __getitem__(self, index: int) -> Any:
+        self.scratch = index
+        del self.scratch
+        return self.pair.first[index] + self.pair.second[index]
+
+
+class Meta(type):
+    made: ClassVar[list[str]] = []
+
+    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
+        super().__init__(name, bases, members)
+        Meta.made.append(name)
+
+
+class WithMeta(Base, metaclass=type("Both", (Meta, type(Base)), {})):
+    pass
+
+
+class Told(Base):
+    names: ClassVar[list[str]] = []
+
+    def __init_subclass__(cls) -> None:
+        Told.names.append(cls.__name__)
+
+
+@dataclass(frozen=True)
+class Frozen(Dataset[Any]):
+    length: int = LENGTH
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        return index + self.length
+
+
+class Forwards(Base):
+    """Sets everything on what it wraps."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "inner", Base())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.inner, name, value)
+
+    def __getitem__(self, index: int) -> Any:
+        assert isinstance(self.inner, Base)
+        return self.inner[index]
+
+
+class Module(nn.Module):
+    """A dataset that is a network, with its transforms in a Sequential."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.transform = nn.Sequential(nn.Identity(), nn.ReLU())
+
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(torch.tensor(float(index - 3)))
+
+
+class Closes(Base):
+    """Ends something when it goes."""
+
+    closed = 0
+
+    def __del__(self) -> None:
+        Closes.closed += 1
+
+
+UNUSUAL = (
+    Base, Cached, OfDict, Copies, LooksAtParts, LooksAtItself, Cyclic, Holds, WithMeta, Told, Frozen, Forwards, Module,
+    Closes,
+)  # fmt: skip
