@@ -20,14 +20,19 @@ _NO_SAMPLE = "no sample was made while tracing"
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "filenames")
 
 
-def inside_fields(traced: Traced | None, dataset: Any, why_not: str = NOT_ASKED) -> dict[str, Any]:
-    """`stages`, `stage_parts`, `sample_times` and `sampled` of a trial, and under `not_measured` why one is missing."""
+def inside_fields(
+    traced: Traced | None, dataset: Any, why_not: str = NOT_ASKED, root: str | None = None
+) -> dict[str, Any]:
+    """`stages`, `stage_parts`, `sample_times` and `sampled` of a trial, and under `not_measured` why one is missing.
+
+    Paths below `root` are told from there.
+    """
     if traced is None or not traced.samples:
         reason = why_not if traced is None else "; ".join((_NO_SAMPLE, *traced.reasons))
         missing = dict.fromkeys(("stages", "stage_parts", "sample_times"), reason)
         return {**dict.fromkeys(missing), "not_measured": missing}
     parts = _parts(traced)
-    times = _sample_times(traced, dataset)
+    times = _sample_times(traced, dataset, root)
     reasons: Reasons = {} if times else {"sample_times": "the loader makes its batches in one piece"}
     reasons |= {} if parts else dict.fromkeys(("stages", "stage_parts"), _NO_SAMPLE)
     return {
@@ -87,7 +92,7 @@ def _sum(costs: Iterable[StageCost]) -> StageCost:
     return StageCost(sum(cost.cpu_s or 0.0 for cost in known), sum(cost.wall_s or 0.0 for cost in known))
 
 
-def _sample_times(traced: Traced, dataset: Any) -> SampleTimes | None:
+def _sample_times(traced: Traced, dataset: Any, root: str | None) -> SampleTimes | None:
     wall = spread_of(traced.times)
     if wall is None:
         return None
@@ -97,12 +102,17 @@ def _sample_times(traced: Traced, dataset: Any) -> SampleTimes | None:
             wall_s=slow.wall_s,
             stage=slow.stage[0],
             worker=slow.worker,
-            path=(path := slow.path or (None if slow.index is None else path_of(dataset, slow.index))),
+            path=(path := _below(root, slow.path or (None if slow.index is None else path_of(dataset, slow.index)))),
             not_measured={} if path else {"path": "the dataset names none, and no file was seen to be opened"},
         )
         for slow in _once_each(traced.slowest)[:SHOWN_SLOWEST]
     )
     return SampleTimes(wall=wall, slowest=slowest, tail_share=traced.times.tail_share(TIMES_MEDIAN))
+
+
+def _below(root: str | None, path: str | None) -> str | None:
+    inside = root is not None and path is not None and path.startswith(root.rstrip(os.sep) + os.sep)
+    return os.path.relpath(path, root) if inside and path else path
 
 
 def _once_each(slowest: Iterable[Slow]) -> list[Slow]:

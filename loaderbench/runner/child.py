@@ -69,7 +69,7 @@ def _measure(order: TrialOrder, pipe: Connection) -> None:
     consumer = make_consumer(
         order.consumer, demand=suite.consumer.demand, model=suite.consumer.model, step=_step(order)
     )
-    inside = Inside(batches.iterable)
+    inside = Inside(batches.iterable, _root(order))
     rules = Rules(suite.measure.seconds, batches.prefetch_batches, max(1, batches.num_workers))
 
     def tell(found: Measurement) -> None:
@@ -102,6 +102,12 @@ def _source(order: TrialOrder) -> tuple[Any, dict[str, Any], set[str]]:
     source, taken = call_target(find_target(dataset.target, order.suite_folder), dataset.args, arguments)
     rest = {name: value for name, value in arguments.items() if name not in taken or name in LOADER_ARGUMENTS}
     return source, rest, taken
+
+
+def _root(order: TrialOrder) -> str | None:
+    """The folder that holds all files: what paths of slow samples are told from."""
+    ends = [order.samples[0][0], order.samples[-1][0]] if len(order.samples) > 1 else []
+    return os.path.commonpath(ends) if ends else None
 
 
 def _image_samples(order: TrialOrder, arguments: dict[str, Any]) -> Any:

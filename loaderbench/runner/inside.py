@@ -18,8 +18,8 @@ NO_WORKERS = "no worker processes: the batches are made in the consumer's own pr
 class Inside:
     """Iterates over a loader, traced where it can be; read at the beginning and at the end of the steady state."""
 
-    def __init__(self, batches: Any) -> None:
-        self._batches = batches
+    def __init__(self, batches: Any, root: str | None = None) -> None:
+        self._batches, self._root = batches, root
         self._trace: LoaderTrace | None = None
         self._mark: Mark | None = None
         self._watch = WorkerWatch()
@@ -42,7 +42,7 @@ class Inside:
         if self._trace and traced and not traced.traced:  # all was made before the steady state began
             traced = self._trace.read()
         self._watch.read_memory(_workers())
-        found = inside_fields(traced, getattr(self._batches, "dataset", None), self._why_not)
+        found = inside_fields(traced, getattr(self._batches, "dataset", None), self._why_not, self._root)
         found["tracing_s_per_sample"] = tracing_s_per_sample(traced) if traced else None
         found["workers"] = self._watch.states()
         found["not_measured"]["workers"] = self._watch.why_not() if _workers() else NO_WORKERS
