@@ -59,6 +59,8 @@ def _rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tuple[Row,
     for name, share in zip(tones, stacks.percentages(parts), strict=True):
         lines.append((stages.name(name), costs[name], share, tones[name], 0))
         below = {part: named[part] for part in stages.parts_of(name, named)}
+        if [cost.wall_s for cost in below.values()] == [costs[name].wall_s]:  # the stage over again
+            below = {}
         lines += [(stages.part_name(part), cost, _share(cost, whole), "", 1) for part, cost in below.items()]
     lines += [(stages.name(name), costs[name], numbers.missing(_UNKNOWN), "", 0) for name in costs if name not in tones]
     walls = stacks.milliseconds([*(cost.wall_s for _, cost, *_ in lines), whole.wall_s], _UNKNOWN)

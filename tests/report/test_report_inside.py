@@ -99,6 +99,13 @@ def test_a_sample_has_its_stages_in_order_with_their_parts_set_in() -> None:
     assert cells(table)["a sample"] == ["7.55", "6.43", "100.0 %"]
 
 
+def test_a_part_that_is_its_whole_stage_is_not_told_twice() -> None:
+    cost = StageCost(0.001, 0.002)
+    trial = replace(profiles.traced_trial(), stages={"decode": cost}, stage_parts={"decode/loader": cost})
+
+    assert [row.cells[0].text for row in table_of(part_of(trial).sample).rows] == ["decode", "a sample"]
+
+
 def test_a_stage_whose_time_was_not_read_is_listed_and_counts_to_no_share() -> None:
     trial = replace(
         profiles.traced_trial(),
