@@ -8,6 +8,7 @@ from typing import Any
 from loaderbench.analysis.failures import classify
 from loaderbench.profiler.looks import Look, Looks
 from loaderbench.profiler.observer import Observer
+from loaderbench.profiler.source import length_of
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
 from loaderbench.recorder.inside import inside_fields
 from loaderbench.recorder.loop import LoopRecorder
@@ -40,7 +41,7 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         "warmup_batches": recorder.warmed.batches if log is recorder.log else 0,
         "steady_s": log.wall_s,
         "epoch_ends": 0,
-        "samples_per_epoch": _length(observer.source),
+        "samples_per_epoch": length_of(getattr(observer.source, "dataset", None)),
         "data_wait": spread_of(log.waits),
         "step": spread_of(log.steps),
         "step_stages": observer.marks.costs(STEADY if log is recorder.log else WARMUP, log.batches) or None,
@@ -131,13 +132,6 @@ def _why_no_workers(observer: Observer) -> str:
     if getattr(observer.source, "num_workers", 0):
         return observer.looks.workers.why_not()
     return "no worker processes: the batches are made in the loop's own process"
-
-
-def _length(source: Any) -> int | None:
-    try:
-        return len(source.dataset)
-    except (AttributeError, TypeError, NotImplementedError):
-        return None
 
 
 def _reasons(observer: Observer, inside: dict[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from loaderbench.environment import describe_machine
 from loaderbench.errors import printable
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.readings import counted, make_trial, timeline_of
+from loaderbench.profiler.source import length_of
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import Config, DatasetSummary, PlanSummary
 from loaderbench.result import Run
@@ -72,10 +73,10 @@ def _describe(source: Any) -> DatasetSummary:
     if dataset is None:
         kind = "nothing" if source is None else type(source).__name__
         return DatasetSummary(kind, not_measured={"files": "only a dataset tells how many samples it has"})
-    try:
-        return DatasetSummary(f"{type(dataset).__name__}, {len(dataset):,} samples", files=len(dataset))
-    except (TypeError, NotImplementedError):
+    samples = length_of(dataset)
+    if samples is None:
         return DatasetSummary(type(dataset).__name__, not_measured={"files": "the dataset has no length"})
+    return DatasetSummary(f"{type(dataset).__name__}, {samples:,} samples", files=samples)
 
 
 def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Any:

@@ -75,11 +75,12 @@ def alike(source: Any, other: Any) -> bool:
 
 def _kind(loader: Any) -> tuple[Any, ...]:
     dataset = getattr(loader, "dataset", None)
-    return type(loader), type(dataset), _length(dataset)
+    return type(loader), type(dataset), length_of(dataset)
 
 
-def _length(dataset: Any) -> int | None:
+def length_of(dataset: Any) -> int | None:
+    """Samples of a dataset; `None` where it does not tell."""
     try:
         return len(dataset)
-    except (TypeError, NotImplementedError):
+    except Exception:  # the user's own `__len__`, which may raise anything
         return None

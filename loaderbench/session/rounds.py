@@ -61,8 +61,8 @@ def measure_rounds(
                     break
                 listener.trial_started(planned, progress)
                 outcome = measure(planned)
+                found.add(planned, outcome)  # first: a signal may come at any moment, and run.json is written after it
                 store.append(outcome.trial)
-                found.add(planned, outcome)
                 listener.trial_ended(outcome.trial, progress_of(found.all, plan))
             if plan.rounds > 1 and not any(trial.status == "completed" for trial in found.all):
                 found.why_partial = found.why_partial or ALL_FAILED

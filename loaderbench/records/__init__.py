@@ -1,0 +1,103 @@
+"""What crosses a border: frozen records with units in their field names. Standard library only.
+
+A value that could not be measured is `None`, and `not_measured` of the same record says why, by field name. An
+`Interval` is a 95 % interval over rounds (processes), never over the batches of one.
+"""
+
+from loaderbench.records.comparison import (
+    Comparison,
+    MetricChange,
+)
+from loaderbench.records.inside import (
+    Epochs,
+    SampleTimes,
+    SlowSample,
+    Spread,
+    StageCost,
+    WorkerStates,
+)
+from loaderbench.records.run import (
+    Baseline,
+    Best,
+    Ceiling,
+    Configuration,
+    DatasetSummary,
+    Environment,
+    Gain,
+    Gpu,
+    Noise,
+    Overhead,
+    PlanSummary,
+    Recommendation,
+    RunRecord,
+    Verdict,
+)
+from loaderbench.records.trial import (
+    Failure,
+    GpuUse,
+    TimelinePoint,
+    Trial,
+)
+from loaderbench.records.words import (
+    SCHEMA_VERSION,
+    Basis,
+    Bound,
+    Confidence,
+    Config,
+    Interval,
+    Kind,
+    Outcome,
+    Reasons,
+    Scalar,
+    Standing,
+    Status,
+    config_label,
+    format_scalar,
+    to_dict,
+    varying,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Baseline",
+    "Basis",
+    "Best",
+    "Bound",
+    "Ceiling",
+    "Comparison",
+    "Confidence",
+    "Config",
+    "Configuration",
+    "DatasetSummary",
+    "Environment",
+    "Epochs",
+    "Failure",
+    "Gain",
+    "Gpu",
+    "GpuUse",
+    "Interval",
+    "Kind",
+    "MetricChange",
+    "Noise",
+    "Outcome",
+    "Overhead",
+    "PlanSummary",
+    "Reasons",
+    "Recommendation",
+    "RunRecord",
+    "SampleTimes",
+    "Scalar",
+    "SlowSample",
+    "Spread",
+    "StageCost",
+    "Standing",
+    "Status",
+    "TimelinePoint",
+    "Trial",
+    "Verdict",
+    "WorkerStates",
+    "config_label",
+    "format_scalar",
+    "to_dict",
+    "varying",
+]

@@ -1,0 +1,37 @@
+"""What changed from one run to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loaderbench.records.words import Config, Interval, Outcome, Reasons
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricChange:
+    """One metric of one configuration in two runs.
+
+    `change` is the ratio after/before for `samples_per_s`, and the difference after - before for `data_wait_share`;
+    where it has an estimate without an interval, `not_measured` says why under its name.
+    """
+
+    config: Config
+    metric: str
+    before: Interval | None
+    after: Interval | None
+    change: Interval | None
+    outcome: Outcome
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What changed from one run to another. `reasons` say why there is no clear outcome, and what casts doubt on one.
+
+    The outcome and the headline are those of `samples_per_s` in the best configuration that both runs measured.
+    """
+
+    outcome: Outcome
+    headline: str
+    metrics: tuple[MetricChange, ...]
+    reasons: tuple[str, ...]

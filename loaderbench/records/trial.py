@@ -1,0 +1,92 @@
+"""One configuration measured once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loaderbench.records.inside import Epochs, SampleTimes, Spread, StageCost, WorkerStates
+from loaderbench.records.words import Config, Reasons, Status
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a trial gave no measurement: a kind of the catalogue, the message as it came, and what to do."""
+
+    kind: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class GpuUse:
+    """One device during one trial. `utilization_percent` says that a kernel was resident, not that it was busy."""
+
+    index: int
+    uuid: str
+    utilization_percent: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One configuration measured once, in a process of its own.
+
+    Everything but `time_to_first_batch_s` and the reference decodes belongs to the steady state. `epoch_ends` lie
+    within it (a loader that is not ours to make endless); `ended_early`: the loader ran dry before it was long enough.
+    `samples_per_epoch` is the dataset's length where it has one. `stages` are costs per sample that add up;
+    `stage_parts` are what they are made of, by name (`transform/RandomResizedCrop`). `step` is the time from a batch to
+    asking for the next; `step_stages` are the parts of it that were marked, per batch. `sampled` says what was thinned
+    out to bound memory.
+    """
+
+    id: str
+    config: Config
+    round: int
+    status: Status
+    samples_per_s: float | None = None
+    data_wait_share: float | None = None
+    time_to_first_batch_s: float | None = None
+    batches: int | None = None
+    samples: int | None = None
+    warmup_batches: int | None = None
+    steady_s: float | None = None
+    epoch_ends: int | None = None
+    ended_early: bool = False
+    samples_per_epoch: int | None = None
+    stages: dict[str, StageCost] | None = None
+    stage_parts: dict[str, StageCost] | None = None
+    workers: WorkerStates | None = None
+    sample_times: SampleTimes | None = None
+    data_wait: Spread | None = None
+    step: Spread | None = None
+    step_stages: dict[str, StageCost] | None = None
+    epochs: Epochs | None = None
+    sampled: str | None = None
+    cpu_percent_of_allotted: float | None = None
+    rss_bytes: int | None = None
+    pss_bytes: int | None = None
+    shm_peak_bytes: int | None = None
+    disk_read_bytes_per_s: float | None = None
+    gpus: tuple[GpuUse, ...] = ()
+    reference_decode_before_s: float | None = None
+    reference_decode_after_s: float | None = None
+    recorder_s_per_batch: float | None = None
+    tracing_s_per_sample: float | None = None
+    monitor_cpu_share: float | None = None
+    started_at: str | None = None
+    duration_s: float | None = None
+    log: str | None = None
+    failure: Failure | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TimelinePoint:
+    """One reading of a monitor, `t_s` seconds after its trial began."""
+
+    trial: str
+    t_s: float
+    metric: str
+    value: float
