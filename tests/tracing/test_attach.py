@@ -8,6 +8,7 @@ import functools
 import io
 import os
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ def test_files_opened_while_timed_are_files_in_every_respect(tracer: Tracer, tmp
         active.set_tracer(None)
     tracer.flush()
     places = {name: place for place, name in enumerate(tracer.block.names())}
-    assert tracer.block.calls[places["read", ""]] >= 4
+    seen = 4 if sys.version_info >= (3, 11) else 3  # pathlib of 3.10 keeps an `open` of its own
+    assert tracer.block.calls[places["read", ""]] >= seen
     assert missing == error_of(tmp_path / "missing")
 
 
