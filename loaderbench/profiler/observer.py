@@ -12,7 +12,6 @@ from typing import Any
 from loaderbench.monitors import GpuMonitor
 from loaderbench.profiler.looks import Looks
 from loaderbench.profiler.marks import LoopMarks
-from loaderbench.recorder.inside import NOT_ASKED
 from loaderbench.recorder.samples import count_samples
 from loaderbench.records import Gpu, Reasons
 from loaderbench.tracing.iterable import IterableTrace
@@ -29,7 +28,6 @@ class Observer:
         self.source: Any = None
         self.error: BaseException | None = None
         self.began_at, self.ended_at = "", ""
-        self.why_not_traced = NOT_ASKED
         self.gpus: tuple[Gpu, ...] = ()
         self.no_gpu: Reasons = {"gpus": "the loop used no CUDA device"}
         self.gpu_monitor = GpuMonitor(())
@@ -50,9 +48,12 @@ class Observer:
 
     def begin_epoch(self, source: Any, *, trace: bool, marks: bool) -> Iterator[Any]:
         """Begin an epoch over the source, traced where that was asked for and can be."""
-        if source is not self.source or self._workers != getattr(source, "num_workers", 0):
-            self.source, self._workers = source, getattr(source, "num_workers", 0)
+        workers = getattr(source, "num_workers", 0)
+        if self.trace is None or workers != self._workers:
             self._attach(source, trace, marks)
+        elif source is not self.source:  # a new one for each epoch
+            self.trace.follow(source)
+        self.source, self._workers = source, workers
         return self._begin()
 
     def steady(self) -> None:
@@ -99,7 +100,7 @@ class Observer:
         return found if found.traced else self.trace.read()
 
     def _attach(self, source: Any, trace: bool, marks: bool) -> None:
-        if self.trace is not None:  # a new loader for the next epoch: the old one's workers are gone
+        if self.trace is not None:
             self.trace.stop()
         self.trace, self._mark = None, None
         if not trace and not marks:

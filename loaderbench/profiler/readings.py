@@ -10,7 +10,7 @@ from loaderbench.profiler.looks import Look, Looks
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.source import length_of
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
-from loaderbench.recorder.inside import inside_fields
+from loaderbench.recorder.inside import NOT_ASKED, inside_fields
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.overhead import loop_s_per_batch
 from loaderbench.recorder.reasons import why_missing
@@ -30,7 +30,7 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return _with_reasons({"status": "failed", "failure": failure}, config, "nothing was measured")
     traced = observer.traced()
-    inside = inside_fields(traced, getattr(observer.source, "dataset", None), observer.why_not_traced)
+    inside = inside_fields(traced, getattr(observer.source, "dataset", None))
     fields: dict[str, Any] = {
         "status": "completed",
         "samples_per_s": log.samples / log.wall_s,
@@ -143,7 +143,7 @@ def _reasons(observer: Observer, inside: dict[str, str]) -> dict[str, str]:
         "cpu_percent_of_allotted": "the steady state was shorter than two looks",
         "rss_bytes": "the steady state was shorter than a look",
         "pss_bytes": "this system does not say how shared memory is shared out",
-        "tracing_s_per_sample": observer.why_not_traced,
+        "tracing_s_per_sample": NOT_ASKED,
     }
 
 

@@ -25,6 +25,10 @@ class IterableTrace:
         self._hooked = not marks_only
         self._block.header[layout.ENABLED] = 1.0
 
+    def follow(self, source: Iterable[Any]) -> None:
+        """Go on with another source, and add to what was counted."""
+        self._source = source
+
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
         self._tracer.bind()

@@ -39,6 +39,10 @@ class LoaderTrace:
         for block in self.blocks:
             block.header[layout.ENABLED] = 1.0
 
+    def follow(self, loader: Any) -> None:
+        """Go on with another loader that has as many workers, and add to what was counted."""
+        self._loader, self._persistent = loader, None
+
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
         if self._tracer is not None:

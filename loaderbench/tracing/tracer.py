@@ -38,7 +38,8 @@ class Tracer:
         self._places: dict[tuple[str, str], int] = {}
         for name in block.names():
             self._know(name)
-        self._idle, self._sample, self._collate = map(self.place, ("idle", "sample", "collate"))
+        self.place("idle")  # comes first: it is `IDLE`
+        self._sample, self._collate = self.place("sample"), self.place("collate")
         self.read, self.decode = self.place("read"), self.place("decode")
         self._random = random.Random(0)  # its own: the user's generators stay untouched
         self._skip = 0

@@ -196,6 +196,16 @@ def test_tracing_fills_stages_workers_and_slow_samples(photos: Path) -> None:
     assert trial.tracing_s_per_sample is not None
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_new_loader_for_each_epoch_adds_to_what_was_traced(workers: int) -> None:
+    with Profiler(warmup=0, trace=True) as prof:
+        for _ in range(3):
+            list(prof.iter(DataLoader(Numbers(16), batch_size=4, num_workers=workers)))
+    times = trial_of(prof.result).sample_times
+    assert times is not None
+    assert times.wall.count == 48
+
+
 def test_what_was_not_traced_says_why() -> None:
     with Profiler(warmup=0) as prof:
         list(prof.iter(DataLoader(Numbers(8), batch_size=2)))
