@@ -4,6 +4,12 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 `Interval` is a 95 % interval over rounds (processes), never over the batches of one.
 """
 
+from loaderbench.records.causes import (
+    MachineUse,
+    Reads,
+    Taking,
+    WaitParts,
+)
 from loaderbench.records.comparison import (
     Comparison,
     MetricChange,
@@ -77,11 +83,13 @@ __all__ = [
     "GpuUse",
     "Interval",
     "Kind",
+    "MachineUse",
     "MetricChange",
     "Noise",
     "Outcome",
     "Overhead",
     "PlanSummary",
+    "Reads",
     "Reasons",
     "Recommendation",
     "RunRecord",
@@ -92,9 +100,11 @@ __all__ = [
     "StageCost",
     "Standing",
     "Status",
+    "Taking",
     "TimelinePoint",
     "Trial",
     "Verdict",
+    "WaitParts",
     "WorkerStates",
     "config_label",
     "format_scalar",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from multiprocessing import active_children
 from typing import Any
 
-from loaderbench.monitors import WorkerWatch
+from loaderbench.analysis.stalls import Wait
+from loaderbench.environment import quota_periods
+from loaderbench.monitors import MachineWatch, WorkerWatch
 from loaderbench.recorder import inside_fields
+from loaderbench.recorder.causes import stalls_of
 from loaderbench.tracing.cost import tracing_s_per_sample
 from loaderbench.tracing.loader import LoaderTrace, is_loader
 from loaderbench.tracing.reading import Mark
@@ -22,7 +26,8 @@ class Inside:
         self._batches, self._root = batches, root
         self._trace: LoaderTrace | None = None
         self._mark: Mark | None = None
-        self._watch = WorkerWatch()
+        self._watch, self._main = WorkerWatch(), WorkerWatch()
+        self._machine = MachineWatch(quota_periods)
         self._why_not = f"the batches come from a {type(batches).__name__}, not a DataLoader"
         if is_loader(batches):
             self._trace = LoaderTrace(batches)
@@ -33,18 +38,32 @@ class Inside:
     def begin(self) -> None:
         """Begin to count."""
         self._watch.read(_workers())
+        self._main.read([os.getpid()])
+        self._machine.begin()
         self._mark = self._trace.mark() if self._trace else None
 
-    def fields(self) -> dict[str, Any]:
-        """Fields of a trial, with `not_measured` among them; call it while the workers live."""
+    def fields(self, waits: Sequence[Wait]) -> dict[str, Any]:
+        """Fields of a trial, with `not_measured` among them; call it while the workers live.
+
+        `waits` are those of the last epoch.
+        """
+        self._machine.look()
         self._watch.read(_workers())
+        self._main.read([os.getpid()])
+        parallel = self._trace if self._trace and self._trace.workers else None
+        stalls = stalls_of(waits, parallel.epoch_spans(), parallel.workers) if parallel else None
         traced = self._trace.read(self._mark) if self._trace else None
         if self._trace and traced and not traced.traced:  # all was made before the steady state began
             traced = self._trace.read()
         self._watch.read_memory(_workers())
-        found = inside_fields(traced, getattr(self._batches, "dataset", None), self._why_not, self._root)
+        found = inside_fields(traced, getattr(self._batches, "dataset", None), self._why_not, self._root, stalls)
         found["tracing_s_per_sample"] = tracing_s_per_sample(traced) if traced else None
         found["workers"] = self._watch.states()
+        found["worker_pids"] = _workers()
+        found["main_process"] = self._main.states()
+        found["machine"] = self._machine.use()
+        found["not_measured"]["machine"] = "the steady state was too short for the kernel's clock"
+        found["not_measured"]["main_process"] = self._main.why_not()
         found["not_measured"]["workers"] = self._watch.why_not() if _workers() else NO_WORKERS
         found["not_measured"]["tracing_s_per_sample"] = self._why_not
         return found
