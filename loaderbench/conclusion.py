@@ -9,7 +9,7 @@ from typing import Any
 from loaderbench.analysis.choice import choose_best, describe_baseline
 from loaderbench.analysis.configurations import summarise
 from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
-from loaderbench.analysis.subject import find_subject, with_cap_noted
+from loaderbench.analysis.subject import facts_of, find_subject, with_cap_noted
 from loaderbench.analysis.verdict import decide, describe_ceiling
 from loaderbench.records import (
     Best,
@@ -61,7 +61,12 @@ def conclude(measured: Measured) -> RunRecord:
     noise = describe_noise(measured.trials, measured.twins, measured.cpu_percent_before)
     loader = measured.suite.get("loader") or {}
     doubts = tuple(find_doubts(measured.trials, configurations, noise, loader, measured.kind))
-    subject = find_subject(best, configurations, measured.plan.axes)
+    subject = find_subject(
+        best,
+        configurations,
+        measured.plan.axes,
+        lambda config: facts_of(config, measured.trials, measured.environment),
+    )
     ceiling, why_no_ceiling = describe_ceiling(subject, measured.consumer, demand)
     overhead = describe_overhead(measured.trials)
     reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}

@@ -100,7 +100,8 @@ def _idle_s(spans: Spans, from_s: float, to_s: float) -> float:
     """Seconds between two moments in which at least one worker had no batch at hand: the most idle one's."""
     if to_s <= from_s:
         return 0.0
-    return max((to_s - from_s - _busy_s(made, from_s, to_s) for made in spans.by_worker), default=0.0)
+    idle_s = [to_s - from_s - _busy_s(made, from_s, to_s) for made in spans.by_worker]
+    return max(0.0, *idle_s) if idle_s else 0.0
 
 
 def _busy_s(made: Sequence[Made], from_s: float, to_s: float) -> float:

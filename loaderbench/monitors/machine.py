@@ -13,6 +13,7 @@ from loaderbench.monitors import proc
 from loaderbench.records import MachineUse, Reasons
 
 FEWEST_S = 0.2  # the kernel counts in hundredths of a second
+_TRACKER = "resource_tracker"
 _IDLE = ("idle", "iowait")
 _COUNTED_ELSEWHERE = ("guest", "guest_nice")  # within user and nice
 
@@ -26,6 +27,7 @@ class _Reading:
     at_s: float
     busy_s: float
     own_s: float
+    processes: int
     periods: Periods | None
 
 
@@ -37,14 +39,17 @@ class MachineWatch:
         self._cpus = allowed_cpus()
         self._began: _Reading | None = None
         self._last: _Reading | None = None
+        self._processes = 0
 
     def begin(self) -> None:
         """Count from now on."""
         self._began, self._last = self._read(), None
+        self._processes = self._began.processes
 
     def look(self) -> None:
         """Note where the counters stand: the use is told from the beginning until the last of these."""
         self._last = self._read()
+        self._processes = max(self._processes, self._last.processes)
 
     def use(self) -> MachineUse | None:
         """What was used between the two; `None` for too short a time."""
@@ -59,11 +64,12 @@ class MachineWatch:
             own_cpus=max(0.0, last.own_s - began.own_s) / wall_s,
             busy_cpus=min(float(len(self._cpus)), (last.busy_s - began.busy_s) / wall_s),
             throttled_share=throttled,
+            processes=self._processes,
             not_measured=reasons,
         )
 
     def _read(self) -> _Reading:
-        return _Reading(time.monotonic(), busy_s(self._cpus), own_s(), self._periods())
+        return _Reading(time.monotonic(), busy_s(self._cpus), *own_use(), self._periods())
 
 
 def _throttled_share(began: Periods | None, last: Periods | None) -> float | None:
@@ -91,13 +97,19 @@ def busy_s(cpus: Sequence[int]) -> float:
     )
 
 
-def own_s() -> float:
-    """CPU seconds of this process and all below it; of those that ended, as far as they were waited for."""
-    mine = sum(os.times()[:4])
-    if proc.available():
-        below = [proc.read_stat(pid) for pid in proc.process_tree(os.getpid())[1:]]
-        return mine + sum(stat.cpu_s for stat in below if stat)
-    return mine + sum(map(_cpu_s, psutil.Process().children(recursive=True)))
+def own_use() -> tuple[float, int]:
+    """CPU seconds of this process and all below it, and how many these are, but for Python's own trackers.
+
+    Of those that ended, the time is counted as far as they were waited for.
+    """
+    mine_s = sum(os.times()[:4])
+    if not proc.available():
+        children = psutil.Process().children(recursive=True)
+        return mine_s + sum(map(_cpu_s, children)), len(children)
+    below = proc.process_tree(os.getpid())[1:]
+    used = [stat.cpu_s for pid in below if (stat := proc.read_stat(pid))]
+    trackers = sum(_TRACKER in proc.read_text(f"/proc/{pid}/cmdline") for pid in below)
+    return mine_s + sum(used), len(used) - trackers
 
 
 def _cpu_s(process: psutil.Process) -> float:

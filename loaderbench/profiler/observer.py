@@ -85,6 +85,7 @@ class Observer:
     def epoch_ended(self) -> None:
         """What happens until the next look is no part of the steady state."""
         self._blocked.end()
+        self.looks.machine.look()
         self.looks.workers.pause()
 
     def blocked_on(self) -> dict[str, float] | None:
@@ -94,7 +95,6 @@ class Observer:
     def finish(self) -> None:
         """Look no more, and trace no more."""
         self._blocked.end()
-        self.looks.machine.look()
         self.ended_at = _now()
         if self._memory is None:
             self.looks.read_memory(self._pids)

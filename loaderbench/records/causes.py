@@ -51,13 +51,15 @@ class Reads:
 class MachineUse:
     """All programs together, on the CPUs that this one may use. `own_cpus` of `busy_cpus` are this program's.
 
-    `throttled_share` is the part of the periods of a control group's quota in which it was used up.
+    It has `processes` below its main one. `throttled_share` is the part of the periods of a control group's quota in
+    which it was used up.
     """
 
     cpus: int
     own_cpus: float
     busy_cpus: float
     throttled_share: float | None
+    processes: int = 0
     not_measured: Reasons = field(default_factory=dict)
 
     @property

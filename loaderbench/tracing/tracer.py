@@ -20,7 +20,7 @@ SAMPLE_COST_S, STAGE_COST_S = 7e-6, 0.7e-6
 """What tracing adds to a sample and to each stage in it, about, with caches that the sample itself has filled."""
 
 SHORT_S = 5e-3  # longer samples are all traced, without a thought
-TINY_S = 1e-4  # samples left out are not even timed when the last one was shorter
+TINY_S = 1e-4  # samples left out that are shorter are but counted
 FLUSH_S = 2e-3  # batches that come faster are written together,
 FLUSH_EACH = 16  # but not the first ones
 
@@ -53,7 +53,7 @@ class Tracer:
         self._slow_floor_s = min(self._slow_walls_s)
         self._began_s = 0.0
         self._walls_s: list[float] = []
-        self._traced = self._left_out = self._in_spans = 0
+        self._traced = self._left_out = self._tiny = self._in_spans = 0
         self.read_bytes = 0  # of the sample that is being made
         self._reads = [0.0] * layout.READS
 
@@ -202,10 +202,11 @@ class Tracer:
             self._leaving_out = False
         if type(index) is list:
             self._left_out += len(index)
-        elif self._last_s < TINY_S:
+        elif (took_s := now_s() - began_s) < TINY_S and self._last_s < TINY_S:
             self._left_out += 1
+            self._tiny += 1
         else:
-            self._count(now_s() - began_s, index, None)
+            self._count(took_s, index, None)
         return result
 
     def _spread_last(self, wall_s: float, samples: int) -> None:
@@ -279,6 +280,10 @@ class Tracer:
             place = bin_of(wall_s)
             block.bins[place] += 1
             block.bin_sums_s[place] += wall_s
+        if self._tiny:  # taken to be as long as the last that was timed
+            place = bin_of(self._last_s)
+            block.bins[place] += self._tiny
+            block.bin_sums_s[place] += self._tiny * self._last_s
         for place, value in enumerate(self._reads, layout.READS_AT):
             block.header[place] += value
         block.header[layout.SAMPLES] += self._made()
@@ -291,7 +296,7 @@ class Tracer:
     def _clear(self) -> None:
         self.clock.clear()
         self._walls_s.clear()
-        self._traced = self._left_out = self._in_spans = 0
+        self._traced = self._left_out = self._tiny = self._in_spans = 0
         self._reads = [0.0] * layout.READS
 
 
