@@ -16,6 +16,7 @@ from loaderbench.analysis.thresholds import (
     ALMOST,
     BLOCKED,
     BYTES_GROW,
+    BYTES_SEEN,
     DISTURBING_CPUS,
     FEWEST_FAULTS,
     IDLE_CPUS,
@@ -23,6 +24,7 @@ from loaderbench.analysis.thresholds import (
     LARGE_FILE_BYTES,
     LOCKED,
     MOST,
+    MUCH_READ_BYTES,
     NOTICED,
     ONE_THREAD,
     QUEUED,
@@ -127,7 +129,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     if not ONE_THREAD <= total <= 2 - ONE_THREAD:
         return None
     why = f"its threads use {total:.2f} CPUs together, as if only one of them could run at a time (the GIL)"
-    return Cause(_busiest(facts), "lock", why)
+    return Cause(_busiest(facts) if facts.is_loader else "main_process", "lock", why)
 
 
 def workers_stand_blocked(facts: Facts) -> Cause | None:
@@ -143,7 +145,7 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
     why = f"{who} blocked for {_percent(share)} of the time they have work{per_sample}"
     if facts.tail_share >= MOST:
         stage = "stragglers"
-    if (facts.bytes_share or 0.0) >= BYTES_GROW:
+    if _grows_with_bytes(facts):
         return Cause(stage, "storage_bandwidth", f"{why}, and the longer the more bytes are read", share)
     if facts.bytes_share is None and (facts.bytes_per_sample or 0.0) >= LARGE_FILE_BYTES:
         large = f"{why}, in files of {(facts.bytes_per_sample or 0) / 2**20:.1f} MiB"
@@ -163,6 +165,8 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
     stage, share = _busiest(facts), _share_of_cpu(facts)
     if facts.tail_share >= MOST:
         stage = "stragglers"
+    elif stage == "sample" and not facts.is_loader:
+        stage = "main_process"  # there is no dataset, and no sample: the loop's own process makes batches
     limit = _limit_of_cpus(facts)
     if not facts.workers and (facts.workers_are_slower or _too_short_for_workers(facts)):
         limit = "cpu"  # a worker would cost more than it takes over
@@ -235,9 +239,18 @@ def _crowded(facts: Facts, cpus: float) -> bool:
     return facts.waited_for_cpu >= QUEUED or (_wants_cpu(facts) and on_cpu >= ONE_THREAD * cpus)
 
 
+def _grows_with_bytes(facts: Facts) -> bool:
+    """Whether the bytes explain the time: of a file alone, or together with those that share the way with it."""
+    share = facts.bytes_share or 0.0
+    return share >= BYTES_GROW or (share >= BYTES_SEEN and share * max(1, facts.workers) >= BYTES_GROW)
+
+
 def _kernels(facts: Facts) -> bool:
+    """Whether the CPU time is mostly the kernel's, and not for what it reads or copies of files."""
     share = facts.loads.system_share if facts.loads else None
-    return (share or 0.0) >= KERNEL and facts.faults_per_sample >= FEWEST_FAULTS
+    if (share or 0.0) < KERNEL or _busiest(facts) == "read":
+        return False
+    return facts.faults_per_sample >= FEWEST_FAULTS or facts.bytes_asked_per_sample < MUCH_READ_BYTES
 
 
 def _in_kernel(facts: Facts) -> str:

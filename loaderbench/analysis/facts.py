@@ -94,6 +94,12 @@ class Facts:
         return seen.get(kind, 0.0) / busy if busy > 0 else 0.0
 
     @property
+    def bytes_asked_per_sample(self) -> float:
+        """What who loads asked the system to read, from files and pipes."""
+        rate = self.loads.read_bytes_per_s if self.loads else None
+        return (rate or 0.0) / self.samples_per_s if self.samples_per_s else 0.0
+
+    @property
     def faults_per_sample(self) -> float:
         """Minor page faults of who loads."""
         rate = self.loads.minor_faults_per_s if self.loads else None

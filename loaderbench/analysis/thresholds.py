@@ -37,11 +37,13 @@ IDLE_CPUS, DISTURBING_CPUS = 0.3, 0.3
 THROTTLED = 0.1
 """Of the quota's periods: a burst at an epoch's start is no limit."""
 
-KERNEL, FEWEST_FAULTS = 0.5, 500
-"""Of the CPU time, at so many faults a sample (2 MB in pages of 4 KiB): reading a warm file is the kernel's, too."""
+KERNEL, FEWEST_FAULTS, MUCH_READ_BYTES = 0.5, 500, 2**20
+"""Of the CPU time, at so many faults a sample (2 MB in pages of 4 KiB), or while no more than this is read: to copy a
+warm file is the kernel's work, too, and pages may be larger."""
 
-BYTES_GROW = 0.5
-"""The part of the blocked time that grows with the bytes read."""
+BYTES_GROW, BYTES_SEEN = 0.5, 0.15
+"""The part of the blocked time that grows with the bytes read. Where W readers share one way, each waits for the bytes
+of all, and a W-th of its time grows with its own; less than the second is within the noise of a few hundred reads."""
 
 LARGE_FILE_BYTES = 2**20
 """Where all files are of one size, what one of this size is waited for is its bytes: latencies are for small ones."""

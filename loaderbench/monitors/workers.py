@@ -72,6 +72,8 @@ class WorkerWatch:
         reasons["blocked_on"] = "nobody looked at what they stood at"
         if self._allowed_cpus == NO_CPU_COUNT:
             reasons["allowed_cpus"] = "this system does not tell which CPUs a process may use"
+        if not sums.read_io:
+            reasons["read_bytes_per_s"] = why_no_hits
         if self._pss_bytes is None:
             reasons["pss_bytes"] = self._why_no_pss
         return WorkerStates(
@@ -83,6 +85,7 @@ class WorkerWatch:
             threads_per_worker=sums.threads / sums.intervals,
             page_cache_hit_share=hits,
             minor_faults_per_s=sums.minor_faults / sums.clock_s,
+            read_bytes_per_s=sums.asked_bytes / sums.clock_s if sums.read_io else None,
             major_faults_per_s=sums.major_faults / sums.clock_s,
             pss_bytes=self._pss_bytes,
             runnable_threads=sums.runnable_s / sums.clock_s,

@@ -48,7 +48,7 @@ def one_of(*names: str | None) -> Check:
 
 
 DECODERS = ("pillow", "pillow_draft", "torchvision")
-TRANSFORMS = ("imagenet_train", "imagenet_eval", "to_tensor")
+TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_eval", "to_tensor")
 
 MAX_BATCH_SIZE = 1_000_000
 MAX_WORKERS = MAX_PREFETCH = 1_024  # far above any host's use, far below what brings one down

@@ -22,7 +22,7 @@ def test_the_suite_knows_every_decoder_and_recipe_by_name() -> None:
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))
-@pytest.mark.parametrize("recipe", ["imagenet_train", "imagenet_eval"])
+@pytest.mark.parametrize("recipe", ["imagenet_train", "imagenet_train_v2", "imagenet_eval"])
 def test_every_decoder_feeds_every_recipe(photos: Path, decoder: str, recipe: str) -> None:
     dataset = ImageSamples([(first(photos), 3)], DECODERS[decoder], TRANSFORMS[recipe]())
     image, label = dataset[0]
