@@ -141,9 +141,7 @@ def _choose(measured: Measured, configurations: Sequence[Configuration]) -> tupl
 def _recommend(
     measured: Measured, configurations: Sequence[Configuration], best: Best | None, why_no_best: str
 ) -> tuple[Recommendation, ...]:
-    """Ask the remedies; all of them compare configurations, of which a profile has one."""
-    if measured.kind == "profile":
-        return ()
+    """Ask the remedies."""
     findings = Findings(
         configurations=configurations,
         trials=measured.trials,

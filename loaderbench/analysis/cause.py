@@ -29,7 +29,6 @@ from loaderbench.analysis.thresholds import (
     ONE_THREAD,
     QUEUED,
     RUNNABLE,
-    SHORT_BATCH_S,
     SPARE_CPUS,
     THROTTLED,
 )
@@ -168,7 +167,7 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
     elif stage == "sample" and not facts.is_loader:
         stage = "main_process"  # there is no dataset, and no sample: the loop's own process makes batches
     limit = _limit_of_cpus(facts)
-    if not facts.workers and (facts.workers_are_slower or _too_short_for_workers(facts)):
+    if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
         limit = "cpu"  # a worker would cost more than it takes over
     what = f"{_percent(share)} of the CPU time of a sample" if share else "the work"
     return Cause(stage, limit, f"{what} is spent there; {_cpus_in_use(facts)}", share or 1.0)
@@ -256,10 +255,6 @@ def _kernels(facts: Facts) -> bool:
 def _in_kernel(facts: Facts) -> str:
     share = (facts.loads.system_share if facts.loads else None) or 0.0
     return f"{_percent(share)} of the CPU time is the kernel's, at {facts.faults_per_sample:,.0f} page faults a sample"
-
-
-def _too_short_for_workers(facts: Facts) -> bool:
-    return facts.is_loader and 0 < sum(facts.wall_s.values()) * facts.batch_samples < SHORT_BATCH_S
 
 
 def _part(facts: Facts, name: str) -> float:

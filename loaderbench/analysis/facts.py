@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from loaderbench.analysis.thresholds import SPARE_CPUS
+from loaderbench.analysis.thresholds import SHORT_BATCH_S, SPARE_CPUS
 from loaderbench.records import WaitParts, WorkerStates
 
 Seconds = dict[str, float]
@@ -61,6 +61,16 @@ class Facts:
         """Threads of this program that ran or were ready to, at a time."""
         both = (self.loads, self.main) if self.workers else (self.main,)
         return sum(states.runnable_threads or 0.0 for states in both if states)
+
+    @property
+    def threads_per_loading(self) -> float:
+        """Threads that want to run, for each process that loads."""
+        return self.runnable_threads / max(1, self.workers)
+
+    @property
+    def tiny_batches(self) -> bool:
+        """Whether a batch is made in less time than its way out of a worker takes."""
+        return 0 < sum(self.wall_s.values()) * self.batch_samples < SHORT_BATCH_S
 
     @property
     def waited_for_cpu(self) -> float:

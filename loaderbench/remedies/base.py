@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from loaderbench.analysis.configurations import ratio_of, ties
 from loaderbench.analysis.intervals import excludes_one
@@ -23,12 +23,18 @@ from loaderbench.remedies.costs import costs, savings
 from loaderbench.remedies.snippets import python_snippet, yaml_snippet
 from loaderbench.remedies.wording import evidence, why_not
 
+if TYPE_CHECKING:
+    from loaderbench.remedies.by_cause import Diagnosis
+
 AS_FAST = "as fast within the noise; it is recommended because it is cheaper"
 
 
 @dataclass(frozen=True)
 class Findings:
-    """A run as the remedies see it. `loader` are the fixed arguments; `why_no_best` is empty where there is a best."""
+    """A run as the remedies see it. `loader` are the fixed arguments; `why_no_best` is empty where there is a best.
+
+    `diagnosis` is of the configuration that the verdict is about. A `profile` has no other to compare it with.
+    """
 
     configurations: Sequence[Configuration]
     trials: Sequence[Trial]
@@ -38,6 +44,8 @@ class Findings:
     accelerator: bool
     loader: dict[str, Any] = field(default_factory=dict)
     why_no_best: str = ""
+    diagnosis: Diagnosis | None = None
+    profile: bool = False
 
     def label(self, config: Config) -> str:
         """Write a configuration by the axes that vary."""

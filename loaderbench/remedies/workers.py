@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from loaderbench.analysis.facts import Facts
 from loaderbench.records import Config, Recommendation, Scalar
 from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_checked
 from loaderbench.suite.arguments import NEEDS_WORKERS
+
+MOST_OF_A_CPU = 0.5  # what a worker takes at least, when it is the limit
+MOST_WORKERS = 32
 
 _ONE_VALUE = "num_workers has one value in this sweep; -P num_workers=0,2,4 makes it an axis"
 
@@ -37,6 +41,17 @@ class WorkerRemedy:
             return already_ok(self.id, title, _as_it_is(now, best))
         changed = with_workers(findings.baseline, findings.best.config)
         return MeasuredChange(self.id, self.title.format(best), changed, cheaper=self.cheaper).recommend(findings)
+
+
+def workers_that_fit(facts: Facts) -> int:
+    """As many as the CPUs that are left can feed; one for each where the present ones tell nothing."""
+    each = max(MOST_OF_A_CPU, (facts.own_cpus or 1.0) / max(1, facts.workers))
+    return max(1, int(facts.cpus), facts.workers + int((facts.spare_cpus or 0.0) / each))
+
+
+def workers_that_hide(facts: Facts) -> int:
+    """Enough to hide the waiting: four times as many, within what a machine bears."""
+    return min(MOST_WORKERS, max(4 * facts.workers, 4 * int(facts.cpus)))
 
 
 def with_workers(baseline: Config, best: Config) -> Config:

@@ -1,0 +1,9 @@
+"""Reading is the dearest stage, and the CPUs are full: fewer bytes, or fewer files."""
+
+from loaderbench.remedies.by_cause import CauseRemedy
+
+REMEDY = CauseRemedy(
+    id="cheaper_read",
+    title="Read less: smaller files, or a memory map of one large one",
+    applies=lambda found: found.named(stages="read", limits="cpu workers memory"),
+)

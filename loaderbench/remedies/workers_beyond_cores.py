@@ -1,0 +1,14 @@
+"""Workers that stand blocked in reads use no CPU: there may be more of them than CPUs."""
+
+from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.workers import workers_that_hide
+
+REMEDY = CauseRemedy(
+    id="workers_beyond_cores",
+    title="Raise num_workers to {num_workers}, beyond the CPUs: they wait, and do not compute",
+    applies=lambda found: (
+        found.facts.workers > 0 and found.named(limits="storage_latency") and found.verdict.stage != "stragglers"
+    ),
+    change=lambda found: {"num_workers": workers_that_hide(found.facts)},
+    costs=("memory for each worker process",),
+)
