@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loaderbench.analysis.verdict import Subject
-from loaderbench.records import Best, Configuration, varying
+from loaderbench.records import Best, Config, Configuration, varying
 
 AT_THE_CAP = 0.97
 """From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
@@ -18,11 +18,23 @@ def find_subject(
     """The configuration the verdict is about: the best, or the one that looked fastest where none is named."""
     if best is not None and best.data_wait_share is not None:
         return Subject(varying(best.config, axes), best.samples_per_s, best.data_wait_share, is_best=True)
-    ranked = sorted((found for found in configurations if found.rank), key=lambda found: found.rank or 0)
-    for found in ranked:
-        if found.samples_per_s and found.data_wait_share:
-            return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best=False)
-    return None
+    found = _fastest_looking(configurations)
+    if found is None or found.samples_per_s is None or found.data_wait_share is None:
+        return None
+    return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best=False)
+
+
+def subject_config(best: Best | None, configurations: Sequence[Configuration]) -> Config | None:
+    """The whole configuration of the subject, with the axes of one value; `None` where nothing was measured."""
+    if best is not None and best.data_wait_share is not None:
+        return best.config
+    found = _fastest_looking(configurations)
+    return None if found is None else found.config
+
+
+def _fastest_looking(configurations: Sequence[Configuration]) -> Configuration | None:
+    measured = [found for found in configurations if found.rank and found.samples_per_s and found.data_wait_share]
+    return min(measured, key=lambda found: found.rank or 0, default=None)
 
 
 def with_cap_noted(

@@ -16,6 +16,11 @@ from loaderbench.records.inside import (
     StageCost,
     WorkerStates,
 )
+from loaderbench.records.ladder import (
+    Contention,
+    Ladder,
+    Rung,
+)
 from loaderbench.records.run import (
     Baseline,
     Best,
@@ -48,6 +53,7 @@ from loaderbench.records.words import (
     Kind,
     Outcome,
     Reasons,
+    RungName,
     Scalar,
     Standing,
     Status,
@@ -68,6 +74,7 @@ __all__ = [
     "Confidence",
     "Config",
     "Configuration",
+    "Contention",
     "DatasetSummary",
     "Environment",
     "Epochs",
@@ -77,6 +84,7 @@ __all__ = [
     "GpuUse",
     "Interval",
     "Kind",
+    "Ladder",
     "MetricChange",
     "Noise",
     "Outcome",
@@ -85,6 +93,8 @@ __all__ = [
     "Reasons",
     "Recommendation",
     "RunRecord",
+    "Rung",
+    "RungName",
     "SampleTimes",
     "Scalar",
     "SlowSample",
