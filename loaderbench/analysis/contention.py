@@ -32,7 +32,8 @@ def describe_contention(config: Config | None, trials: Sequence[Trial], cpus_all
     if len(known) < 2:
         return ()
     least = known[0]
-    bounds = {count: _explained(count, walls[least], cpus[least], cpus[count], cpus_allotted) for count in known}
+    blocked = _blocked(walls[least], cpus[least], _queues(alike, least))
+    bounds = {count: _explained(count, blocked, cpus[count], _queues(alike, count), cpus_allotted) for count in known}
     return tuple(_one(count, least, walls, cpus, bounds[count]) for count in known)
 
 
@@ -64,11 +65,26 @@ def _cpus(trials: Sequence[Trial], workers: int) -> ByRound:
     return found
 
 
-def _explained(workers: int, wall: ByRound, cpu_before: ByRound, cpu: ByRound, cores: float) -> ByRound:
-    """The wall time to be expected: off the CPU as long as with the fewest workers, on it as measured, by the cores."""
-    rounds = wall.keys() & cpu_before.keys() & cpu.keys()
-    blocked = {number: max(0.0, wall[number] - cpu_before[number]) for number in rounds}
-    return {number: max(blocked[number] + cpu[number], workers * cpu[number] / cores) for number in rounds}
+def _queues(trials: Sequence[Trial], workers: int) -> ByRound:
+    """Seconds of all workers per sample in which they could have run, but every core was taken, by whomever."""
+    return {
+        trial.round: workers / trial.samples_per_s * (trial.workers.run_queue_share if trial.workers else 0.0)
+        for trial in trials
+        if _workers(trial) == workers and trial.samples_per_s
+    }
+
+
+def _blocked(wall: ByRound, cpu: ByRound, queue: ByRound) -> ByRound:
+    """Seconds per sample that a worker neither runs nor could."""
+    return {number: max(0.0, wall[number] - cpu[number] - queue[number]) for number in wall.keys() & cpu.keys()}
+
+
+def _explained(workers: int, blocked: ByRound, cpu: ByRound, queue: ByRound, cores: float) -> ByRound:
+    """The wall time to be expected: blocked as with the fewest workers, on a CPU and waiting for one as measured."""
+    return {
+        number: max(blocked[number] + cpu[number] + queue[number], workers * cpu[number] / cores)
+        for number in blocked.keys() & cpu.keys() & queue.keys()
+    }
 
 
 def _one(

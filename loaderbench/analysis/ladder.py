@@ -41,7 +41,8 @@ def describe_ladder(
     own["end_to_end"] = [trial for trial in trials if trial.config == config]
     per_batch = of_one_size([trial for found in own.values() for trial in found])
     times = {name: times_of(found, per_batch=per_batch) for name, found in own.items()}
-    found = {name: describe_rung(name, own[name], times[name], left_out.get(name)) for name in ORDER}
+    all_gone = left_out.get("ladder")
+    found = {name: describe_rung(name, own[name], times[name], left_out.get(name, all_gone)) for name in ORDER}
     if consumer == "emulated":
         times["replay_host"] = _demanded(own["end_to_end"], demand, per_batch)
     differences = _differences(times, consumer, cache)

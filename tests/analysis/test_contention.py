@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from loaderbench.analysis.contention import describe_contention
-from loaderbench.records import StageCost, Trial
+from loaderbench.records import StageCost, Trial, WorkerStates
 
 WOBBLE = (0.99, 1.0, 1.01)
 
 
-def sweep(workers: int, worker_s: float, cpu_s: float | None, wait: float = 0.9, batch: int = 32) -> list[Trial]:
+def sweep(
+    workers: int, worker_s: float, cpu_s: float | None, wait: float = 0.9, batch: int = 32, queue: float = 0.0
+) -> list[Trial]:
     """Three rounds in which a sample takes so many seconds of a worker, and so many on a CPU."""
     stages = {"decode": StageCost(cpu_s * 0.75, 1.0), "collate": StageCost(cpu_s * 0.25, 1.0)} if cpu_s else None
     return [
@@ -22,6 +24,7 @@ def sweep(workers: int, worker_s: float, cpu_s: float | None, wait: float = 0.9,
             samples_per_s=workers / (worker_s * wobble) if workers else 1 / worker_s,
             data_wait_share=wait,
             stages=stages,
+            workers=WorkerStates(on_cpu_share=1 - queue, run_queue_share=queue, blocked_share=0.0),
         )
         for n, wobble in enumerate(WOBBLE, 1)
     ]
@@ -51,6 +54,12 @@ def test_more_workers_than_cores_wait_for_them_and_that_is_explained() -> None:
     _, four = describe_contention(CONFIG, [*sweep(1, 0.002, 0.002), *sweep(4, 0.004, 0.002)], 2)
     assert four.wall_ratio.est == pytest.approx(2)
     assert four.beyond_cores.est == pytest.approx(1, rel=0.02)
+
+
+def test_other_programs_on_the_cores_are_no_lock() -> None:
+    _, two = describe_contention(CONFIG, [*sweep(1, 0.004, 0.002, queue=0.5), *sweep(2, 0.008, 0.002, queue=0.75)], 2)
+    assert two.wall_ratio.est == pytest.approx(2)
+    assert two.beyond_cores.est == pytest.approx(1, rel=0.02)
 
 
 def test_a_lock_shows_as_time_that_cores_do_not_explain() -> None:
