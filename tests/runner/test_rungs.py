@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 from collections import namedtuple
 from pathlib import Path
@@ -178,3 +179,29 @@ def test_no_file_is_read_twice_where_files_are_cold(runner: TrialRunner, photos:
     assert found.status == "completed", found.failure
     assert (found.samples or 0) + 2 * (found.warmup_batches or 0) <= len(files)
     assert found.workers is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot evict a file from the page cache")
+def test_files_are_cold_or_warm_as_the_rung_says(runner: TrialRunner, photos: Path, tmp_path: Path) -> None:
+    files = tuple((str(path), 0) for path in sorted(photos.rglob("*.jpg")))
+    dataset = {"kind": "image_folder", "root": str(photos), "transform": "imagenet_train"}
+    rungs: tuple[RungName, ...] = ("loader_warm", "loader_cold", "loader_warm")
+    hits = [
+        trial.workers.page_cache_hit_share if trial.workers else None
+        for rung in rungs
+        for trial in [measured(runner, tmp_path, rung, dataset, {"kind": "none"}, files, batch_size=2, num_workers=1)]
+    ]
+    first, cold, again = hits
+    if cold is None or first is None or again is None:
+        pytest.skip("this system does not say what a disk had to give")
+    if _in_memory(photos):
+        pytest.skip("files of a file system in memory are never cold")
+    assert cold < 0.5 < first
+    assert again > 0.5
+
+
+def _in_memory(folder: Path) -> bool:
+    """Whether the longest mount point above it is one of tmpfs."""
+    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    above = [(len(place), kind) for place, kind in mounts if folder.is_relative_to(place)]
+    return max(above)[1] in ("tmpfs", "ramfs")
