@@ -12,7 +12,7 @@ from loaderbench.analysis.configurations import summarise
 from loaderbench.analysis.contention import describe_contention
 from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
 from loaderbench.analysis.ladder import UNKNOWN, describe_ladder
-from loaderbench.analysis.subject import find_subject, subject_config, with_cap_noted
+from loaderbench.analysis.subject import facts_of, find_subject, subject_config, with_cap_noted
 from loaderbench.analysis.verdict import decide
 from loaderbench.records import (
     Best,
@@ -71,7 +71,12 @@ def conclude(measured: Measured) -> RunRecord:
     noise = describe_noise(measured.trials, measured.twins, measured.cpu_percent_before)
     loader = measured.suite.get("loader") or {}
     doubts = tuple(find_doubts(measured.trials, configurations, noise, loader, measured.kind))
-    subject = find_subject(best, configurations, measured.plan.axes)
+    subject = find_subject(
+        best,
+        configurations,
+        measured.plan.axes,
+        lambda config: facts_of(config, measured.trials, measured.environment),
+    )
     config = subject_config(best, configurations)
     ladder, why_no_ladder = _ladder(measured, demand)
     ceiling, why_no_ceiling = find_ceiling(ladder, why_no_ladder, subject, measured.consumer, demand)

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from loaderbench.analysis.configurations import ratio_of
+from loaderbench.analysis.facts import Facts
+from loaderbench.analysis.gathering import gather
 from loaderbench.analysis.verdict import Subject
-from loaderbench.records import Best, Config, Configuration, varying
+from loaderbench.records import Best, Config, Configuration, Environment, Trial, varying
+
+_OF_WORKERS = ("num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 AT_THE_CAP = 0.97
 """From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
 
 
 def find_subject(
-    best: Best | None, configurations: Sequence[Configuration], axes: Mapping[str, Sequence[Any]]
+    best: Best | None,
+    configurations: Sequence[Configuration],
+    axes: Mapping[str, Sequence[Any]],
+    facts_of: Callable[[Config], Facts | None] = lambda _: None,
 ) -> Subject | None:
     """The configuration the verdict is about: the best, or the one that looked fastest where none is named."""
     if best is not None and best.data_wait_share is not None:
-        return Subject(varying(best.config, axes), best.samples_per_s, best.data_wait_share, is_best=True)
+        facts = facts_of(best.config)
+        return Subject(varying(best.config, axes), best.samples_per_s, best.data_wait_share, is_best=True, facts=facts)
     found = _fastest_looking(configurations)
     if found is None or found.samples_per_s is None or found.data_wait_share is None:
         return None
-    return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best=False)
+    facts, shown = facts_of(found.config), varying(found.config, axes)
+    return Subject(shown, found.samples_per_s, found.data_wait_share, is_best=False, facts=facts)
 
 
 def subject_config(best: Best | None, configurations: Sequence[Configuration]) -> Config | None:
@@ -35,6 +45,39 @@ def subject_config(best: Best | None, configurations: Sequence[Configuration]) -
 def _fastest_looking(configurations: Sequence[Configuration]) -> Configuration | None:
     measured = [found for found in configurations if found.rank and found.samples_per_s and found.data_wait_share]
     return min(measured, key=lambda found: found.rank or 0, default=None)
+
+
+def facts_of(config: Config, trials: Sequence[Trial], environment: Environment) -> Facts | None:
+    """The facts of a configuration, and what the sweep says of those that differ from it in the worker count alone."""
+    alike = [other for other in _configs(trials) if _but_workers(other) == _but_workers(config) and other != config]
+    slower = [other for other in alike if _is_slower(other, config, trials)]
+    count = config.get("num_workers")
+    fewer = isinstance(count, int) and any(0 < _count(other) < count for other in slower)
+    parallel = [other for other in alike if _count(other) > 0]
+    return gather(
+        [trial for trial in trials if trial.config == config],
+        environment,
+        fewer_are_slower=fewer,
+        workers_are_slower=count == 0 and bool(parallel) and all(other in slower for other in parallel),
+    )
+
+
+def _configs(trials: Sequence[Trial]) -> list[Config]:
+    return list({tuple(trial.config.items()): trial.config for trial in trials}.values())
+
+
+def _but_workers(config: Config) -> Config:
+    return {axis: value for axis, value in config.items() if axis not in _OF_WORKERS}
+
+
+def _count(config: Config) -> int:
+    count = config.get("num_workers")
+    return count if isinstance(count, int) else 0
+
+
+def _is_slower(other: Config, config: Config, trials: Sequence[Trial]) -> bool:
+    ratio = ratio_of(other, config, trials)
+    return ratio is not None and ratio.hi is not None and ratio.hi < 1
 
 
 def with_cap_noted(

@@ -1,15 +1,18 @@
-"""What bounds the run: the share of time the consumer waits for data, in the configuration to be used."""
+"""What bounds the run: the share of time the consumer waits for data, in the configuration to be used, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from loaderbench.analysis.cause import Cause, disturbed, find_cause, speaks_against
+from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.failures import last_words
 from loaderbench.analysis.inside import describe_inside
+from loaderbench.analysis.phrases import delivers, in_words, percent, transfers, waits
+from loaderbench.analysis.thresholds import MOST, NOTICED, TRANSFER
 from loaderbench.records import Bound, Ceiling, Confidence, Config, Interval, Trial, Verdict, config_label
 
-INPUT_BOUND_SHARE = 0.05  # xprof's and TraceML's first band; below it no change to the loader is worth the work
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
 
 CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
@@ -17,41 +20,49 @@ CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
 NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
 
 _WHO = {"emulated": "the emulated accelerator", "model": "the accelerator", "loop": "your loop"}
-_NOT_YET = "the diagnosis of the cause comes with a later version"
+_NOT_TOLD = "nothing was seen inside the loader"
+_UNTRACED = "Profiler(trace=True) times what happens inside the loader"
+_DISTURBED = "other programs hold the CPUs that are missing here"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest."""
+    """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest.
+
+    `facts` are those of its trials.
+    """
 
     config: Config
     samples_per_s: Interval
     data_wait_share: Interval
     is_best: bool
+    facts: Facts | None = None
 
 
 def decide(subject: Subject | None, consumer: str, demand: float, doubts: int, trials: Sequence[Trial] = ()) -> Verdict:
-    """Say what bounds it. `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run."""
+    """Say what bounds it, and why. `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run."""
     if subject is None:
         return _nothing(trials, consumer)
-    if consumer == "none":
-        return _loader_alone(subject, doubts)
-    wait = subject.data_wait_share
-    bound = _bound(wait)
+    wait, bound = subject.data_wait_share, _bound(subject, consumer)
     if bound == "unknown":
         return _unknown(
             f"Too noisy to tell whether {_who(consumer)} waits for data: {percent(wait)} of its time.",
-            f"the interval of the data wait share reaches across {INPUT_BOUND_SHARE * 100:.0f} %",
+            f"the interval of the data wait share reaches across {NOTICED * 100:.0f} %",
         )
-    return Verdict(
+    found = Verdict(
         bound=bound,
         stage=None,
         limit="none" if bound == "compute" else None,
         headline=_headline(subject, bound, consumer, demand),
-        evidence=(_waits(wait), _delivers(subject.samples_per_s), *_inside(consumer, trials)),
-        confidence=_loop_confidence(wait.est, doubts) if consumer == "loop" else _confidence(_clear(wait), doubts),
-        not_measured={"stage": "the loader keeps up"} if bound == "compute" else {"stage": _NOT_YET, "limit": _NOT_YET},
+        evidence=_evidence(subject, consumer, trials),
+        confidence=_confidence(subject, consumer, doubts),
+        not_measured={"stage": "the loader keeps up"},
     )
+    if bound == "transfer" and subject.facts:
+        why = "moving batches to where they are used is no part of the loader"
+        reasons = {"stage": why, "limit": why}
+        return replace(found, evidence=(transfers(subject.facts), *found.evidence), not_measured=reasons)
+    return found if bound == "compute" else _with_cause(found, subject.facts, consumer)
 
 
 def describe_ceiling(subject: Subject | None, consumer: str, demand: float) -> tuple[Ceiling | None, str]:
@@ -74,26 +85,64 @@ def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
     return Ceiling(samples_per_s=rate, headspace=wait, basis="the loop's own time between batches"), ""
 
 
-def percent(share: Interval) -> str:
-    """`27 % (24-30 %)` with an en dash; without the bracket for a single round."""
-    if share.lo is None or share.hi is None:
-        return f"{share.est:.0%}".replace("%", " %")
-    return f"{share.est * 100:.0f} % ({share.lo * 100:.0f}\N{EN DASH}{share.hi * 100:.0f} %)"
-
-
-def _bound(wait: Interval) -> Bound:
-    crosses = wait.lo is not None and wait.hi is not None and wait.lo < INPUT_BOUND_SHARE <= wait.hi
+def _bound(subject: Subject, consumer: str) -> Bound:
+    wait, facts = subject.data_wait_share, subject.facts
+    if consumer == "none" or (facts and facts.startup_share >= NOTICED):
+        return "input"
+    crosses = wait.lo is not None and wait.hi is not None and wait.lo < NOTICED <= wait.hi
     if crosses and (wait.hi or 0) - (wait.lo or 0) > UNDECIDED_WIDTH:
         return "unknown"
-    return "input" if wait.est >= INPUT_BOUND_SHARE else "compute"
+    if facts and facts.transfer_share >= max(TRANSFER, wait.est):
+        return "transfer"
+    return "input" if wait.est >= NOTICED else "compute"
+
+
+def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
+    """Name the cause of a wait, or say why none is named."""
+    cause = find_cause(facts) if facts else None
+    if facts is None or cause is None:
+        why = _UNTRACED if consumer == "loop" else _NOT_TOLD
+        return replace(found, not_measured={"stage": why, "limit": why})
+    evidence = (found.evidence[0], cause.why, *found.evidence[1:])
+    if cause.limit is None:
+        headline = f"{found.headline} Whose fault that is cannot be told: {_DISTURBED}."
+        unknown = _unknown(headline, f"{_DISTURBED}: {facts.others_cpus or 0:.1f} of {facts.cpus:g}")
+        return replace(unknown, evidence=(*unknown.evidence, *evidence))
+    told = replace(
+        found,
+        stage=cause.stage if facts.cpu_s or cause.stage != "sample" else None,
+        limit=cause.limit,
+        headline=f"{found.headline} {in_words(cause, facts)}",
+        evidence=evidence,
+        against=speaks_against(facts, cause),
+        confidence=_lowered(found.confidence, cause, facts),
+        not_measured={},
+    )
+    return replace(told, not_measured={} if told.stage else {"stage": _UNTRACED if consumer == "loop" else _NOT_TOLD})
+
+
+def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
+    """A cause that explains no more than half of the time, or beside busy neighbours, is not sure."""
+    if cause.margin <= MOST or disturbed(facts):
+        return "low"
+    return confidence
+
+
+def _evidence(subject: Subject, consumer: str, trials: Sequence[Trial]) -> tuple[str, ...]:
+    waited = () if consumer == "none" else (waits(subject.data_wait_share),)
+    return (*waited, delivers(subject.samples_per_s), *_inside(consumer, trials))
 
 
 def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> str:
     where = "" if consumer == "loop" else _where(subject)
-    wait, who = percent(subject.data_wait_share), _who(consumer)
+    wait, who, rate = percent(subject.data_wait_share), _who(consumer), f"{subject.samples_per_s.est:,.0f}"
+    if consumer == "none":
+        return f"Nothing consumes the batches, so that the loader is the limit: {rate} samples/s at best."
     if bound == "compute":
         return f"The loader keeps up: {who} waits for data {wait} of its time{where and f' {where}'}."
-    rate = f"{subject.samples_per_s.est:,.0f}"
+    if bound == "transfer":
+        share = subject.facts.transfer_share if subject.facts else 0.0
+        return f"Moving batches takes {share * 100:.0f} % of {who}'s time; it waits for data {wait}."
     gets = (
         f"it could take {demand:,.0f} samples/s and gets {rate}"
         if consumer == "emulated"
@@ -107,28 +156,19 @@ def _where(subject: Subject) -> str:
     return f"in the {'best' if subject.is_best else 'fastest-looking'} configuration{config}"
 
 
-def _waits(wait: Interval) -> str:
-    return f"data wait share {percent(wait)}; {INPUT_BOUND_SHARE * 100:.0f} % or more is input-bound"
-
-
-def _delivers(rate: Interval) -> str:
-    spread = f" ({rate.lo:,.0f}\N{EN DASH}{rate.hi:,.0f})" if rate.lo is not None and rate.hi is not None else ""
-    return f"{rate.est:,.0f}{spread} samples/s are delivered"
-
-
-def _clear(wait: Interval) -> bool:
-    """Whether there is an interval, and all of it on one side of the threshold."""
-    return wait.lo is not None and wait.hi is not None and not wait.lo < INPUT_BOUND_SHARE <= wait.hi
-
-
-def _confidence(decided: bool, doubts: int) -> Confidence:
+def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
+    if consumer == "loop":
+        wait = subject.data_wait_share.est
+        return "medium" if not doubts and (wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE) else "low"
+    decided = subject.samples_per_s.lo is not None if consumer == "none" else _clear(subject.data_wait_share)
     if not decided:
         return "low"
     return "medium" if doubts else "high"
 
 
-def _loop_confidence(wait: float, doubts: int) -> Confidence:
-    return "medium" if not doubts and (wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE) else "low"
+def _clear(wait: Interval) -> bool:
+    """Whether there is an interval, and all of it on one side of the threshold."""
+    return wait.lo is not None and wait.hi is not None and not wait.lo < NOTICED <= wait.hi
 
 
 def _inside(consumer: str, trials: Sequence[Trial]) -> tuple[str, ...]:
@@ -149,19 +189,6 @@ def _nothing(trials: Sequence[Trial], consumer: str) -> Verdict:
     return _unknown(f"Nothing was measured: {why}.", why)
 
 
-def _loader_alone(subject: Subject, doubts: int) -> Verdict:
-    rate = subject.samples_per_s
-    return Verdict(
-        bound="input",
-        stage=None,
-        limit=None,
-        headline=f"Nothing consumes the batches, so that the loader is the limit: {rate.est:,.0f} samples/s at best.",
-        evidence=(_delivers(rate),),
-        confidence=_confidence(rate.lo is not None, doubts),
-        not_measured={"stage": _NOT_YET, "limit": _NOT_YET},
-    )
-
-
 def _unknown(headline: str, why: str) -> Verdict:
     return Verdict(
         bound="unknown",
@@ -175,6 +202,4 @@ def _unknown(headline: str, why: str) -> Verdict:
 
 
 def _who(consumer: str) -> str:
-    return {"emulated": "the emulated accelerator", "model": "the accelerator", "loop": "your loop"}.get(
-        consumer, "the consumer"
-    )
+    return _WHO.get(consumer, "the consumer")

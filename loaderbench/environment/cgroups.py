@@ -35,6 +35,27 @@ def read_limits(membership: Path = Path("/proc/self/cgroup"), mount: Path = Path
     return Limits(min(cpus, default=None), min(memory, default=None))
 
 
+def quota_periods(
+    membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")
+) -> tuple[int, int] | None:
+    """Periods of the CPU quota since its group was made, and in how many it was used up; `None` without a quota.
+
+    Of several groups, the one that was held back most often.
+    """
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return None
+    found = [told for folder in _folders(lines, mount) if (told := _periods(folder / "cpu.stat"))[0]]
+    return max(found, key=lambda told: told[1], default=None)
+
+
+def _periods(file: Path) -> tuple[int, int]:
+    words = _words(file)
+    told = dict(zip(words[::2], words[1::2], strict=False))
+    return int(told.get("nr_periods", 0)), int(told.get("nr_throttled", 0))
+
+
 def _folders(lines: list[str], mount: Path) -> Iterator[Path]:
     """Each group this process is in and each group above it, for both versions."""
     for line in lines:

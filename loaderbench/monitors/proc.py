@@ -23,12 +23,17 @@ class ProcessStat:
 
 @dataclass(frozen=True)
 class Activity:
-    """Whether a process lives, when it began (clock ticks since boot), and its page faults since then."""
+    """Whether a process lives, when it began (clock ticks since boot), and what it used since then.
+
+    `user_ticks` and `system_ticks` are of all its threads.
+    """
 
     alive: bool
     began_ticks: int
     minor_faults: int
     major_faults: int
+    user_ticks: int = 0
+    system_ticks: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,8 @@ def parse_stat(text: str) -> ProcessStat:
 def parse_activity(text: str) -> Activity:
     """Parse `/proc/<pid>/stat` for what `parse_stat` leaves. A zombie is dead: its counters stand still."""
     fields = text[text.rindex(")") + 2 :].split(maxsplit=20)
-    return Activity(fields[0] not in "ZX", int(fields[19]), int(fields[7]), int(fields[9]))
+    alive, began, minor, major = fields[0] not in "ZX", int(fields[19]), int(fields[7]), int(fields[9])
+    return Activity(alive, began, minor, major, int(fields[11]), int(fields[12]))
 
 
 def parse_schedstat(text: str) -> Scheduled | None:

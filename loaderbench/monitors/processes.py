@@ -103,6 +103,11 @@ class TreeMonitor:
         """Read the root and these, whatever else is below it."""
         self._alive = [self._root, *pids]
 
+    @property
+    def below(self) -> Sequence[int]:
+        """The known processes but the root."""
+        return self._alive[1:]
+
     def read(self, with_disk: bool) -> TreeReading:
         """Read CPU time and memory of the known processes, and their disk reads when asked to."""
         rss_bytes = 0

@@ -6,8 +6,9 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from loaderbench.monitors.blocked import Blocked
 from loaderbench.monitors.gpu import GpuMonitor, GpuReading
 from loaderbench.monitors.processes import TreeMonitor, TreeReading
 
@@ -33,6 +34,7 @@ class Sampling:
     samples: Sequence[Sample]
     pss_bytes: int | None
     cpu_share: float
+    blocked: Blocked = field(default_factory=Blocked)
 
 
 class Sampler:
@@ -43,6 +45,7 @@ class Sampler:
         self._gpu_monitor = gpu_monitor
         self._samples: list[Sample] = []
         self._pss_bytes: int | None = None
+        self._blocked = Blocked()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loaderbench-monitors", daemon=True)
         self._shm_before = _shm_used_bytes()
@@ -63,7 +66,7 @@ class Sampler:
         self._done.set()
         self._thread.join()
         wall_s = max(time.monotonic() - self._began_s, INTERVAL_S)
-        return Sampling(self._samples, self._pss_bytes, self._busy_s / wall_s)
+        return Sampling(self._samples, self._pss_bytes, self._busy_s / wall_s, self._blocked)
 
     def _run(self) -> None:
         turn = 0
@@ -77,6 +80,7 @@ class Sampler:
 
     def _sample(self, with_disk: bool) -> Sample:
         tree = self._tree.read(with_disk)
+        self._blocked.look(self._tree.below)
         used = _shm_used_bytes()
         shm = None if used is None or self._shm_before is None else max(0, used - self._shm_before)
         return Sample(time.monotonic(), tree, shm, tuple(self._gpu_monitor.read()))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loaderbench.monitors import proc
+from loaderbench.monitors.process_reading import Reading, Sums, read_process
 from loaderbench.records import Reasons, WorkerStates
 
-FEWEST_READ_BYTES = 64 * 1024  # below it are the pipe to the worker and a few imports, not samples
+NO_CPU_COUNT = 1 << 30
 
 
 class WorkerWatch:
@@ -26,9 +26,10 @@ class WorkerWatch:
 
     def __init__(self, root: str = "/proc", clock: Callable[[], float] = time.monotonic) -> None:
         self._root, self._clock = root, clock
-        self._before: dict[int, _Reading] = {}
-        self._sums = _Sums()
+        self._before: dict[int, Reading] = {}
+        self._sums = Sums()
         self._count = 0
+        self._allowed_cpus = NO_CPU_COUNT
         self._pss_bytes: int | None = None
         self._why_no_pss = "the workers' memory was not read"
 
@@ -37,9 +38,10 @@ class WorkerWatch:
 
         Nothing is raised for what cannot be read: this is called from inside a user's training loop.
         """
-        now = {pid: found for pid in pids if (found := self._reading(pid))}
+        now = {pid: found for pid in pids if (found := read_process(self._root, pid, self._clock))}
         self._sums.add([(self._before[pid], found) for pid, found in now.items() if pid in self._before])
         self._count = max(self._count, len(now))
+        self._allowed_cpus = min([*map(_allowed_cpus, now), self._allowed_cpus])
         self._before = now
 
     def pause(self) -> None:
@@ -64,6 +66,12 @@ class WorkerWatch:
         run_queue = min(1.0 - on_cpu, sums.wait_s / sums.wall_s)
         hits, why_no_hits = sums.page_cache_hits()
         reasons: Reasons = {"page_cache_hit_share": why_no_hits} if hits is None else {}
+        system = sums.system_share()
+        if system is None:
+            reasons["system_share"] = "the workers used too little CPU time to tell"
+        reasons["blocked_on"] = "nobody looked at what they stood at"
+        if self._allowed_cpus == NO_CPU_COUNT:
+            reasons["allowed_cpus"] = "this system does not tell which CPUs a process may use"
         if self._pss_bytes is None:
             reasons["pss_bytes"] = self._why_no_pss
         return WorkerStates(
@@ -77,6 +85,9 @@ class WorkerWatch:
             minor_faults_per_s=sums.minor_faults / sums.clock_s,
             major_faults_per_s=sums.major_faults / sums.clock_s,
             pss_bytes=self._pss_bytes,
+            runnable_threads=sums.runnable_s / sums.clock_s,
+            system_share=system,
+            allowed_cpus=self._allowed_cpus if self._allowed_cpus < NO_CPU_COUNT else None,
             not_measured=reasons,
         )
 
@@ -90,102 +101,9 @@ class WorkerWatch:
             return "this kernel keeps no scheduler statistics"
         return "no worker was read twice"
 
-    def _reading(self, pid: int) -> _Reading | None:
-        folder = f"{self._root}/{pid}"
-        try:
-            stat = proc.read_text(f"{folder}/stat")
-            activity = proc.parse_activity(stat) if stat else None
-            if activity is None or not activity.alive:
-                return None
-            at_s = self._clock()
-            threads = dict(_threads(f"{folder}/task"))
-            io = proc.read_text(f"{folder}/io")
-            return _Reading(at_s, activity, pid, threads, proc.parse_read_counts(io) if io else None)
-        except (OSError, ValueError, LookupError):  # it ended meanwhile, or this /proc is none of Linux's
-            return None
 
-
-@dataclass(frozen=True)
-class _Reading:
-    """One process at one moment. `threads` holds `None` for a thread of which nothing is told."""
-
-    at_s: float
-    activity: proc.Activity
-    pid: int
-    threads: dict[int, proc.Scheduled | None]
-    io: proc.ReadCounts | None
-
-    @property
-    def main(self) -> proc.Scheduled | None:
-        return self.threads.get(self.pid)
-
-
-@dataclass
-class _Sums:
-    """Over all processes and intervals. `wall_s` adds up their times; `clock_s` is one clock's, however many there are.
-
-    No difference below 0 is let in: a counter that fell belongs to another thread of the same number.
-    """
-
-    wall_s: float = 0.0
-    clock_s: float = 0.0
-    run_s: float = 0.0
-    wait_s: float = 0.0
-    others_s: float = 0.0
-    threads: int = 0
-    intervals: int = 0
-    minor_faults: int = 0
-    major_faults: int = 0
-    asked_bytes: int = 0
-    disk_bytes: int = 0
-    read_io: bool = False
-    untold: bool = False
-
-    def add(self, pairs: Sequence[tuple[_Reading, _Reading]]) -> None:
-        """Add the intervals between two readings of each process."""
-        told = [self._add(before, after) for before, after in pairs]
-        self.clock_s += max(told, default=0.0)
-
-    def page_cache_hits(self) -> tuple[float | None, str]:
-        """The share of the bytes asked for that no disk had to fetch, or why it is not known."""
-        if not self.read_io:
-            return None, "what the workers read cannot be read in /proc/<pid>/io"
-        if self.asked_bytes < FEWEST_READ_BYTES:
-            return None, f"the workers read less than {FEWEST_READ_BYTES // 1024} KiB"
-        return min(1.0, max(0.0, 1 - self.disk_bytes / self.asked_bytes)), ""
-
-    def _add(self, before: _Reading, after: _Reading) -> float:
-        """Add one interval and return its seconds; 0 where it cannot be used."""
-        if before.activity.began_ticks != after.activity.began_ticks:
-            return 0.0  # another process of the same number
-        if before.main is None or after.main is None:
-            self.untold = True
-            return 0.0
-        wall_s = after.at_s - before.at_s
-        self.wall_s += wall_s
-        self.run_s += max(0, after.main.run_ns - before.main.run_ns) / 1e9
-        self.wait_s += max(0, after.main.wait_ns - before.main.wait_ns) / 1e9
-        self.others_s += sum(_others_ns(before, after)) / 1e9
-        self.threads += len(after.threads)
-        self.intervals += 1
-        self.minor_faults += max(0, after.activity.minor_faults - before.activity.minor_faults)
-        self.major_faults += max(0, after.activity.major_faults - before.activity.major_faults)
-        if before.io and after.io:
-            self.read_io = True
-            self.asked_bytes += max(0, after.io.asked_bytes - before.io.asked_bytes)
-            self.disk_bytes += max(0, after.io.disk_bytes - before.io.disk_bytes)
-        return wall_s
-
-
-def _threads(folder: str) -> Iterator[tuple[int, proc.Scheduled | None]]:
-    for name in os.listdir(folder):  # noqa: PTH208 - half the cost of a Path per thread
-        text = proc.read_text(f"{folder}/{name}/schedstat")
-        yield int(name), proc.parse_schedstat(text) if text else None
-
-
-def _others_ns(before: _Reading, after: _Reading) -> Iterator[int]:
-    """CPU time of each thread but the main one; one that was born meanwhile began at 0."""
-    for thread, now in after.threads.items():
-        if thread != after.pid and now is not None:
-            then = before.threads.get(thread)
-            yield max(0, now.run_ns - (then.run_ns if then else 0))
+def _allowed_cpus(pid: int) -> int:
+    try:
+        return len(os.sched_getaffinity(pid))
+    except (OSError, AttributeError):
+        return NO_CPU_COUNT

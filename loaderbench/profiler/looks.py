@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loaderbench.monitors import GpuMonitor, GpuReading, TreeMonitor, WorkerWatch
+from loaderbench.environment import quota_periods
+from loaderbench.monitors import GpuMonitor, GpuReading, MachineWatch, TreeMonitor, WorkerWatch
 
 MAX_LOOKS = 2_000
 
@@ -28,6 +29,8 @@ class Looks:
 
     taken: list[Look] = field(default_factory=list)
     workers: WorkerWatch = field(default_factory=WorkerWatch)
+    main_process: WorkerWatch = field(default_factory=WorkerWatch)
+    machine: MachineWatch = field(default_factory=lambda: MachineWatch(quota_periods))
     pss_bytes: int | None = None
     _every: int = 1
     _turn: int = 0
@@ -36,6 +39,7 @@ class Looks:
     def take(self, pids: Sequence[int], monitor: GpuMonitor) -> None:
         """Look once; costs some ten microseconds a process, and what the driver takes for a device."""
         self.workers.read(pids)
+        self.main_process.read([os.getpid()])
         self._turn += 1
         if self._turn % self._every:
             return

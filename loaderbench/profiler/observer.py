@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from loaderbench.monitors import GpuMonitor
+from loaderbench.analysis.stalls import StallSums, Wait
+from loaderbench.monitors import BlockedThread, GpuMonitor
 from loaderbench.profiler.looks import Looks
 from loaderbench.profiler.marks import LoopMarks
+from loaderbench.recorder.causes import stalls_of
 from loaderbench.recorder.samples import count_samples
 from loaderbench.records import Gpu, Reasons
 from loaderbench.tracing.iterable import IterableTrace
@@ -34,6 +36,8 @@ class Observer:
         self.looks, self._looks_warming = Looks(), Looks()
         self.marks = LoopMarks()
         self.trace: LoaderTrace | IterableTrace | None = None
+        self.stalls = StallSums()
+        self._blocked = BlockedThread()
         self._traced: Traced | None = None
         self._mark: Mark | None = None
         self._workers = 0
@@ -54,11 +58,14 @@ class Observer:
         elif source is not self.source:  # a new one for each epoch
             self.trace.follow(source)
         self.source, self._workers = source, workers
-        return self._begin()
+        self._blocked.end()  # the epoch may fork
+        return self._begin(watch=trace)
 
     def steady(self) -> None:
         """Warm-up is over: what was seen until now is kept apart."""
         self._looks_warming, self.looks = self.looks, Looks()
+        self._blocked.forget()
+        self.looks.machine.begin()
         self._mark = self.trace.mark() if self.trace else None
         self._steady_at_s = time.perf_counter()
 
@@ -70,12 +77,24 @@ class Observer:
             self._memory = threading.Thread(target=looks.read_memory, args=(self._pids,), daemon=True)
             self._memory.start()
 
+    def divide(self, waits: Sequence[Wait]) -> None:
+        """Put the waits of an epoch together with the batches that its workers made."""
+        if waits and isinstance(self.trace, LoaderTrace) and self.trace.workers:
+            self.stalls.add(stalls_of(waits, self.trace.epoch_spans(), self.trace.workers))
+
     def epoch_ended(self) -> None:
         """What happens until the next look is no part of the steady state."""
+        self._blocked.end()
+        self.looks.machine.look()
         self.looks.workers.pause()
+
+    def blocked_on(self) -> dict[str, float] | None:
+        """What the workers were seen to stand at, as shares of all looks."""
+        return self._blocked.blocked.shares()
 
     def finish(self) -> None:
         """Look no more, and trace no more."""
+        self._blocked.end()
         self.ended_at = _now()
         if self._memory is None:
             self.looks.read_memory(self._pids)
@@ -110,11 +129,13 @@ class Observer:
         else:
             self.trace = IterableTrace(source, count_samples, marks_only=not trace)
 
-    def _begin(self) -> Iterator[Any]:
+    def _begin(self, *, watch: bool) -> Iterator[Any]:
         """Begin the epoch, and learn which processes it starts."""
         self._find_gpus()
         batches = self.trace.batches() if self.trace is not None else iter(self.source)
         self._pids = tuple(worker.pid for worker in getattr(batches, "_workers", ()) if worker.pid)
+        if watch:
+            self._blocked.begin(self._pids)
         return batches
 
     def _find_gpus(self) -> None:

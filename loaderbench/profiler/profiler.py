@@ -139,6 +139,8 @@ class Profiler:
         if self._state == "done" or not self._is_mine(source):
             return iter(source)
         self._recorder.events = _device_clock(self._recorder.events)
+        if self._trace:
+            self._recorder.keep_waits()
         claim(source, self)
         self._claimed, self._thread = source, thread()
         try:
@@ -162,6 +164,7 @@ class Profiler:
 
     def _epoch_ended(self) -> None:
         self._release()
+        self._observer.divide(self._recorder.take_waits())
         self._observer.epoch_ended()
 
     def _release(self) -> None:
@@ -172,6 +175,7 @@ class Profiler:
         if self._state == "running":
             self._state = "done"
             self._recorder.add_up()
+            self._observer.divide(self._recorder.take_waits())
             self._observer.finish()
 
     def __reduce__(self) -> Any:

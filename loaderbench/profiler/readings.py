@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from loaderbench.analysis.failures import classify
@@ -15,7 +16,7 @@ from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.overhead import loop_s_per_batch
 from loaderbench.recorder.reasons import why_missing
 from loaderbench.recorder.spreads import spread_of
-from loaderbench.records import Config, Environment, Epochs, Failure, Gpu, GpuUse, TimelinePoint, Trial
+from loaderbench.records import Config, Environment, Epochs, Failure, Gpu, GpuUse, TimelinePoint, Trial, WorkerStates
 from loaderbench.tracing.cost import tracing_s_per_sample
 
 TRIAL = "profile"
@@ -30,7 +31,8 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return _with_reasons({"status": "failed", "failure": failure}, config, "nothing was measured")
     traced = observer.traced()
-    inside = inside_fields(traced, getattr(observer.source, "dataset", None))
+    stalls = observer.stalls if getattr(observer.source, "num_workers", 0) else None
+    inside = inside_fields(traced, getattr(observer.source, "dataset", None), stalls=stalls)
     fields: dict[str, Any] = {
         "status": "completed",
         "samples_per_s": log.samples / log.wall_s,
@@ -48,7 +50,9 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         "epochs": _epochs(recorder),
         "recorder_s_per_batch": loop_s_per_batch(),
         "tracing_s_per_sample": tracing_s_per_sample(traced) if traced else None,
-        "workers": observer.looks.workers.states(),
+        "workers": _workers(observer),
+        "main_process": observer.looks.main_process.states(),
+        "machine": observer.looks.machine.use(),
         **_machine(observer.looks, observer.gpus, environment),
         **inside,
     }
@@ -118,6 +122,15 @@ def _gpu_use(gpu: Gpu, looks: Looks) -> GpuUse:
     )
 
 
+def _workers(observer: Observer) -> WorkerStates | None:
+    """What the workers were doing, and what they were seen to stand at."""
+    states, shares = observer.looks.workers.states(), observer.blocked_on()
+    if states is None or shares is None:
+        return states
+    reasons = {name: why for name, why in states.not_measured.items() if name != "blocked_on"}
+    return replace(states, blocked_on=shares, not_measured=reasons)
+
+
 def _epochs(recorder: LoopRecorder) -> Epochs:
     found = spread_of(recorder.boundaries)
     return Epochs(
@@ -138,6 +151,8 @@ def _reasons(observer: Observer, inside: dict[str, str]) -> dict[str, str]:
     return {
         **inside,
         "workers": _why_no_workers(observer),
+        "main_process": observer.looks.main_process.why_not(),
+        "machine": "the steady state was too short for the kernel's clock",
         "samples_per_epoch": "the loader's dataset has no length",
         "step_stages": "no stage of the loop was marked with Profiler.stage()",
         "cpu_percent_of_allotted": "the steady state was shorter than two looks",

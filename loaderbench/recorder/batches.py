@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from loaderbench.analysis.stalls import Wait
 from loaderbench.histogram import BINS, BINS_PER_OCTAVE, FLOOR_S, Histogram
 
 MAX_POINTS = 1_000
+MAX_ROWS = 4_096
 APART, WARMUP, STEADY = range(3)
 
 Row = tuple[float, float, float, int, int]
@@ -49,6 +52,26 @@ class Timeline:
             odd = self.points[-1:] if len(self.points) % 2 else []
             self.points = [max(pair, key=_wait) for pair in zip(*[iter(self.points)] * 2, strict=False)] + odd
             self.batches_per_point *= 2
+
+
+class EpochRows:
+    """The last rows of the epoch that is under way, with their numbers in it."""
+
+    def __init__(self) -> None:
+        self._rows: deque[Row] = deque(maxlen=MAX_ROWS)
+        self._count = 0
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add rows in order."""
+        self._rows.extend(rows)
+        self._count += len(rows)
+
+    def take(self) -> list[Wait]:
+        """The waits of the steady state, once, with the number of their batch in the epoch."""
+        first = self._count - len(self._rows)
+        found = [Wait(number, row[0], row[2]) for number, row in enumerate(self._rows, first) if row[4] == STEADY]
+        self._rows.clear()
+        return found
 
 
 class BatchLog:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from loaderbench.analysis.stalls import Wait
 from loaderbench.histogram import Histogram
-from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, Row
+from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row
 from loaderbench.recorder.samples import count_samples, sample_counter
 
 ROWS = 1_024  # are kept before they are added up
@@ -55,6 +56,7 @@ class LoopRecorder:
         self._waiting: list[Row] = []
         self._exposed_s: deque[float] = deque()
         self._ending_s: float | None = None
+        self._epoch_rows: EpochRows | None = None
         self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
 
     def epoch(self, begin: Callable[[], Iterator[Any]], batch_size: int | None = None) -> Generator[Any]:
@@ -115,6 +117,14 @@ class LoopRecorder:
         for batch in batches:
             yield batch
 
+    def keep_waits(self) -> None:
+        """Keep the waits of the epoch that begins now, for `take_waits`."""
+        self._epoch_rows = EpochRows()
+
+    def take_waits(self) -> list[Wait]:
+        """The waits of the epoch's steady state that are added up, once; none where they were not kept."""
+        return self._epoch_rows.take() if self._epoch_rows else []
+
     def add_up(self) -> None:
         """Add what is not added yet, as far as a device has told."""
         self._add_up(self._rows)
@@ -123,6 +133,8 @@ class LoopRecorder:
         """Move rows to the logs; those whose wait a device has not told yet are kept."""
         taken, waits_s = rows.copy(), None
         rows.clear()
+        if self._epoch_rows is not None:
+            self._epoch_rows.add(taken)
         if self.events is not None:
             self._exposed_s.extend(self.events.take_s())
             taken = self._waiting + taken

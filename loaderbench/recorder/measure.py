@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from loaderbench.analysis.stalls import Wait
 from loaderbench.consumers import Consumer
 from loaderbench.recorder.rules import Rules
 from loaderbench.recorder.samples import count_samples
@@ -32,6 +33,7 @@ class Measurement:
     waits_at_s: tuple[float, ...]
     epoch_ends: int = 0
     ended_early: bool = False
+    waits: tuple[Wait, ...] = ()  # of the epoch that was begun last
 
     @property
     def steady_s(self) -> float:
@@ -77,7 +79,7 @@ def measure(
     if not any(steps.samples[warmup:]):
         raise NoBatchesError("the batches hold no samples: their first dimension is 0")
     found = Measurement(
-        time_to_first_batch_s=steps.first_at_s - began_s,  # the consumer's first step, which may compile, not included
+        time_to_first_batch_s=steps.got_s[0] - began_s,  # the consumer's first step, which may compile, not included
         warmup_batches=warmup,
         began_s=steps.moments_s[warmup - 1],
         ended_s=steps.moments_s[-1],
@@ -87,9 +89,17 @@ def measure(
         waits_at_s=tuple(steps.moments_s[warmup:]),
         epoch_ends=steps.epoch_ends - epochs,
         ended_early=not closed,
+        waits=tuple(_last_waits(steps, consumer.wait_clock.waits_s(), warmup)),
     )
     on_closed(found)
     return found
+
+
+def _last_waits(steps: Steps, waits_s: list[float], warmup: int) -> Iterator[Wait]:
+    """Each wait of the steady state, as far as it lies in the last epoch, with its batch's number in that."""
+    for place in range(max(warmup, steps.epoch_at), len(steps.moments_s)):
+        got_s = steps.got_s[place]
+        yield Wait(place - steps.epoch_at, got_s - waits_s[place], got_s)
 
 
 class Steps:
@@ -99,8 +109,8 @@ class Steps:
         self._iterator = self._again_and_again(batches)
         self._consumer = consumer
         self._batch_size = batch_size
-        self.epoch_ends = 0
-        self.first_at_s = 0.0
+        self.epoch_ends = self.epoch_at = 0
+        self.got_s: list[float] = []
         self.moments_s: list[float] = []
         self.samples: list[int] = []
 
@@ -113,8 +123,7 @@ class Steps:
         except StopIteration:
             return False
         clock.got()
-        if not self.moments_s:
-            self.first_at_s = time.monotonic()
+        self.got_s.append(time.monotonic())
         samples = count_samples(batch, self._batch_size)
         self._consumer.consume(batch, samples)
         self.moments_s.append(time.monotonic())
@@ -137,6 +146,7 @@ class Steps:
             for count, batch in enumerate(batches):
                 if count == 0 and self.moments_s:
                     self.epoch_ends += 1
+                    self.epoch_at = len(self.moments_s)
                 yield batch
             if count < 0:
                 return

@@ -4,6 +4,12 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 `Interval` is a 95 % interval over rounds (processes), never over the batches of one.
 """
 
+from loaderbench.records.causes import (
+    MachineUse,
+    Reads,
+    Taking,
+    WaitParts,
+)
 from loaderbench.records.comparison import (
     Comparison,
     MetricChange,
@@ -85,11 +91,13 @@ __all__ = [
     "Interval",
     "Kind",
     "Ladder",
+    "MachineUse",
     "MetricChange",
     "Noise",
     "Outcome",
     "Overhead",
     "PlanSummary",
+    "Reads",
     "Reasons",
     "Recommendation",
     "RunRecord",
@@ -102,9 +110,11 @@ __all__ = [
     "StageCost",
     "Standing",
     "Status",
+    "Taking",
     "TimelinePoint",
     "Trial",
     "Verdict",
+    "WaitParts",
     "WorkerStates",
     "config_label",
     "format_scalar",

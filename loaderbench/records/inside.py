@@ -20,7 +20,10 @@ class WorkerStates:
     """Where the time of the workers' main threads went over the steady state; the first three shares add up to 1.
 
     `other_threads_cpu_share` is CPU time of all their other threads (the one that sends batches among them) over the
-    same time. `page_cache_hit_share` is the part of what they read that no disk had to give.
+    same time. `page_cache_hit_share` is the part of what they read that no disk had to give. `runnable_threads` is how
+    many threads, of all of them, ran or stood in a run queue at a time. `system_share` is the part of their CPU time
+    that the kernel took. `blocked_on` says what they stood at when they were looked at (`lock`, `storage`, `device`,
+    `queue`, `running`), as shares. `allowed_cpus` is the smallest number of CPUs that one of them may use.
     """
 
     on_cpu_share: float
@@ -33,6 +36,10 @@ class WorkerStates:
     minor_faults_per_s: float | None = None
     major_faults_per_s: float | None = None
     pss_bytes: int | None = None
+    runnable_threads: float | None = None
+    system_share: float | None = None
+    blocked_on: dict[str, float] | None = None
+    allowed_cpus: int | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -131,7 +131,7 @@ class Ceiling:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The one finding that explains the run."""
+    """The one finding that explains the run. `against` is what speaks for another cause."""
 
     bound: Bound
     stage: str | None
@@ -139,6 +139,7 @@ class Verdict:
     headline: str
     evidence: tuple[str, ...]
     confidence: Confidence
+    against: tuple[str, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from loaderbench.records.causes import MachineUse, Reads, Taking, WaitParts
 from loaderbench.records.inside import Epochs, SampleTimes, Spread, StageCost, WorkerStates
 from loaderbench.records.words import Config, Reasons, RungName, Status
 
@@ -37,8 +38,9 @@ class Trial:
     within it (a loader that is not ours to make endless); `ended_early`: the loader ran dry before it was long enough.
     `samples_per_epoch` is the dataset's length where it has one. `stages` are costs per sample that add up;
     `stage_parts` are what they are made of, by name (`transform/RandomResizedCrop`). `step` is the time from a batch to
-    asking for the next; `step_stages` are the parts of it that were marked, per batch. `sampled` says what was thinned
-    out to bound memory. `rung` says what of the run it measured: any but `end_to_end` belongs to the ladder alone.
+    asking for the next; `step_stages` are the parts of it that were marked, per batch. `main_process` takes the
+    batches. `sampled` says what was thinned out to bound memory. `rung` says what of the run it measured: any but
+    `end_to_end` belongs to the ladder alone.
     """
 
     id: str
@@ -59,7 +61,12 @@ class Trial:
     stages: dict[str, StageCost] | None = None
     stage_parts: dict[str, StageCost] | None = None
     workers: WorkerStates | None = None
+    main_process: WorkerStates | None = None
+    machine: MachineUse | None = None
     sample_times: SampleTimes | None = None
+    reads: Reads | None = None
+    taking: Taking | None = None
+    wait_parts: WaitParts | None = None
     data_wait: Spread | None = None
     step: Spread | None = None
     step_stages: dict[str, StageCost] | None = None

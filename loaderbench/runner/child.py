@@ -74,7 +74,7 @@ def _measure(order: TrialOrder, pipe: Connection) -> None:
 
     def tell(found: Measurement) -> None:
         """Send the result while the workers live, and wait for leave to end."""
-        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, fed.fields()))
+        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, fed.fields(found.waits)))
         pipe.recv()
 
     def begin() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -47,6 +48,16 @@ def readings_of(
         "samples_per_epoch": "the loader's dataset has no length",
     }
     return {**fields, "not_measured": reasons}
+
+
+def with_blocked(inside: dict[str, Any], sampling: Sampling) -> dict[str, Any]:
+    """What was known inside the trial, with what its workers were seen to stand at from outside."""
+    pids, workers = inside.pop("worker_pids"), inside["workers"]
+    shares = sampling.blocked.shares(pids) if pids else None
+    if workers is None or shares is None:
+        return inside
+    reasons = {name: why for name, why in workers.not_measured.items() if name != "blocked_on"}
+    return {**inside, "workers": replace(workers, blocked_on=shares, not_measured=reasons)}
 
 
 def _steps_s(measurement: Measurement) -> Iterator[float]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import cycle, islice
 from typing import Any
 
 import torch
 
+from loaderbench.analysis.stalls import Wait
 from loaderbench.recorder import NoBatchesError
 
 MOST_BATCHES, MOST_BYTES, MOST_S = 16, 1 << 30, 5.0
 """Enough that no cache of the CPU holds them, and few enough that a slow loader is not walked."""
 
 _WHY = "cached batches were replayed: no loader ran"
-_UNKNOWN = ("stages", "stage_parts", "sample_times", "workers", "tracing_s_per_sample")
+_UNKNOWN = (
+    "stages", "stage_parts", "sample_times", "workers", "main_process", "machine", "reads", "taking", "wait_parts",
+    "tracing_s_per_sample",
+)  # fmt: skip
 
 
 def keep(batches: Iterable[Any]) -> list[Any]:
@@ -54,11 +58,12 @@ class Replayed:
     def begin(self) -> None:
         """Nothing has to be noted."""
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self, waits: Sequence[Wait]) -> dict[str, Any]:  # noqa: ARG002 - no worker made what was waited for
         """Fields of a trial: there is no loader to tell of."""
         count = len(self._batches)
         sampled = f"{count} batch{'es were' if count > 1 else ' was'} kept and replayed"
-        return {"sampled": sampled, "not_measured": dict.fromkeys(_UNKNOWN, _WHY)}
+        no_workers: dict[str, Any] = {"workers": None, "worker_pids": []}
+        return {"sampled": sampled, **no_workers, "not_measured": dict.fromkeys(_UNKNOWN, _WHY)}
 
 
 def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
+from loaderbench.analysis.stalls import Wait
 from loaderbench.datasets.page_cache import evict, warm
 from loaderbench.loaders.build import Batches
 from loaderbench.recorder import Rules
@@ -22,8 +23,8 @@ class Fed(Protocol):
     def begin(self) -> None:
         """Begin to count."""
 
-    def fields(self) -> dict[str, Any]:
-        """Fields of a trial, with `not_measured` among them."""
+    def fields(self, waits: Sequence[Wait]) -> dict[str, Any]:
+        """Fields of a trial, with `not_measured` among them; `waits` are those of the last epoch."""
         ...
 
 

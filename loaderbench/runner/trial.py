@@ -18,7 +18,7 @@ from loaderbench.records import Environment, Failure, TimelinePoint, Trial
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.orders import Message, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.processes import GRACE_S, end_trial
-from loaderbench.runner.readings import readings_of, timeline_of
+from loaderbench.runner.readings import readings_of, timeline_of, with_blocked
 from loaderbench.runner.reference import ReferenceDecode
 from loaderbench.runner.server import TrialServer
 
@@ -69,15 +69,16 @@ class TrialRunner:
                 [],
             )
         result, sampling = watched.end, watched.sampling
+        inside = with_blocked(result.inside, sampling)
         readings = readings_of(result.measurement, sampling, self._environment, self._gpu_monitor.why_not)
         trial = replace(
             record,
             status="completed",
             recorder_s_per_batch=result.recorder_s_per_batch,
             samples_per_epoch=result.samples_per_epoch,
-            **{**readings, **result.inside, "not_measured": {}},
+            **{**readings, **inside, "not_measured": {}},
         )
-        known = {**readings["not_measured"], **result.inside["not_measured"]}
+        known = {**readings["not_measured"], **inside["not_measured"]}
         trial.not_measured.update(why_missing(trial, known, NO_LOOP))
         return Outcome(trial, timeline_of(trial.id, watched.began_s, result.measurement, sampling, self._environment))
 

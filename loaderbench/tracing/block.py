@@ -18,7 +18,9 @@ SPAN_FIELDS = 4  # began_s, collate_began_s, ended_s, samples
 SLOW_FIELDS = 4  # wall_s, index (-1: none), stage, ended_s
 
 ENABLED, BATCHES, SAMPLES, TRACED, STAGES, SINCE_S = range(6)
-_HEADER = 8
+READS_AT = 6  # samples that read, their bytes, blocked seconds, and the sums of bytes^2 and bytes * seconds
+READS = 5
+_HEADER = 16
 
 CALLS_AT = _HEADER
 WALL_AT = CALLS_AT + MAX_STAGES

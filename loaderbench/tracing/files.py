@@ -18,13 +18,14 @@ class TimedFile(io.FileIO):
 
     def __init__(self, path: str | bytes, tracer: Tracer) -> None:
         super().__init__(path, "rb")
-        self._clock, self._read_stage = tracer.clock, tracer.read
+        self._tracer, self._clock, self._read_stage = tracer, tracer.clock, tracer.read
 
     def readinto(self, buffer: Any) -> int | None:
         """Read into the buffer."""
         began_s = now_s()
         result = _readinto(self, buffer)
         self.note(now_s() - began_s)
+        self._tracer.read_bytes += result or 0
         return result
 
     def readall(self) -> bytes:
@@ -32,6 +33,7 @@ class TimedFile(io.FileIO):
         began_s = now_s()
         result = super().readall()
         self.note(now_s() - began_s)
+        self._tracer.read_bytes += len(result)
         return result
 
     def read(self, size: int = -1) -> bytes | None:  # type: ignore[override]
@@ -39,6 +41,7 @@ class TimedFile(io.FileIO):
         began_s = now_s()
         result = super().read(size)
         self.note(now_s() - began_s)
+        self._tracer.read_bytes += len(result or b"")
         return result
 
     def note(self, took_s: float) -> None:

@@ -102,7 +102,9 @@ def _timed_read(original: Any) -> Callable[..., Any]:
         if (tracer := _timing()) is None:
             return original(path, *args, **kwargs)
         tracer.path = path
-        return _in_stage(original, tracer, tracer.read, path, *args, **kwargs)
+        result = _in_stage(original, tracer, tracer.read, path, *args, **kwargs)
+        tracer.read_bytes += result.numel()
+        return result
 
     return read
 

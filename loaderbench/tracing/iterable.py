@@ -9,6 +9,7 @@ from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.in_process import InProcess
 from loaderbench.tracing.reading import Mark, Traced, mark, read
+from loaderbench.tracing.taking import Taken, TakingClock
 from loaderbench.tracing.tracer import Tracer
 
 
@@ -23,6 +24,7 @@ class IterableTrace:
         self._block = Block(bytearray(BLOCK_BYTES))
         self._tracer = Tracer(self._block)
         self._hooked = not marks_only
+        self.taking = TakingClock()
         self._block.header[layout.ENABLED] = 1.0
 
     def follow(self, source: Iterable[Any]) -> None:
@@ -32,16 +34,17 @@ class IterableTrace:
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
         self._tracer.bind()
-        return InProcess(self._made(iter(self._source)), self._tracer, None, hooked=self._hooked)
+        made = InProcess(self._made(iter(self._source)), self._tracer, None, hooked=self._hooked)
+        return Taken(made, self.taking) if self._hooked else made
 
     def mark(self) -> Mark:
         """A moment from which `read` can count."""
-        return mark([self._block])
+        return mark([self._block], self.taking.read())
 
     def read(self, since: Mark | None = None) -> Traced:
         """What was traced since a mark, or from the beginning."""
         self._tracer.flush()
-        return read([self._block], since)
+        return read([self._block], since, self.taking.read())
 
     def stop(self) -> None:
         """Trace no more."""

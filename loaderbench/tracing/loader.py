@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from inspect import isgenerator
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
@@ -14,8 +15,9 @@ from loaderbench.tracing.attach import Attachment
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.in_process import InProcess
 from loaderbench.tracing.parts import Finder
-from loaderbench.tracing.reading import Mark, Traced, mark, read
+from loaderbench.tracing.reading import Mark, Span, Traced, mark, read, spans_of
 from loaderbench.tracing.samples import SampleProxy
+from loaderbench.tracing.taking import Taken, TakingClock
 from loaderbench.tracing.tracer import Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit
 
@@ -33,6 +35,8 @@ class LoaderTrace:
         self._loader, self._marks_only = loader, marks_only
         self._memory = RawArray("B", BLOCK_BYTES * max(1, self.workers))
         self.blocks = [Block(self._memory, worker) for worker in range(max(1, self.workers))]
+        self.taking = TakingClock()
+        self._before_epoch = [0] * len(self.blocks)  # batches that each worker had made
         self._tracer = None if self.workers else Tracer(self.blocks[0])
         self._attachment: Attachment | None = None
         self._persistent: Any = None  # workers of this trace, beside the loader's own
@@ -45,21 +49,28 @@ class LoaderTrace:
 
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
+        self._before_epoch = [int(block.header[layout.BATCHES]) for block in self.blocks]
         if self._tracer is not None:
             return self._in_process(self._tracer)
         with self._carried():
             batches = iter(self._loader)
-        return self._late(batches) if isgenerator(batches) else batches
+        taken: Iterator[Any] = self._late(batches) if isgenerator(batches) else self._taken(batches)
+        return taken
+
+    def epoch_spans(self) -> tuple[Span, ...]:
+        """The batches of the epoch that was begun last, numbered from 0 for each worker, as far as they are kept."""
+        numbered = ((span, span.number - self._before_epoch[span.worker]) for span in spans_of(self.blocks))
+        return tuple(replace(span, number=number) for span, number in numbered if number >= 0)
 
     def mark(self) -> Mark:
         """A moment from which `read` can count."""
-        return mark(self.blocks)
+        return mark(self.blocks, self.taking.read())
 
     def read(self, since: Mark | None = None) -> Traced:
         """What was traced since a mark, or from the beginning."""
         if self._tracer is not None:
             self._tracer.flush()
-        return read(self.blocks, since)
+        return read(self.blocks, since, self.taking.read())
 
     def stop(self) -> None:
         """Trace no more, and let go of workers that persist for this trace alone."""
@@ -81,7 +92,13 @@ class LoaderTrace:
                 batches = iter(self._loader)
             finally:
                 attachment.detach()
-        return InProcess(batches, tracer, attachment, hooked=not self._marks_only)
+        if not self._marks_only:
+            self.taking.follow_sampler(batches)
+        return self._taken(InProcess(batches, tracer, attachment, hooked=not self._marks_only))
+
+    def _taken(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Time how they are taken, unless only marks are asked for."""
+        return batches if self._marks_only else Taken(batches, self.taking)
 
     def _attachment_of(self, dataset: Any, tracer: Tracer) -> Attachment:
         """The one of the last epoch, unless the dataset is made of other things since."""

@@ -10,13 +10,16 @@ from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
 from loaderbench.tracing.clock import now_s
 
+NOTHING_TAKEN = (0, 0.0, 0.0, 0.0)
+
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment, and every counter of every block at it."""
+    """A moment, every counter of every block at it, and where the clock of the taking process stood."""
 
     at_s: float
     counters: tuple[list[float], ...]
+    taking: Sequence[float] = NOTHING_TAKEN
 
 
 @dataclass
@@ -40,10 +43,22 @@ class Slow:
 
 
 @dataclass(frozen=True)
+class ReadSums:
+    """Over samples that read files: how many, their bytes, the seconds they stood blocked, and the sums of products."""
+
+    samples: float = 0.0
+    bytes: float = 0.0
+    blocked_s: float = 0.0
+    bytes_squared: float = 0.0
+    bytes_times_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Span:
-    """One batch as a worker made it; moments are of the performance counter, in seconds."""
+    """One batch as a worker made it, its `number`-th; moments are of the performance counter, in seconds."""
 
     worker: int
+    number: int
     began_s: float
     collate_began_s: float
     ended_s: float
@@ -61,18 +76,20 @@ class Traced:
     times: Histogram
     slowest: tuple[Slow, ...]
     spans: tuple[Span, ...]
+    reads: ReadSums
+    taking: Sequence[float] = NOTHING_TAKEN
     reasons: tuple[str, ...] = field(default=())
 
 
-def mark(blocks: Sequence[Block]) -> Mark:
+def mark(blocks: Sequence[Block], taking: Sequence[float]) -> Mark:
     """Note where every counter stands, and let the workers make room for slow samples to come."""
     at_s = now_s()
     for block in blocks:
         block.header[layout.SINCE_S] = at_s
-    return Mark(at_s, tuple(block.counters() for block in blocks))
+    return Mark(at_s, tuple(block.counters() for block in blocks), taking)
 
 
-def read(blocks: Sequence[Block], since: Mark | None) -> Traced:
+def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -> Traced:
     """Add up the blocks."""
     before = since.counters if since else tuple([0.0] * len(block.counters()) for block in blocks)
     deltas = [
@@ -90,6 +107,8 @@ def read(blocks: Sequence[Block], since: Mark | None) -> Traced:
         parts=_parts(blocks, deltas),
         times=Histogram(bins, sums_s, max((slow.wall_s for slow in slowest), default=_longest_s(bins, sums_s))),
         slowest=tuple(slowest[: layout.SLOWEST]),
+        reads=ReadSums(*total[layout.READS_AT : layout.READS_AT + layout.READS]),
+        taking=tuple(now - then for now, then in zip(taking, since.taking if since else NOTHING_TAKEN, strict=True)),
         spans=tuple(span for pair in enumerate(blocks) for span in _spans(*pair, began_s)),
         reasons=tuple(sorted({block.reason for block in blocks} - {""})),
     )
@@ -124,8 +143,14 @@ def _slow(worker: int, block: Block, since_s: float) -> Iterator[Slow]:
 
 
 def _spans(worker: int, block: Block, since_s: float) -> Iterator[Span]:
-    rows = min(int(block.header[layout.BATCHES]), layout.SPANS)
-    found = (block.spans[row * layout.SPAN_FIELDS : (row + 1) * layout.SPAN_FIELDS] for row in range(rows))
-    for began_s, collate_began_s, ended_s, samples in sorted(map(tuple, found)):
+    made = int(block.header[layout.BATCHES])
+    for number in range(max(0, made - layout.SPANS), made):
+        at = number % layout.SPANS * layout.SPAN_FIELDS
+        began_s, collate_began_s, ended_s, samples = block.spans[at : at + layout.SPAN_FIELDS]
         if ended_s >= since_s:
-            yield Span(worker, began_s, collate_began_s, ended_s, int(samples))
+            yield Span(worker, number, began_s, collate_began_s, ended_s, int(samples))
+
+
+def spans_of(blocks: Sequence[Block]) -> tuple[Span, ...]:
+    """Every batch that the workers still remember, each worker's in order."""
+    return tuple(span for worker, block in enumerate(blocks) for span in _spans(worker, block, 0.0))

@@ -20,7 +20,7 @@ SAMPLE_COST_S, STAGE_COST_S = 7e-6, 0.7e-6
 """What tracing adds to a sample and to each stage in it, about, with caches that the sample itself has filled."""
 
 SHORT_S = 5e-3  # longer samples are all traced, without a thought
-TINY_S = 1e-4  # samples left out are not even timed when the last one was shorter
+TINY_S = 1e-4  # samples left out that are shorter are but counted
 FLUSH_S = 2e-3  # batches that come faster are written together,
 FLUSH_EACH = 16  # but not the first ones
 
@@ -53,7 +53,9 @@ class Tracer:
         self._slow_floor_s = min(self._slow_walls_s)
         self._began_s = 0.0
         self._walls_s: list[float] = []
-        self._traced = self._left_out = self._in_spans = 0
+        self._traced = self._left_out = self._tiny = self._in_spans = 0
+        self.read_bytes = 0  # of the sample that is being made
+        self._reads = [0.0] * layout.READS
 
     def bind(self) -> None:
         """Belong to the thread that calls this."""
@@ -74,7 +76,7 @@ class Tracer:
         self.clock.add_stage()
         return self._places[name]
 
-    def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
+    def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:  # noqa: C901 - flat, for its speed
         """Call what loads a sample, and count it under its index unless it raises.
 
         This runs for every sample, with the caches full of pixels: it is flat, and touches little.
@@ -89,8 +91,9 @@ class Tracer:
         if self._skip > 0:
             return self._leave_out(index, call, *args)
         before_s, self.path, clock.read_s = clock.wall_s.copy(), None, 0.0
+        self.read_bytes = 0
         clock.begin(self._sample)
-        began_s = clock.at_s
+        began_s, cpu_began_s = clock.at_s, clock.cpu_at_s
         try:
             result = call(*args)
         except BaseException:
@@ -98,6 +101,8 @@ class Tracer:
             raise
         clock.turn(IDLE)
         clock.ident = 0
+        if self.read_bytes:
+            self._note_read(clock.at_s - began_s - (clock.cpu_at_s - cpu_began_s))
         if clock.read_s:
             clock.settle(self.read, self._sample)
         self._began_s = self._began_s or began_s
@@ -111,6 +116,16 @@ class Tracer:
         if wall_s < SHORT_S:
             self._plan_skips(wall_s)
         return result
+
+    def _note_read(self, blocked_s: float) -> None:
+        """Keep what a sample read and for how long it did not run, as sums that a line can be drawn through."""
+        read, sums = float(self.read_bytes), self._reads
+        blocked_s = max(0.0, blocked_s)
+        sums[0] += 1
+        sums[1] += read
+        sums[2] += blocked_s
+        sums[3] += read * read
+        sums[4] += read * blocked_s
 
     def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
         """Call what loads many samples at once; those it loads one by one are counted one by one."""
@@ -187,10 +202,11 @@ class Tracer:
             self._leaving_out = False
         if type(index) is list:
             self._left_out += len(index)
-        elif self._last_s < TINY_S:
+        elif (took_s := now_s() - began_s) < TINY_S and self._last_s < TINY_S:
             self._left_out += 1
+            self._tiny += 1
         else:
-            self._count(now_s() - began_s, index, None)
+            self._count(took_s, index, None)
         return result
 
     def _spread_last(self, wall_s: float, samples: int) -> None:
@@ -264,6 +280,12 @@ class Tracer:
             place = bin_of(wall_s)
             block.bins[place] += 1
             block.bin_sums_s[place] += wall_s
+        if self._tiny:  # taken to be as long as the last that was timed
+            place = bin_of(self._last_s)
+            block.bins[place] += self._tiny
+            block.bin_sums_s[place] += self._tiny * self._last_s
+        for place, value in enumerate(self._reads, layout.READS_AT):
+            block.header[place] += value
         block.header[layout.SAMPLES] += self._made()
         block.header[layout.TRACED] += self._traced
         self._clear()
@@ -274,7 +296,8 @@ class Tracer:
     def _clear(self) -> None:
         self.clock.clear()
         self._walls_s.clear()
-        self._traced = self._left_out = self._in_spans = 0
+        self._traced = self._left_out = self._tiny = self._in_spans = 0
+        self._reads = [0.0] * layout.READS
 
 
 def _number(index: Any) -> float:

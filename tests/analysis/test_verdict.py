@@ -122,7 +122,7 @@ def test_a_traced_loop_names_its_dearest_stage_and_what_the_workers_did_but_no_c
         "workers: 70 % on a CPU, 20 % waiting for a CPU, 10 % blocked",
     )
     assert (found.stage, found.limit) == (None, None)
-    assert found.not_measured["stage"] == "the diagnosis of the cause comes with a later version"
+    assert found.not_measured["stage"] == "Profiler(trace=True) times what happens inside the loader"
 
 
 def test_the_stages_of_one_trial_prove_nothing_of_a_sweep() -> None:

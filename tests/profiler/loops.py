@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from loaderbench import Profiler
+from loaderbench import Profiler, Run
 from loaderbench.profiler import source
 from loaderbench.tracing import active
 
@@ -80,3 +80,21 @@ def state_of(loader: Any) -> dict[str, Any]:
         "busy": dict(source._busy),
         "children": {child.pid for child in multiprocessing.active_children()},
     }
+
+
+def run_epochs(
+    loader: Any, seconds: float, *, step_s: float = 1e-3, transfer_s: float = 0.0, trace: bool = True
+) -> Run:
+    """Epoch after epoch over a loader, for so many seconds after its first batch."""
+    until_s = float("inf")
+    with Profiler("planted", warmup=4, trace=trace) as profiler:
+        while time.perf_counter() < until_s:
+            for _ in profiler.iter(loader):
+                until_s = min(until_s, time.perf_counter() + seconds)
+                if transfer_s:
+                    with profiler.stage("transfer"):
+                        time.sleep(transfer_s)
+                time.sleep(step_s)
+                if time.perf_counter() > until_s:
+                    break
+    return profiler.result

@@ -1,0 +1,100 @@
+"""What a diagnosis looks at: the subject's trials as numbers that can be compared, `None` for what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loaderbench.analysis.thresholds import SPARE_CPUS
+from loaderbench.records import WaitParts, WorkerStates
+
+Seconds = dict[str, float]
+MOST_IDLE = 0.9  # of the rest too little would be left to divide by
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """One configuration. Times are seconds per sample of one worker; shares are of the time of whoever loads.
+
+    `loads`: the workers, or the main process where there are none. `cpu_s` and `blocked_s` are by stage; what is
+    neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`
+    those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
+    """
+
+    workers: int
+    cpus: float
+    cpus_online: int = 1
+    is_loader: bool = True
+    processes: int = 0
+    wait_share: float = 1.0
+    samples_per_s: float = 0.0
+    batch_samples: float = 1.0
+    cpu_s: Seconds = field(default_factory=dict)
+    wall_s: Seconds = field(default_factory=dict)
+    loads: WorkerStates | None = None
+    main: WorkerStates | None = None
+    idle_share: float | None = None
+    own_cpus: float | None = None
+    idle_cpus: float | None = None
+    others_cpus: float | None = None
+    throttled_share: float | None = None
+    parts: WaitParts | None = None
+    wait_s: float = 0.0
+    next_s: float | None = None
+    next_cpu_s: float | None = None
+    sampler_s: float = 0.0
+    bytes_per_sample: float | None = None
+    bytes_share: float | None = None
+    tail_share: float = 0.0
+    startup_share: float = 0.0
+    startup_s: float | None = None
+    transfer_share: float = 0.0
+    fewer_are_slower: bool = False
+    workers_are_slower: bool = False
+
+    @property
+    def spare_cpus(self) -> float | None:
+        """CPUs of those allotted that this program leaves."""
+        return None if self.own_cpus is None else max(0.0, self.cpus - self.own_cpus)
+
+    @property
+    def runnable_threads(self) -> float:
+        """Threads of this program that ran or were ready to, at a time."""
+        both = (self.loads, self.main) if self.workers else (self.main,)
+        return sum(states.runnable_threads or 0.0 for states in both if states)
+
+    @property
+    def waited_for_cpu(self) -> float:
+        """The share of its time that who loads stood in a run queue; of a main process, only of what it loads in."""
+        if self.loads is None:
+            return 0.0
+        working = 1.0 if self.workers else max(self.wait_share, 0.05)
+        return min(1.0, self.loads.run_queue_share / working)
+
+    @property
+    def blocked_at_work(self) -> float:
+        """The share of its time with work to do that who loads stood blocked."""
+        if self.workers and self.loads is not None:
+            idle = min(self.idle_share or 0.0, MOST_IDLE)
+            return max(0.0, self.loads.blocked_share - idle) / (1 - idle)
+        wall_s, cpu_s = sum(self.wall_s.values()), sum(self.cpu_s.values())
+        if wall_s <= 0 or (self.loads is None and (self.spare_cpus or 0.0) < SPARE_CPUS):
+            return 0.0  # a thread that does not run may as well wait for a CPU
+        return max(0.0, 1 - cpu_s / wall_s - self.waited_for_cpu)
+
+    def blocked_s(self, stage: str) -> float:
+        """Seconds per sample that a stage took without using a CPU."""
+        return max(0.0, self.wall_s.get(stage, 0.0) - self.cpu_s.get(stage, 0.0))
+
+    def stood_at(self, kind: str) -> float:
+        """The share of the workers' time with something to do in which they were seen to stand at this."""
+        seen = self.loads.blocked_on if self.loads else None
+        if not seen:
+            return 0.0
+        busy = sum(share for name, share in seen.items() if name != "queue")
+        return seen.get(kind, 0.0) / busy if busy > 0 else 0.0
+
+    @property
+    def faults_per_sample(self) -> float:
+        """Minor page faults of who loads."""
+        rate = self.loads.minor_faults_per_s if self.loads else None
+        return (rate or 0.0) / self.samples_per_s if self.samples_per_s else 0.0

@@ -1,0 +1,123 @@
+"""Divides a consumer's waits by where the awaited batch was meanwhile: the intersection of stalls and spans.
+
+Batches are handed out in the order in which they were asked for, and given to workers in turn. So a moment of waiting
+for batch k belongs to the first of these that is true: k was made already (transport); a later batch was, and a worker
+has nothing to do (order); nobody had begun it; its worker was at it (making). Moments are counted once, so that the
+parts add up to the wait. Source: critical paths of a pipeline, as tf.data's stall analysis draws them (Isenko et al.
+2022, "Where Is My Training Bottleneck?", arXiv:2202.08679), with the order of torch's `DataLoader`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+Made = tuple[float, float]
+"""When a batch was begun and when it was made, in seconds."""
+
+TOLERANCE_S = 1e-3
+MOST_AMISS = 0.05
+"""When more batches than this came before they were made, batches and workers do not belong together as assumed."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """One wait: for which batch of the epoch, from when to when, in seconds."""
+
+    batch: int
+    asked_s: float
+    got_s: float
+
+
+@dataclass
+class StallSums:
+    """Seconds of all waits by where the batch was; `amiss` counts batches that cannot have been what they are said."""
+
+    not_begun_s: float = 0.0
+    making_s: float = 0.0
+    order_s: float = 0.0
+    after_s: float = 0.0
+    batches: int = 0
+    amiss: int = 0
+
+    def add(self, other: StallSums) -> None:
+        """Add another epoch's."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+    @property
+    def usable(self) -> bool:
+        """Whether batches and workers were put together rightly."""
+        return self.batches > 0 and self.amiss <= MOST_AMISS * self.batches
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Batches of one epoch by number, and what every worker made, in order."""
+
+    workers: int
+    made: Mapping[int, Made]
+    by_worker: Sequence[Sequence[Made]] = field(default_factory=tuple)
+
+    @staticmethod
+    def of(workers: int, spans: Iterable[tuple[int, int, float, float]]) -> Spans:
+        """From (worker, its how-manieth batch, began, ended): worker w makes batches w, w + W, w + 2 W and so on."""
+        made: dict[int, Made] = {}
+        by_worker: list[list[Made]] = [[] for _ in range(workers)]
+        for worker, number, began_s, ended_s in spans:
+            made[number * workers + worker] = began_s, ended_s
+            by_worker[worker].append((began_s, ended_s))
+        return Spans(workers, made, by_worker)
+
+
+def divide_waits(waits: Sequence[Wait], spans: Spans) -> StallSums:
+    """Sum up the parts of all waits whose batch is known."""
+    sums = StallSums()
+    soonest_s = _soonest_later(spans.made)
+    for wait in waits:
+        if wait.batch in spans.made:
+            _divide(wait, spans, soonest_s.get(wait.batch, float("inf")), sums)
+    return sums
+
+
+def _divide(wait: Wait, spans: Spans, later_made_s: float, sums: StallSums) -> None:
+    began_s, ended_s = spans.made[wait.batch]
+    sums.batches += 1
+    sums.amiss += ended_s > wait.got_s + TOLERANCE_S
+    asked_s, got_s = wait.asked_s, max(wait.asked_s, wait.got_s)
+    ended_s = min(max(ended_s, asked_s), got_s)
+    began_s = min(max(began_s, asked_s), ended_s)
+    order_s = _idle_s(spans, min(max(later_made_s, asked_s), ended_s), ended_s)
+    not_begun_s = min(began_s - asked_s, ended_s - asked_s - order_s)
+    sums.order_s += order_s
+    sums.not_begun_s += not_begun_s
+    sums.making_s += ended_s - asked_s - order_s - not_begun_s
+    sums.after_s += got_s - ended_s
+
+
+def _idle_s(spans: Spans, from_s: float, to_s: float) -> float:
+    """Seconds between two moments in which at least one worker had no batch at hand: the most idle one's."""
+    if to_s <= from_s:
+        return 0.0
+    idle_s = [to_s - from_s - _busy_s(made, from_s, to_s) for made in spans.by_worker]
+    return max(0.0, *idle_s) if idle_s else 0.0
+
+
+def _busy_s(made: Sequence[Made], from_s: float, to_s: float) -> float:
+    place = max(0, bisect_left(made, (from_s, from_s)) - 1)
+    busy_s = 0.0
+    for began_s, ended_s in made[place:]:
+        if began_s >= to_s:
+            break
+        busy_s += max(0.0, min(ended_s, to_s) - max(began_s, from_s))
+    return busy_s
+
+
+def _soonest_later(made: Mapping[int, Made]) -> dict[int, float]:
+    """For each batch, when the first of those that come after it was made."""
+    found, soonest_s = {}, float("inf")
+    for number in sorted(made, reverse=True):
+        found[number] = soonest_s
+        soonest_s = min(soonest_s, made[number][1])
+    return found

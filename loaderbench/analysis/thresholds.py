@@ -1,0 +1,50 @@
+"""Where one cause ends and another begins. Each says why it lies where it does; none was fitted to a scenario."""
+
+NOTICED = 0.05
+"""As of the data wait: below it nothing is worth the work."""
+
+TRANSFER = 0.1
+"""Of the loop's time. A marked stage is the host's time, of which a part may lie beside the device's."""
+
+MOST = 0.5
+"""A part that explains most of a whole names it."""
+
+ALMOST = 0.6
+"""A second stage of this size, beside the dearest one, is worth a word."""
+
+QUEUED = 0.3
+"""Time in a run queue, of all time. Two threads on one CPU have 0.5, three on two 0.33; the noise of a machine that is
+just full has been seen up to 0.1."""
+
+RUNNABLE = 1.25
+"""Threads that want to run, for each CPU: as many workers as CPUs, and a process that takes their batches, are 1.1."""
+
+BLOCKED = 0.5
+"""Of the time with work to do. A worker that decodes has less than 0.05, one that reads from afar more than 0.9."""
+
+LOCKED = 0.25
+"""Looks that see a lock. Of two workers that hold one lock for all of their work, one stands at it at any time: 0.5."""
+
+ONE_THREAD = 0.85
+"""CPUs that one busy thread uses at least, with what the clock and the neighbours take."""
+
+SPARE_CPUS = 0.4
+"""CPUs that this program leaves: with less there is no room for a worker that would bring a tenth on two CPUs."""
+
+IDLE_CPUS, DISTURBING_CPUS = 0.3, 0.3
+"""Others disturb when they use so many CPUs while not so many are left idle by all."""
+
+THROTTLED = 0.1
+"""Of the quota's periods: a burst at an epoch's start is no limit."""
+
+KERNEL, FEWEST_FAULTS = 0.5, 500
+"""Of the CPU time, at so many faults a sample (2 MB in pages of 4 KiB): reading a warm file is the kernel's, too."""
+
+BYTES_GROW = 0.5
+"""The part of the blocked time that grows with the bytes read."""
+
+LARGE_FILE_BYTES = 2**20
+"""Where all files are of one size, what one of this size is waited for is its bytes: latencies are for small ones."""
+
+SHORT_BATCH_S = 1e-3
+"""What a batch costs on its way out of a worker, about half of which was seen here for the smallest."""

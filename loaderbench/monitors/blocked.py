@@ -1,0 +1,90 @@
+"""What threads stand at while they do not run: the function of the kernel they sleep in, looked at now and then.
+
+Linux only. Source: proc(5), `/proc/<pid>/wchan`; 0 stands for a thread that runs or is ready to.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from loaderbench.monitors import proc
+
+INTERVAL_S = 0.05
+FEWEST_LOOKS = 10
+
+RUNNING, LOCK, STORAGE, DEVICE, QUEUE, OTHER = "running", "lock", "storage", "device", "queue", "other"
+_WORDS = (
+    (LOCK, ("futex", "lock_inode", "flock", "posix_lock", "semtimedop", "rwsem", "mutex")),
+    (QUEUE, ("poll", "epoll", "select")),
+    (
+        STORAGE,
+        ("folio", "io_schedule", "bit_wait", "page", "filemap", "blk_", "ext4", "xfs", "btrfs", "nfs", "fuse",
+         "request_wait", "overlay", "jbd2", "cifs", "rpc_"),
+    ),
+    (DEVICE, ("nanosleep", "sk_wait", "tcp", "inet", "wait_woken", "unix_stream", "pipe", "schedule_timeout")),
+)  # fmt: skip
+
+
+def kind_of(wchan: str) -> str | None:
+    """What a kernel function stands for; `None` for one that tells nothing (a kernel that hides it writes 0)."""
+    if wchan in ("", "0"):
+        return RUNNING
+    return next((kind for kind, words in _WORDS if any(word in wchan for word in words)), None)
+
+
+class Blocked:
+    """Counts what the main threads of some processes stood at. A thread at its queue has nothing to do."""
+
+    def __init__(self, root: str = "/proc") -> None:
+        self._root = root
+        self._seen: dict[int, Counter[str]] = {}
+
+    def look(self, pids: Iterable[int]) -> None:
+        """Look once; about ten microseconds a process."""
+        for pid in pids:
+            kind = kind_of(proc.read_text(f"{self._root}/{pid}/wchan").strip())
+            self._seen.setdefault(pid, Counter())[kind or OTHER] += 1
+
+    def shares(self, pids: Iterable[int] | None = None) -> dict[str, float] | None:
+        """The shares of all looks at these; `None` where they are too few, or where the kernel hides what it is."""
+        seen: Counter[str] = sum((self._seen.get(pid, Counter()) for pid in pids or self._seen), Counter())
+        looks = seen.total()
+        if looks < FEWEST_LOOKS or seen[RUNNING] == looks:
+            return None
+        return {kind: count / looks for kind, count in sorted(seen.items())}
+
+
+class BlockedThread:
+    """Looks at workers from a thread of its own: between two batches a loop sees them at the same moment every time."""
+
+    def __init__(self) -> None:
+        self.blocked = Blocked()
+        self._pids: Sequence[int] = ()
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, pids: Sequence[int]) -> None:
+        """Look at these from now on."""
+        self._pids = pids
+        if pids and os.path.exists(f"/proc/{pids[0]}/wchan"):  # noqa: PTH110 - elsewhere there is nothing to see
+            self._done.clear()
+            self._thread = threading.Thread(target=self._run, name="loaderbench-blocked", daemon=True)
+            self._thread.start()
+
+    def end(self) -> None:
+        """Look no more; returns when the thread is gone, so that the process may fork."""
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def forget(self) -> None:
+        """What was seen until now is of the warm-up."""
+        self.blocked = Blocked()
+
+    def _run(self) -> None:
+        while not self._done.wait(INTERVAL_S):
+            self.blocked.look(self._pids)

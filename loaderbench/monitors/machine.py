@@ -1,0 +1,120 @@
+"""All programs together, on the CPUs that this process may use: whether somebody else takes what is missing here."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from loaderbench.monitors import proc
+from loaderbench.records import MachineUse, Reasons
+
+FEWEST_S = 0.2  # the kernel counts in hundredths of a second
+_TRACKER = "resource_tracker"
+_IDLE = ("idle", "iowait")
+_COUNTED_ELSEWHERE = ("guest", "guest_nice")  # within user and nice
+
+
+Periods = tuple[int, int]
+"""Periods of a CPU quota until now, and in how many of them it was used up."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    at_s: float
+    busy_s: float
+    own_s: float
+    processes: int
+    periods: Periods | None
+
+
+class MachineWatch:
+    """Reads the machine at two moments, and the periods of a quota with `periods`."""
+
+    def __init__(self, periods: Callable[[], Periods | None] = lambda: None) -> None:
+        self._periods = periods
+        self._cpus = allowed_cpus()
+        self._began: _Reading | None = None
+        self._last: _Reading | None = None
+        self._processes = 0
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self._began, self._last = self._read(), None
+        self._processes = self._began.processes
+
+    def look(self) -> None:
+        """Note where the counters stand: the use is told from the beginning until the last of these."""
+        self._last = self._read()
+        self._processes = max(self._processes, self._last.processes)
+
+    def use(self) -> MachineUse | None:
+        """What was used between the two; `None` for too short a time."""
+        began, last = self._began, self._last
+        if began is None or last is None or last.at_s - began.at_s < FEWEST_S:
+            return None
+        wall_s = last.at_s - began.at_s
+        throttled = _throttled_share(began.periods, last.periods)
+        reasons: Reasons = {"throttled_share": "no control group limits the CPUs"} if throttled is None else {}
+        return MachineUse(
+            cpus=len(self._cpus),
+            own_cpus=max(0.0, last.own_s - began.own_s) / wall_s,
+            busy_cpus=min(float(len(self._cpus)), (last.busy_s - began.busy_s) / wall_s),
+            throttled_share=throttled,
+            processes=self._processes,
+            not_measured=reasons,
+        )
+
+    def _read(self) -> _Reading:
+        return _Reading(time.monotonic(), busy_s(self._cpus), *own_use(), self._periods())
+
+
+def _throttled_share(began: Periods | None, last: Periods | None) -> float | None:
+    if began is None or last is None or last[0] <= began[0]:
+        return None
+    return (last[1] - began[1]) / (last[0] - began[0])
+
+
+def allowed_cpus() -> Sequence[int]:
+    """The numbers of the CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return range(os.cpu_count() or 1)
+
+
+def busy_s(cpus: Sequence[int]) -> float:
+    """Seconds for which these CPUs were not idle since the machine was started, by any program."""
+    times = psutil.cpu_times(percpu=True)
+    counted = [times[cpu] for cpu in cpus if cpu < len(times)]
+    return sum(
+        value
+        for one in counted
+        for name, value in zip(one._fields, one, strict=True)
+        if name not in (*_IDLE, *_COUNTED_ELSEWHERE)
+    )
+
+
+def own_use() -> tuple[float, int]:
+    """CPU seconds of this process and all below it, and how many these are, but for Python's own trackers.
+
+    Of those that ended, the time is counted as far as they were waited for.
+    """
+    mine_s = sum(os.times()[:4])
+    if not proc.available():
+        children = psutil.Process().children(recursive=True)
+        return mine_s + sum(map(_cpu_s, children)), len(children)
+    below = proc.process_tree(os.getpid())[1:]
+    used = [stat.cpu_s for pid in below if (stat := proc.read_stat(pid))]
+    trackers = sum(_TRACKER in proc.read_text(f"/proc/{pid}/cmdline") for pid in below)
+    return mine_s + sum(used), len(used) - trackers
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.Error:  # it ended meanwhile
+        return 0.0
+    return float(times.user + times.system)

@@ -1,0 +1,73 @@
+"""Times what the process that takes the batches does inside `next()`, and its sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from loaderbench.tracing.clock import cpu_now_s, now_s
+
+
+class TakingClock:
+    """Adds up, over all `next()`: how often, wall and thread CPU seconds, and the sampler's seconds of these."""
+
+    __slots__ = ("calls", "cpu_s", "sampler_s", "wall_s")
+
+    def __init__(self) -> None:
+        self.calls, self.wall_s, self.cpu_s, self.sampler_s = 0, 0.0, 0.0, 0.0
+
+    def read(self) -> tuple[float, float, float, float]:
+        """All four, as they stand."""
+        return self.calls, self.wall_s, self.cpu_s, self.sampler_s
+
+    def follow_sampler(self, batches: Any) -> None:
+        """Time the sampler of a torch iterator, where it has one: private to torch, and left alone if it is another."""
+        own = getattr(batches, "__dict__", {})
+        if hasattr(own.get("_sampler_iter"), "__next__"):
+            batches._sampler_iter = TimedSampler(own["_sampler_iter"], self)
+
+
+class Taken:
+    """A loader's iterator whose `next()` is timed; every other attribute is its own."""
+
+    def __init__(self, batches: Any, clock: TakingClock) -> None:
+        self._batches, self._clock = batches, clock
+        clock.follow_sampler(batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        clock = self._clock
+        began_s, cpu_began_s = now_s(), cpu_now_s()
+        try:
+            return next(self._batches)
+        finally:
+            clock.calls += 1
+            clock.cpu_s += cpu_now_s() - cpu_began_s
+            clock.wall_s += now_s() - began_s
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_batches":  # asked for by copy before there is one
+            raise AttributeError(name)
+        return getattr(self._batches, name)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+class TimedSampler:
+    """An iterator over the indices of batches, timed; once wrapped it stays, for nobody sees it."""
+
+    def __init__(self, indices: Iterator[Any], clock: TakingClock) -> None:
+        self._indices, self._clock = indices, clock
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        began_s = now_s()
+        try:
+            return next(self._indices)
+        finally:
+            self._clock.sampler_s += now_s() - began_s

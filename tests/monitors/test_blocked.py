@@ -1,0 +1,91 @@
+"""What a process stands at, told by the kernel function it sleeps in."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderbench.monitors.blocked import Blocked, BlockedThread, kind_of
+
+
+@pytest.mark.parametrize(
+    ("wchan", "kind"),
+    [
+        ("futex_do_wait", "lock"),
+        ("futex_wait_queue_me", "lock"),
+        ("locks_lock_inode_wait", "lock"),
+        ("poll_schedule_timeout.constprop.0", "queue"),
+        ("ep_poll", "queue"),
+        ("folio_wait_bit_common", "storage"),
+        ("nfs_wait_bit_killable", "storage"),
+        ("hrtimer_nanosleep", "device"),
+        ("wait_woken", "device"),
+        ("unix_stream_read_generic", "device"),
+        ("0", "running"),
+        ("", "running"),
+        ("something_new", None),
+    ],
+)
+def test_kernel_functions_are_sorted_by_what_they_wait_for(wchan: str, kind: str | None) -> None:
+    assert kind_of(wchan) == kind
+
+
+def test_shares_are_of_the_processes_asked_for_and_need_a_few_looks(tmp_path: Path) -> None:
+    for pid, wchan in ((1, "futex_do_wait"), (2, "hrtimer_nanosleep")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "wchan").write_text(wchan)
+    blocked = Blocked(str(tmp_path))
+    for _ in range(4):
+        blocked.look([1, 2])
+    assert blocked.shares() is None
+    for _ in range(6):
+        blocked.look([1, 2])
+    assert blocked.shares() == {"device": 0.5, "lock": 0.5}
+    assert blocked.shares([1]) == {"lock": 1.0}
+
+
+def test_a_kernel_that_hides_it_is_no_evidence_of_running(tmp_path: Path) -> None:
+    blocked = Blocked(str(tmp_path))
+    for _ in range(20):
+        blocked.look([1])
+    assert blocked.shares() is None
+
+
+def _stand(kind: str, lock: Any) -> None:
+    if kind == "lock":
+        lock.acquire()
+    elif kind == "device":
+        time.sleep(60)
+    else:
+        ours, _theirs = multiprocessing.Pipe()
+        ours.poll(60)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a thread stands at")
+@pytest.mark.parametrize("kind", ["lock", "device", "queue"])
+def test_a_real_process_is_seen_at_what_it_stands_at(kind: str) -> None:
+    lock = multiprocessing.Lock()
+    lock.acquire()
+    process = multiprocessing.get_context("fork").Process(target=_stand, args=(kind, lock), daemon=True)
+    process.start()
+    watch = BlockedThread()
+    try:
+        assert process.pid is not None
+        for _ in range(50):
+            time.sleep(0.1)
+            if (Path("/proc") / str(process.pid) / "wchan").read_text() != "0":
+                break
+        else:
+            pytest.skip("this kernel hides what a thread stands at")
+        watch.begin([process.pid])
+        time.sleep(1.0)
+        watch.end()
+        assert (watch.blocked.shares() or {}).get(kind, 0.0) > 0.8
+    finally:
+        process.kill()
+        process.join()

@@ -1,0 +1,58 @@
+"""All programs together, and this one among them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+
+from loaderbench.monitors.machine import MachineWatch, allowed_cpus, busy_s, own_use
+
+
+def _burn(seconds: float) -> None:
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        pass
+
+
+def test_what_this_program_and_its_children_use_is_theirs() -> None:
+    watch = MachineWatch()
+    watch.begin()
+    child = multiprocessing.get_context("fork").Process(target=_burn, args=(5.0,), daemon=True)
+    child.start()
+    _burn(0.6)
+    watch.look()
+    use = watch.use()
+    child.kill()
+    child.join()
+    assert use is not None
+    assert use.processes == 1
+    assert 0 < use.own_cpus <= len(allowed_cpus()) + 0.2
+    assert use.busy_cpus <= use.cpus == len(allowed_cpus())
+    assert use.idle_cpus + use.busy_cpus == use.cpus
+    assert use.not_measured.keys() == ({"throttled_share"} if use.throttled_share is None else set())
+
+
+def test_too_short_a_time_tells_nothing() -> None:
+    watch = MachineWatch()
+    assert watch.use() is None
+    watch.begin()
+    watch.look()
+    assert watch.use() is None
+
+
+def test_the_share_of_throttled_periods_is_of_those_that_passed() -> None:
+    told = iter([(100, 10), (120, 25)])
+    watch = MachineWatch(lambda: next(told))
+    watch.begin()
+    time.sleep(0.3)
+    watch.look()
+    use = watch.use()
+    assert use is not None
+    assert use.throttled_share == 0.75
+
+
+def test_counters_only_grow() -> None:
+    before = busy_s(allowed_cpus()), own_use()[0]
+    _burn(0.1)
+    assert busy_s(allowed_cpus()) >= before[0]
+    assert own_use()[0] > before[1]
