@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from loaderbench.analysis.ceiling import find_ceiling
 from loaderbench.analysis.choice import choose_best, describe_baseline
 from loaderbench.analysis.configurations import summarise
+from loaderbench.analysis.contention import describe_contention
 from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
-from loaderbench.analysis.subject import facts_of, find_subject, with_cap_noted
-from loaderbench.analysis.verdict import decide, describe_ceiling
+from loaderbench.analysis.ladder import UNKNOWN, describe_ladder
+from loaderbench.analysis.subject import facts_of, find_subject, subject_config, with_cap_noted
+from loaderbench.analysis.verdict import decide
 from loaderbench.records import (
     Best,
     Config,
@@ -18,6 +21,7 @@ from loaderbench.records import (
     DatasetSummary,
     Environment,
     Kind,
+    Ladder,
     PlanSummary,
     Reasons,
     Recommendation,
@@ -27,11 +31,15 @@ from loaderbench.records import (
 from loaderbench.remedies import Findings, recommend
 
 ONE_CONFIGURATION = "a profile measures one configuration"
+NO_LADDER = "a profile takes no part of the user's loop away"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A run before anything is concluded from it. `twins` are the second half of the A/A pair."""
+    """A run before anything is concluded from it. `twins` are the second half of the A/A pair.
+
+    `rungs` are the ladder's trials, `no_rungs` why others (or all, under `ladder`) were not measured.
+    """
 
     name: str
     suite: dict[str, Any]
@@ -51,6 +59,8 @@ class Measured:
     notes: Sequence[str] = field(default_factory=tuple)
     version: str = ""
     kind: Kind = "sweep"
+    rungs: Sequence[Trial] = ()
+    no_rungs: Reasons = field(default_factory=dict)
 
 
 def conclude(measured: Measured) -> RunRecord:
@@ -67,12 +77,15 @@ def conclude(measured: Measured) -> RunRecord:
         measured.plan.axes,
         lambda config: facts_of(config, measured.trials, measured.environment),
     )
-    ceiling, why_no_ceiling = describe_ceiling(subject, measured.consumer, demand)
+    config = subject_config(best, configurations)
+    ladder, why_no_ladder = _ladder(measured, demand)
+    ceiling, why_no_ceiling = find_ceiling(ladder, why_no_ladder, subject, measured.consumer, demand)
     overhead = describe_overhead(measured.trials)
     reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}
     for name, value, why in (
         ("best", best, why_no_best),
         ("ceiling", ceiling, why_no_ceiling),
+        ("ladder", ladder, why_no_ladder),
         ("overhead", overhead, "no trial was completed"),
     ):
         if value is None:
@@ -100,6 +113,8 @@ def conclude(measured: Measured) -> RunRecord:
         notes=with_cap_noted(measured.notes, configurations, measured.consumer, demand),
         consumer=measured.consumer,
         kind=measured.kind,
+        ladder=ladder,
+        contention=describe_contention(config, measured.trials, measured.environment.cpus_allotted),
         not_measured=reasons,
         loaderbench_version=measured.version,
     )
@@ -128,8 +143,31 @@ def conclude_again(run: RunRecord) -> RunRecord:
             notes=run.notes,
             version=run.loaderbench_version,
             kind=run.kind,
+            rungs=run.ladder.trials if run.ladder else (),
+            no_rungs=_left_out(run),
         )
     )
+
+
+def _ladder(measured: Measured, demand: float) -> tuple[Ladder | None, str]:
+    if measured.kind == "profile":
+        return None, NO_LADDER
+    cache = str((measured.suite.get("measure") or {}).get("cache", "warm"))
+    return describe_ladder(
+        measured.trials,
+        measured.rungs,
+        left_out=measured.no_rungs,
+        consumer=measured.consumer,
+        demand=demand,
+        cache=cache,
+    )
+
+
+def _left_out(run: RunRecord) -> Reasons:
+    """Why rungs of a saved run were not measured."""
+    if run.ladder is None:
+        return {"ladder": run.not_measured.get("ladder", UNKNOWN)}
+    return {rung.name: rung.not_measured.get("time_s", "") for rung in run.ladder.rungs if not rung.trials}
 
 
 def _choose(measured: Measured, configurations: Sequence[Configuration]) -> tuple[Best | None, str]:

@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from loaderbench.analysis.intervals import FEWEST_ROUNDS
-from loaderbench.records import Config, PlanSummary, Reasons, Scalar, config_label, varying
-from loaderbench.suite import Suite
+from loaderbench.analysis.rungs import MOST_ROUNDS, why_not
+from loaderbench.records import Config, PlanSummary, Reasons, RungName, Scalar, config_label, varying
+from loaderbench.suite import ImageFolder, Suite
 from loaderbench.suite.arguments import NEEDS_WORKERS
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
+RUNG_SHARE = 0.5  # of a trial's steady state; a rung is compared with others of its kind, not ranked
+LEAST_RUNG_S = 0.5
 
 _NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only false was measured"
 _NO_WORKERS = "without workers torch refuses it, so that its values are one configuration where num_workers is 0"
@@ -21,12 +24,17 @@ _NO_WORKERS = "without workers torch refuses it, so that its values are one conf
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """One configuration to be measured once. A `twin` is the second half of the A/A pair."""
+    """One configuration to be measured once. A `twin` is the second half of the A/A pair.
+
+    `rung` says which parts of it are left; `files` bounds how many files of an image folder are read.
+    """
 
     id: str
     config: Config
     round: int
     twin: bool = False
+    rung: RungName = "end_to_end"
+    files: int | None = None
 
 
 @dataclass(frozen=True)
@@ -41,11 +49,13 @@ class Plan:
     rounds: int
     seed: int
     trial_s: float
+    rung_s: float = 0.0
+    rungs: int = 0
 
     @property
     def estimated_s(self) -> float:
         """About how long the run will take."""
-        return FIRST_CHILD_S + self.trials * self.trial_s
+        return FIRST_CHILD_S + self.trials * self.trial_s + self.ladder_trials * self.rung_s
 
     def trial(self, config: Config, round_number: int) -> PlannedTrial:
         """Name the trial of a configuration in a round."""
@@ -59,9 +69,23 @@ class Plan:
         """Name the trial that measures the baseline again, as if it were another configuration."""
         return replace(self.trial(self.baseline, round_number), id=f"r{round_number}-aa", twin=True)
 
+    def rung(self, name: RungName, config: Config, round_number: int, files: int | None = None) -> PlannedTrial:
+        """Name the trial of a configuration with parts of it taken away."""
+        return replace(self.trial(config, round_number), id=f"r{round_number}-{name}", rung=name, files=files)
+
+    @property
+    def ladder_rounds(self) -> int:
+        """How often each rung is measured."""
+        return min(self.rounds, MOST_ROUNDS)
+
+    @property
+    def ladder_trials(self) -> int:
+        """How many trials of the ladder may follow those of the sweep; the configuration it is of decides."""
+        return self.rungs * self.ladder_rounds
+
     @property
     def trials(self) -> int:
-        """How many trials there will be, twins included."""
+        """How many trials the sweep has, twins included."""
         return self.rounds * (len(self.configurations) + self.with_twins)
 
     @property
@@ -75,8 +99,11 @@ class Plan:
         return PlanSummary(self.axes, count, self.rounds, count * self.rounds, self.collapsed)
 
 
-def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool) -> Plan:
-    """Lay out the sweep: values of every axis, what torch refuses normalised, what cannot differ collapsed."""
+def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer: str = "none") -> Plan:
+    """Lay out the sweep: values of every axis, what torch refuses normalised, what cannot differ collapsed.
+
+    `consumer` is a resolved kind: it decides which rungs the ladder has.
+    """
     collapsed: Reasons = {}
     axes = {axis: _values(axis, given, cpus_allotted) for axis, given in suite.sweep.items()}
     if not accelerator and axes.get("pin_memory", [False]) != [False]:
@@ -88,9 +115,25 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool) -> Plan:
         collapsed |= {axis: _NO_WORKERS for axis in axes if axis in NEEDS_WORKERS and len(axes[axis]) > 1}
     baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
     configurations = _unique([*configurations, baseline])
-    trial_s = TRIAL_START_S + suite.measure.seconds * (1 + WARMUP_SHARE)
+    rungs = sum(not reason for reason in rungs_left_out(suite, consumer, accelerator).values())
+    trial_s, rung_s = _trial_s(suite.measure.seconds), _trial_s(rung_seconds(suite))
     rounds, seed = suite.measure.rounds, suite.measure.seed
-    return Plan(axes, configurations, baseline, why, collapsed, rounds, seed, trial_s)
+    return Plan(axes, configurations, baseline, why, collapsed, rounds, seed, trial_s, rung_s, rungs)
+
+
+def rungs_left_out(suite: Suite, consumer: str, accelerator: bool) -> dict[RungName, str]:
+    """The reason against each rung of the ladder, empty for those to be measured."""
+    files = isinstance(suite.dataset, ImageFolder)
+    return why_not(consumer=consumer, cache=suite.measure.cache, files=files, accelerator=accelerator)
+
+
+def rung_seconds(suite: Suite) -> float:
+    """The steady state of a rung."""
+    return max(LEAST_RUNG_S, RUNG_SHARE * suite.measure.seconds)
+
+
+def _trial_s(seconds: float) -> float:
+    return TRIAL_START_S + seconds * (1 + WARMUP_SHARE)
 
 
 def worker_ladder(cpus_allotted: float) -> list[Scalar]:

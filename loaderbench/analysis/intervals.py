@@ -31,6 +31,12 @@ def share_interval(values: Sequence[float]) -> Interval:
     return Interval(mean, None, None) if half is None else Interval(mean, max(0.0, mean - half), min(1.0, mean + half))
 
 
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean of values that may be negative, such as differences. Raises `ValueError` for none."""
+    mean, half = _mean_and_half(values)
+    return Interval(mean, None, None) if half is None else Interval(mean, mean - half, mean + half)
+
+
 def ratio_interval(changed: dict[int, float], unchanged: dict[int, float]) -> Interval | None:
     """The ratio of two configurations, paired by round; `None` when no round holds both."""
     rounds = sorted(changed.keys() & unchanged.keys())

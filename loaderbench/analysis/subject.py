@@ -27,12 +27,24 @@ def find_subject(
     if best is not None and best.data_wait_share is not None:
         facts = facts_of(best.config)
         return Subject(varying(best.config, axes), best.samples_per_s, best.data_wait_share, is_best=True, facts=facts)
-    ranked = sorted((found for found in configurations if found.rank), key=lambda found: found.rank or 0)
-    for found in ranked:
-        if found.samples_per_s and found.data_wait_share:
-            facts, shown = facts_of(found.config), varying(found.config, axes)
-            return Subject(shown, found.samples_per_s, found.data_wait_share, is_best=False, facts=facts)
-    return None
+    found = _fastest_looking(configurations)
+    if found is None or found.samples_per_s is None or found.data_wait_share is None:
+        return None
+    facts, shown = facts_of(found.config), varying(found.config, axes)
+    return Subject(shown, found.samples_per_s, found.data_wait_share, is_best=False, facts=facts)
+
+
+def subject_config(best: Best | None, configurations: Sequence[Configuration]) -> Config | None:
+    """The whole configuration of the subject, with the axes of one value; `None` where nothing was measured."""
+    if best is not None and best.data_wait_share is not None:
+        return best.config
+    found = _fastest_looking(configurations)
+    return None if found is None else found.config
+
+
+def _fastest_looking(configurations: Sequence[Configuration]) -> Configuration | None:
+    measured = [found for found in configurations if found.rank and found.samples_per_s and found.data_wait_share]
+    return min(measured, key=lambda found: found.rank or 0, default=None)
 
 
 def facts_of(config: Config, trials: Sequence[Trial], environment: Environment) -> Facts | None:

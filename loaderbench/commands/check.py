@@ -19,7 +19,7 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     gpus, cpus = count_gpus(), cpus_allotted()
     what = check_inputs(loaded)
     consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=gpus > 0)
-    plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=gpus > 0)
+    plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=gpus > 0, consumer=consumer)
     print(f"{loaded.suite.name}: {what}")
     print(f"{cpus:g} allotted CPUs, {gpus or 'no'} accelerator{'s' if gpus > 1 else ''}; consumer: {consumer}")
     for axis, values in plan.axes.items():

@@ -10,7 +10,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from loaderbench.commands.options import ProgressKind
 from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Config, Trial, config_label
+from loaderbench.records import Config, RungName, Trial, config_label
+from loaderbench.report.ladder import RUNGS
 from loaderbench.session import Listener, Silent
 from loaderbench.session.listener import Progress as Done
 
@@ -60,14 +61,15 @@ class PlainLines(Quiet):
     def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - a line says it at the end
         """Say it when asked to say more."""
         if self._verbose:
-            _print(f"trial {planned.id}: {self._label(planned.config)}")
+            _print(f"trial {planned.id}: {_what(self._label(planned.config), planned.rung)}")
 
     def trial_ended(self, trial: Trial, progress: Done) -> None:
         """Say what it gave."""
         gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else trial.status
         why = f" ({trial.failure.kind})" if trial.failure else ""
         left = f", about {_minutes(progress.left_s)} left" if progress.done < progress.total else ""
-        _print(f"[{progress.done}/{progress.total}] {self._label(trial.config)}: {gave}{why}{left}")
+        what = _what(self._label(trial.config), trial.rung)
+        _print(f"[{progress.done}/{progress.total}] {what}: {gave}{why}{left}")
 
 
 class Bar(Quiet):
@@ -107,7 +109,8 @@ class Bar(Quiet):
         """Show how far it is."""
         self._show(progress)
         if trial.failure:
-            self._progress.console.print(f"{self._label(trial.config)}: {trial.failure.kind}", markup=False)
+            what = _what(self._label(trial.config), trial.rung)
+            self._progress.console.print(f"{what}: {trial.failure.kind}", markup=False)
 
     def _show(self, progress: Done) -> None:
         best = f"; best so far {progress.best}" if progress.best else ""
@@ -117,12 +120,19 @@ class Bar(Quiet):
 
 def describe_plan(plan: Plan) -> str:
     """One line on how much there is to do."""
-    twins = f" and {plan.rounds} to judge the noise by" if plan.with_twins else ""
+    others = [f"{plan.rounds} to judge the noise by"] if plan.with_twins else []
+    others += [f"up to {plan.ladder_trials} with parts taken away"] if plan.ladder_trials else []
+    beside = "".join(f" and {other}" for other in others)
     count = len(plan.configurations)
     return (
         f"{count} configuration{'s' if count > 1 else ''} in {plan.rounds} round{'s' if plan.rounds > 1 else ''}: "
-        f"{count * plan.rounds} trials{twins}, about {_minutes(plan.estimated_s)}"
+        f"{count * plan.rounds} trials{beside}, about {_minutes(plan.estimated_s)}"
     )
+
+
+def _what(label: str, rung: RungName) -> str:
+    """What a trial measures: a configuration, or what is left of it."""
+    return label if rung == "end_to_end" else f"{label}, {RUNGS[rung]}"
 
 
 def _minutes(seconds: float) -> str:

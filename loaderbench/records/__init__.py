@@ -22,6 +22,11 @@ from loaderbench.records.inside import (
     StageCost,
     WorkerStates,
 )
+from loaderbench.records.ladder import (
+    Contention,
+    Ladder,
+    Rung,
+)
 from loaderbench.records.run import (
     Baseline,
     Best,
@@ -54,6 +59,7 @@ from loaderbench.records.words import (
     Kind,
     Outcome,
     Reasons,
+    RungName,
     Scalar,
     Standing,
     Status,
@@ -74,6 +80,7 @@ __all__ = [
     "Confidence",
     "Config",
     "Configuration",
+    "Contention",
     "DatasetSummary",
     "Environment",
     "Epochs",
@@ -83,6 +90,7 @@ __all__ = [
     "GpuUse",
     "Interval",
     "Kind",
+    "Ladder",
     "MachineUse",
     "MetricChange",
     "Noise",
@@ -93,6 +101,8 @@ __all__ = [
     "Reasons",
     "Recommendation",
     "RunRecord",
+    "Rung",
+    "RungName",
     "SampleTimes",
     "Scalar",
     "SlowSample",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from loaderbench.records.ladder import Contention, Ladder
 from loaderbench.records.trial import Trial
 from loaderbench.records.words import (
     SCHEMA_VERSION,
@@ -117,11 +118,15 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """Samples/s with loading made free. `headspace` is the share of time per batch that could be won (0 to 1)."""
+    """Samples/s with loading made free. `headspace` is the share of time per batch that could be won (0 to 1).
+
+    `samples_per_s_interval` is there where it was measured in several rounds, and not given or of one process.
+    """
 
     samples_per_s: float
     headspace: float
     basis: str
+    samples_per_s_interval: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +228,8 @@ class RunRecord:
     notes: tuple[str, ...] = ()
     consumer: str = "emulated"
     kind: Kind = "sweep"
+    ladder: Ladder | None = None
+    contention: tuple[Contention, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
     loaderbench_version: str = ""
     schema_version: int = SCHEMA_VERSION

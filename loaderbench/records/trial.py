@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from loaderbench.records.causes import MachineUse, Reads, Taking, WaitParts
 from loaderbench.records.inside import Epochs, SampleTimes, Spread, StageCost, WorkerStates
-from loaderbench.records.words import Config, Reasons, Status
+from loaderbench.records.words import Config, Reasons, RungName, Status
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,15 @@ class Trial:
     `samples_per_epoch` is the dataset's length where it has one. `stages` are costs per sample that add up;
     `stage_parts` are what they are made of, by name (`transform/RandomResizedCrop`). `step` is the time from a batch to
     asking for the next; `step_stages` are the parts of it that were marked, per batch. `main_process` takes the
-    batches. `sampled` says what was thinned out to bound memory.
+    batches. `sampled` says what was thinned out to bound memory. `rung` says what of the run it measured: any but
+    `end_to_end` belongs to the ladder alone.
     """
 
     id: str
     config: Config
     round: int
     status: Status
+    rung: RungName = "end_to_end"
     samples_per_s: float | None = None
     data_wait_share: float | None = None
     time_to_first_batch_s: float | None = None

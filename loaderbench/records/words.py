@@ -21,6 +21,9 @@ Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
 Kind = Literal["sweep", "profile"]
 Standing = Literal["open", "already_ok", "not_checked"]
+RungName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end"]
+"""What of a run is left when parts are taken away, from the least to all of it."""
+
 Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "incomparable"]
 
 

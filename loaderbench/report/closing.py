@@ -36,6 +36,8 @@ GLOSSARY = (
     Term("demand", "Samples/s the consumer could eat if data were free."),
     Term("ceiling", "Samples/s with loading made free: batches replayed from memory, or the demand emulated."),
     Term("headspace", "The share of time per batch that could be won: (measured \u2212 ceiling) / measured."),
+    Term("interference", "What loader and consumer take together beyond the slower of the two alone."),
+    Term("contention", "What a sample costs more because other workers share caches, memory, cores or a lock with it."),
     Term("ties", "Configurations whose difference is within the noise; the cheapest of them is chosen."),
     Term("verdict", "What explains the run: what bounds it, at which stage, and what limits that stage."),
 )  # fmt: skip
@@ -103,7 +105,9 @@ def downloads(run: RunRecord) -> tuple[Download, ...]:
 
 def without_folders(run: RunRecord) -> RunRecord:
     """The run with the names of slow files alone: a page that is passed on tells no paths."""
-    return replace(run, trials=tuple(map(_names_alone, run.trials)))
+    noise = replace(run.noise, aa_trials=tuple(map(_names_alone, run.noise.aa_trials)))
+    ladder = run.ladder and replace(run.ladder, trials=tuple(map(_names_alone, run.ladder.trials)))
+    return replace(run, trials=tuple(map(_names_alone, run.trials)), noise=noise, ladder=ladder)
 
 
 def _names_alone(trial: Trial) -> Trial:

@@ -30,6 +30,7 @@ def print_summary(document: ReportDocument, console: Console, *, report_path: st
     if document.ranking:
         _best(console, document.ranking, document.verdict.why_best)
     _glance(console, document.glance)
+    _glance(console, document.apart_glance)
     advice = document.recommendations.cards if document.recommendations else ()
     _list(console, "Recommendations", [card.one_line for card in advice])
     _list(console, "Failures", [_failure(group) for group in document.failures])

@@ -15,6 +15,7 @@ from loaderbench.report.words import NAME_LIMIT, plain, sentence
 NOT_MEASURED = "not measured"
 NOT_RUN = "not run"
 ONE_ROUND = "n = 1"
+NONE_SEEN = "none seen"
 MINUS, EN_DASH, TIMES = "\u2212", "\u2013", "\u00d7"
 
 _METRICS = {
@@ -78,6 +79,19 @@ def interval(value: Interval | None, reason: str | None = None, unit: str = "", 
         main, between = bounds(value.est, value.lo, value.hi, digits)
         detail = with_unit(between, unit)
     main = with_unit(main, unit)
+    return Value(f"{main} ({detail})", main=main, detail=detail, sort=value.est)
+
+
+def difference(value: Interval | None, unit: str, reason: str | None = None) -> Value:
+    """`4.2 ms (3.1-5.3 ms)`, or `none seen (-0.8 to 1.2 ms)` where the interval holds 0; bounds set the decimals."""
+    if value is None or not math.isfinite(value.est):
+        return missing(reason)
+    if value.lo is None or value.hi is None:
+        return interval(value, unit=unit)
+    places = _places(max(abs(value.lo), abs(value.hi)), 2)
+    est, lo, hi = (_rounded(x, places) for x in (value.est, value.lo, value.hi))
+    main = with_unit(est, unit) if not value.lo <= 0 <= value.hi else NONE_SEEN
+    detail = with_unit(f"{lo}{' to ' if value.lo < 0 else EN_DASH}{hi}", unit)
     return Value(f"{main} ({detail})", main=main, detail=detail, sort=value.est)
 
 

@@ -15,7 +15,7 @@ _FIRST_BATCH = replace(
     value=lambda c, why: numbers.duration(c.time_to_first_batch_s.est if c.time_to_first_batch_s else None, why),
 )
 _METRICS = (readings.SAMPLES, readings.WAIT, _FIRST_BATCH, readings.CPU, readings.GPU, readings.GPU_MEMORY)
-_SWEEPS_ONLY = {"configuration", "trial", "round", "ties", "demand", "ceiling"}
+_SWEEPS_ONLY = {"configuration", "trial", "round", "ties", "demand", "ceiling", "interference", "contention"}
 
 GLOSSARY = (
     *(term for term in closing.GLOSSARY if term.word not in _SWEEPS_ONLY),

@@ -19,14 +19,15 @@ from loaderbench.report.parts import (
     TimelinePart,
     VerdictPart,
 )
-from loaderbench.report.parts_inside import InsidePart
+from loaderbench.report.parts_inside import Breakdown, InsidePart
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportDocument:
     """A report, ready to be drawn. A part that has no data is `None` or empty, and is not drawn at all.
 
-    `glance` is what a terminal or a notebook shows below the headline, where that is not the ranking of a sweep.
+    `glance` is what a terminal or a notebook shows below the headline, where that is not the ranking of a sweep;
+    `apart_glance` what it shows below that of a configuration with parts taken away.
     """
 
     name: Text
@@ -43,6 +44,8 @@ class ReportDocument:
     ranking: Table | None
     scaling: ScalingPart | None
     inside: InsidePart | None
+    apart: tuple[Breakdown, ...]
+    apart_glance: tuple[Table | Fact, ...]
     timeline: TimelinePart | None
     noise_title: str
     noise: tuple[Fact, ...]

@@ -120,7 +120,8 @@ def bars(levels: Sequence[tuple[BarKind, Value]], ceiling: Ceiling | None) -> tu
 
 def ceiling(found: Ceiling) -> Text:
     """The level and what is left to win."""
-    level = numbers.quantity(found.samples_per_s).text
+    measured = found.samples_per_s_interval
+    level = numbers.interval(measured).text if measured else numbers.quantity(found.samples_per_s).text
     headspace = numbers.percent(found.headspace * 100).text
     return words.sentence(
         f"Ceiling: {level} samples/s with loading made free ({found.basis}). "

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from loaderbench.datasets.decoders import DECODERS
-from loaderbench.datasets.page_cache import evict
 from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
 from loaderbench.recorder import Measurement
@@ -50,12 +49,13 @@ def _words(error: BaseException | None) -> Iterator[str]:
 def _measure(order: TrialOrder, pipe: Connection) -> None:
     from loaderbench.consumers import make_consumer
     from loaderbench.loaders import build_loader
-    from loaderbench.recorder import Rules, measure, recorder_s_per_batch
+    from loaderbench.recorder import measure, recorder_s_per_batch
     from loaderbench.runner import preload
-    from loaderbench.runner.inside import Inside
 
     if preload.IMPORT_ERROR is not None:
         raise ImportError(preload.IMPORT_ERROR)
+    from loaderbench.runner.rungs import feed, prepare_files
+
     suite, planned = order.suite, order.planned
     pipe.send(Phase("building the dataset"))
     source, arguments, taken = _source(order)
@@ -64,27 +64,27 @@ def _measure(order: TrialOrder, pipe: Connection) -> None:
         raise TypeError(
             f"the target gave a {type(source).__name__} and takes no {', '.join(idle)}, so that it has no effect"
         )
-    if suite.measure.cache == "cold":
-        evict(path for path, _ in order.samples)
+    prepare_files(order)
+    if planned.rung in ("replay_host", "replay_device"):
+        pipe.send(Phase("keeping batches to be replayed"))
+    fed, rules = feed(order, batches, _root(order))
     consumer = make_consumer(
         order.consumer, demand=suite.consumer.demand, model=suite.consumer.model, step=_step(order)
     )
-    inside = Inside(batches.iterable, _root(order))
-    rules = Rules(suite.measure.seconds, batches.prefetch_batches, max(1, batches.num_workers))
 
     def tell(found: Measurement) -> None:
         """Send the result while the workers live, and wait for leave to end."""
-        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, inside.fields(found.waits)))
+        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, fed.fields(found.waits)))
         pipe.recv()
 
     def begin() -> None:
         """Say that the steady state begins, and note it inside the loader."""
         pipe.send(Phase("steady state"))
-        inside.begin()
+        fed.begin()
 
     pipe.send(Phase("first batch and warm-up"))
     measure(
-        inside,
+        fed,
         consumer,
         rules,
         batch_size=batches.batch_size,

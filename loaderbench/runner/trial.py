@@ -52,6 +52,7 @@ class TrialRunner:
             id=order.planned.id,
             config=order.planned.config,
             round=order.planned.round,
+            rung=order.planned.rung,
             status="failed",
             started_at=started_at.isoformat(timespec="seconds"),
             reference_decode_before_s=before_s,

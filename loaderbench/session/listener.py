@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from loaderbench.plan import Plan, PlannedTrial
@@ -59,11 +59,18 @@ class Silent:
 
 
 def progress_of(trials: Sequence[Trial], plan: Plan) -> Progress:
-    """Judge the time left by the trials that are done; before any, by the plan."""
+    """Judge the time left by the sweep's trials that are done; before any, by the plan. The ladder comes after."""
     measured = [trial for trial in trials if trial.samples_per_s is not None]
     top = max(measured, key=lambda trial: trial.samples_per_s or 0, default=None)
     best = f"{top.samples_per_s:,.0f} samples/s ({plan.label(top.config)})" if top else None
-    return Progress(len(trials), plan.trials, typical_s(trials, plan) * (plan.trials - len(trials)), best)
+    left_s = typical_s(trials, plan) * (plan.trials - len(trials)) + plan.ladder_trials * plan.rung_s
+    return Progress(len(trials), plan.trials + plan.ladder_trials, left_s, best)
+
+
+def climbing(trials: Sequence[Trial], plan: Plan, done: int, rungs: Sequence[PlannedTrial]) -> Progress:
+    """How far the ladder is, counted on from the sweep, whose `trials` alone say which configuration is fast."""
+    total = len(rungs) + plan.trials
+    return replace(progress_of(trials, plan), done=done, total=total, left_s=(total - done) * plan.rung_s)
 
 
 def typical_s(trials: Sequence[Trial], plan: Plan) -> float:

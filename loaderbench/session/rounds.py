@@ -1,4 +1,4 @@
-"""Measures what the search proposes, until it is content, the budget is used up or a signal comes."""
+"""Measures what the search proposes, then the ladder, until a budget is used up or a signal comes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import TimelinePoint, Trial
+from loaderbench.records import Reasons, TimelinePoint, Trial
 from loaderbench.runner import Outcome
 from loaderbench.search import Strategy
-from loaderbench.session.listener import Listener, progress_of, typical_s
+from loaderbench.session.ladder import Ladder
+from loaderbench.session.listener import Listener, climbing, progress_of, typical_s
 from loaderbench.session.signals import ignore_signals
 from loaderbench.store import Store
 
@@ -21,54 +22,107 @@ ALL_FAILED = "every trial of the first round failed, so that no further round wa
 
 @dataclass
 class Measurements:
-    """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it."""
+    """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it.
+
+    `rungs` are the trials of the ladder, `no_rungs` why others of it (all, under `ladder`) were not measured.
+    """
 
     trials: list[Trial] = field(default_factory=list)
     twins: list[Trial] = field(default_factory=list)
+    rungs: list[Trial] = field(default_factory=list)
+    no_rungs: Reasons = field(default_factory=dict)
     timeline: list[TimelinePoint] = field(default_factory=list)
     why_partial: str | None = None
     stopped_by: int | None = None
 
     @property
     def all(self) -> list[Trial]:
-        """Trials and twins."""
+        """Trials and twins: those of the sweep."""
         return self.trials + self.twins
 
     def add(self, planned: PlannedTrial, outcome: Outcome) -> None:
         """Keep an outcome."""
-        (self.twins if planned.twin else self.trials).append(outcome.trial)
+        kind = self.rungs if planned.rung != "end_to_end" else self.twins if planned.twin else self.trials
+        kind.append(outcome.trial)
         self.timeline.extend(outcome.timeline)
 
 
-def measure_rounds(
-    plan: Plan,
-    search: Strategy,
-    measure: Callable[[PlannedTrial], Outcome],
-    *,
-    store: Store,
-    listener: Listener,
-    budget_s: float | None,
-) -> Measurements:
-    """Measure round after round; each trial is on the disk before the next begins."""
-    found = Measurements()
-    deadline_s = None if budget_s is None else time.monotonic() + budget_s
-    try:
+class Rounds:
+    """Measures one plan; each trial is on the disk before the next begins."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        measure: Callable[[PlannedTrial], Outcome],
+        *,
+        store: Store,
+        listener: Listener,
+        budget_s: float | None,
+    ) -> None:
+        self._plan, self._measure, self._store, self._listener = plan, measure, store, listener
+        self._budget_s = budget_s
+        self._deadline_s = None if budget_s is None else time.monotonic() + budget_s
+        self._found = Measurements()
+
+    def run(self, search: Strategy, ladder: Ladder) -> Measurements:
+        """Measure the sweep and then the ladder; a signal ends either, and what was measured is kept."""
+        found = self._found
+        try:
+            self._sweep(search)
+            self._climb(ladder)
+        except (KeyboardInterrupt, Terminated) as stop:
+            ignore_signals()
+            found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+            found.why_partial = self._interrupted()
+            found.no_rungs.setdefault("ladder", found.why_partial)
+        ignore_signals()
+        return found
+
+    def _sweep(self, search: Strategy) -> None:
+        """Round after round, until the search is content."""
+        found, plan = self._found, self._plan
         while (proposed := search.next_round(found.trials)) and found.why_partial is None:
             for planned in proposed:
                 progress = progress_of(found.all, plan)
-                if deadline_s is not None and time.monotonic() + typical_s(found.all, plan) > deadline_s:
-                    found.why_partial = f"the budget of {budget_s:g} s was used up after {len(found.all)} trials"
+                if self._is_late(typical_s(found.all, plan)):
+                    found.why_partial = f"the budget of {self._budget_s:g} s was used up after {len(found.all)} trials"
                     break
-                listener.trial_started(planned, progress)
-                outcome = measure(planned)
-                found.add(planned, outcome)  # first: a signal may come at any moment, and run.json is written after it
-                store.append(outcome.trial)
-                listener.trial_ended(outcome.trial, progress_of(found.all, plan))
+                self._listener.trial_started(planned, progress)
+                outcome = self._kept(planned)
+                self._listener.trial_ended(outcome.trial, progress_of(found.all, plan))
             if plan.rounds > 1 and not any(trial.status == "completed" for trial in found.all):
                 found.why_partial = found.why_partial or ALL_FAILED
-    except (KeyboardInterrupt, Terminated) as stop:
-        ignore_signals()
-        found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
-        found.why_partial = f"interrupted after {len(found.all)} of {plan.trials} trials"
-    ignore_signals()
-    return found
+
+    def _climb(self, ladder: Ladder) -> None:
+        """The rungs, unless there is nothing to take apart or no time for it."""
+        found, sweep = self._found, len(self._found.all)
+        if found.why_partial is not None:
+            found.no_rungs["ladder"] = f"the sweep is not complete: {found.why_partial}"
+            return
+        planned = ladder.plan(found.trials)
+        found.no_rungs |= planned.left_out
+        if planned.trials and self._is_late(len(planned.trials) * self._plan.rung_s):
+            found.no_rungs["ladder"] = f"the budget of {self._budget_s:g} s left no time for it"
+            return
+        for number, trial in enumerate(planned.trials):
+            if any(done.rung == trial.rung and done.status != "completed" for done in found.rungs):
+                continue  # it would fail again, or hang as long
+            self._listener.trial_started(trial, climbing(found.trials, self._plan, sweep + number, planned.trials))
+            outcome = self._kept(trial)
+            done = climbing(found.trials, self._plan, sweep + number + 1, planned.trials)
+            self._listener.trial_ended(outcome.trial, done)
+
+    def _kept(self, planned: PlannedTrial) -> Outcome:
+        outcome = self._measure(planned)
+        self._found.add(planned, outcome)  # first: a signal may come at any moment, and run.json is written after it
+        self._store.append(outcome.trial)
+        return outcome
+
+    def _is_late(self, takes_s: float) -> bool:
+        return self._deadline_s is not None and time.monotonic() + takes_s > self._deadline_s
+
+    def _interrupted(self) -> str:
+        done, of = len(self._found.all), self._plan.trials
+        if done == of:
+            return "interrupted after the sweep, before all parts were taken away from its configuration"
+        return f"interrupted after {done} of {of} trials"

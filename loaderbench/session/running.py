@@ -23,8 +23,9 @@ from loaderbench.result import Run
 from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, probe
 from loaderbench.search import Grid
 from loaderbench.session.inputs import Inputs, prepare_inputs, resolve_consumer
+from loaderbench.session.ladder import Ladder, order_of
 from loaderbench.session.listener import Listener, Silent
-from loaderbench.session.rounds import Measurements, measure_rounds
+from loaderbench.session.rounds import Measurements, Rounds
 from loaderbench.session.signals import restored_signals
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import ImageFolder, LoadedSuite, Override, load_suite
@@ -69,12 +70,15 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener) -> SessionR
     environment = describe_machine(server.method, found.gpus, found.not_measured)
     accelerator = bool(found.gpus)
     consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=accelerator)
-    plan = make_plan(loaded.suite, cpus_allotted=environment.cpus_allotted, accelerator=accelerator)
+    cpus = environment.cpus_allotted
+    plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     listener.planned(plan)
     busy = psutil.cpu_percent(interval=STILL_S)
     measure = _Measure(TrialRunner(server, environment), loaded, inputs, consumer, store)
-    budget_s = loaded.suite.measure.budget
-    measurements = measure_rounds(plan, Grid(plan), measure, store=store, listener=listener, budget_s=budget_s)
+    rounds = Rounds(plan, measure, store=store, listener=listener, budget_s=loaded.suite.measure.budget)
+    files = len(inputs.samples)
+    ladder = Ladder(loaded.suite, plan, consumer=consumer, accelerator=accelerator, files=files)
+    measurements = rounds.run(Grid(plan), ladder)
     listener.doing("drawing the page")
     measured = _measured(
         loaded=loaded,
@@ -135,7 +139,7 @@ class _Measure:
         loaded = self._loaded
         log = self._store.log(planned.id)
         order = TrialOrder(planned, loaded.suite, loaded.folder, self._inputs.samples, self._consumer, log)
-        return self._runner.run(order)
+        return self._runner.run(order if planned.rung == "end_to_end" else order_of(order))
 
 
 def _measured(
@@ -168,6 +172,8 @@ def _measured(
         complete=found.why_partial is None,
         notes=[found.why_partial] if found.why_partial else [],
         version=version("loaderbench"),
+        rungs=found.rungs,
+        no_rungs=found.no_rungs,
     )
 
 

@@ -1,0 +1,109 @@
+"""Batches taken from a loader once, and replayed to a consumer after the loader has ended."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import cycle, islice
+from typing import Any
+
+import torch
+
+from loaderbench.analysis.stalls import Wait
+from loaderbench.recorder import NoBatchesError
+
+MOST_BATCHES, MOST_BYTES, MOST_S = 16, 1 << 30, 5.0
+"""Enough that no cache of the CPU holds them, and few enough that a slow loader is not walked."""
+
+_WHY = "cached batches were replayed: no loader ran"
+_UNKNOWN = (
+    "stages", "stage_parts", "sample_times", "workers", "main_process", "machine", "reads", "taking", "wait_parts",
+    "tracing_s_per_sample",
+)  # fmt: skip
+
+
+def keep(batches: Iterable[Any]) -> list[Any]:
+    """Take the first batches in memory of this process, and end the loader with its workers.
+
+    Raises `NoBatchesError` where there is none.
+    """
+    began_s, kept, held = time.monotonic(), list[Any](), 0
+    iterator = iter(batches)
+    try:
+        for batch in islice(iterator, MOST_BATCHES):
+            kept.append(changed(batch, _own))
+            held += _size_of(kept[-1])
+            if held + held / len(kept) > MOST_BYTES or time.monotonic() - began_s > MOST_S:
+                break
+    finally:
+        _end(iterator, batches)
+    if not kept:
+        raise NoBatchesError("the loader gives no batch; is the dataset smaller than a batch, with drop_last?")
+    return kept
+
+
+class Replayed:
+    """Kept batches, again and again. Each time in a new list or dict: a step may put other things into it."""
+
+    def __init__(self, batches: list[Any], *, on_device: bool = False) -> None:
+        self._batches = [changed(batch, _on_device) for batch in batches] if on_device else batches
+        if on_device:
+            torch.cuda.synchronize()
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(_renewed, cycle(self._batches))
+
+    def begin(self) -> None:
+        """Nothing has to be noted."""
+
+    def fields(self, waits: Sequence[Wait]) -> dict[str, Any]:  # noqa: ARG002 - no worker made what was waited for
+        """Fields of a trial: there is no loader to tell of."""
+        count = len(self._batches)
+        sampled = f"{count} batch{'es were' if count > 1 else ' was'} kept and replayed"
+        no_workers: dict[str, Any] = {"workers": None, "worker_pids": []}
+        return {"sampled": sampled, **no_workers, "not_measured": dict.fromkeys(_UNKNOWN, _WHY)}
+
+
+def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The batch with each of its tensors changed, wherever it holds them."""
+    if isinstance(batch, torch.Tensor):
+        return change(batch)
+    if isinstance(batch, dict):
+        return {key: changed(part, change) for key, part in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(changed(part, change) for part in batch))
+    if type(batch) in (list, tuple):
+        return type(batch)(changed(part, change) for part in batch)
+    return batch
+
+
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    """A worker's tensor lies in shared memory, of which a container may have little."""
+    shared = tensor.device.type == "cpu" and tensor.is_shared()  # type: ignore[no-untyped-call]
+    return tensor.clone() if shared else tensor
+
+
+def _on_device(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to("cuda")
+
+
+def _renewed(batch: Any) -> Any:
+    return batch.copy() if type(batch) in (list, dict) else batch
+
+
+def _size_of(batch: Any) -> int:
+    sizes: list[int] = []
+    changed(batch, lambda tensor: sizes.append(tensor.nbytes) or tensor)  # type: ignore[func-returns-value]
+    return sum(sizes)
+
+
+def _end(iterator: Any, batches: Any) -> None:
+    """End what made the batches: torch's workers by their own way, a generator by closing it."""
+    for name in ("_shutdown_workers", "close"):
+        with suppress(Exception):  # somebody else's, which may have neither and may raise anything
+            getattr(iterator, name)()
+    if getattr(batches, "_iterator", None) is iterator:  # workers that persist: a `DataLoader` holds on to them
+        batches._iterator = None
+    gc.collect()
