@@ -13,7 +13,7 @@ from loaderbench.analysis.contention import describe_contention
 from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
 from loaderbench.analysis.ladder import UNKNOWN, describe_ladder
 from loaderbench.analysis.subject import facts_of, find_subject, subject_config, with_cap_noted
-from loaderbench.analysis.verdict import decide
+from loaderbench.analysis.verdict import Subject, decide
 from loaderbench.records import (
     Best,
     Config,
@@ -27,8 +27,9 @@ from loaderbench.records import (
     Recommendation,
     RunRecord,
     Trial,
+    Verdict,
 )
-from loaderbench.remedies import Findings, recommend
+from loaderbench.remedies import Diagnosis, Findings, recommend
 
 ONE_CONFIGURATION = "a profile measures one configuration"
 NO_LADDER = "a profile takes no part of the user's loop away"
@@ -80,6 +81,8 @@ def conclude(measured: Measured) -> RunRecord:
     config = subject_config(best, configurations)
     ladder, why_no_ladder = _ladder(measured, demand)
     ceiling, why_no_ceiling = find_ceiling(ladder, why_no_ladder, subject, measured.consumer, demand)
+    verdict = decide(subject, measured.consumer, demand, len(doubts), measured.trials)
+    diagnosis = _diagnosis(measured, subject, verdict, config)
     overhead = describe_overhead(measured.trials)
     reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}
     for name, value, why in (
@@ -104,8 +107,8 @@ def conclude(measured: Measured) -> RunRecord:
         best=best,
         baseline=describe_baseline(configurations, measured.baseline, measured.baseline_why),
         ceiling=ceiling,
-        verdict=decide(subject, measured.consumer, demand, len(doubts), measured.trials),
-        recommendations=_recommend(measured, configurations, best, why_no_best),
+        verdict=verdict,
+        recommendations=_recommend(measured, configurations, best, why_no_best, diagnosis),
         prediction=None,
         overhead=overhead,
         noise=noise,
@@ -177,7 +180,11 @@ def _choose(measured: Measured, configurations: Sequence[Configuration]) -> tupl
 
 
 def _recommend(
-    measured: Measured, configurations: Sequence[Configuration], best: Best | None, why_no_best: str
+    measured: Measured,
+    configurations: Sequence[Configuration],
+    best: Best | None,
+    why_no_best: str,
+    diagnosis: Diagnosis | None,
 ) -> tuple[Recommendation, ...]:
     """Ask the remedies."""
     findings = Findings(
@@ -189,5 +196,17 @@ def _recommend(
         accelerator=bool(measured.environment.gpus),
         loader=measured.suite.get("loader") or {},
         why_no_best=why_no_best,
+        diagnosis=diagnosis,
+        profile=measured.kind == "profile",
     )
     return recommend(findings)
+
+
+def _diagnosis(
+    measured: Measured, subject: Subject | None, verdict: Verdict, config: Config | None
+) -> Diagnosis | None:
+    """What the remedies of a cause go by; `None` where nothing is known of the subject's inside."""
+    if subject is None or subject.facts is None:
+        return None
+    loader = measured.suite.get("loader") or {}
+    return Diagnosis(verdict, subject.facts, {**loader, **(config or {})}, loader, bool(measured.environment.gpus))

@@ -23,9 +23,9 @@ def in_words(cause: Cause, facts: Facts) -> str:
     """The cause, a sentence."""
     doing = _DOING.get(cause.stage, cause.stage)
     cpus = f"{facts.cpus:g} CPU{'' if facts.cpus == 1 else 's'}"
-    spare = f"{facts.spare_cpus or 0:.1f} of {cpus}"
+    spare = "" if facts.spare_cpus is None else f", while {facts.spare_cpus:.1f} of {cpus} are left"
     sentences = {
-        "workers": f"{doing} keeps {_who(facts)} busy, while {spare} are left.",
+        "workers": f"{doing} keeps {_who(facts)} busy{spare}.",
         "cpu": f"{doing} is what takes {_most_of(facts, cpus)}.",
         "oversubscription": f"{facts.runnable_threads:.0f} threads want to run on {cpus}, mostly for {doing.lower()}.",
         "quota": f"{doing} is held back: {cause.why}.",

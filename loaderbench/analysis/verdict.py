@@ -103,7 +103,7 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
     if facts is None or cause is None:
         why = _UNTRACED if consumer == "loop" else _NOT_TOLD
         return replace(found, not_measured={"stage": why, "limit": why})
-    evidence = (found.evidence[0], cause.why, *found.evidence[1:])
+    evidence = (cause.why, *found.evidence)
     if cause.limit is None:
         headline = f"{found.headline} Whose fault that is cannot be told: {_DISTURBED}."
         unknown = _unknown(headline, f"{_DISTURBED}: {facts.others_cpus or 0:.1f} of {facts.cpus:g}")

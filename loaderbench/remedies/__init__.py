@@ -36,7 +36,7 @@ from loaderbench.remedies import (
     workers_beyond_cores,
 )
 from loaderbench.remedies.base import Findings, Remedy
-from loaderbench.remedies.by_cause import Diagnosis
+from loaderbench.remedies.by_cause import CauseRemedy, Diagnosis, MeasuredFirst
 
 __all__ = ["REMEDIES", "Diagnosis", "Findings", "Remedy", "recommend"]
 
@@ -72,7 +72,11 @@ REMEDIES: tuple[Remedy, ...] = (
 
 
 def recommend(findings: Findings) -> tuple[Recommendation, ...]:
-    """Ask every remedy; what applies stands first, then what is fine already, then what could not be checked."""
+    """Ask every remedy; what applies stands first, then what is fine already, then what could not be checked.
+
+    Of a profile only those are asked that need no other configuration to compare with.
+    """
     standing = {"open": 0, "already_ok": 1, "not_checked": 2}
-    found = [answer for remedy in REMEDIES if (answer := remedy.recommend(findings)) is not None]
+    asked = [remedy for remedy in REMEDIES if not findings.profile or isinstance(remedy, CauseRemedy | MeasuredFirst)]
+    found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     return tuple(sorted(found, key=lambda answer: (standing[answer.status], answer.basis == "heuristic")))

@@ -23,7 +23,8 @@ def print_summary(document: ReportDocument, console: Console, *, report_path: st
     The proof is the five best configurations of a sweep, or where the step of a profiled loop goes.
     """
     say(console, document.verdict.headline.text, "bold")
-    for text in () if document.glance else document.verdict.evidence:  # the tables below it say the same
+    evidence = document.verdict.evidence
+    for text in evidence[:1] if document.glance else evidence:  # the tables below it say the rest
         say(console, f"  {text.text}")
     state = "bold red" if document.state.tone == "bad" else "dim"
     say(console, f"  {document.verdict.confidence}; {document.state.label}", state)

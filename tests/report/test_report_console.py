@@ -163,7 +163,8 @@ def test_the_terminal_gets_plain_spaces_and_dashes() -> None:
 
 
 PROFILE = """\
-Your loop waits for data 41 % of its time: it gets 512 samples/s.
+Your loop waits for data 41 % of its time: it gets 512 samples/s. Decoding keeps 4 workers busy.
+  63 % of the CPU time of a sample is spent there; how many CPUs it used is not known.
   medium confidence; complete: 300 batches
 
 A step on average, over 300 batches: 512 samples/s
@@ -197,6 +198,9 @@ The slowest samples
    1214  photo_0002.jpg  116.7  dataset itself       2
 
 Own cost: 3.10 \u00b5s per batch; 19.0 \u00b5s per sample, measured by on/off pairs; 0.25 % of the wall time at most
+
+Recommendations
+  [heuristic] Raise num_workers to 8
 
 Report: reports/images/report.html
 """
