@@ -11,6 +11,7 @@ from loaderbench.analysis.choice import choose_best, describe_baseline
 from loaderbench.analysis.configurations import summarise
 from loaderbench.analysis.contention import describe_contention
 from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
+from loaderbench.analysis.epochs import epoch_costs, said
 from loaderbench.analysis.ladder import UNKNOWN, describe_ladder
 from loaderbench.analysis.subject import facts_of, find_subject, subject_config, with_cap_noted
 from loaderbench.analysis.verdict import Subject, decide
@@ -81,7 +82,8 @@ def conclude(measured: Measured) -> RunRecord:
     config = subject_config(best, configurations)
     ladder, why_no_ladder = _ladder(measured, demand)
     ceiling, why_no_ceiling = find_ceiling(ladder, why_no_ladder, subject, measured.consumer, demand)
-    verdict = decide(subject, measured.consumer, demand, len(doubts), measured.trials)
+    costs = epoch_costs([trial for trial in measured.trials if trial.config == config])
+    verdict = decide(subject, measured.consumer, demand, len(doubts), trials=measured.trials, more=said(costs))
     diagnosis = _diagnosis(measured, subject, verdict, config)
     overhead = describe_overhead(measured.trials)
     reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}
@@ -108,6 +110,7 @@ def conclude(measured: Measured) -> RunRecord:
         baseline=describe_baseline(configurations, measured.baseline, measured.baseline_why),
         ceiling=ceiling,
         verdict=verdict,
+        epoch_costs=costs,
         recommendations=_recommend(measured, configurations, best, why_no_best, diagnosis),
         prediction=None,
         overhead=overhead,

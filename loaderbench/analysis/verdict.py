@@ -9,6 +9,8 @@ from loaderbench.analysis.cause import Cause, disturbed, find_cause, speaks_agai
 from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.failures import last_words
 from loaderbench.analysis.inside import describe_inside
+from loaderbench.analysis.operational import in_words as in_words_of
+from loaderbench.analysis.operational import operational_bounds
 from loaderbench.analysis.phrases import delivers, in_words, percent, transfers, waits
 from loaderbench.analysis.thresholds import MOST, NOTICED, TRANSFER
 from loaderbench.records import Bound, Ceiling, Confidence, Config, Interval, Trial, Verdict, config_label
@@ -39,8 +41,19 @@ class Subject:
     facts: Facts | None = None
 
 
-def decide(subject: Subject | None, consumer: str, demand: float, doubts: int, trials: Sequence[Trial] = ()) -> Verdict:
-    """Say what bounds it, and why. `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run."""
+def decide(
+    subject: Subject | None,
+    consumer: str,
+    demand: float,
+    doubts: int,
+    *,
+    trials: Sequence[Trial] = (),
+    more: Sequence[str] = (),
+) -> Verdict:
+    """Say what bounds it, and why.
+
+    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `more` is evidence of others.
+    """
     if subject is None:
         return _nothing(trials, consumer)
     wait, bound = subject.data_wait_share, _bound(subject, consumer)
@@ -54,7 +67,7 @@ def decide(subject: Subject | None, consumer: str, demand: float, doubts: int, t
         stage=None,
         limit="none" if bound == "compute" else None,
         headline=_headline(subject, bound, consumer, demand),
-        evidence=_evidence(subject, consumer, trials),
+        evidence=(*_evidence(subject, consumer, demand, trials), *more),
         confidence=_confidence(subject, consumer, doubts),
         not_measured={"stage": "the loader keeps up"},
     )
@@ -128,9 +141,11 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
     return confidence
 
 
-def _evidence(subject: Subject, consumer: str, trials: Sequence[Trial]) -> tuple[str, ...]:
+def _evidence(subject: Subject, consumer: str, demand: float, trials: Sequence[Trial]) -> tuple[str, ...]:
     waited = () if consumer == "none" else (waits(subject.data_wait_share),)
-    return (*waited, delivers(subject.samples_per_s), *_inside(consumer, trials))
+    wanted = demand if consumer == "emulated" else None
+    bounds = in_words_of(operational_bounds(subject.facts, wanted)) if subject.facts else ""
+    return (*waited, delivers(subject.samples_per_s), *_inside(consumer, trials), *([bounds] if bounds else []))
 
 
 def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> str:

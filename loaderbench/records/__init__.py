@@ -5,6 +5,7 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 """
 
 from loaderbench.records.causes import (
+    EpochCost,
     MachineUse,
     Reads,
     Taking,
@@ -83,6 +84,7 @@ __all__ = [
     "Contention",
     "DatasetSummary",
     "Environment",
+    "EpochCost",
     "Epochs",
     "Failure",
     "Gain",

@@ -34,6 +34,18 @@ class Taking:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EpochCost:
+    """Seconds that every epoch loses beside its steady state, and their share of it; `None` for an unknown length.
+
+    `name`: `first_batch` (with the start of the workers), `boundary` (from one epoch to the next) or `stragglers`.
+    """
+
+    name: str
+    s_per_epoch: float
+    share: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reads:
     """Time that samples stood blocked, against the bytes they read: a line of `latency_s` and `s_per_byte`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from loaderbench.records.causes import EpochCost
 from loaderbench.records.ladder import Contention, Ladder
 from loaderbench.records.trial import Trial
 from loaderbench.records.words import (
@@ -228,6 +229,7 @@ class RunRecord:
     notes: tuple[str, ...] = ()
     consumer: str = "emulated"
     kind: Kind = "sweep"
+    epoch_costs: tuple[EpochCost, ...] = ()
     ladder: Ladder | None = None
     contention: tuple[Contention, ...] = ()
     not_measured: Reasons = field(default_factory=dict)

@@ -89,3 +89,18 @@ def test_a_real_process_is_seen_at_what_it_stands_at(kind: str) -> None:
     finally:
         process.kill()
         process.join()
+
+
+def test_a_thread_that_waits_for_threads_of_its_own_waits_for_what_they_fetch(tmp_path: Path) -> None:
+    for thread, wchan in ((1, "futex_do_wait"), (2, "hrtimer_nanosleep"), (3, "inet_csk_accept")):
+        (tmp_path / "1" / "task" / str(thread)).mkdir(parents=True)
+        (tmp_path / "1" / "task" / str(thread) / "wchan").write_text(wchan)
+    (tmp_path / "1" / "wchan").write_text("futex_do_wait")
+    blocked = Blocked(str(tmp_path))
+    for _ in range(10):
+        blocked.look([1])
+    assert blocked.shares() == {"device": 1.0}
+    (tmp_path / "1" / "task" / "2" / "wchan").write_text("futex_do_wait")
+    for _ in range(10):
+        blocked.look([1])
+    assert blocked.shares() == {"device": 0.5, "lock": 0.5}

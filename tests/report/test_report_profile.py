@@ -117,7 +117,9 @@ def test_each_section_that_is_there_can_be_reached_from_the_head_and_no_other() 
 
     anchors = ["verdict", "recommendations", "inside", "workers", "slow", "waits", "noise", "trials"]
     assert [link.anchor for link in traced.sections] == anchors
-    assert [link.anchor for link in generator.sections] == [a for a in anchors if a not in ("recommendations", "workers", "slow")]
+    assert [link.anchor for link in generator.sections] == [
+        a for a in anchors if a not in ("recommendations", "workers", "slow")
+    ]
 
 
 def contents(page: str) -> list[str]:
