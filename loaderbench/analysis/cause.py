@@ -85,7 +85,8 @@ def quota_holds_back(facts: Facts) -> Cause | None:
 
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
     """Threads of this program stand in the run queue, for there are more of them than CPUs."""
-    if facts.waited_for_cpu < QUEUED or facts.runnable_threads < RUNNABLE * facts.cpus or facts.fewer_are_slower:
+    enough = (2 * RUNNABLE if disturbed(facts) else RUNNABLE) * facts.cpus  # neighbours make queues, too
+    if facts.waited_for_cpu < QUEUED or facts.runnable_threads < enough or facts.fewer_are_slower:
         return None
     threads = f"{facts.runnable_threads:.1f} threads want to run on {facts.cpus:g} CPUs"
     why = f"{threads}, and {_percent(facts.waited_for_cpu)} of the time is spent waiting for one"

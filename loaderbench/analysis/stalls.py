@@ -1,9 +1,10 @@
 """Divides a consumer's waits by where the awaited batch was meanwhile: the intersection of stalls and spans.
 
 Batches are handed out in the order in which they were asked for, and given to workers in turn. So a moment of waiting
-for batch k belongs to the first of these that is true: k was made already (transport); a later batch was, and a worker
-has nothing to do (order); nobody had begun it; its worker was at it (making). Moments are counted once, so that the
-parts add up to the wait. Source: critical paths of a pipeline, as tf.data's stall analysis draws them (Isenko et al.
+for batch k belongs to the first of these that is true: k was made already, and a worker has nothing to do (transport); a
+later batch was, and a worker has nothing to do (order); nobody had begun it; workers are at it, or at those after it
+(making): while all of them are, nothing but more or faster work brings the next batch sooner. Moments are counted once,
+so that the parts add up to the wait. Source: critical paths of a pipeline, as tf.data's stall analysis draws them (Isenko et al.
 2022, "Where Is My Training Bottleneck?", arXiv:2202.08679), with the order of torch's `DataLoader`.
 """
 
@@ -92,8 +93,9 @@ def _divide(wait: Wait, spans: Spans, later_made_s: float, sums: StallSums) -> N
     not_begun_s = min(began_s - asked_s, ended_s - asked_s - order_s)
     sums.order_s += order_s
     sums.not_begun_s += not_begun_s
-    sums.making_s += ended_s - asked_s - order_s - not_begun_s
-    sums.after_s += got_s - ended_s
+    after_s = _idle_s(spans, ended_s, got_s)
+    sums.after_s += after_s
+    sums.making_s += got_s - asked_s - order_s - not_begun_s - after_s
 
 
 def _idle_s(spans: Spans, from_s: float, to_s: float) -> float:

@@ -23,6 +23,11 @@ def test_what_passes_after_a_batch_was_made_is_its_way_to_the_main_process() -> 
     assert (sums.making_s, sums.after_s) == (0.5, 1.5)
 
 
+def test_a_way_that_is_long_while_the_worker_makes_the_next_batch_delays_nothing() -> None:
+    sums = divide_waits([Wait(0, 1.0, 3.0)], spans((0, 0, 0.0, 1.5), (0, 1, 1.5, 4.0), workers=1))
+    assert (sums.making_s, sums.after_s) == (2.0, 0.0)
+
+
 def test_a_batch_that_nobody_had_begun_is_told_apart() -> None:
     sums = divide_waits([Wait(0, 1.0, 4.0)], spans((0, 0, 2.0, 3.0), (1, 0, 2.0, 9.0)))
     assert (sums.not_begun_s, sums.making_s, sums.after_s) == (1.0, 1.0, 1.0)

@@ -1,0 +1,36 @@
+"""Every scenario, by family."""
+
+from __future__ import annotations
+
+from benchmarks.diagnosis import (
+    decoding,
+    epochs,
+    healthy,
+    locks,
+    main_process,
+    opaque,
+    quota,
+    storage,
+    stragglers,
+    sweeps,
+    transforming,
+    transport,
+)
+from benchmarks.diagnosis.scenario import Scenario
+
+FAMILIES = (
+    decoding,
+    transforming,
+    opaque,
+    storage,
+    locks,
+    stragglers,
+    main_process,
+    epochs,
+    transport,
+    quota,
+    healthy,
+    sweeps,
+)
+
+SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for family in FAMILIES for scenario in family.SCENARIOS}
