@@ -26,10 +26,14 @@ def said(costs: Sequence[EpochCost]) -> tuple[str, ...]:
         "stragglers": "waiting for slow samples while others are ready",
     }
     return tuple(
-        f"{words[cost.name]} takes {cost.s_per_epoch:.2g} s of each epoch ({cost.share * 100:.0f} %)"
+        f"{words[cost.name]} takes {_seconds(cost.s_per_epoch)} of each epoch ({cost.share * 100:.0f} %)"
         for cost in costs
         if cost.share is not None and cost.share >= 0.01
     )
+
+
+def _seconds(time_s: float) -> str:
+    return f"{time_s:,.0f} s" if time_s >= 10 else f"{time_s:.2g} s"
 
 
 def _of_trial(trial: Trial) -> Iterator[tuple[str, float, float | None]]:

@@ -12,6 +12,9 @@ MOST = 0.5
 ALMOST = 0.6
 """A second stage of this size, beside the dearest one, is worth a word."""
 
+CONFLICT = 1.3
+"""Delivered over what the traced times let through: beyond it these do not explain the rate."""
+
 QUEUED = 0.3
 """Time in a run queue, of all time. Two threads on one CPU have 0.5, three on two 0.33; the noise of a machine that is
 just full has been seen up to 0.1."""

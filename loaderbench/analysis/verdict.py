@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loaderbench.analysis.cause import Cause, disturbed, find_cause, speaks_against
+from loaderbench.analysis.cause import Cause, find_cause
+from loaderbench.analysis.conflict import conflicting, speaks_against
 from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.failures import last_words
 from loaderbench.analysis.inside import describe_inside
+from loaderbench.analysis.limits import disturbed
 from loaderbench.analysis.operational import in_words as in_words_of
 from loaderbench.analysis.operational import operational_bounds
 from loaderbench.analysis.phrases import delivers, in_words, percent, transfers, waits
@@ -135,8 +137,8 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
-    """A cause that explains no more than half of the time, or beside busy neighbours, is not sure."""
-    if cause.margin <= MOST or disturbed(facts):
+    """A cause is not sure that explains no more than half of the time, beside busy neighbours, or against the rate."""
+    if cause.margin <= MOST or disturbed(facts) or conflicting(facts):
         return "low"
     return confidence
 

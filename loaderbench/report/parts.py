@@ -128,6 +128,7 @@ class VerdictPart:
     figures: tuple[KeyFigure, ...]
     bars: tuple[Bar, ...]
     ceiling: Text | None
+    against: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)

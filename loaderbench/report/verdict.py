@@ -27,6 +27,7 @@ def verdict(run: RunRecord) -> VerdictPart:
         headline=words.sentence(run.verdict.headline),
         cause=cause(run),
         evidence=tuple(words.sentence(text) for text in run.verdict.evidence),
+        against=tuple(words.sentence(text) for text in run.verdict.against),
         confidence=f"{run.verdict.confidence} confidence",
         title=_title(alone, same),
         best_label="Measured" if alone else "Best",

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.analysis.cause import Cause, disturbed, find_cause, speaks_against
+from loaderbench.analysis.cause import Cause, find_cause
+from loaderbench.analysis.conflict import conflicting, speaks_against
 from loaderbench.analysis.facts import Facts
+from loaderbench.analysis.limits import disturbed
 from loaderbench.records import WaitParts, WorkerStates
 
 
@@ -155,10 +157,10 @@ def test_idle_workers_are_not_blocked() -> None:
 
 def test_evidence_against_names_another_cause_and_a_stage_that_costs_almost_as_much() -> None:
     cause = Cause("decode", "workers", "")
-    near = replace(DECODING, cpu_s={"decode": 2e-3, "transform": 1.5e-3})
+    near = replace(DECODING, samples_per_s=270, cpu_s={"decode": 2e-3, "transform": 1.5e-3})
     assert speaks_against(near, cause) == ("transform takes 75 % of what decode takes",)
     assert speaks_against(DECODING, cause) == ()
-    both = replace(BLOCKED, workers=2, parts=parts(order_s=0.6, making_s=0.4))
+    both = replace(BLOCKED, workers=2, samples_per_s=180, parts=parts(order_s=0.6, making_s=0.4))
     assert len(speaks_against(both, Cause("stragglers", "order", ""))) == 1
 
 
@@ -168,3 +170,10 @@ def test_every_cause_says_what_it_follows_from() -> None:
         assert cause is not None
         assert cause.why
         assert 0 <= cause.margin <= 1
+
+
+def test_times_that_do_not_explain_the_rate_speak_against_any_cause() -> None:
+    assert not conflicting(DECODING)
+    faster = replace(DECODING, samples_per_s=4000, own_cpus=None)
+    assert conflicting(faster)
+    assert "4,000 are delivered" in speaks_against(faster, Cause("decode", "workers", ""))[-1]

@@ -1,0 +1,83 @@
+"""What keeps work from going faster: which resource is used up, or queued for, and whether others use it."""
+
+from __future__ import annotations
+
+from loaderbench.analysis.attribution import busiest
+from loaderbench.analysis.facts import Facts
+from loaderbench.analysis.thresholds import (
+    BLOCKED,
+    BYTES_GROW,
+    BYTES_SEEN,
+    DISTURBING_CPUS,
+    FEWEST_FAULTS,
+    IDLE_CPUS,
+    KERNEL,
+    MOST,
+    MUCH_READ_BYTES,
+    ONE_THREAD,
+    QUEUED,
+    SPARE_CPUS,
+)
+
+
+def disturbed(facts: Facts) -> bool:
+    """Whether other programs hold the CPUs that are missing here."""
+    idle, others = facts.idle_cpus, facts.others_cpus
+    return idle is not None and others is not None and idle < IDLE_CPUS and others >= DISTURBING_CPUS
+
+
+def limit_of_cpus(facts: Facts) -> str | None:
+    """More workers where this program leaves CPUs, cheaper work where it does not; open where others hold them."""
+    if disturbed(facts):
+        return None
+    return "workers" if spare_cpus(facts) >= SPARE_CPUS else "cpu"
+
+
+def limit_of_one_thread(facts: Facts) -> str | None:
+    """One thread does it all: what it needs is not more CPUs, unless there are none."""
+    own_s = facts.sampler_s if facts.workers else facts.next_s or 0.0
+    if (facts.next_cpu_s or 0.0) < MOST * own_s:  # it waits, for something else than a CPU
+        return "lock"
+    return None if disturbed(facts) else "lock" if spare_cpus(facts) >= SPARE_CPUS else "cpu"
+
+
+def limit_of_transport(facts: Facts) -> str | None:
+    """What keeps batches from coming faster that are made already."""
+    if disturbed(facts):
+        return None
+    if kernel_works(facts):
+        return "memory"
+    if spare_cpus(facts) < SPARE_CPUS:
+        return "cpu"
+    alone = facts.main.on_cpu_share + facts.main.run_queue_share if facts.main else 0.0
+    return "lock" if alone >= MOST else "workers"
+
+
+def wants_cpu(facts: Facts) -> bool:
+    """Whether who loads would run if it could."""
+    return facts.blocked_at_work < BLOCKED
+
+
+def crowded(facts: Facts, cpus: float) -> bool:
+    """Whether more wants to run on these CPUs than they can."""
+    on_cpu = facts.loads.on_cpu_share * max(1, facts.workers) if facts.loads else 0.0
+    return facts.waited_for_cpu >= QUEUED or (wants_cpu(facts) and on_cpu >= ONE_THREAD * cpus)
+
+
+def grows_with_bytes(facts: Facts) -> bool:
+    """Whether the bytes explain the time: of a file alone, or together with those that share the way with it."""
+    share = facts.bytes_share or 0.0
+    return share >= BYTES_GROW or (share >= BYTES_SEEN and share * max(1, facts.workers) >= BYTES_GROW)
+
+
+def kernel_works(facts: Facts) -> bool:
+    """Whether the CPU time is mostly the kernel's, and not for what it reads or copies of files."""
+    share = facts.loads.system_share if facts.loads else None
+    if (share or 0.0) < KERNEL or busiest(facts) == "read":
+        return False
+    return facts.faults_per_sample >= FEWEST_FAULTS or facts.bytes_asked_per_sample < MUCH_READ_BYTES
+
+
+def spare_cpus(facts: Facts) -> float:
+    """CPUs that this program leaves; all where its use is not known."""
+    return facts.cpus if facts.spare_cpus is None else facts.spare_cpus

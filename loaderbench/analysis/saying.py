@@ -1,0 +1,32 @@
+"""Figures of a diagnosis in words."""
+
+from __future__ import annotations
+
+from loaderbench.analysis.facts import Facts
+from loaderbench.analysis.limits import disturbed
+
+
+def in_kernel(facts: Facts) -> str:
+    """The kernel's share of the CPU time, and the page faults."""
+    share = (facts.loads.system_share if facts.loads else None) or 0.0
+    return (
+        f"{in_percent(share)} of the CPU time is the kernel's, at {facts.faults_per_sample:,.0f} page faults a sample"
+    )
+
+
+def cpus_in_use(facts: Facts) -> str:
+    """How many CPUs this program uses, and others where they disturb."""
+    if facts.own_cpus is None:
+        return "how many CPUs it used is not known"
+    others = f", and other programs {facts.others_cpus:.1f}" if facts.others_cpus and disturbed(facts) else ""
+    return f"{facts.own_cpus:.1f} of {facts.cpus:g} CPUs are in use{others}"
+
+
+def in_percent(share: float) -> str:
+    """`27 %`."""
+    return f"{share * 100:.0f} %"
+
+
+def in_seconds(seconds: float) -> str:
+    """Seconds, or milliseconds below one."""
+    return f"{seconds:.2g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
