@@ -51,7 +51,7 @@ def gather(
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
         bytes_share=_mean(done, "reads.bytes_share"),
-        tail_share=_mean(done, "sample_times.tail_share") or 0.0,
+        tail_share=_mean_of(map(_tail_share, done)) or 0.0,
         startup_share=_mean_of(map(startup_share, done)) or 0.0,
         startup_s=_mean_of(map(startup_s, done)),
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
@@ -100,6 +100,15 @@ def _stages_s(trial: Trial) -> float:
 def _own_cpus(trials: Sequence[Trial], environment: Environment) -> float | None:
     told, percent = _mean(trials, "machine.own_cpus"), _mean(trials, "cpu_percent_of_allotted")
     return told if told is not None or percent is None else percent / 100 * environment.cpus_allotted
+
+
+def _tail_share(trial: Trial) -> float | None:
+    """What slow samples cost, as a share of all the work: samples may be the least of it."""
+    share, whole_s = _told(trial, "sample_times.tail_share"), _stages_s(trial)
+    if share is None or whole_s <= 0:
+        return None
+    collating_s = trial.stages["collate"].wall_s if trial.stages and "collate" in trial.stages else 0.0
+    return float(share) * (1 - (collating_s or 0.0) / whole_s)
 
 
 def _transfer_share(trial: Trial) -> float | None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from loaderbench.environment import Limits, cpus_allotted, read_limits
+from loaderbench.environment import Limits, cpus_allotted, quota_periods, read_limits
 
 
 def tree(root: Path, files: dict[str, str]) -> tuple[Path, Path]:
@@ -56,3 +56,19 @@ def test_no_control_groups_means_no_limit(tmp_path: Path) -> None:
 def test_the_quota_binds_below_the_affinity() -> None:
     assert cpus_allotted(Limits(cpus=0.5)) == 0.5
     assert cpus_allotted(Limits()) >= 1
+
+
+def test_the_group_that_is_held_back_most_tells_its_periods(tmp_path: Path) -> None:
+    membership, mount = tree(
+        tmp_path,
+        {
+            "a/b/cpu.stat": "usage_usec 10\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+            "a/cpu.stat": "usage_usec 10\nnr_periods 40\nnr_throttled 30\nthrottled_usec 900\n",
+            "cpu.stat": "nr_periods 90\nnr_throttled 2\n",
+        },
+    )
+    membership.write_text("0::/a/b\n")
+    assert quota_periods(membership, mount) == (40, 30)
+    (tmp_path / "membership").write_text("0::/\n")
+    assert quota_periods(membership, mount) == (90, 2)
+    assert quota_periods(tmp_path / "none", mount) is None

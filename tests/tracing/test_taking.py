@@ -1,0 +1,81 @@
+"""What the process that takes the batches does inside `next()`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from loaderbench.tracing.loader import LoaderTrace
+from loaderbench.tracing.taking import Taken, TakingClock
+
+
+class Ready(Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.zeros(4)
+
+
+class Slow:
+    """A sampler that takes a millisecond for each index."""
+
+    def __iter__(self) -> Iterator[int]:
+        for index in range(64):
+            time.sleep(1e-3)
+            yield index
+
+    def __len__(self) -> int:
+        return 64
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_sampler_s_time_is_told_apart(workers: int) -> None:
+    trace = LoaderTrace(DataLoader(Ready(), 8, sampler=Slow(), num_workers=workers))  # type: ignore[arg-type]
+    assert len(list(trace.batches())) == 8
+    calls, wall_s, cpu_s, sampler_s = trace.read().taking
+    assert calls == 9  # the last one in vain
+    assert 0.005 < sampler_s <= wall_s  # with a worker, the first batches' indices are drawn before anybody asks
+    assert cpu_s < wall_s
+
+
+def test_an_iterator_that_is_taken_from_is_its_own_in_everything_else() -> None:
+    class Batches:
+        name = "mine"
+
+        def __init__(self) -> None:
+            self.left = [3, 2, 1]
+
+        def __next__(self) -> int:
+            return self.left.pop()
+
+        def __len__(self) -> int:
+            return len(self.left)
+
+    taken = Taken(Batches(), TakingClock())
+    assert (taken.name, len(taken), next(taken), len(taken)) == ("mine", 3, 1, 2)
+    with pytest.raises(AttributeError):
+        _ = taken.other
+
+
+def test_each_epoch_numbers_its_batches_anew() -> None:
+    trace = LoaderTrace(DataLoader(Ready(), 8, num_workers=2))
+    for _ in range(2):
+        list(trace.batches())
+        spans = trace.epoch_spans()
+        assert sorted((span.worker, span.number) for span in spans) == [(w, n) for w in range(2) for n in range(4)]
+        assert all(span.began_s <= span.collate_began_s <= span.ended_s for span in spans)
+
+
+def test_what_is_counted_between_two_marks_is_what_was_taken_in_between() -> None:
+    trace = LoaderTrace(DataLoader(Ready(), 8))
+    batches = trace.batches()
+    next(batches)
+    mark = trace.mark()
+    next(batches)
+    next(batches)
+    assert trace.read(mark).taking[0] == 2
