@@ -132,7 +132,8 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
         return None
     total = states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
-    if not ONE_THREAD <= total <= 2 - ONE_THREAD:
+    at_work = (states.runnable_threads or total) / max(1, facts.workers)
+    if at_work < ONE_THREAD or total > 2 - ONE_THREAD:
         return None
     why = f"its threads use {total:.2f} CPUs together, as if only one of them could run at a time (the GIL)"
     return Cause(busiest(facts) if facts.is_loader else "main_process", "lock", why)

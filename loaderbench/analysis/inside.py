@@ -12,7 +12,7 @@ def describe_inside(trials: Sequence[Trial]) -> tuple[str, ...]:
     trial = next((trial for trial in trials if trial.status == "completed"), None)
     if trial is None:
         return ()
-    said = [_dearest(trial.stages, in_main_process(trial)) if trial.stages else "", states_in_words(trial.workers)]
+    said = [_dearest(trial.stages, _whose(trial)) if trial.stages else "", states_in_words(trial.workers)]
     return tuple(line for line in said if line)
 
 
@@ -30,12 +30,18 @@ def states_in_words(states: WorkerStates | None) -> str:
     return f"workers: {on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked"
 
 
-def _dearest(stages: dict[str, StageCost], main_process: bool) -> str:
+def _whose(trial: Trial) -> str:
+    if in_main_process(trial):
+        return "a sample's time in the main process"
+    is_known = trial.workers is not None or "num_workers" in trial.config
+    return "the workers' time for a sample" if is_known else "a sample's time inside the loader"
+
+
+def _dearest(stages: dict[str, StageCost], whose: str) -> str:
     walls_s = {name: cost.wall_s for name, cost in stages.items() if cost.wall_s is not None}
     whole_s = sum(walls_s.values())
     if whole_s <= 0:
         return ""
     name = max(walls_s, key=lambda stage: walls_s[stage])
-    whose = "a sample's time in the main process" if main_process else "the workers' time for a sample"
     what = "the dataset itself" if name == "sample" else name
     return f"{what} takes {walls_s[name] / whole_s * 100:.0f} % of {whose} ({walls_s[name] * 1e3:.3g} ms)"

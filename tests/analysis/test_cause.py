@@ -77,7 +77,12 @@ CASES = {
         ("sample", "lock"),
     ),
     "threads that take turns": (
-        replace(BLOCKED, loads=states(0.05, other_threads_cpu_share=0.95), own_cpus=1.0, bytes_share=None),
+        replace(
+            BLOCKED,
+            loads=states(0.05, other_threads_cpu_share=0.95, runnable_threads=1.0),
+            own_cpus=1.0,
+            bytes_share=None,
+        ),
         ("decode", "lock"),
     ),
     "finished batches wait": (

@@ -11,7 +11,7 @@ TRIAL = Trial(id="a", config={}, round=1, status="completed", stages={"sample": 
 
 
 def test_an_opaque_dataset_is_called_by_its_name() -> None:
-    assert describe_inside([TRIAL]) == ("the dataset itself takes 100 % of the workers' time for a sample (20 ms)",)
+    assert describe_inside([TRIAL]) == ("the dataset itself takes 100 % of a sample's time inside the loader (20 ms)",)
 
 
 def test_without_workers_the_time_is_the_main_process_s() -> None:
