@@ -46,8 +46,6 @@ class Cause:
     stage: str
     limit: str | None
     why: str
-    margin: float = 1.0
-    """How much of the time the cause explains, 0 to 1."""
 
 
 def find_cause(facts: Facts) -> Cause | None:
@@ -61,7 +59,7 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
         return None
     of_all = f"{in_percent(facts.startup_share)} of all time"
     why = f"each epoch begins with {in_seconds(facts.startup_s)} of waiting: {of_all}"
-    return Cause("startup", "startup", why, facts.startup_share)
+    return Cause("startup", "startup", why)
 
 
 def finished_batches_wait(facts: Facts) -> Cause | None:
@@ -70,7 +68,7 @@ def finished_batches_wait(facts: Facts) -> Cause | None:
     if share < MOST:
         return None
     why = f"in {in_percent(share)} of the wait a later batch lay ready, and a worker idle: they are handed out in order"
-    return Cause("stragglers", "order", why, share)
+    return Cause("stragglers", "order", why)
 
 
 def quota_holds_back(facts: Facts) -> Cause | None:
@@ -105,7 +103,7 @@ def main_process_is_late(facts: Facts) -> Cause | None:
     if share < MOST:
         return None
     why = f"{in_percent(share)} of the wait is the main process's own work, outside of every sample"
-    return Cause("main_process", limit_of_one_thread(facts), why, share)
+    return Cause("main_process", limit_of_one_thread(facts), why)
 
 
 def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
@@ -119,7 +117,7 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     if shared:
         return Cause("transport", "memory", f"batches are written to shared memory: {in_kernel(facts)}")
     why = f"{in_percent(share)} of the wait is for batches that are made, and on their way to the main process"
-    return Cause("transport", limit_of_transport(facts), why, share)
+    return Cause("transport", limit_of_transport(facts), why)
 
 
 def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
@@ -127,7 +125,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     if spare_cpus(facts) < SPARE_CPUS:
         return None
     if facts.workers and (share := facts.stood_at("lock")) >= LOCKED:
-        return Cause(most_blocked(facts), "lock", f"workers stood at a lock in {in_percent(share)} of the looks", share)
+        return Cause(most_blocked(facts), "lock", f"workers stood at a lock in {in_percent(share)} of the looks")
     states = facts.loads
     if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
         return None
@@ -153,11 +151,10 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
     if facts.tail_share >= MOST:
         stage = "stragglers"
     if grows_with_bytes(facts):
-        return Cause(stage, "storage_bandwidth", f"{why}, and the longer the more bytes are read", share)
-    if facts.bytes_share is None and (facts.bytes_per_sample or 0.0) >= LARGE_FILE_BYTES:
-        large = f"{why}, in files of {(facts.bytes_per_sample or 0) / 2**20:.1f} MiB"
-        return Cause(stage, "storage_bandwidth", large, share)
-    return Cause(stage, "storage_latency", f"{why}, whatever its size", share)
+        return Cause(stage, "storage_bandwidth", f"{why}, and the longer the more bytes are read")
+    if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
+        return Cause(stage, "storage_bandwidth", f"{why}, for {facts.bytes_read / 2**20:.1f} MiB each")
+    return Cause(stage, "storage_latency", f"{why}, whatever its size")
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:
@@ -178,7 +175,7 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
     if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
         limit = "cpu"  # a worker would cost more than it takes over
     what = f"{in_percent(share)} of the CPU time of a sample" if share else "the work"
-    return Cause(stage, limit, f"{what} is spent there; {cpus_in_use(facts)}", share or 1.0)
+    return Cause(stage, limit, f"{what} is spent there; {cpus_in_use(facts)}")
 
 
 RULES: tuple[Callable[[Facts], Cause | None], ...] = (

@@ -12,10 +12,20 @@ def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
     """What other rules have to say that come to another cause, and the stage that costs almost as much."""
     others = [found for rule in RULES[:-1] if (found := rule(facts)) is not None]
     said = [found.why for found in others if (found.stage, found.limit) != (cause.stage, cause.limit)]
-    ranked = sorted(facts.cpu_s.items(), key=lambda item: -item[1])
-    if cause.limit in ("workers", "cpu") and len(ranked) > 1 and ranked[1][1] >= ALMOST * ranked[0][1] > 0:
-        said.append(f"{ranked[1][0]} takes {ranked[1][1] / ranked[0][1] * 100:.0f} % of what {ranked[0][0]} takes")
+    if near_tie(facts, cause):
+        first, second, *_ = _ranked(facts)
+        said.append(f"{second[0]} takes {second[1] / first[1] * 100:.0f} % of what {first[0]} takes")
     return (*said, *_conflict(facts))
+
+
+def near_tie(facts: Facts, cause: Cause) -> bool:
+    """Whether another stage costs almost as much as the one that was named for its cost."""
+    ranked = _ranked(facts)
+    return cause.limit in ("workers", "cpu") and len(ranked) > 1 and ranked[1][1] >= ALMOST * ranked[0][1] > 0
+
+
+def _ranked(facts: Facts) -> list[tuple[str, float]]:
+    return sorted(facts.cpu_s.items(), key=lambda item: -item[1])
 
 
 def conflicting(facts: Facts) -> bool:

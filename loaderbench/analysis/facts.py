@@ -53,8 +53,17 @@ class Facts:
 
     @property
     def spare_cpus(self) -> float | None:
-        """CPUs of those allotted that this program leaves."""
-        return None if self.own_cpus is None else max(0.0, self.cpus - self.own_cpus)
+        """CPUs of those allotted that this program leaves, or fills with what workers would not start."""
+        return None if self.own_cpus is None else max(0.0, self.cpus - self.own_cpus + self.library_cpus)
+
+    @property
+    def library_cpus(self) -> float:
+        """CPUs in use by library threads of a main process that loads by itself.
+
+        They mostly wait for it, awake (OpenMP's default); in a worker torch starts none.
+        """
+        others = self.main.other_threads_cpu_share if self.main and self.is_loader and not self.workers else None
+        return min(others or 0.0, max(0.0, (self.own_cpus or 0.0) - 1))
 
     @property
     def runnable_threads(self) -> float:
@@ -108,6 +117,11 @@ class Facts:
         """What who loads asked the system to read, from files and pipes."""
         rate = self.loads.read_bytes_per_s if self.loads else None
         return (rate or 0.0) / self.samples_per_s if self.samples_per_s else 0.0
+
+    @property
+    def bytes_read(self) -> float:
+        """Bytes that a sample reads, by its files or by what the system was asked for."""
+        return max(self.bytes_per_sample or 0.0, self.bytes_asked_per_sample)
 
     @property
     def faults_per_sample(self) -> float:

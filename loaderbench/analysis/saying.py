@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.limits import disturbed
+from loaderbench.analysis.thresholds import SPARE_CPUS
 
 
 def in_kernel(facts: Facts) -> str:
@@ -19,7 +20,8 @@ def cpus_in_use(facts: Facts) -> str:
     if facts.own_cpus is None:
         return "how many CPUs it used is not known"
     others = f", and other programs {facts.others_cpus:.1f}" if facts.others_cpus and disturbed(facts) else ""
-    return f"{facts.own_cpus:.1f} of {facts.cpus:g} CPUs are in use{others}"
+    threads = f", {facts.library_cpus:.1f} of them by threads of libraries" if facts.library_cpus >= SPARE_CPUS else ""
+    return f"{facts.own_cpus:.1f} of {facts.cpus:g} CPUs are in use{threads}{others}"
 
 
 def in_percent(share: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.analysis.cause import Cause, find_cause
-from loaderbench.analysis.conflict import conflicting, speaks_against
+from loaderbench.analysis.conflict import conflicting, near_tie, speaks_against
 from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.failures import last_words
 from loaderbench.analysis.inside import describe_inside
@@ -14,7 +14,7 @@ from loaderbench.analysis.limits import disturbed
 from loaderbench.analysis.operational import in_words as in_words_of
 from loaderbench.analysis.operational import operational_bounds
 from loaderbench.analysis.phrases import delivers, in_words, percent, transfers, waits
-from loaderbench.analysis.thresholds import MOST, NOTICED, TRANSFER
+from loaderbench.analysis.thresholds import NOTICED, TRANSFER
 from loaderbench.records import Bound, Ceiling, Confidence, Config, Interval, Trial, Verdict, config_label
 
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
@@ -23,6 +23,7 @@ CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
 """A single process has no interval: half the threshold and twice it are taken to be clearly on one side."""
 NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
 
+_ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 _WHO = {"emulated": "the emulated accelerator", "model": "the accelerator", "loop": "your loop"}
 _NOT_TOLD = "nothing was seen inside the loader"
 _UNTRACED = "Profiler(trace=True) times what happens inside the loader"
@@ -137,10 +138,10 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
-    """A cause is not sure that explains no more than half of the time, beside busy neighbours, or against the rate."""
-    if cause.margin <= MOST or disturbed(facts) or conflicting(facts):
+    """A cause is not sure beside busy neighbours, or against the rate; less so where a second stage costs as much."""
+    if disturbed(facts) or conflicting(facts):
         return "low"
-    return confidence
+    return _ONE_LESS[confidence] if near_tie(facts, cause) else confidence
 
 
 def _evidence(subject: Subject, consumer: str, demand: float, trials: Sequence[Trial]) -> tuple[str, ...]:
@@ -169,8 +170,9 @@ def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> s
 
 
 def _where(subject: Subject) -> str:
-    config = f" ({config_label(subject.config)})" if subject.config else ""
-    return f"in the {'best' if subject.is_best else 'fastest-looking'} configuration{config}"
+    if not subject.config:
+        return ""
+    return f"in the {'best' if subject.is_best else 'fastest-looking'} configuration ({config_label(subject.config)})"
 
 
 def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
