@@ -174,8 +174,8 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
     limit = limit_of_cpus(facts)
     if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
         limit = "cpu"  # a worker would cost more than it takes over
-    what = f"{in_percent(share)} of the CPU time of a sample" if share else "the work"
-    return Cause(stage, limit, f"{what} is spent there; {cpus_in_use(facts)}")
+    what = f"{in_percent(share)} of a sample's CPU time goes to {busiest(facts)}; " if share else ""
+    return Cause(stage, limit, f"{what}{cpus_in_use(facts)}")
 
 
 RULES: tuple[Callable[[Facts], Cause | None], ...] = (

@@ -5,23 +5,23 @@ from __future__ import annotations
 from loaderbench.analysis.cause import RULES, Cause
 from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.operational import operational_bounds
-from loaderbench.analysis.thresholds import ALMOST, CONFLICT
+from loaderbench.analysis.thresholds import ALMOST, CONFLICT, TIED
 
 
 def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
     """What other rules have to say that come to another cause, and the stage that costs almost as much."""
     others = [found for rule in RULES[:-1] if (found := rule(facts)) is not None]
     said = [found.why for found in others if (found.stage, found.limit) != (cause.stage, cause.limit)]
-    if near_tie(facts, cause):
+    if near_tie(facts, cause, ALMOST):
         first, second, *_ = _ranked(facts)
         said.append(f"{second[0]} takes {second[1] / first[1] * 100:.0f} % of what {first[0]} takes")
     return (*said, *_conflict(facts))
 
 
-def near_tie(facts: Facts, cause: Cause) -> bool:
-    """Whether another stage costs almost as much as the one that was named for its cost."""
+def near_tie(facts: Facts, cause: Cause, share: float = TIED) -> bool:
+    """Whether another stage costs this share, or more, of the one that was named for its cost."""
     ranked = _ranked(facts)
-    return cause.limit in ("workers", "cpu") and len(ranked) > 1 and ranked[1][1] >= ALMOST * ranked[0][1] > 0
+    return cause.limit in ("workers", "cpu") and len(ranked) > 1 and ranked[1][1] >= share * ranked[0][1] > 0
 
 
 def _ranked(facts: Facts) -> list[tuple[str, float]]:

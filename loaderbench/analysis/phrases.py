@@ -26,7 +26,7 @@ def in_words(cause: Cause, facts: Facts) -> str:
     spare = "" if facts.spare_cpus is None else f", while {facts.spare_cpus:.1f} of {cpus} are left"
     sentences = {
         "workers": f"{doing} keeps {_who(facts)} busy{spare}.",
-        "cpu": f"{doing} is what takes {_most_of(facts, cpus)}.",
+        "cpu": f"{doing} takes {_most_of(facts, cpus)}.",
         "oversubscription": f"{facts.runnable_threads:.0f} threads want to run on {cpus}, mostly for {doing.lower()}.",
         "quota": f"{doing} is held back: {cause.why}.",
         "storage_latency": f"{doing} stands blocked, whatever the size of what is read.",

@@ -9,8 +9,8 @@ TRANSFER = 0.1
 MOST = 0.5
 """A part that explains most of a whole names it."""
 
-ALMOST = 0.6
-"""A second stage of this size, beside the dearest one, is worth a word."""
+ALMOST, TIED = 0.6, 0.85
+"""A second stage of this size, beside the dearest one, is worth a word; from the other on which is dearer is noise."""
 
 CONFLICT = 1.3
 """Delivered over what the traced times let through: beyond it these do not explain the rate."""

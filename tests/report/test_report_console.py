@@ -164,7 +164,7 @@ def test_the_terminal_gets_plain_spaces_and_dashes() -> None:
 
 PROFILE = """\
 Your loop waits for data 41 % of its time: it gets 512 samples/s. Decoding keeps 4 workers busy.
-  63 % of the CPU time of a sample is spent there; how many CPUs it used is not known
+  63 % of a sample's CPU time goes to decode; how many CPUs it used is not known
   medium confidence; complete: 300 batches
 
 A step on average, over 300 batches: 512 samples/s
