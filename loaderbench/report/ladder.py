@@ -61,11 +61,12 @@ def _measured(found: Ladder | None) -> TypeGuard[Ladder]:
 def _ladder(found: Ladder) -> Breakdown:
     shown = words.configuration(found.config).text
     rounds = numbers.count(found.rounds, "round")
+    rows = tuple(_row(rung) for rung in found.rungs if rung.time_s)  # why others are not there, the differences say
     return Breakdown(
         id="ladder",
         title="One configuration, part by part",
         lead=words.sentence(f"{shown}, {rounds}: each row in a process of its own, after the sweep."),
-        tables=(Table("What is left of it, and how long that takes", _columns(found), tuple(map(_row, found.rungs))),),
+        tables=(Table("What is left of it, and how long that takes", _columns(found), rows),),
         facts=tuple(_differences(found)),
         notes=(*(words.sentence(_sentence(note)) for note in found.notes), *_turns(found)),
     )
@@ -81,11 +82,9 @@ def _columns(found: Ladder) -> tuple[Column, ...]:
 
 
 def _row(rung: Rung) -> Row:
-    """One rung; in place of what was left of it, why it was not measured."""
-    why = rung.not_measured.get("time_s")
-    time = numbers.interval(numbers.scaled(rung.time_s, 1e3) if rung.time_s else None, why)
-    left = words.sentence(f"{numbers.NOT_MEASURED}: {why}") if why else Text(_LEFT[rung.name])
-    return Row((Text(RUNGS[rung.name]), time, numbers.interval(rung.samples_per_s, why), left))
+    """One rung, and what was left of it."""
+    time = numbers.interval(numbers.scaled(rung.time_s, 1e3) if rung.time_s else None)
+    return Row((Text(RUNGS[rung.name]), time, numbers.interval(rung.samples_per_s), Text(_LEFT[rung.name])))
 
 
 def _differences(found: Ladder) -> list[Fact]:
