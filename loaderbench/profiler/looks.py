@@ -39,7 +39,6 @@ class Looks:
     def take(self, pids: Sequence[int], monitor: GpuMonitor) -> None:
         """Look once; costs some ten microseconds a process, and what the driver takes for a device."""
         self.workers.read(pids)
-        self.main_process.read([os.getpid()])
         self._turn += 1
         if self._turn % self._every:
             return
@@ -49,6 +48,16 @@ class Looks:
         if len(self.taken) > MAX_LOOKS:
             self.taken = self.taken[::2]
             self._every *= 2
+
+    def begin(self) -> None:
+        """Count from now on what is too dear to be read at every look."""
+        self.main_process.read([os.getpid()])
+        self.machine.begin()
+
+    def take_wide(self) -> None:
+        """Read this process with all its threads, and all programs together: a millisecond."""
+        self.main_process.read([os.getpid()])
+        self.machine.look()
 
     def read_memory(self, pids: Sequence[int]) -> None:
         """Read proportional memory, of the workers and of all; takes milliseconds a process."""

@@ -38,6 +38,7 @@ class Observer:
         self.trace: LoaderTrace | IterableTrace | None = None
         self.stalls = StallSums()
         self._blocked = BlockedThread()
+        self._under_way = False  # an epoch
         self._traced: Traced | None = None
         self._mark: Mark | None = None
         self._workers = 0
@@ -65,7 +66,7 @@ class Observer:
         """Warm-up is over: what was seen until now is kept apart."""
         self._looks_warming, self.looks = self.looks, Looks()
         self._blocked.forget()
-        self.looks.machine.begin()
+        self.looks.begin()
         self._mark = self.trace.mark() if self.trace else None
         self._steady_at_s = time.perf_counter()
 
@@ -84,9 +85,15 @@ class Observer:
 
     def epoch_ended(self) -> None:
         """What happens until the next look is no part of the steady state."""
-        self._blocked.end()
-        self.looks.machine.look()
+        self._end_looking()
         self.looks.workers.pause()
+
+    def _end_looking(self) -> None:
+        """At an epoch's end, or in the middle of the last one."""
+        if self._under_way:
+            self._under_way = False
+            self._blocked.end()
+            self.looks.take_wide()
 
     def blocked_on(self) -> dict[str, float] | None:
         """What the workers were seen to stand at, as shares of all looks."""
@@ -94,7 +101,7 @@ class Observer:
 
     def finish(self) -> None:
         """Look no more, and trace no more."""
-        self._blocked.end()
+        self._end_looking()
         self.ended_at = _now()
         if self._memory is None:
             self.looks.read_memory(self._pids)
@@ -134,6 +141,7 @@ class Observer:
         self._find_gpus()
         batches = self.trace.batches() if self.trace is not None else iter(self.source)
         self._pids = tuple(worker.pid for worker in getattr(batches, "_workers", ()) if worker.pid)
+        self._under_way = True
         if watch:
             self._blocked.begin(self._pids)
         return batches
