@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from loaderbench.analysis.attribution import busiest, most_blocked, own_part_of_main, part_of_wait, share_of_cpu
 from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.limits import (
+    cpus_left,
     crowded,
     disturbed,
     grows_with_bytes,
@@ -21,7 +22,6 @@ from loaderbench.analysis.limits import (
     limit_of_cpus,
     limit_of_one_thread,
     limit_of_transport,
-    spare_cpus,
     wants_cpu,
 )
 from loaderbench.analysis.saying import cpus_in_use, in_kernel, in_percent, in_seconds
@@ -122,7 +122,7 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
 
 def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     """Threads that could run wait for one another, and leave CPUs idle."""
-    if spare_cpus(facts) < SPARE_CPUS:
+    if cpus_left(facts) < SPARE_CPUS:
         return None
     if facts.workers and (share := facts.stood_at("lock")) >= LOCKED:
         return Cause(most_blocked(facts), "lock", f"workers stood at a lock in {in_percent(share)} of the looks")
@@ -154,7 +154,8 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
         return Cause(stage, "storage_bandwidth", f"{why}, and the longer the more bytes are read")
     if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
         return Cause(stage, "storage_bandwidth", f"{why}, for {facts.bytes_read / 2**20:.1f} MiB each")
-    return Cause(stage, "storage_latency", f"{why}, whatever its size")
+    size = "" if facts.bytes_share is None else ", whatever its size"
+    return Cause(stage, "storage_latency", f"{why}{size}")
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:

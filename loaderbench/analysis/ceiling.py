@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from loaderbench.analysis.rungs import REPLAYED_TO
-from loaderbench.analysis.verdict import Subject, describe_ceiling
+from loaderbench.analysis.verdict import Subject
 from loaderbench.records import Ceiling, Ladder
+
+NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
+_DEMAND = "the demand of the emulated accelerator"
 
 
 def find_ceiling(
@@ -14,8 +17,14 @@ def find_ceiling(
 
     Headspace is (measured - ceiling) / measured in time per batch. Source: SPDL's optimisation guide.
     """
-    if subject is None or consumer not in REPLAYED_TO:
-        return describe_ceiling(subject, consumer, demand)
+    if subject is None:
+        return None, "nothing was measured"
+    if consumer == "loop":
+        return _loop_ceiling(subject)
+    if consumer == "emulated":
+        return Ceiling(samples_per_s=demand, headspace=_headspace(subject, demand), basis=_DEMAND), ""
+    if consumer not in REPLAYED_TO:
+        return None, "without a consumer there is none"
     rung = next((found for found in ladder.rungs if found.name == "replay_host"), None) if ladder else None
     if rung is None or rung.samples_per_s is None:
         why = rung.not_measured.get("samples_per_s") if rung else why_no_ladder
@@ -23,7 +32,19 @@ def find_ceiling(
     rate, rounds = rung.samples_per_s, len(rung.trials)
     return Ceiling(
         samples_per_s=rate.est,
-        headspace=min(1.0, max(0.0, 1 - subject.samples_per_s.est / rate.est)),
+        headspace=_headspace(subject, rate.est),
         basis=f"cached batches replayed, {rounds} round{'s' if rounds > 1 else ''}",
         samples_per_s_interval=rate if rate.lo is not None else None,
     ), ""
+
+
+def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
+    wait = subject.data_wait_share.est
+    if wait >= NOTHING_BUT_WAITING:
+        return None, "the loop did nothing but wait for data"
+    rate = subject.samples_per_s.est / (1 - wait)
+    return Ceiling(samples_per_s=rate, headspace=wait, basis="the loop's own time between batches"), ""
+
+
+def _headspace(subject: Subject, ceiling: float) -> float:
+    return min(1.0, max(0.0, 1 - subject.samples_per_s.est / ceiling))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
+from loaderbench.analysis.saying import in_percent, in_seconds
 from loaderbench.records import EpochCost, Trial
 
 
@@ -26,14 +27,10 @@ def said(costs: Sequence[EpochCost]) -> tuple[str, ...]:
         "stragglers": "waiting for slow samples while others are ready",
     }
     return tuple(
-        f"{words[cost.name]} takes {_seconds(cost.s_per_epoch)} of each epoch ({cost.share * 100:.0f} %)"
+        f"{words[cost.name]} takes {in_seconds(cost.s_per_epoch)} of each epoch ({in_percent(cost.share)})"
         for cost in costs
         if cost.share is not None and cost.share >= 0.01
     )
-
-
-def _seconds(time_s: float) -> str:
-    return f"{time_s:,.0f} s" if time_s >= 10 else f"{time_s:.2g} s"
 
 
 def _of_trial(trial: Trial) -> Iterator[tuple[str, float, float | None]]:

@@ -38,7 +38,6 @@ class Facts:
     others_cpus: float | None = None
     throttled_share: float | None = None
     parts: WaitParts | None = None
-    wait_s: float = 0.0
     next_s: float | None = None
     next_cpu_s: float | None = None
     sampler_s: float = 0.0

@@ -45,7 +45,6 @@ def gather(
         others_cpus=_mean(done, "machine.others_cpus"),
         throttled_share=_mean(done, "machine.throttled_share"),
         parts=_typical(done, "wait_parts"),
-        wait_s=_mean(done, "data_wait.mean_s") or 0.0,
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,

@@ -30,7 +30,7 @@ def limit_of_cpus(facts: Facts) -> str | None:
     """More workers where this program leaves CPUs, cheaper work where it does not; open where others hold them."""
     if disturbed(facts):
         return None
-    return "workers" if spare_cpus(facts) >= SPARE_CPUS else "cpu"
+    return "workers" if cpus_left(facts) >= SPARE_CPUS else "cpu"
 
 
 def limit_of_one_thread(facts: Facts) -> str | None:
@@ -38,7 +38,7 @@ def limit_of_one_thread(facts: Facts) -> str | None:
     own_s = facts.sampler_s if facts.workers else facts.next_s or 0.0
     if (facts.next_cpu_s or 0.0) < MOST * own_s:  # it waits, for something else than a CPU
         return "lock"
-    return None if disturbed(facts) else "lock" if spare_cpus(facts) >= SPARE_CPUS else "cpu"
+    return None if disturbed(facts) else "lock" if cpus_left(facts) >= SPARE_CPUS else "cpu"
 
 
 def limit_of_transport(facts: Facts) -> str | None:
@@ -47,7 +47,7 @@ def limit_of_transport(facts: Facts) -> str | None:
         return None
     if kernel_works(facts):
         return "memory"
-    if spare_cpus(facts) < SPARE_CPUS:
+    if cpus_left(facts) < SPARE_CPUS:
         return "cpu"
     alone = facts.main.on_cpu_share + facts.main.run_queue_share if facts.main else 0.0
     return "lock" if alone >= MOST else "workers"
@@ -78,6 +78,6 @@ def kernel_works(facts: Facts) -> bool:
     return facts.faults_per_sample >= FEWEST_FAULTS or facts.bytes_asked_per_sample < MUCH_READ_BYTES
 
 
-def spare_cpus(facts: Facts) -> float:
+def cpus_left(facts: Facts) -> float:
     """CPUs that this program leaves; all where its use is not known."""
     return facts.cpus if facts.spare_cpus is None else facts.spare_cpus

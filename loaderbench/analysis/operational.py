@@ -51,7 +51,7 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
     )
 
 
-def in_words(bounds: Bounds) -> str:
+def bounds_in_words(bounds: Bounds) -> str:
     """All bounds in one clause, or nothing where fewer than two are known."""
     names = {"workers": "the workers", "cpus": "the CPUs", "main_process": "the main process", "demand": "the consumer"}
     if len(bounds.known) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loaderbench.analysis.cause import Cause
 from loaderbench.analysis.facts import Facts
+from loaderbench.analysis.saying import in_percent, in_seconds
 from loaderbench.analysis.thresholds import NOTICED
 from loaderbench.records import Interval
 
@@ -29,11 +30,11 @@ def in_words(cause: Cause, facts: Facts) -> str:
         "cpu": f"{doing} takes {_most_of(facts, cpus)}.",
         "oversubscription": f"{facts.runnable_threads:.0f} threads want to run on {cpus}, mostly for {doing.lower()}.",
         "quota": f"{doing} is held back: {cause.why}.",
-        "storage_latency": f"{doing} stands blocked, whatever the size of what is read.",
-        "storage_bandwidth": f"{doing} stands blocked, the longer the more bytes are read.",
+        "storage_latency": f"{doing} waits for an answer: {cause.why}.",
+        "storage_bandwidth": f"{doing} waits for bytes: {cause.why}.",
         "lock": f"{doing} goes on in one thread at a time: {cause.why}.",
         "order": "Finished batches wait for a slow one ahead of them.",
-        "startup": f"The beginning of an epoch takes {facts.startup_s or 0:.2g} s until its first batch is there.",
+        "startup": f"Each epoch begins with {in_seconds(facts.startup_s or 0.0)} of waiting for its first batch.",
         "memory": f"{doing} waits for memory: {cause.why}.",
     }
     return sentences.get(cause.limit or "", "")
@@ -59,7 +60,7 @@ def delivers(rate: Interval) -> str:
 
 def transfers(facts: Facts) -> str:
     """How long the marked transfer takes."""
-    return f"the stage `transfer` of the loop takes {facts.transfer_share * 100:.0f} % of all time"
+    return f"the stage `transfer` of the loop takes {in_percent(facts.transfer_share)} of all time"
 
 
 def _who(facts: Facts) -> str:

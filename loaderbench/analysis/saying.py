@@ -31,4 +31,6 @@ def in_percent(share: float) -> str:
 
 def in_seconds(seconds: float) -> str:
     """Seconds, or milliseconds below one."""
-    return f"{seconds:.2g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+    if seconds < 0.9995:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"

@@ -11,17 +11,15 @@ from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.failures import last_words
 from loaderbench.analysis.inside import describe_inside
 from loaderbench.analysis.limits import disturbed
-from loaderbench.analysis.operational import in_words as in_words_of
-from loaderbench.analysis.operational import operational_bounds
+from loaderbench.analysis.operational import bounds_in_words, operational_bounds
 from loaderbench.analysis.phrases import delivers, in_words, percent, transfers, waits
 from loaderbench.analysis.thresholds import NOTICED, TRANSFER
-from loaderbench.records import Bound, Ceiling, Confidence, Config, Interval, Trial, Verdict, config_label
+from loaderbench.records import Bound, Confidence, Config, Interval, Trial, Verdict, config_label
 
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
 
 CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
 """A single process has no interval: half the threshold and twice it are taken to be clearly on one side."""
-NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
 
 _ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 _WHO = {"emulated": "the emulated accelerator", "model": "the accelerator", "loop": "your loop"}
@@ -81,26 +79,6 @@ def decide(
     return found if bound == "compute" else _with_cause(found, subject.facts, consumer)
 
 
-def describe_ceiling(subject: Subject | None, consumer: str, demand: float) -> tuple[Ceiling | None, str]:
-    """Samples/s with loading made free: the suite's demand, or a loop's own pace; others are not measured."""
-    if subject is None:
-        return None, "nothing was measured"
-    if consumer == "loop":
-        return _loop_ceiling(subject)
-    if consumer != "emulated":
-        return None, "without a consumer there is none" if consumer == "none" else "cached batches are not yet replayed"
-    headspace = min(1.0, max(0.0, 1 - subject.samples_per_s.est / demand))
-    return Ceiling(samples_per_s=demand, headspace=headspace, basis="the demand of the emulated accelerator"), ""
-
-
-def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
-    wait = subject.data_wait_share.est
-    if wait >= NOTHING_BUT_WAITING:
-        return None, "the loop did nothing but wait for data"
-    rate = subject.samples_per_s.est / (1 - wait)
-    return Ceiling(samples_per_s=rate, headspace=wait, basis="the loop's own time between batches"), ""
-
-
 def _bound(subject: Subject, consumer: str) -> Bound:
     wait, facts = subject.data_wait_share, subject.facts
     if consumer == "none" or (facts and facts.startup_share >= NOTICED):
@@ -147,7 +125,7 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
 def _evidence(subject: Subject, consumer: str, demand: float, trials: Sequence[Trial]) -> tuple[str, ...]:
     waited = () if consumer == "none" else (waits(subject.data_wait_share),)
     wanted = demand if consumer == "emulated" else None
-    bounds = in_words_of(operational_bounds(subject.facts, wanted)) if subject.facts else ""
+    bounds = bounds_in_words(operational_bounds(subject.facts, wanted)) if subject.facts else ""
     return (*waited, delivers(subject.samples_per_s), *_inside(consumer, trials), *([bounds] if bounds else []))
 
 

@@ -1,6 +1,6 @@
 """Readers of CPU, memory, disk and GPU. They watch a process tree from outside, so that what is measured runs alone."""
 
-from loaderbench.monitors.blocked import Blocked, BlockedThread
+from loaderbench.monitors.blocked import Blocked, BlockedThread, with_looks
 from loaderbench.monitors.gpu import GpuMonitor, GpuReading, count_gpus
 from loaderbench.monitors.machine import MachineWatch
 from loaderbench.monitors.processes import TreeMonitor
@@ -19,4 +19,5 @@ __all__ = [
     "TreeMonitor",
     "WorkerWatch",
     "count_gpus",
+    "with_looks",
 ]

@@ -9,8 +9,10 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from loaderbench.monitors import proc
+from loaderbench.records import WorkerStates
 
 INTERVAL_S = 0.05
 FEWEST_LOOKS = 10
@@ -45,7 +47,7 @@ class Blocked:
         self._seen: dict[int, Counter[str]] = {}
 
     def look(self, pids: Iterable[int]) -> None:
-        """Look once; about ten microseconds a process."""
+        """Look once: a small file to read for each, and for each of its threads where it waits for these."""
         for pid in pids:
             kind = self._kind(f"{pid}")
             if kind == LOCK:
@@ -73,6 +75,14 @@ class Blocked:
         return {kind: count / looks for kind, count in sorted(seen.items())}
 
 
+def with_looks(states: WorkerStates | None, shares: dict[str, float] | None) -> WorkerStates | None:
+    """The workers' states with what they were seen to stand at; as they are where nothing was."""
+    if states is None or shares is None:
+        return states
+    reasons = {name: why for name, why in states.not_measured.items() if name != "blocked_on"}
+    return replace(states, blocked_on=shares, not_measured=reasons)
+
+
 class BlockedThread:
     """Looks at workers from a thread of its own: between two batches a loop sees them at the same moment every time."""
 
@@ -94,7 +104,7 @@ class BlockedThread:
         """Look no more; returns when the thread is gone, so that the process may fork."""
         self._done.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more
             self._thread = None
 
     def forget(self) -> None:

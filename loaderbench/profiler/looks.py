@@ -55,7 +55,7 @@ class Looks:
         self.machine.begin()
 
     def take_wide(self) -> None:
-        """Read this process with all its threads, and all programs together: a millisecond."""
+        """Read this process with all its threads, and all programs together: too dear for every look."""
         self.main_process.read([os.getpid()])
         self.machine.look()
 

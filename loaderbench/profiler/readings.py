@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from loaderbench.analysis.failures import classify
+from loaderbench.monitors import with_looks
 from loaderbench.profiler.looks import Look, Looks
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.source import length_of
@@ -16,7 +16,7 @@ from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.overhead import loop_s_per_batch
 from loaderbench.recorder.reasons import why_missing
 from loaderbench.recorder.spreads import spread_of
-from loaderbench.records import Config, Environment, Epochs, Failure, Gpu, GpuUse, TimelinePoint, Trial, WorkerStates
+from loaderbench.records import Config, Environment, Epochs, Failure, Gpu, GpuUse, TimelinePoint, Trial
 from loaderbench.tracing.cost import tracing_s_per_sample
 
 TRIAL = "profile"
@@ -50,7 +50,7 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         "epochs": _epochs(recorder),
         "recorder_s_per_batch": loop_s_per_batch(),
         "tracing_s_per_sample": tracing_s_per_sample(traced) if traced else None,
-        "workers": _workers(observer),
+        "workers": with_looks(observer.looks.workers.states(), observer.blocked_on()),
         "main_process": observer.looks.main_process.states(),
         "machine": observer.looks.machine.use(),
         **_machine(observer.looks, observer.gpus, environment),
@@ -120,15 +120,6 @@ def _gpu_use(gpu: Gpu, looks: Looks) -> GpuUse:
         gpu.memory_total_bytes,
         dict.fromkeys(missing, "NVML gave no reading of it in the steady state"),
     )
-
-
-def _workers(observer: Observer) -> WorkerStates | None:
-    """What the workers were doing, and what they were seen to stand at."""
-    states, shares = observer.looks.workers.states(), observer.blocked_on()
-    if states is None or shares is None:
-        return states
-    reasons = {name: why for name, why in states.not_measured.items() if name != "blocked_on"}
-    return replace(states, blocked_on=shares, not_measured=reasons)
 
 
 def _epochs(recorder: LoopRecorder) -> Epochs:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from loaderbench.monitors import Sample, Sampling
+from loaderbench.monitors import Sample, Sampling, with_looks
 from loaderbench.recorder import Measurement, spread_of
 from loaderbench.records import Environment, Gpu, GpuUse, TimelinePoint
 
@@ -52,12 +51,9 @@ def readings_of(
 
 def with_blocked(inside: dict[str, Any], sampling: Sampling) -> dict[str, Any]:
     """What was known inside the trial, with what its workers were seen to stand at from outside."""
-    pids, workers = inside.pop("worker_pids"), inside["workers"]
-    shares = sampling.blocked.shares(pids) if pids else None
-    if workers is None or shares is None:
-        return inside
-    reasons = {name: why for name, why in workers.not_measured.items() if name != "blocked_on"}
-    return {**inside, "workers": replace(workers, blocked_on=shares, not_measured=reasons)}
+    pids = inside["worker_pids"]
+    rest = {name: value for name, value in inside.items() if name != "worker_pids"}
+    return {**rest, "workers": with_looks(inside["workers"], sampling.blocked.shares(pids) if pids else None)}
 
 
 def _steps_s(measurement: Measurement) -> Iterator[float]:

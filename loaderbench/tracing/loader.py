@@ -58,7 +58,12 @@ class LoaderTrace:
         return taken
 
     def epoch_spans(self) -> tuple[Span, ...]:
-        """The batches of the epoch that was begun last, numbered from 0 for each worker, as far as they are kept."""
+        """The batches of the epoch that was begun last, numbered from 0 for each worker, as far as they are kept.
+
+        None of a loader that hands them out in another order: which is which cannot be told then.
+        """
+        if not getattr(self._loader, "in_order", True):
+            return ()
         numbered = ((span, span.number - self._before_epoch[span.worker]) for span in spans_of(self.blocks))
         return tuple(replace(span, number=number) for span, number in numbered if number >= 0)
 

@@ -34,7 +34,6 @@ DECODING = Facts(
     own_cpus=1.05,
     idle_cpus=0.9,
     others_cpus=0.05,
-    wait_s=0.05,
 )
 BLOCKED = replace(
     DECODING,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.analysis.facts import Facts
-from loaderbench.analysis.operational import in_words, operational_bounds
+from loaderbench.analysis.operational import bounds_in_words, operational_bounds
 from loaderbench.records import WorkerStates
 
 FACTS = Facts(
@@ -48,7 +48,7 @@ def test_without_workers_the_main_process_is_the_worker() -> None:
 def test_what_is_not_known_is_left_out_and_said_by_nobody() -> None:
     nothing = operational_bounds(Facts(workers=2, cpus=2))
     assert nothing.tightest is None
-    assert in_words(nothing) == ""
-    assert in_words(operational_bounds(FACTS, 500)).endswith(
+    assert bounds_in_words(nothing) == ""
+    assert bounds_in_words(operational_bounds(FACTS, 500)).endswith(
         "the workers 417, the consumer 500, the CPUs 800, the main process 10,000"
     )

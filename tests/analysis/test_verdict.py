@@ -2,7 +2,8 @@
 
 import pytest
 
-from loaderbench.analysis.verdict import Subject, decide, describe_ceiling
+from loaderbench.analysis.ceiling import find_ceiling
+from loaderbench.analysis.verdict import Subject, decide
 from loaderbench.records import Failure, Interval, StageCost, Trial, WorkerStates
 
 
@@ -67,10 +68,10 @@ def test_every_trial_failed_is_said_only_where_trials_were_run_and_all_failed() 
 
 
 def test_the_ceiling_of_an_emulated_accelerator_is_its_demand() -> None:
-    found, _ = describe_ceiling(subject(0.5), "emulated", 1000)
+    found, _ = find_ceiling(None, "not run", subject(0.5), "emulated", 1000)
     assert found is not None
     assert found.headspace == pytest.approx(0.5)
-    assert describe_ceiling(subject(0.5), "model", 1000)[0] is None
+    assert find_ceiling(None, "not run", subject(0.5), "model", 1000)[0] is None
 
 
 def loop(share: float) -> Subject:
@@ -94,7 +95,7 @@ def test_one_process_decides_where_its_share_is_clearly_on_one_side(share: float
 
 
 def test_the_ceiling_of_a_loop_is_its_own_pace_without_the_waits() -> None:
-    found, _ = describe_ceiling(loop(0.2), "loop", 1)
+    found, _ = find_ceiling(None, "not run", loop(0.2), "loop", 1)
     assert found is not None
     assert found.samples_per_s == pytest.approx(640.0)
     assert found.headspace == pytest.approx(0.2)
@@ -102,7 +103,7 @@ def test_the_ceiling_of_a_loop_is_its_own_pace_without_the_waits() -> None:
 
 
 def test_a_loop_that_does_nothing_but_wait_has_no_ceiling_and_says_why() -> None:
-    assert describe_ceiling(loop(0.9995), "loop", 1) == (None, "the loop did nothing but wait for data")
+    assert find_ceiling(None, "not run", loop(0.9995), "loop", 1) == (None, "the loop did nothing but wait for data")
 
 
 TRACED = Trial(
