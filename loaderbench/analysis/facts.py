@@ -95,8 +95,9 @@ class Facts:
             idle = min(self.idle_share or 0.0, MOST_IDLE)
             return max(0.0, self.loads.blocked_share - idle) / (1 - idle)
         wall_s, cpu_s = sum(self.wall_s.values()), sum(self.cpu_s.values())
-        if wall_s <= 0 or (self.loads is None and (self.spare_cpus or 0.0) < SPARE_CPUS):
-            return 0.0  # a thread that does not run may as well wait for a CPU
+        free = min((cpus for cpus in (self.spare_cpus, self.idle_cpus) if cpus is not None), default=0.0)
+        if wall_s <= 0 or (self.loads is None and free < SPARE_CPUS):
+            return 0.0  # a thread that does not run may as well wait for a CPU, of which others hold some
         return max(0.0, 1 - cpu_s / wall_s - self.waited_for_cpu)
 
     def blocked_s(self, stage: str) -> float:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.gathering import gather
 from loaderbench.records import Environment, Epochs, MachineUse, SampleTimes, Spread, StageCost, Trial, WorkerStates
 
@@ -82,3 +85,11 @@ def test_who_holds_the_cpus_is_told_by_the_machine() -> None:
     found = gather([trial(1, machine=use)], environment())
     assert found is not None
     assert (found.own_cpus, found.idle_cpus, found.others_cpus, found.processes) == (1.0, 0.5, 6.5, 2)
+
+
+def test_without_worker_states_what_does_not_run_is_blocked_only_where_cpus_are_idle() -> None:
+    """Seen beside a CPU burner: eight workers whose states could not be read were taken to wait for a storage."""
+    waits = Facts(workers=8, cpus=2, cpu_s={"sample": 1e-3}, wall_s={"sample": 3e-3}, own_cpus=1.2, idle_cpus=0.0)
+    assert waits.blocked_at_work == 0.0
+    assert replace(waits, idle_cpus=0.8).blocked_at_work == pytest.approx(2 / 3)
+    assert replace(waits, idle_cpus=None).blocked_at_work == pytest.approx(2 / 3)
