@@ -15,6 +15,8 @@ from loaderbench.suite.arguments import NEEDS_WORKERS
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
+VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
+VERIFY_S = 120.0  # for trying remedies, where the suite has no budget
 RUNG_SHARE = 0.5  # of a trial's steady state; a rung is compared with others of its kind, not ranked
 LEAST_RUNG_S = 0.5
 
@@ -26,7 +28,8 @@ _NO_WORKERS = "without workers torch refuses it, so that its values are one conf
 class PlannedTrial:
     """One configuration to be measured once. A `twin` is the second half of the A/A pair.
 
-    `rung` says which parts of it are left; `files` bounds how many files of an image folder are read.
+    `rung` says which parts of it are left; `files` bounds how many files of an image folder are read. `tries`: it
+    belongs to the remedies that are tried.
     """
 
     id: str
@@ -35,6 +38,7 @@ class PlannedTrial:
     twin: bool = False
     rung: RungName = "end_to_end"
     files: int | None = None
+    tries: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,12 @@ class Plan:
     trial_s: float
     rung_s: float = 0.0
     rungs: int = 0
+    verify_s: float = 0.0
+    verify_trial_s: float = 0.0
 
     @property
     def estimated_s(self) -> float:
-        """About how long the run will take."""
+        """About how long the run will take, remedies aside: which are tried is not known before."""
         return FIRST_CHILD_S + self.trials * self.trial_s + self.ladder_trials * self.rung_s
 
     def trial(self, config: Config, round_number: int) -> PlannedTrial:
@@ -118,7 +124,20 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     rungs = sum(not reason for reason in rungs_left_out(suite, consumer, accelerator).values())
     trial_s, rung_s = _trial_s(suite.measure.seconds), _trial_s(rung_seconds(suite))
     rounds, seed = suite.measure.rounds, suite.measure.seed
-    return Plan(axes, configurations, baseline, why, collapsed, rounds, seed, trial_s, rung_s, rungs)
+    return Plan(
+        axes,
+        configurations,
+        baseline,
+        why,
+        collapsed,
+        rounds,
+        seed,
+        trial_s,
+        rung_s,
+        rungs,
+        verify_s=VERIFY_S if suite.measure.verify else 0.0,
+        verify_trial_s=_trial_s(verify_seconds(suite)),
+    )
 
 
 def rungs_left_out(suite: Suite, consumer: str, accelerator: bool) -> dict[RungName, str]:
@@ -130,6 +149,11 @@ def rungs_left_out(suite: Suite, consumer: str, accelerator: bool) -> dict[RungN
 def rung_seconds(suite: Suite) -> float:
     """The steady state of a rung."""
     return max(LEAST_RUNG_S, RUNG_SHARE * suite.measure.seconds)
+
+
+def verify_seconds(suite: Suite) -> float:
+    """The steady state of a trial that tries a remedy."""
+    return min(VERIFY_SECONDS, suite.measure.seconds)
 
 
 def _trial_s(seconds: float) -> float:

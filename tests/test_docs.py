@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from loaderbench.commands.app import app
+from loaderbench.remedies.pages import pages
 from loaderbench.suite import load_suite
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def verbs() -> list[str]:
@@ -47,6 +48,11 @@ def test_links_and_files_named_in_a_page_exist(page: Path) -> None:
 def test_python_in_a_page_compiles(page: Path) -> None:
     for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         assert compile(code, str(page), "exec")
+
+
+def test_the_page_of_each_remedy_is_made_from_its_docstring() -> None:
+    written = {path.name: path.read_text() for path in (ROOT / "docs" / "remedies").glob("*.md")}
+    assert written == pages(), "uv run python -m loaderbench.remedies.pages docs/remedies"
 
 
 @pytest.mark.parametrize("suite", sorted((ROOT / "suites").glob("*.yaml")), ids=lambda path: path.name)

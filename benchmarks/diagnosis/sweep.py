@@ -17,7 +17,17 @@ def sweep(asked: Sweep) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="loaderbench-diagnosis-") as folder:
         suite, out = Path(folder, "suite.yaml"), Path(folder, "run.json")
         suite.write_text(json.dumps(dict(asked.suite)), encoding="utf-8")
-        command = [sys.executable, "-m", "loaderbench", "run", str(suite), "--out", f"{folder}/run", "-q"]
+        command = [
+            sys.executable,
+            "-m",
+            "loaderbench",
+            "run",
+            str(suite),
+            "--out",
+            f"{folder}/run",
+            "--no-verify",
+            "-q",
+        ]
         command += ["--json", str(out), *(f"-P{axis}={value}" for axis, value in asked.axes.items())]
         command += ["--data", asked.data()] if asked.data else []
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

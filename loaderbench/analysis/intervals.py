@@ -17,9 +17,9 @@ FEWEST_ROUNDS = 3
 """No winner is declared on fewer: an interval from two values is as wide as its t of 12.7."""
 
 
-def rate_interval(values: Sequence[float]) -> Interval:
+def rate_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """Geometric mean of positive rates. One value has no interval. Raises `ValueError` for none."""
-    mean, half = _mean_and_half([math.log(value) for value in values])
+    mean, half = _mean_and_half([math.log(value) for value in values], level)
     if half is None:
         return Interval(math.exp(mean), None, None)
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
@@ -37,10 +37,10 @@ def mean_interval(values: Sequence[float]) -> Interval:
     return Interval(mean, None, None) if half is None else Interval(mean, mean - half, mean + half)
 
 
-def ratio_interval(changed: dict[int, float], unchanged: dict[int, float]) -> Interval | None:
+def ratio_interval(changed: dict[int, float], unchanged: dict[int, float], level: float = LEVEL) -> Interval | None:
     """The ratio of two configurations, paired by round; `None` when no round holds both."""
     rounds = sorted(changed.keys() & unchanged.keys())
-    return rate_interval([changed[number] / unchanged[number] for number in rounds]) if rounds else None
+    return rate_interval([changed[number] / unchanged[number] for number in rounds], level) if rounds else None
 
 
 def excludes_one(ratio: Interval) -> bool:
@@ -48,7 +48,7 @@ def excludes_one(ratio: Interval) -> bool:
     return ratio.lo is not None and ratio.hi is not None and not ratio.lo <= 1 <= ratio.hi
 
 
-def _mean_and_half(values: Sequence[float]) -> tuple[float, float | None]:
+def _mean_and_half(values: Sequence[float], level: float = LEVEL) -> tuple[float, float | None]:
     if not values:
         raise ValueError("an interval needs at least one value")
     count = len(values)
@@ -56,10 +56,10 @@ def _mean_and_half(values: Sequence[float]) -> tuple[float, float | None]:
     if count == 1:
         return mean, None
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return mean, _student_t(count - 1) * math.sqrt(variance / count)
+    return mean, _student_t(count - 1, level) * math.sqrt(variance / count)
 
 
-def _student_t(degrees: int) -> float:
+def _student_t(degrees: int, level: float) -> float:
     from scipy.special import stdtrit  # half a second to import, and not needed by --help
 
-    return float(stdtrit(degrees, 0.5 + LEVEL / 2))
+    return float(stdtrit(degrees, 0.5 + level / 2))

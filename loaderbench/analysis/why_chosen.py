@@ -8,6 +8,7 @@ from loaderbench.analysis.configurations import PRACTICAL_TIE, rates_by_round, r
 from loaderbench.analysis.intervals import FEWEST_ROUNDS, excludes_one
 from loaderbench.records import Configuration, Interval, Trial, config_label
 
+LEAST_SAVED_BYTES = 50_000_000  # below a tenth of a gigabyte nobody chooses by it
 _LIMIT = f"{PRACTICAL_TIE * 100:.0f} %"
 
 
@@ -23,7 +24,7 @@ def why_chosen(chosen: Configuration, configurations: Sequence[Configuration], t
     faster = [found for found in others if _rank(found) < _rank(top)]
     if len(tied) > 1:
         apart = [found for found in others if not found.tied_with_best and found not in faster]
-        said = [_among_ties(chosen, top, len(tied)), *_not_excluded(top, apart, trials)]
+        said = [_among_ties(chosen, top, len(tied)), *_saved(chosen, tied), *_not_excluded(top, apart, trials)]
     else:
         said = [_alone(top, others, faster, trials)]
     return "; ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
@@ -36,6 +37,24 @@ def _among_ties(chosen: Configuration, top: Configuration, tied: int) -> str:
         f"{tied} configurations within {_LIMIT} cannot be told apart; it is the cheapest of them "
         f"(fewest workers, then least memory); the fastest looked {config_label(top.config)}"
     )
+
+
+def _saved(chosen: Configuration, tied: Sequence[Configuration]) -> list[str]:
+    """What the dearest of the ties would take more of: worker processes, and memory as it was measured."""
+    said = []
+    if (workers := max(map(_workers, tied)) - _workers(chosen)) > 0:
+        said.append(f"{workers} worker process{'es' * (workers > 1)}")
+    for name, kind in (("pss_bytes", "host memory"), ("gpu_memory_used_bytes", "GPU memory")):
+        own = getattr(chosen, name)
+        most = max((value for found in tied if (value := getattr(found, name)) is not None), default=0)
+        if own is not None and most - own >= LEAST_SAVED_BYTES:
+            said.append(f"{(most - own) / 1e9:.1f} GB of {kind}")
+    return [f"beside the dearest of them it leaves {' and '.join(said)}"] if said else []
+
+
+def _workers(found: Configuration) -> int:
+    count = found.config.get("num_workers", 0)
+    return count if isinstance(count, int) else 0
 
 
 def _alone(

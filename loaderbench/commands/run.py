@@ -23,6 +23,7 @@ def run(
     seconds: Annotated[float | None, typer.Option(help="Steady state per trial, at least.")] = None,
     budget: Annotated[str | None, typer.Option(help="Stop after so long: 90s, 10m, 1h30m.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order of trials and samples.")] = None,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no remedies: sweep and diagnose only.")] = False,
     out: Annotated[Path | None, typer.Option(help="Run folder; default reports/<suite>-<UTC time>.")] = None,
     json_file: Annotated[str | None, typer.Option("--json", help="Write run.json there too; - is stdout.")] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -37,6 +38,7 @@ def run(
     from loaderbench.store import run_json
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
+    measure |= {"verify": False} if no_verify else {}
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
     _check_writable(json_file)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:

@@ -1,10 +1,8 @@
-"""From what was measured to what it means: pure, so that a saved run can be concluded again."""
+"""Summarise, choose, diagnose and recommend."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from loaderbench.analysis.ceiling import find_ceiling
 from loaderbench.analysis.choice import choose_best, describe_baseline
@@ -14,65 +12,30 @@ from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_
 from loaderbench.analysis.epochs import epoch_costs, said
 from loaderbench.analysis.ladder import UNKNOWN, describe_ladder
 from loaderbench.analysis.subject import facts_of, find_subject, subject_config, with_cap_noted
-from loaderbench.analysis.verdict import Subject, decide
+from loaderbench.analysis.verdict import decide
+from loaderbench.conclusion.advice import advise
+from loaderbench.conclusion.candidates import make_diagnosis
+from loaderbench.conclusion.measured import Measured
 from loaderbench.records import (
     Best,
-    Config,
     Configuration,
-    DatasetSummary,
-    Environment,
-    Kind,
     Ladder,
-    PlanSummary,
     Reasons,
-    Recommendation,
     RunRecord,
-    Trial,
-    Verdict,
 )
-from loaderbench.remedies import Diagnosis, Findings, recommend
 
 ONE_CONFIGURATION = "a profile measures one configuration"
 NO_LADDER = "a profile takes no part of the user's loop away"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """A run before anything is concluded from it. `twins` are the second half of the A/A pair.
-
-    `rungs` are the ladder's trials, `no_rungs` why others (or all, under `ladder`) were not measured.
-    """
-
-    name: str
-    suite: dict[str, Any]
-    environment: Environment
-    dataset: DatasetSummary
-    plan: PlanSummary
-    configs: Sequence[Config]
-    baseline: Config
-    baseline_why: str
-    consumer: str
-    trials: Sequence[Trial]
-    twins: Sequence[Trial]
-    cpu_percent_before: float | None
-    started_at: str
-    finished_at: str
-    complete: bool
-    notes: Sequence[str] = field(default_factory=tuple)
-    version: str = ""
-    kind: Kind = "sweep"
-    rungs: Sequence[Trial] = ()
-    no_rungs: Reasons = field(default_factory=dict)
+NOT_VERIFIED = "no remedy was tried: this run was made without it"
 
 
 def conclude(measured: Measured) -> RunRecord:
     """Summarise, choose, diagnose and recommend."""
-    demand = float(measured.suite.get("consumer", {}).get("demand") or 1.0)
+    demand = measured.demand
     configurations = summarise(measured.configs, measured.trials)
     best, why_no_best = _choose(measured, configurations)
     noise = describe_noise(measured.trials, measured.twins, measured.cpu_percent_before)
-    loader = measured.suite.get("loader") or {}
-    doubts = tuple(find_doubts(measured.trials, configurations, noise, loader, measured.kind))
+    doubts = tuple(find_doubts(measured.trials, configurations, noise, measured.loader, measured.kind))
     subject = find_subject(
         best,
         configurations,
@@ -84,7 +47,9 @@ def conclude(measured: Measured) -> RunRecord:
     ceiling, why_no_ceiling = find_ceiling(ladder, why_no_ladder, subject, measured.consumer, demand)
     costs = epoch_costs([trial for trial in measured.trials if trial.config == config])
     verdict = decide(subject, measured.consumer, demand, len(doubts), trials=measured.trials, more=said(costs))
-    diagnosis = _diagnosis(measured, subject, verdict, config)
+    diagnosis = None
+    if config is not None and subject is not None and subject.facts is not None:
+        diagnosis = make_diagnosis(measured, config, verdict, subject.facts)
     overhead = describe_overhead(measured.trials)
     reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}
     for name, value, why in (
@@ -92,6 +57,7 @@ def conclude(measured: Measured) -> RunRecord:
         ("ceiling", ceiling, why_no_ceiling),
         ("ladder", ladder, why_no_ladder),
         ("overhead", overhead, "no trial was completed"),
+        ("verification", measured.verification, measured.no_verification or NOT_VERIFIED),
     ):
         if value is None:
             reasons[name] = why
@@ -111,7 +77,7 @@ def conclude(measured: Measured) -> RunRecord:
         ceiling=ceiling,
         verdict=verdict,
         epoch_costs=costs,
-        recommendations=_recommend(measured, configurations, best, why_no_best, diagnosis),
+        recommendations=advise(measured, configurations, best, why_no_best, diagnosis),
         prediction=None,
         overhead=overhead,
         noise=noise,
@@ -121,6 +87,7 @@ def conclude(measured: Measured) -> RunRecord:
         kind=measured.kind,
         ladder=ladder,
         contention=describe_contention(config, measured.trials, measured.environment.cpus_allotted),
+        verification=measured.verification,
         not_measured=reasons,
         loaderbench_version=measured.version,
     )
@@ -151,6 +118,8 @@ def conclude_again(run: RunRecord) -> RunRecord:
             kind=run.kind,
             rungs=run.ladder.trials if run.ladder else (),
             no_rungs=_left_out(run),
+            verification=run.verification,
+            no_verification=run.not_measured.get("verification", ""),
         )
     )
 
@@ -180,36 +149,3 @@ def _choose(measured: Measured, configurations: Sequence[Configuration]) -> tupl
     if measured.kind == "profile":
         return None, ONE_CONFIGURATION
     return choose_best(configurations, measured.baseline, measured.trials, measured.plan.rounds)
-
-
-def _recommend(
-    measured: Measured,
-    configurations: Sequence[Configuration],
-    best: Best | None,
-    why_no_best: str,
-    diagnosis: Diagnosis | None,
-) -> tuple[Recommendation, ...]:
-    """Ask the remedies."""
-    findings = Findings(
-        configurations=configurations,
-        trials=measured.trials,
-        best=best,
-        baseline=measured.baseline,
-        axes=measured.plan.axes,
-        accelerator=bool(measured.environment.gpus),
-        loader=measured.suite.get("loader") or {},
-        why_no_best=why_no_best,
-        diagnosis=diagnosis,
-        profile=measured.kind == "profile",
-    )
-    return recommend(findings)
-
-
-def _diagnosis(
-    measured: Measured, subject: Subject | None, verdict: Verdict, config: Config | None
-) -> Diagnosis | None:
-    """What the remedies of a cause go by; `None` where nothing is known of the subject's inside."""
-    if subject is None or subject.facts is None:
-        return None
-    loader = measured.suite.get("loader") or {}
-    return Diagnosis(verdict, subject.facts, {**loader, **(config or {})}, loader, bool(measured.environment.gpus))

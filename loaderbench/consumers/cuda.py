@@ -83,11 +83,17 @@ class TrainingStep:
         self._model: torch.nn.Module = net.train()
         self._optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
         self._loss = torch.nn.CrossEntropyLoss()
+        self._mean, self._std = (
+            torch.tensor(values, device=self._device).view(3, 1, 1) * 255
+            for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+        )
         self.wait_clock = CudaWaitClock()
 
     def consume(self, batch: Any, samples: int) -> None:  # noqa: ARG002 - a step sees its batch alone
         """Queue the copy and the step on the device."""
         images, labels = (part.to(self._device, non_blocking=True) for part in batch[:2])
+        if images.dtype == torch.uint8:  # left so by the workers
+            images = (images.float() - self._mean) / self._std
         images = images.contiguous(memory_format=torch.channels_last)
         with torch.autocast(self._device.type, dtype=torch.bfloat16):
             loss = self._loss(self._model(images), labels)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 DRAFT_SIDE = 256  # a training crop of 224 is cut from about this
@@ -30,8 +32,30 @@ def decode_torchvision(path: str) -> Any:
     return decode_image(read_file(path), mode=ImageReadMode.RGB)
 
 
+def open_pillow(path: str) -> Image.Image:
+    """Open and read the header only: whoever needs pixels decodes them. Returns a PIL image of the file's mode."""
+    return Image.open(path)
+
+
+def decode_simplejpeg(path: str) -> Any:
+    """Decode a JPEG by libjpeg-turbo's own interface to a uint8 tensor of shape (3, height, width).
+
+    Needs the package simplejpeg; what it cannot read (other formats, CMYK) goes to Pillow.
+    """
+    import simplejpeg
+    import torch
+
+    try:
+        pixels = simplejpeg.decode_jpeg(Path(path).read_bytes(), colorspace="RGB")
+    except ValueError:
+        pixels = np.array(decode_pillow(path))
+    return torch.from_numpy(pixels).permute(2, 0, 1)
+
+
 DECODERS: Mapping[str, Callable[[str], Any]] = {
     "pillow": decode_pillow,
     "pillow_draft": decode_pillow_draft,
+    "pillow_lazy": open_pillow,
     "torchvision": decode_torchvision,
+    "simplejpeg": decode_simplejpeg,
 }

@@ -8,15 +8,14 @@ photographs.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from loaderbench.datasets.cache_folder import usable_cores, user_cache
 from loaderbench.datasets.photo_jpeg import photo_jpeg, reference_jpeg
 from loaderbench.errors import UsageError
 
@@ -59,7 +58,7 @@ def generate_photos(
         paths = _photo_paths(unfinished, images, min(classes, images))
         for class_folder in {path.parent for path in paths}:
             class_folder.mkdir(parents=True)
-        _write_all(paths, seed, on_progress or _say_nothing, threads or _usable_cores())
+        _write_all(paths, seed, on_progress or _say_nothing, threads or usable_cores())
         _move_into_place(unfinished, folder)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written to: {error.strerror or error}") from None
@@ -83,7 +82,7 @@ def cached_photos(
     on_progress: OnProgress | None = None,
 ) -> Path:
     """These photos' folder in the user's cache, painted at the first call; `LOADERBENCH_CACHE` moves the cache."""
-    root = cache_dir if cache_dir is not None else _user_cache()
+    root = cache_dir if cache_dir is not None else user_cache()
     folder = root / "photos" / f"{like}-{images}-seed{seed}-v{FORMAT_VERSION}"
     if not _holds_something(folder):
         generate_photos(folder, images=images, seed=seed, like=like, on_progress=on_progress)
@@ -126,22 +125,3 @@ def _move_into_place(unfinished: Path, folder: Path) -> None:
 
 def _say_nothing(done: int, total: int) -> None:
     pass
-
-
-def _usable_cores() -> int:
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _user_cache() -> Path:
-    if chosen := os.environ.get("LOADERBENCH_CACHE"):
-        return Path(chosen).expanduser()
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg) / "loaderbench"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "loaderbench"
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "loaderbench" / "cache"
-    return Path.home() / ".cache" / "loaderbench"

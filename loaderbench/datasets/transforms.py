@@ -1,6 +1,7 @@
-"""The named recipes; each takes a PIL image or a uint8 tensor and gives float32 of shape (3, 224, 224), or the image's.
+"""The named recipes; each takes an image and gives a tensor of shape (3, 224, 224), or (3, height, width).
 
-The numbers are those of torchvision's reference classification training.
+A recipe gives normalised float32, or uint8 where it is to be normalised on the device. The numbers are those of
+torchvision's reference classification training.
 """
 
 from __future__ import annotations
@@ -11,58 +12,86 @@ from typing import Any, cast
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 Transform = Callable[[Any], Any]
+Recipe = Callable[[bool], Transform]
+"""Builds a transform; the argument says whether it normalises."""
 
 
-def imagenet_train() -> Transform:
+def imagenet_train(normalize: bool = True) -> Transform:
     """RandomResizedCrop 224, flip, to tensor, normalise: the usual recipe."""
     from torchvision import transforms as t
 
-    steps = [t.RandomResizedCrop(224), t.RandomHorizontalFlip(), ToTensor(), t.Normalize(MEAN, STD)]
-    return cast("Transform", t.Compose(steps))
+    return _compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip()], normalize)
 
 
-def imagenet_train_v2() -> Transform:
+def imagenet_train_scaled(normalize: bool = True) -> Transform:
+    """The same, where libjpeg decodes no more pixels than the crop needs; for images that are opened only."""
+    from torchvision import transforms as t
+
+    from loaderbench.datasets.scaled_crop import ScaledResizedCrop
+
+    return _compose([ScaledResizedCrop(224), t.RandomHorizontalFlip()], normalize)
+
+
+def imagenet_train_v2(normalize: bool = True) -> Transform:
     """The same by transforms v2, in uint8 until the end: a quarter of the bytes to crop and to flip."""
     import torch
     from torchvision.transforms import v2
 
-    steps = [
-        v2.ToImage(),
-        v2.RandomResizedCrop(224, antialias=True),
-        v2.RandomHorizontalFlip(),
-        v2.ToDtype(torch.float32, scale=True),
-        v2.Normalize(MEAN, STD),
-    ]
-    return cast("Transform", v2.Compose(steps))
+    steps = [v2.ToImage(), v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip()]
+    last = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)] if normalize else [v2.ToPureTensor()]
+    return cast("Transform", v2.Compose([*steps, *last]))
 
 
-def imagenet_eval() -> Transform:
+def imagenet_eval(normalize: bool = True) -> Transform:
     """Resize 256, centre crop 224, to tensor, normalise."""
     from torchvision import transforms as t
 
-    steps = [t.Resize(256), t.CenterCrop(224), ToTensor(), t.Normalize(MEAN, STD)]
-    return cast("Transform", t.Compose(steps))
+    return _compose([t.Resize(256), t.CenterCrop(224)], normalize)
 
 
-def to_tensor() -> Transform:
-    """Do nothing but convert, for folders whose images have one size."""
-    return ToTensor()
+def to_tensor(normalize: bool = True) -> Transform:
+    """Do nothing but convert, for folders whose images have one size; what is not normalised stays uint8."""
+    return ToTensor() if normalize else ToUint8()
 
 
 class ToTensor:
-    """torchvision's `ToTensor`, which also takes the uint8 tensors of the `torchvision` decoder."""
+    """torchvision's `ToTensor`, which also takes uint8 tensors."""
 
     def __call__(self, image: Any) -> Any:
         """Return float32 in [0, 1], channels first."""
         from torch import Tensor
         from torchvision.transforms.functional import convert_image_dtype, to_tensor
 
-        return convert_image_dtype(image) if isinstance(image, Tensor) else to_tensor(image)
+        return convert_image_dtype(image) if isinstance(image, Tensor) else to_tensor(_rgb(image))
 
 
-TRANSFORMS: Mapping[str, Callable[[], Transform]] = {
+class ToUint8:
+    """An image as it is, as a tensor."""
+
+    def __call__(self, image: Any) -> Any:
+        """Return uint8, channels first."""
+        from torch import Tensor
+        from torchvision.transforms.functional import pil_to_tensor
+
+        return image if isinstance(image, Tensor) else pil_to_tensor(_rgb(image))
+
+
+def _compose(steps: list[Any], normalize: bool) -> Transform:
+    from torchvision import transforms as t
+
+    last = [ToTensor(), t.Normalize(MEAN, STD)] if normalize else [ToUint8()]
+    return cast("Transform", t.Compose([*steps, *last]))
+
+
+def _rgb(image: Any) -> Any:
+    """An image that was opened only may be grey, or have a palette."""
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+TRANSFORMS: Mapping[str, Recipe] = {
     "imagenet_train": imagenet_train,
     "imagenet_train_v2": imagenet_train_v2,
+    "imagenet_train_scaled": imagenet_train_scaled,
     "imagenet_eval": imagenet_eval,
     "to_tensor": to_tensor,
 }

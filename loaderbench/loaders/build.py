@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
+
+from loaderbench.loaders.worker_setup import WORKER_OPTIONS, worker_setup
+
+SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order")
+"""What may still be set on a `DataLoader` that is made already; torch refuses the rest."""
 
 _WITHOUT_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 _ARGUMENTS = inspect.signature(DataLoader.__init__).parameters
@@ -30,7 +35,7 @@ class EndlessSampler(Sampler[int]):
 
 @dataclass(frozen=True)
 class Batches:
-    """What a trial iterates over, and how far it reads ahead. `configured`: the arguments had their effect.
+    """What a trial iterates over, and how far it reads ahead. `configured`: the arguments that had their effect.
 
     `batch_size` and `samples_per_epoch` are `None` where nobody tells them.
     """
@@ -38,7 +43,7 @@ class Batches:
     iterable: Iterable[Any]
     num_workers: int = 0
     prefetch_batches: int = 0
-    configured: bool = False
+    configured: frozenset[str] = frozenset()
     batch_size: int | None = None
     samples_per_epoch: int | None = None
 
@@ -46,19 +51,20 @@ class Batches:
 def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
     """Wrap what a target or a dataset gave.
 
-    A `Dataset` gets a `DataLoader` with `arguments` (those that torch refuses without workers are left out); a
-    `DataLoader` or any other iterable stays as it is. Raises `TypeError` for anything else, and what torch raises.
+    A `Dataset` gets a `DataLoader` with `arguments` (those that torch refuses without workers are left out); on a
+    `DataLoader` those are set that may be; any other iterable stays as it is. Raises `TypeError` for anything else, and
+    what torch raises.
     """
     if isinstance(source, DataLoader):
-        return _of(source, configured=False)
+        return _of(source, _set_on(source, arguments))
     if isinstance(source, IterableDataset):
-        return _of(DataLoader(source, **_usable(arguments)), configured=True)
+        return _made(DataLoader(source, **_usable(arguments)), arguments)
     if isinstance(source, Dataset) or _is_map_style(source):
         length = len(source)
         if length == 0:
             raise ValueError("the dataset is empty")
         sampler = EndlessSampler(length, bool(arguments.get("shuffle", False)), seed)
-        return _of(DataLoader(source, sampler=sampler, **_usable(arguments)), configured=True)
+        return _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
     if isinstance(source, Iterable):
         return Batches(source)
     raise TypeError(f"{type(source).__name__} is neither a Dataset nor an iterable of batches")
@@ -69,16 +75,44 @@ def _is_map_style(source: Any) -> bool:
     return hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, list | tuple | dict)
 
 
-def _of(loader: DataLoader[Any], *, configured: bool) -> Batches:
+def _made(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> Batches:
+    _set_up(loader, arguments)
+    return _of(loader, arguments)
+
+
+def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
     prefetched = loader.num_workers * (loader.prefetch_factor or 0)
     streams = isinstance(loader.dataset, IterableDataset)
     length = None if streams else len(loader.dataset)  # type: ignore[arg-type]
-    return Batches(loader, loader.num_workers, prefetched, configured, loader.batch_size, length)
+    return Batches(loader, loader.num_workers, prefetched, frozenset(configured), loader.batch_size, length)
+
+
+def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
+    """Change a loader that somebody else made, before it is iterated over; return what could be changed."""
+    changed = {name: value for name, value in arguments.items() if name in SETTABLE}
+    for name, value in changed.items():
+        setattr(loader, name, value)
+    if loader.num_workers and loader.prefetch_factor is None:
+        loader.prefetch_factor = 2  # torch's own, which it sets where workers were asked for at once
+    if not loader.num_workers:
+        loader.prefetch_factor = None
+        changed = {name: value for name, value in changed.items() if name not in _WITHOUT_WORKERS}
+    _set_up(loader, arguments)
+    return [*changed, *(name for name in WORKER_OPTIONS if name in arguments)]
+
+
+def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
+    """Let the workers set themselves up; without workers this process does."""
+    setup = worker_setup(arguments, loader.worker_init_fn)
+    if setup is not None and loader.num_workers:
+        loader.worker_init_fn = setup
+    elif setup is not None:
+        replace(setup, before=None)(0)
 
 
 def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what torch refuses without workers, and `shuffle`, which the sampler does."""
-    dropped = ("shuffle",) if arguments.get("num_workers") else ("shuffle", *_WITHOUT_WORKERS)
+    dropped = ("shuffle", *WORKER_OPTIONS, *(() if arguments.get("num_workers") else _WITHOUT_WORKERS))
     kept = {name: value for name, value in arguments.items() if name not in dropped}
     if unknown := sorted(kept.keys() - _ARGUMENTS.keys()):
         raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,12 +54,22 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         "workers": with_looks(observer.looks.workers.states(), observer.blocked_on()),
         "main_process": observer.looks.main_process.states(),
         "machine": observer.looks.machine.use(),
+        "dataset_traits": _traits(getattr(observer.source, "dataset", None)),
         **_machine(observer.looks, observer.gpus, environment),
         **inside,
     }
     return _with_reasons(
         fields, config, "a profile does not measure it", why=_reasons(observer, inside["not_measured"])
     )
+
+
+def _traits(dataset: Any) -> dict[str, str]:
+    """Nothing is imported for the sake of a loader that is not torch's."""
+    if dataset is None or "torch" not in sys.modules:
+        return {}
+    from loaderbench.datasets.traits import traits_of
+
+    return traits_of(dataset)
 
 
 def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:

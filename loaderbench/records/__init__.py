@@ -50,6 +50,11 @@ from loaderbench.records.trial import (
     TimelinePoint,
     Trial,
 )
+from loaderbench.records.verification import (
+    Candidate,
+    Tried,
+    Verification,
+)
 from loaderbench.records.words import (
     SCHEMA_VERSION,
     Basis,
@@ -76,6 +81,7 @@ __all__ = [
     "Basis",
     "Best",
     "Bound",
+    "Candidate",
     "Ceiling",
     "Comparison",
     "Confidence",
@@ -115,7 +121,9 @@ __all__ = [
     "Taking",
     "TimelinePoint",
     "Trial",
+    "Tried",
     "Verdict",
+    "Verification",
     "WaitParts",
     "WorkerStates",
     "config_label",

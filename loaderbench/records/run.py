@@ -8,6 +8,7 @@ from typing import Any
 from loaderbench.records.causes import EpochCost
 from loaderbench.records.ladder import Contention, Ladder
 from loaderbench.records.trial import Trial
+from loaderbench.records.verification import Verification
 from loaderbench.records.words import (
     SCHEMA_VERSION,
     Basis,
@@ -232,6 +233,7 @@ class RunRecord:
     epoch_costs: tuple[EpochCost, ...] = ()
     ladder: Ladder | None = None
     contention: tuple[Contention, ...] = ()
+    verification: Verification | None = None
     not_measured: Reasons = field(default_factory=dict)
     loaderbench_version: str = ""
     schema_version: int = SCHEMA_VERSION

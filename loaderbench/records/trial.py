@@ -39,7 +39,8 @@ class Trial:
     `samples_per_epoch` is the dataset's length where it has one. `stages` are costs per sample that add up;
     `stage_parts` are what they are made of, by name (`transform/RandomResizedCrop`). `step` is the time from a batch to
     asking for the next; `step_stages` are the parts of it that were marked, per batch. `main_process` takes the
-    batches. `sampled` says what was thinned out to bound memory. `rung` says what of the run it measured: any but
+    batches. `sampled` says what was thinned out to bound memory; `dataset_traits` what the dataset holds that does
+    harm in workers. `rung` says what of the run it measured: any but
     `end_to_end` belongs to the ladder alone.
     """
 
@@ -72,6 +73,7 @@ class Trial:
     step_stages: dict[str, StageCost] | None = None
     epochs: Epochs | None = None
     sampled: str | None = None
+    dataset_traits: dict[str, str] = field(default_factory=dict)
     cpu_percent_of_allotted: float | None = None
     rss_bytes: int | None = None
     pss_bytes: int | None = None

@@ -16,11 +16,12 @@ from loaderbench.records import (
     Recommendation,
     Scalar,
     Trial,
+    Verification,
     config_label,
     varying,
 )
 from loaderbench.remedies.costs import costs, savings
-from loaderbench.remedies.snippets import python_snippet, yaml_snippet
+from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import evidence, why_not
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ AS_FAST = "as fast within the noise; it is recommended because it is cheaper"
 class Findings:
     """A run as the remedies see it. `loader` are the fixed arguments; `why_no_best` is empty where there is a best.
 
-    `diagnosis` is of the configuration that the verdict is about. A `profile` has no other to compare it with.
+    `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
+    `profile` has no other to compare it with. `options` are those of a folder of images.
     """
 
     configurations: Sequence[Configuration]
@@ -45,7 +47,10 @@ class Findings:
     loader: dict[str, Any] = field(default_factory=dict)
     why_no_best: str = ""
     diagnosis: Diagnosis | None = None
+    later: tuple[Diagnosis, ...] = ()
     profile: bool = False
+    verification: Verification | None = None
+    options: dict[str, Any] | None = None
 
     def label(self, config: Config) -> str:
         """Write a configuration by the axes that vary."""
@@ -60,6 +65,11 @@ class Findings:
         swept = list(self.axes.get(axis, []))
         today = [self.baseline[axis]] if axis in self.baseline and self.baseline[axis] not in swept else []
         return [*swept, *today]
+
+    @property
+    def diagnoses(self) -> tuple[Diagnosis, ...]:
+        """All causes that were found, in the order they were met."""
+        return (*(() if self.diagnosis is None else (self.diagnosis,)), *self.later)
 
     @property
     def rounds(self) -> int:
@@ -122,8 +132,8 @@ class MeasuredChange:
             answer,
             costs=(*(savings(before, after) if self.cheaper else ()), *costs(before, after)),
             caveat=self.caveat if gained else AS_FAST,
-            snippet=python_snippet(self.changed, findings.loader),
-            snippet_yaml=yaml_snippet(self.changed),
+            snippet=python_program(self.changed, findings.loader, findings.options),
+            snippet_yaml=yaml_change(self.changed),
         )
 
 

@@ -1,10 +1,14 @@
-"""All changes together. Gains are not additive, so that the combination is what was measured."""
+"""All changes together. Gains are not additive, so that the combination is what was measured.
+
+Fires where the sweep's best differs from the baseline in more than one way.
+"""
 
 from __future__ import annotations
 
 from loaderbench.records import Config, Recommendation, format_scalar
 from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.larger_batch import CAVEAT
+from loaderbench.remedies.wording import listed
 from loaderbench.remedies.workers import with_workers
 
 TITLE = "Use the best configuration of the sweep"
@@ -49,11 +53,7 @@ def _caveat(baseline: Config, best: Config) -> str | None:
 def _title(changed: list[str], best: Config) -> str:
     if len(changed) == 1:
         return f"Set {changed[0]} to {format_scalar(best[changed[0]])}"
-    return f"Change {_listed(changed)} together"
-
-
-def _listed(axes: list[str]) -> str:
-    return f"{', '.join(axes[:-1])} and {axes[-1]}"
+    return f"Change {listed(changed)} together"
 
 
 REMEDY = _BestCombination()

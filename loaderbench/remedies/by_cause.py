@@ -1,4 +1,4 @@
-"""A remedy that follows from the diagnosed cause: advice until a changed trial has measured it."""
+"""A remedy that follows from the diagnosed cause: a changed trial where one can show it, else advice."""
 
 from __future__ import annotations
 
@@ -7,47 +7,105 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loaderbench.analysis.facts import Facts
-from loaderbench.records import Config, Recommendation, Verdict
+from loaderbench.records import Candidate, Config, Recommendation, Verdict
 from loaderbench.remedies.base import Findings, Remedy
-from loaderbench.remedies.snippets import python_snippet, yaml_snippet
+from loaderbench.remedies.estimate import estimate
+from loaderbench.remedies.program import python_program, yaml_change
 
 Change = Callable[["Diagnosis"], Config]
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found for one configuration. `config` are all its arguments, the fixed ones among them."""
+    """What was found for one configuration. `config` are all its arguments, the fixed ones among them.
+
+    `options` are those of a folder of images, `None` of a dataset of the user's own; `files` how many it has. `demand`
+    is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by name.
+    """
 
     verdict: Verdict
     facts: Facts
     config: Config
     loader: Mapping[str, Any] = field(default_factory=dict)
     accelerator: bool = False
+    options: Mapping[str, Any] | None = None
+    files: int | None = None
+    memory_bytes: int | None = None
+    demand: float | None = None
+    profile: bool = False
+    traits: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, *, stages: str = "", limits: str = "") -> bool:
         """Whether the cause is of these stages and limits, words with blanks between; all, where none are given."""
         stage_fits = not stages or self.verdict.stage in stages.split()
         return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits.split())
 
+    def cpu_goes_to(self, stage: str) -> bool:
+        """Whether the CPUs are full, and this stage takes a part of them that is worth to be made less."""
+        whole = sum(self.facts.cpu_s.values())
+        part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
+        named = self.verdict.stage == stage
+        return self.named(limits="cpu quota") and (named or part >= WORTH_LESS)
+
+    def option(self, name: str) -> Any:
+        """An option of a folder of images; `None` where the dataset is the user's own."""
+        return None if self.options is None else self.options.get(name)
+
+
+WORTH_LESS = 0.15  # of a sample's CPU time; what a stage takes below this, no change to it can give
+
+
+def option(**change: Any) -> Change:
+    """A change to the options of a folder of images; none to a dataset of the user's own, whose code has them."""
+    return lambda found: change if found.options is not None else {}
+
+
+def _nothing(_: Diagnosis) -> Config:
+    return {}
+
 
 @dataclass(frozen=True, kw_only=True)
 class CauseRemedy:
-    """One entry of the catalogue. `change` are loader arguments; where it is empty the change is in the user's code."""
+    """One entry of the catalogue.
+
+    `change` are arguments of the loader and options of the dataset; where it is empty the change is in the user's code,
+    which `code` shows. `untried` says why no trial can show what it gives. `relieves` are the parts of a stage's time
+    that are left, as others report them: what the order of trying goes by. `effort` is that of a `Candidate`.
+    """
 
     id: str
     title: str
     applies: Callable[[Diagnosis], bool]
-    change: Change = lambda _: {}
+    change: Change = _nothing
+    untried: str = ""
+    relieves: Mapping[str, float] = field(default_factory=dict)
+    effort: int = 1
     code: str | None = None
     costs: tuple[str, ...] = ()
     caveat: str | None = None
 
+    @property
+    def changes(self) -> bool:
+        """Whether it is a change of arguments or options, and not of the user's code alone."""
+        return self.change is not _nothing
+
+    def candidate(self, diagnosis: Diagnosis) -> Candidate | None:
+        """The trial that shows what it gives; `None` where it does not apply, or none can."""
+        change = self._change(diagnosis)
+        if self.untried or diagnosis.profile or not change or not self.applies(diagnosis):
+            return None
+        expected = estimate(diagnosis.facts, change, self.relieves, diagnosis.demand)
+        return Candidate(self.id, change, expected, self.effort)
+
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Advise it where the cause is its own and the change is not made yet."""
-        diagnosis = findings.diagnosis
-        if diagnosis is None or not self.applies(diagnosis):
+        return next((told for found in findings.diagnoses if (told := self.advise(found))), None)
+
+    def advise(self, diagnosis: Diagnosis) -> Recommendation | None:
+        """The advice for one diagnosis, before anything is tried."""
+        if not self.applies(diagnosis):
             return None
-        change = {name: value for name, value in self.change(diagnosis).items() if diagnosis.config.get(name) != value}
+        change = self._change(diagnosis)
         changed = {**diagnosis.config, **change}
         return Recommendation(
             id=self.id,
@@ -59,9 +117,18 @@ class CauseRemedy:
             costs=self.costs,
             evidence=diagnosis.verdict.evidence[:2],
             caveat=self.caveat,
-            snippet=python_snippet(changed, diagnosis.loader) if change else self.code,
-            snippet_yaml=yaml_snippet(change) if change else None,
+            snippet=python_program(changed, diagnosis.loader, diagnosis.options) if change else self.code,
+            snippet_yaml=yaml_change(change) if change else None,
+            reason=self.untried or (None if change else IN_THE_CODE),
         )
+
+    def _change(self, diagnosis: Diagnosis) -> Config:
+        """What is not so yet."""
+        known = {**(diagnosis.options or {}), **diagnosis.config}
+        return {name: value for name, value in self.change(diagnosis).items() if known.get(name) != value}
+
+
+IN_THE_CODE = "the change is in the dataset's own code, which no trial can make"
 
 
 @dataclass(frozen=True)
@@ -75,6 +142,10 @@ class MeasuredFirst:
     def id(self) -> str:
         """The name of its file."""
         return self.advised.id
+
+    def candidate(self, diagnosis: Diagnosis) -> Candidate | None:
+        """The trial that shows what it gives, where the cause calls for it."""
+        return self.advised.candidate(diagnosis)
 
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Ask the sweep, then the cause."""

@@ -1,4 +1,7 @@
-"""Joining samples to a batch is the dearest stage."""
+"""Joining samples to a batch is the dearest stage.
+
+Fires where CPUs are full and collating is the dearest stage. The change is in the user's code.
+"""
 
 from loaderbench.remedies.by_cause import CauseRemedy
 

@@ -1,4 +1,7 @@
-"""Reading is the dearest stage, and the CPUs are full: fewer bytes, or fewer files."""
+"""Reading is the dearest stage, and the CPUs are full: fewer bytes, or fewer files.
+
+Fires where that is so. The change is in how the files are stored.
+"""
 
 from loaderbench.remedies.by_cause import CauseRemedy
 

@@ -1,4 +1,7 @@
-"""The dataset's own code is the dearest stage, and the CPUs are full."""
+"""The dataset's own code is the dearest stage, and the CPUs are full.
+
+Fires where that is so. The change is in the user's code.
+"""
 
 from loaderbench.remedies.by_cause import CauseRemedy
 

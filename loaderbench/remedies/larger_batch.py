@@ -1,4 +1,7 @@
-"""A larger batch spreads the fixed cost of a step over more samples."""
+"""A larger batch spreads the fixed cost of a step over more samples.
+
+Fires where the sweep's best has a larger batch than the baseline; measured by the sweep.
+"""
 
 from __future__ import annotations
 

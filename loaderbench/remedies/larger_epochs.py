@@ -1,4 +1,7 @@
-"""Epochs are so short that most of their time is their beginning."""
+"""Epochs are so short that most of their time is their beginning.
+
+Fires where that is so without workers, or with workers that persist already.
+"""
 
 from loaderbench.remedies.by_cause import CauseRemedy
 
@@ -9,9 +12,16 @@ REMEDY = CauseRemedy(
         found.named(limits="startup") and (found.facts.workers == 0 or found.config.get("persistent_workers") is True)
     ),
     code="""import torch
+from torch.utils.data import DataLoader, Sampler
 
-def endless(dataset):  # as batches' sampler: DataLoader(dataset, sampler=endless(dataset), ...)
-    while True:
-        yield from torch.randperm(len(dataset)).tolist()
+class Endless(Sampler):
+    def __init__(self, length):
+        self.length = length
+
+    def __iter__(self):
+        while True:
+            yield from torch.randperm(self.length).tolist()
+
+loader = DataLoader(dataset, batch_size=32, sampler=Endless(len(dataset)), drop_last=True)
 """,
 )

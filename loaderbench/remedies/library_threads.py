@@ -1,4 +1,8 @@
-"""Libraries start threads of their own in every worker, and these take turns on the CPUs."""
+"""Libraries start threads of their own in every worker, and these take turns on the CPUs.
+
+Fires where more threads than CPUs want to run, and more than one for each process that loads. Tried with one thread
+for each library of numbers in each worker.
+"""
 
 from loaderbench.remedies.by_cause import CauseRemedy
 
@@ -8,12 +12,6 @@ REMEDY = CauseRemedy(
     id="library_threads",
     title="Let every worker use one thread",
     applies=lambda found: found.named(limits="oversubscription") and found.facts.threads_per_loading > MORE_THAN_ONE,
-    code="""import cv2, torch
-
-def worker_init_fn(_):
-    torch.set_num_threads(1)
-    cv2.setNumThreads(0)
-
-# for NumPy's libraries, before the start: OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-""",
+    change=lambda _: {"worker_threads": 1},
+    caveat="OMP_NUM_THREADS=1 in the environment does the same for most libraries",
 )

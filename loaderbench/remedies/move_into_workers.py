@@ -1,4 +1,7 @@
-"""The main process itself makes, draws or changes batches, one after the other."""
+"""The main process itself makes, draws or changes batches, one after the other.
+
+Fires where the main process is the limit. The change is in the user's code.
+"""
 
 from loaderbench.remedies.by_cause import CauseRemedy
 

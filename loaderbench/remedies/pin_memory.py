@@ -1,4 +1,7 @@
-"""A copy from pageable memory cannot overlap with the step; one from pinned memory can."""
+"""A copy from pageable memory cannot overlap with the step; one from pinned memory can.
+
+Fires where there is a device and the sweep measured both.
+"""
 
 from loaderbench.remedies.pinning import PinningRemedy
 

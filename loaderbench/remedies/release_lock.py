@@ -1,4 +1,7 @@
-"""Workers, or threads of one process, wait for one another at a lock."""
+"""Workers, or threads of one process, wait for one another at a lock.
+
+Fires where a lock is the limit, within the dataset. The change is in the user's code.
+"""
 
 from loaderbench.remedies.by_cause import CauseRemedy
 

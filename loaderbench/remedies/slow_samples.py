@@ -1,4 +1,7 @@
-"""A few samples take so long that they are most of the work."""
+"""A few samples take so long that they are most of the work.
+
+Fires where stragglers are the limit.
+"""
 
 from loaderbench.remedies.by_cause import CauseRemedy
 

@@ -46,3 +46,8 @@ def _rate(interval: Interval | None) -> str:
         return "not measured"
     spread = "" if interval.lo is None else f" ({interval.lo:,.0f}\N{EN DASH}{interval.hi:,.0f})"
     return f"{interval.est:,.0f}{spread} samples/s"
+
+
+def listed(names: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)

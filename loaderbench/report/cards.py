@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from loaderbench.records import Recommendation, RunRecord, Scalar, format_scalar
 from loaderbench.report import axes, numbers, words
@@ -13,17 +14,34 @@ _BADGES = {
     "predicted": "Predicted: computed from the costs measured in this run; it was not run.",
     "heuristic": "Heuristic: others report it; this run neither measured nor predicted it.",
 }
+_HEADINGS = {
+    "measured": "Measured in this run",
+    "predicted": "Predicted from this run's costs, not run",
+    "heuristic": "Advice for this cause, not measured here",
+}
 
 
 def recommendations(run: RunRecord, anchors: Mapping[str, str]) -> RecommendationsPart:
     """The three groups, each in the order the run put them."""
     found = run.recommendations
-    cards = tuple(_card(r, run, anchors) for r in found if r.status == "open")
+    cards = _with_headings([_card(r, run, anchors) for r in found if r.status == "open"])
     return RecommendationsPart(
         cards=cards,
-        already_fine=tuple(_aside(r) for r in found if r.status == "already_ok"),
+        without_gain=tuple(_aside(r) for r in found if r.status == "already_ok" and r.basis == "measured"),
+        already_fine=tuple(_aside(r) for r in found if r.status == "already_ok" and r.basis != "measured"),
         not_checked=tuple(_aside(r) for r in found if r.status == "not_checked"),
         empty=None if cards else _empty(run),
+    )
+
+
+def _with_headings(cards: Sequence[Card]) -> tuple[Card, ...]:
+    """Nobody shall take advice for a measurement: each basis has its own heading, where there are several."""
+    badges = [card.badge for card in cards]
+    if len(set(badges)) < 2:
+        return tuple(cards)
+    firsts = {badges.index(badge) for badge in set(badges)}
+    return tuple(
+        replace(card, heading=_HEADINGS[card.badge]) if place in firsts else card for place, card in enumerate(cards)
     )
 
 

@@ -25,6 +25,7 @@ from loaderbench.report import (
 from loaderbench.report.parts import Link, Text
 from loaderbench.report.timeline import timeline as timeline_part
 from loaderbench.report.tree import ReportDocument
+from loaderbench.report.tried import tried
 
 
 def build_document(run: RunRecord, timeline: Sequence[TimelinePoint] = ()) -> ReportDocument:
@@ -48,6 +49,7 @@ def _of_sweep(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocume
         sections=(),
         verdict=verdict.verdict(run),
         recommendations=cards.recommendations(run, anchors),
+        tried=tried(run),
         sweep=heat.sweep(run, anchors),
         sweep_hint=heat.ONE_CONFIGURATION if len(run.configurations) == 1 else None,
         ranking=ranking.ranking(run),

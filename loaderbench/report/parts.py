@@ -141,7 +141,10 @@ class Snippet:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """One recommendation: the change, what it gave, what it costs, and where that is to be seen."""
+    """One recommendation: the change, what it gave, what it costs, and where that is to be seen.
+
+    `heading` stands above the first of those that rest on the same basis, where there are several bases.
+    """
 
     id: str
     title: Text
@@ -156,6 +159,7 @@ class Card:
     caveat: Text | None
     snippets: tuple[Snippet, ...]
     one_line: str
+    heading: str | None = None
 
 
 @dataclass(frozen=True)
@@ -168,9 +172,10 @@ class Aside:
 
 @dataclass(frozen=True)
 class RecommendationsPart:
-    """What to change first, what needs no change, and what could not be looked at."""
+    """What to change first, what was tried in vain, what needs no change, and what could not be looked at."""
 
     cards: tuple[Card, ...]
+    without_gain: tuple[Aside, ...]
     already_fine: tuple[Aside, ...]
     not_checked: tuple[Aside, ...]
     empty: str | None

@@ -39,6 +39,7 @@ class ReportDocument:
     sections: tuple[Link, ...]
     verdict: VerdictPart
     recommendations: RecommendationsPart | None
+    tried: Breakdown | None = None
     sweep: SweepPart | None
     sweep_hint: str | None
     ranking: Table | None

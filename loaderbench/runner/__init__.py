@@ -1,8 +1,9 @@
 """One process per trial, watched from outside and ended with all its children."""
 
 from loaderbench.runner.orders import TrialOrder
+from loaderbench.runner.pixels import psnr_of
 from loaderbench.runner.probe import Probe, probe
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.trial import Outcome, TrialRunner
 
-__all__ = ["Outcome", "Probe", "TrialOrder", "TrialRunner", "TrialServer", "probe"]
+__all__ = ["Outcome", "Probe", "TrialOrder", "TrialRunner", "TrialServer", "probe", "psnr_of"]

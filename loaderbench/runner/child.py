@@ -21,7 +21,7 @@ from loaderbench.datasets.transforms import TRANSFORMS
 from loaderbench.recorder import Measurement
 from loaderbench.runner.orders import Phase, Raised, Result, TrialOrder
 from loaderbench.suite import ImageFolder
-from loaderbench.suite.arguments import LOADER_ARGUMENTS
+from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS
 
 
 def trial_main(order: TrialOrder, pipe: Connection) -> None:
@@ -48,6 +48,7 @@ def _words(error: BaseException | None) -> Iterator[str]:
 
 def _measure(order: TrialOrder, pipe: Connection) -> None:
     from loaderbench.consumers import make_consumer
+    from loaderbench.datasets.traits import traits_of
     from loaderbench.loaders import build_loader
     from loaderbench.recorder import measure, recorder_s_per_batch
     from loaderbench.runner import preload
@@ -60,7 +61,7 @@ def _measure(order: TrialOrder, pipe: Connection) -> None:
     pipe.send(Phase("building the dataset"))
     source, arguments, taken = _source(order)
     batches = build_loader(source, arguments, seed=suite.measure.seed + planned.round)
-    if not batches.configured and (idle := sorted(arguments.keys() - taken)):
+    if idle := sorted(arguments.keys() - taken - batches.configured):
         raise TypeError(
             f"the target gave a {type(source).__name__} and takes no {', '.join(idle)}, so that it has no effect"
         )
@@ -74,7 +75,8 @@ def _measure(order: TrialOrder, pipe: Connection) -> None:
 
     def tell(found: Measurement) -> None:
         """Send the result while the workers live, and wait for leave to end."""
-        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, fed.fields(found.waits)))
+        fields = {**fed.fields(found.waits), "dataset_traits": traits_of(getattr(source, "dataset", source))}
+        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, fields))
         pipe.recv()
 
     def begin() -> None:
@@ -97,7 +99,7 @@ def _source(order: TrialOrder) -> tuple[Any, dict[str, Any], set[str]]:
     """The dataset or loader, what is left of the configuration for a `DataLoader`, and the axes a target took."""
     arguments = {**order.suite.loader, **order.planned.config}
     if isinstance(order.suite.dataset, ImageFolder):
-        return _image_samples(order, arguments), arguments, set()
+        return image_samples(order, arguments), arguments, set()
     dataset = order.suite.dataset
     source, taken = call_target(find_target(dataset.target, order.suite_folder), dataset.args, arguments)
     rest = {name: value for name, value in arguments.items() if name not in taken or name in LOADER_ARGUMENTS}
@@ -110,14 +112,22 @@ def _root(order: TrialOrder) -> str | None:
     return os.path.commonpath(ends) if ends else None
 
 
-def _image_samples(order: TrialOrder, arguments: dict[str, Any]) -> Any:
+def image_samples(order: TrialOrder, arguments: dict[str, Any]) -> Any:
     """Take the dataset's options out of the arguments and build it with them."""
     from loaderbench.datasets.samples import ImageSamples
 
     dataset = order.suite.dataset
-    decoder = DECODERS[str(arguments.pop("decoder", getattr(dataset, "decoder", "")))]
-    name = str(arguments.pop("transform", getattr(dataset, "transform", "")))
-    transform = TRANSFORMS[name]() if name in TRANSFORMS else find_target(name, order.suite_folder)
+    options = {name: arguments.pop(name, getattr(dataset, name, None)) for name in DATASET_OPTIONS}
+    decoder = DECODERS[str(options["decoder"])]
+    if options["image_cache"] == "shared_memory":
+        from loaderbench.datasets.shared_images import SharedImages, room_bytes
+
+        decoder = SharedImages(order.samples, decoder, room_bytes=room_bytes())
+    name = str(options["transform"])
+    recipe = TRANSFORMS.get(name)
+    transform = (
+        recipe(options["normalize"] != "device") if recipe is not None else find_target(name, order.suite_folder)
+    )
     return ImageSamples(order.samples, decoder, transform)
 
 

@@ -73,6 +73,13 @@ def climbing(trials: Sequence[Trial], plan: Plan, done: int, rungs: Sequence[Pla
     return replace(progress_of(trials, plan), done=done, total=total, left_s=(total - done) * plan.rung_s)
 
 
+def trying(spent_s: float, whole_s: float, trials: Sequence[Trial], plan: Plan) -> Progress:
+    """How far trying remedies is, by the time it may take: how many will be tried is not known."""
+    done = progress_of(trials, plan)
+    share = min(1.0, spent_s / whole_s) if whole_s > 0 else 1.0
+    return replace(done, done=round(share * 100), total=100, left_s=max(0.0, whole_s - spent_s))
+
+
 def typical_s(trials: Sequence[Trial], plan: Plan) -> float:
     """How long a trial takes: the mean of those that are done; before any, what the plan expects."""
     took_s = [trial.duration_s for trial in trials if trial.duration_s is not None]

@@ -9,13 +9,17 @@ from dataclasses import dataclass, field
 
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Reasons, TimelinePoint, Trial
+from loaderbench.records import Reasons, TimelinePoint, Trial, Verification
 from loaderbench.runner import Outcome
 from loaderbench.search import Strategy
 from loaderbench.session.ladder import Ladder
-from loaderbench.session.listener import Listener, climbing, progress_of, typical_s
+from loaderbench.session.listener import Listener, climbing, progress_of, trying, typical_s
 from loaderbench.session.signals import ignore_signals
+from loaderbench.session.verifying import Verifier
 from loaderbench.store import Store
+
+MakeVerifier = Callable[[list[Trial], float], "tuple[Verifier | None, str]"]
+"""What tries remedies, given the sweep's trials and the moment to end at; or why nothing does."""
 
 ALL_FAILED = "every trial of the first round failed, so that no further round was run"
 
@@ -25,6 +29,7 @@ class Measurements:
     """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it.
 
     `rungs` are the trials of the ladder, `no_rungs` why others of it (all, under `ladder`) were not measured.
+    `verification` are the remedies that were tried, `no_verification` why none was.
     """
 
     trials: list[Trial] = field(default_factory=list)
@@ -32,6 +37,8 @@ class Measurements:
     rungs: list[Trial] = field(default_factory=list)
     no_rungs: Reasons = field(default_factory=dict)
     timeline: list[TimelinePoint] = field(default_factory=list)
+    verification: Verification | None = None
+    no_verification: str = ""
     why_partial: str | None = None
     stopped_by: int | None = None
 
@@ -43,7 +50,8 @@ class Measurements:
     def add(self, planned: PlannedTrial, outcome: Outcome) -> None:
         """Keep an outcome."""
         kind = self.rungs if planned.rung != "end_to_end" else self.twins if planned.twin else self.trials
-        kind.append(outcome.trial)
+        if not planned.tries:
+            kind.append(outcome.trial)
         self.timeline.extend(outcome.timeline)
 
 
@@ -63,18 +71,24 @@ class Rounds:
         self._budget_s = budget_s
         self._deadline_s = None if budget_s is None else time.monotonic() + budget_s
         self._found = Measurements()
+        self._verifier: Verifier | None = None
 
-    def run(self, search: Strategy, ladder: Ladder) -> Measurements:
-        """Measure the sweep and then the ladder; a signal ends either, and what was measured is kept."""
+    def run(self, search: Strategy, ladder: Ladder, make_verifier: MakeVerifier) -> Measurements:
+        """Measure the sweep, the ladder and the remedies; a signal ends any, and what was measured is kept."""
         found = self._found
         try:
             self._sweep(search)
             self._climb(ladder)
+            self._verify(make_verifier)
         except (KeyboardInterrupt, Terminated) as stop:
             ignore_signals()
             found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
             found.why_partial = self._interrupted()
             found.no_rungs.setdefault("ladder", found.why_partial)
+            if self._verifier is not None:
+                found.verification, found.no_verification = self._verifier.result("interrupted")
+            else:
+                found.no_verification = found.why_partial
         ignore_signals()
         return found
 
@@ -112,9 +126,30 @@ class Rounds:
             done = climbing(found.trials, self._plan, sweep + number + 1, planned.trials)
             self._listener.trial_ended(outcome.trial, done)
 
+    def _verify(self, make_verifier: MakeVerifier) -> None:
+        """Try remedies, round after round, until none is left or the time for it is up."""
+        found = self._found
+        if found.why_partial is not None:
+            found.no_verification = f"the sweep is not complete: {found.why_partial}"
+            return
+        until_s = time.monotonic() + self._plan.verify_s if self._deadline_s is None else self._deadline_s
+        self._verifier, found.no_verification = make_verifier(found.trials, until_s)
+        if self._verifier is None:
+            return
+        began_s, verifier = time.monotonic(), self._verifier
+        while planned := verifier.next_round():
+            for trial in planned:
+                progress = trying(time.monotonic() - began_s, until_s - began_s, found.trials, self._plan)
+                self._listener.trial_started(trial, progress)
+                outcome = self._kept(trial)
+                self._listener.trial_ended(outcome.trial, progress)
+        found.verification, found.no_verification = verifier.result()
+
     def _kept(self, planned: PlannedTrial) -> Outcome:
         outcome = self._measure(planned)
         self._found.add(planned, outcome)  # first: a signal may come at any moment, and run.json is written after it
+        if planned.tries and self._verifier is not None:
+            self._verifier.trials.append(outcome.trial)
         self._store.append(outcome.trial)
         return outcome
 

@@ -6,30 +6,34 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from loaderbench.conclusion import Measured, conclude
+from loaderbench.conclusion import Measured, candidates, conclude, subject_of
 from loaderbench.environment import describe_machine
 from loaderbench.errors import UsageError
-from loaderbench.plan import Plan, PlannedTrial, make_plan
-from loaderbench.records import Environment, Scalar
+from loaderbench.plan import Plan, make_plan
+from loaderbench.records import Environment, Scalar, Trial
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.result import Run
-from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, probe
+from loaderbench.runner import TrialRunner, TrialServer, probe
 from loaderbench.search import Grid
 from loaderbench.session.inputs import Inputs, prepare_inputs, resolve_consumer
-from loaderbench.session.ladder import Ladder, order_of
+from loaderbench.session.ladder import Ladder
 from loaderbench.session.listener import Listener, Silent
+from loaderbench.session.measuring import Measuring
 from loaderbench.session.rounds import Measurements, Rounds
 from loaderbench.session.signals import restored_signals
+from loaderbench.session.verifying import Verifier
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import ImageFolder, LoadedSuite, Override, load_suite
 
+NOT_ASKED = "trying remedies was switched off"
 STILL_S = 0.3  # how long the machine is looked at before the first trial
 
 
@@ -74,23 +78,39 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener) -> SessionR
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     listener.planned(plan)
     busy = psutil.cpu_percent(interval=STILL_S)
-    measure = _Measure(TrialRunner(server, environment), loaded, inputs, consumer, store)
+    runner = TrialRunner(server, environment)
+    measure = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
     rounds = Rounds(plan, measure, store=store, listener=listener, budget_s=loaded.suite.measure.budget)
     files = len(inputs.samples)
     ladder = Ladder(loaded.suite, plan, consumer=consumer, accelerator=accelerator, files=files)
-    measurements = rounds.run(Grid(plan), ladder)
+
+    def measured(found: Measurements) -> Measured:
+        """What is known so far."""
+        return _measured(
+            loaded=loaded,
+            environment=environment,
+            inputs=inputs,
+            plan=plan,
+            consumer=consumer,
+            found=found,
+            cpu_percent_before=busy,
+            started_at=started_at,
+        )
+
+    def make_verifier(trials: list[Trial], until_s: float) -> tuple[Verifier | None, str]:
+        """Try remedies for the configuration that the verdict is about."""
+        if not loaded.suite.measure.verify:
+            return None, NOT_ASKED
+        so_far = measured(Measurements(trials=trials))
+        present = subject_of(so_far)
+        if present is None:
+            return None, "nothing was measured"
+        propose = partial(candidates, so_far)
+        return Verifier(plan, present, propose, measure.psnr, until_s=until_s), ""
+
+    measurements = rounds.run(Grid(plan), ladder, make_verifier)
     listener.doing("drawing the page")
-    measured = _measured(
-        loaded=loaded,
-        environment=environment,
-        inputs=inputs,
-        plan=plan,
-        consumer=consumer,
-        found=measurements,
-        cpu_percent_before=busy,
-        started_at=started_at,
-    )
-    record = conclude(measured)
+    record = conclude(measured(measurements))
     store.write_run(record)
     store.write_timeline(measurements.timeline)
     page = store.write_page(render_html(build_document(record, measurements.timeline)))
@@ -104,6 +124,7 @@ def run(
     axes: Mapping[str, Sequence[Scalar]] | None = None,
     rounds: int | None = None,
     seconds: float | None = None,
+    verify: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     listener: Listener | None = None,
 ) -> Run:
@@ -115,7 +136,7 @@ def run(
     overrides = [Override(("sweep", axis), list(values), f"axes[{axis!r}]") for axis, values in (axes or {}).items()]
     if data is not None:
         overrides.append(Override(("dataset", "root"), str(Path(data).resolve()), f"data={str(data)!r}"))
-    for name, value in (("rounds", rounds), ("seconds", seconds)):
+    for name, value in (("rounds", rounds), ("seconds", seconds), ("verify", verify)):
         if value is not None:
             overrides.append(Override(("measure", name), value, f"{name}={value!r}"))
     loaded = load_suite(Path(suite), overrides)
@@ -125,21 +146,6 @@ def run(
     if result.stopped_by is not None:
         raise KeyboardInterrupt(f"what was measured is in {result.folder}")
     return result.run
-
-
-class _Measure:
-    """Turns a planned trial into an order and lets it run."""
-
-    def __init__(
-        self, runner: TrialRunner, loaded: LoadedSuite, inputs: Inputs, consumer: str, store: Store
-    ) -> None:  # fmt: skip
-        self._runner, self._loaded, self._inputs, self._consumer, self._store = runner, loaded, inputs, consumer, store
-
-    def __call__(self, planned: PlannedTrial) -> Outcome:
-        loaded = self._loaded
-        log = self._store.log(planned.id)
-        order = TrialOrder(planned, loaded.suite, loaded.folder, self._inputs.samples, self._consumer, log)
-        return self._runner.run(order if planned.rung == "end_to_end" else order_of(order))
 
 
 def _measured(
@@ -174,6 +180,8 @@ def _measured(
         version=version("loaderbench"),
         rungs=found.rungs,
         no_rungs=found.no_rungs,
+        verification=found.verification,
+        no_verification=found.no_verification,
     )
 
 

@@ -47,11 +47,11 @@ def one_of(*names: str | None) -> Check:
     return check
 
 
-DECODERS = ("pillow", "pillow_draft", "torchvision")
-TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_eval", "to_tensor")
+DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg")
+TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_eval", "to_tensor")
 
 MAX_BATCH_SIZE = 1_000_000
-MAX_WORKERS = MAX_PREFETCH = 1_024  # far above any host's use, far below what brings one down
+MAX_WORKERS = MAX_PREFETCH = MAX_THREADS = 1_024  # far above any host's use, far below what brings one down
 
 LOADER_ARGUMENTS: Mapping[str, Check] = {
     "batch_size": integer(1, MAX_BATCH_SIZE),
@@ -67,7 +67,22 @@ LOADER_ARGUMENTS: Mapping[str, Check] = {
     "pin_memory_device": text,
 }
 
-DATASET_OPTIONS: Mapping[str, Check] = {"decoder": one_of(*DECODERS), "transform": text}
+WORKER_OPTIONS: Mapping[str, Check] = {
+    "worker_threads": integer(1, MAX_THREADS, or_null=True),
+    "worker_affinity": one_of("inherit", "all"),
+    "keep_memory": boolean,
+}
+"""What each process that loads sets up for itself, of any dataset: threads of its libraries, CPUs, its allocators."""
+
+SMALLEST_SIDE, LARGEST_SIDE = 32, 8_192  # pixels
+
+DATASET_OPTIONS: Mapping[str, Check] = {
+    "decoder": one_of(*DECODERS),
+    "transform": text,
+    "normalize": one_of("worker", "device"),
+    "presize": integer(SMALLEST_SIDE, LARGEST_SIDE, or_null=True),
+    "image_cache": one_of("shared_memory", None),
+}
 
 NEEDS_WORKERS: Mapping[str, Any] = {
     "prefetch_factor": None,

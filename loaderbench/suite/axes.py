@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS, TRANSFORMS, Check, one_of
+from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS, TRANSFORMS, WORKER_OPTIONS, Check, one_of
 from loaderbench.suite.model import Suite, Target
 from loaderbench.suite.problems import Problem, nearest
 from loaderbench.suite.yaml_text import KeyPath
@@ -36,7 +36,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
 def allowed_axes(suite: Suite) -> dict[str, Check]:
     """The names that may stand in `loader` and `sweep`, with what their values have to be."""
     options = {} if isinstance(suite.dataset, Target) else DATASET_OPTIONS
-    return {**LOADER_ARGUMENTS, **options}
+    return {**LOADER_ARGUMENTS, **WORKER_OPTIONS, **options}
 
 
 def _dataset_problems(suite: Suite) -> Iterator[Problem]:

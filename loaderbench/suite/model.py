@@ -57,7 +57,11 @@ class Generate(_Part):
 
 
 class ImageFolder(_Part):
-    """A folder that `torchvision.datasets.ImageFolder` reads: `root/class/name.jpg`."""
+    """A folder that `torchvision.datasets.ImageFolder` reads: `root/class/name.jpg`.
+
+    `normalize: device` leaves batches uint8, `presize` reads copies whose shorter side has so many pixels, and
+    `image_cache` keeps decoded images.
+    """
 
     kind: Literal["image_folder"] = "image_folder"
     root: str | None = None
@@ -65,6 +69,9 @@ class ImageFolder(_Part):
     sample: Count | None = 20_000
     decoder: str = "pillow"
     transform: str = "imagenet_train"
+    normalize: str = "worker"
+    presize: int | None = None
+    image_cache: str | None = None
 
 
 class Target(_Part):
@@ -92,7 +99,10 @@ class Consumer(_Part):
 
 
 class Measure(_Part):
-    """How long and how often. `seconds` is the least steady state of a trial, `timeout_s` the most a trial may take."""
+    """How long and how often. `seconds` is the least steady state of a trial, `timeout_s` the most a trial may take.
+
+    `verify`: remedies are tried, and measured beside what they are to improve.
+    """
 
     rounds: Count = 3
     seconds: Amount = 3.0
@@ -100,6 +110,7 @@ class Measure(_Part):
     strategy: Literal["grid"] = "grid"
     budget: Duration | None = None
     timeout_s: Amount = 300.0
+    verify: bool = True
     seed: Seed = 0
 
 

@@ -57,6 +57,7 @@ def test_the_cheapest_of_the_ties_is_chosen_and_says_why() -> None:
     assert best.config == {"num_workers": 2}
     assert best.ties == ({"num_workers": 4},)
     assert "cannot be told apart" in best.why_this_one
+    assert "beside the dearest of them it leaves 2 worker processes" in best.why_this_one
     assert best.gain is not None
     assert best.gain.lo is not None
     assert best.gain.lo > 1.8

@@ -52,7 +52,7 @@ dataset: {{kind: target, target: "lb_ladder_targets:{dataset}"}}
 loader: {{batch_size: 8}}
 sweep: {{num_workers: {workers}}}
 consumer: {consumer}
-measure: {{rounds: {rounds}, seconds: 0.4}}
+measure: {{rounds: {rounds}, seconds: 0.4, verify: false}}
 """
 
 
@@ -165,7 +165,7 @@ def test_a_step_that_takes_the_workers_cores_is_interference(tmp_path: Path) -> 
 def test_an_emulated_accelerator_is_not_replayed_to(cli: Cli, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         f"dataset: {{root: '{photos}'}}\nloader: {{shuffle: true}}\nsweep: {{batch_size: [2], num_workers: [1, 2]}}\n"
-        "consumer: {kind: emulated, demand: 100000}\nmeasure: {rounds: 3, seconds: 0.2}\n"
+        "consumer: {kind: emulated, demand: 100000}\nmeasure: {rounds: 3, seconds: 0.2, verify: false}\n"
     )
     assert cli("run", "s.yaml", "--out", "r").returncode == 0
     found = json.loads((tmp_path / "r" / "run.json").read_text())
@@ -199,7 +199,7 @@ def test_a_step_that_breaks_when_replayed_costs_its_rung_alone(tmp_path: Path) -
     )
     (place / "s.yaml").write_text(
         "dataset: {kind: target, target: 'mine:make'}\nconsumer: {kind: target, target: 'mine:step'}\n"
-        "measure: {rounds: 3, seconds: 0.1}\n"
+        "measure: {rounds: 3, seconds: 0.1, verify: false}\n"
     )
     result = loaderbench("run", "s.yaml", "--out", "r", cwd=place)
     found = json.loads((place / "r" / "run.json").read_text())

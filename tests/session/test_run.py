@@ -141,7 +141,7 @@ def test_a_corrupt_image_fails_its_trials_and_names_its_path(cli: Cli, tmp_path:
     (tmp_path / "data" / "a").mkdir(parents=True)
     (tmp_path / "data" / "a" / "bad.jpg").write_bytes(b"no JPEG at all")
     (tmp_path / "s.yaml").write_text(
-        "dataset: {root: data}\nsweep: {num_workers: [0, 1]}\nmeasure: {rounds: 1, seconds: 0.1}"
+        "dataset: {root: data}\nsweep: {num_workers: [0, 1]}\nmeasure: {rounds: 1, seconds: 0.1, verify: false}"
     )
     result = cli("run", "s.yaml", "--out", "r")
     run = json.loads((tmp_path / "r" / "run.json").read_text())
@@ -160,7 +160,7 @@ def test_a_crashing_configuration_leaves_the_others_untouched(cli: Cli, tmp_path
     )
     (tmp_path / "s.yaml").write_text(
         "dataset: {kind: target, target: 'mine:make'}\nsweep: {mood: [good, bad]}\n"
-        "consumer: {kind: none}\nmeasure: {rounds: 1, seconds: 0.1}\n"
+        "consumer: {kind: none}\nmeasure: {rounds: 1, seconds: 0.1, verify: false}\n"
     )
     result = cli("run", "s.yaml", "--out", "r")
     run = json.loads((tmp_path / "r" / "run.json").read_text())
@@ -196,7 +196,7 @@ def test_a_file_name_that_is_no_unicode_loses_nothing(cli: Cli, tmp_path: Path) 
     os.makedirs(folder)  # noqa: PTH103 - pathlib has no bytes
     with open(folder + b"/caf\xe9.jpg", "wb") as file:  # noqa: PTH123
         file.write(b"no JPEG")
-    (tmp_path / "s.yaml").write_text("dataset: {root: data}\nmeasure: {rounds: 1, seconds: 0.1}\n")
+    (tmp_path / "s.yaml").write_text("dataset: {root: data}\nmeasure: {rounds: 1, seconds: 0.1, verify: false}\n")
     result = cli("run", "s.yaml", "--out", "r")
     assert result.returncode == 3, result.stderr
     assert json.loads((tmp_path / "r" / "run.json").read_text())["trials"][0]["failure"]["kind"] == "bad_image"

@@ -1,0 +1,57 @@
+"""Copies of a folder's images at the size that training needs, written once and kept in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from PIL import Image
+
+from loaderbench.datasets.cache_folder import usable_cores, user_cache
+
+QUALITY = 90  # of the copies, as JPEG; what most training sets were saved with, or better
+
+
+def presized_copies(
+    samples: Sequence[tuple[str, int]],
+    side: int,
+    *,
+    cache_dir: Path | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[tuple[str, int], ...]:
+    """The same samples, from copies whose shorter side has `side` pixels; smaller images are left as they are.
+
+    A copy is made once for each state of its original, complete or not at all. Raises what Pillow raises for an image
+    that it cannot read.
+    """
+    folder = (cache_dir or user_cache()) / "presized" / str(side)
+    folder.mkdir(parents=True, exist_ok=True)
+    made: list[tuple[str, int]] = []
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        copies = pool.map(lambda sample: _copy(sample[0], side, folder), samples)
+        for path, (_, label) in zip(copies, samples, strict=True):
+            made.append((path, label))
+            if on_progress is not None:
+                on_progress(len(made), len(samples))
+    return tuple(made)
+
+
+def _copy(path: str, side: int, folder: Path) -> str:
+    stat = Path(path).stat()
+    state = f"{Path(path).absolute()}\0{stat.st_size}\0{stat.st_mtime_ns}\0{QUALITY}"
+    copy = folder / f"{hashlib.sha256(state.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.jpg"
+    if copy.exists():
+        return str(copy)
+    with Image.open(path) as image:
+        shorter = min(image.size)
+        if shorter <= side:
+            return path
+        size = (round(image.width * side / shorter), round(image.height * side / shorter))
+        small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+    unfinished = copy.with_suffix(f".{os.getpid()}.{id(small)}")
+    small.save(unfinished, "JPEG", quality=QUALITY)
+    unfinished.replace(copy)
+    return str(copy)

@@ -1,0 +1,30 @@
+"""A random crop of which libjpeg decodes no more pixels than are needed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from PIL import Image
+from torchvision.transforms import RandomResizedCrop
+
+
+class ScaledResizedCrop(RandomResizedCrop):  # type: ignore[misc]
+    """torchvision's `RandomResizedCrop`, drawn before the image is decoded.
+
+    The crop is known from the file's header, so that a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where the crop
+    would be shrunk by as much. It takes an image that `PIL.Image.open` has opened; of one that is decoded already it
+    makes the same crop. Source: libjpeg's scaled inverse DCT, by `PIL.Image.Image.draft`.
+    """
+
+    def forward(self, image: Any) -> Any:
+        """Return the crop, a PIL image in RGB of `size`."""
+        top, left, height, width = self.get_params(image, list(self.scale), list(self.ratio))
+        full_width, full_height = image.size
+        needs_height, needs_width = self.size
+        needed = (math.ceil(full_width * needs_width / width), math.ceil(full_height * needs_height / height))
+        image.draft("RGB", needed)
+        across, down = image.size[0] / full_width, image.size[1] / full_height
+        box = (left * across, top * down, (left + width) * across, (top + height) * down)
+        decoded = image if image.mode == "RGB" else image.convert("RGB")
+        return decoded.resize((needs_width, needs_height), Image.Resampling.BILINEAR, box=box)

@@ -1,0 +1,74 @@
+"""Decoded images in memory that all workers share, so that each is read and decoded once and not once an epoch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+MOST_OF_SHARED_MEMORY = 1 / 3  # batches on their way from the workers need some, and filling it takes as much again
+_SHM = Path("/dev/shm")
+
+
+class SharedImages:
+    """A loader of images that holds them all: called with a path, it gives what `loader` gave.
+
+    The pixels lie in one shared tensor, which workers map and do not copy. Filling it takes about one epoch's decoding.
+    Raises `MemoryError` where they need more than `room_bytes`.
+    """
+
+    def __init__(self, samples: Sequence[tuple[str, int]], loader: Callable[[str], Any], *, room_bytes: int) -> None:
+        paths = list(dict.fromkeys(path for path, _ in samples))
+        pool = ThreadPoolExecutor()
+        try:
+            found = list(_within(room_bytes, pool.map(lambda path: _pixels(loader(path)), paths)))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        self._as_image = bool(found) and found[0][1]
+        sizes = [pixels.size for pixels, _ in found]
+        self._block = torch.empty(sum(sizes), dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
+        self._places: dict[str, tuple[int, tuple[int, ...]]] = {}
+        begin = 0
+        for path, (pixels, _), size in zip(paths, found, sizes, strict=True):
+            self._block[begin : begin + size] = torch.from_numpy(pixels.reshape(-1))
+            self._places[path] = (begin, pixels.shape)
+            begin += size
+
+    def __call__(self, path: str) -> Any:
+        """The image of a path: PIL, or a uint8 tensor of shape (3, height, width). Raises `KeyError` for others."""
+        begin, shape = self._places[path]
+        pixels = self._block[begin : begin + int(np.prod(shape))].view(shape)
+        return Image.fromarray(pixels.numpy()) if self._as_image else pixels.permute(2, 0, 1)
+
+
+def _pixels(image: Any) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], bool]:
+    """Height, width, channels; and whether it was a PIL image."""
+    if isinstance(image, torch.Tensor):
+        return np.ascontiguousarray(image.permute(1, 2, 0).numpy()), False
+    return np.array(image.convert("RGB")), True
+
+
+def _within(room_bytes: int, images: Any) -> Any:
+    held = 0
+    for image in images:
+        held += image[0].nbytes
+        if held > room_bytes:
+            raise MemoryError(f"the decoded images need more than {room_bytes:,} bytes of shared memory")
+        yield image
+
+
+def room_bytes() -> int:
+    """How much shared memory such a cache may take here: a third of what is free, of memory and of its file system."""
+    import psutil
+
+    free = psutil.virtual_memory().available
+    if hasattr(os, "statvfs") and _SHM.is_dir():
+        found = os.statvfs(_SHM)
+        free = min(free, found.f_bavail * found.f_frsize)
+    return int(free * MOST_OF_SHARED_MEMORY)

@@ -1,0 +1,64 @@
+"""Remedies that were tried: what was changed, on top of what, and the trials that show what it gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loaderbench.records.trial import Trial
+from loaderbench.records.words import Config, Reasons
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A remedy as a changed trial. `estimate` is the ratio of samples/s that is expected, changed over unchanged.
+
+    `effort` is what it asks of the user: 0 an argument, 1 code, 2 other samples or another order than before, 3 a copy
+    of the data.
+    """
+
+    id: str
+    change: Config
+    estimate: float | None = None
+    effort: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """One remedy on top of one configuration. `accepted`: what was tried after it stands on top of it.
+
+    `psnr_db` compares the samples with those of `against`, in dB; `None` where pixels are not touched.
+    """
+
+    id: str
+    change: Config
+    against: Config
+    accepted: bool
+    estimate: float | None = None
+    psnr_db: float | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+    @property
+    def config(self) -> Config:
+        """The changed configuration."""
+        return {**self.against, **self.change}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What was tried, in that order, from the `present` configuration to `config`, which holds all that was accepted.
+
+    Trials are paired by their round; those of the baseline are among them. `psnr_db` compares the samples of `config`
+    with those of `present`. `ended` says why no more was tried.
+    """
+
+    present: Config
+    config: Config
+    tried: tuple[Tried, ...]
+    trials: tuple[Trial, ...]
+    ended: str
+    psnr_db: float | None = None
+
+    @property
+    def accepted(self) -> tuple[Tried, ...]:
+        """Those that the last configuration holds."""
+        return tuple(tried for tried in self.tried if tried.accepted)

@@ -1,0 +1,128 @@
+"""What trying a remedy gave, as recommendations: a gain with its interval, or that there is none here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from loaderbench.analysis.configurations import summarise
+from loaderbench.analysis.intervals import excludes_one
+from loaderbench.analysis.verification import Judgement, judge
+from loaderbench.records import Config, Configuration, Gain, Recommendation, Trial, Tried, Verification, config_label
+from loaderbench.remedies.base import Findings
+from loaderbench.remedies.costs import costs
+from loaderbench.remedies.program import python_program, yaml_change
+from loaderbench.remedies.wording import evidence, listed, times
+
+COMBINATION = "combination"
+
+
+def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Recommendation, ...]:
+    """The recommendations with what was tried of them; all that was accepted stands first, together."""
+    verification = findings.verification
+    if verification is None:
+        return tuple(found)
+    answered = [_answered(told, findings, verification) for told in found]
+    whole = _combination(findings, verification)
+    if whole is None:
+        return tuple(answered)
+    return (whole, *(told for told in answered if told.id != "best_combination"))
+
+
+def _answered(told: Recommendation, findings: Findings, verification: Verification) -> Recommendation:
+    """What the trial says that counts: the one that was accepted, else the first."""
+    tries = [tried for tried in verification.tried if tried.id == told.id]
+    if not tries:
+        return told
+    chosen = next((tried for tried in tries if tried.accepted), tries[0])
+    found = judge(chosen.config, chosen.against, verification.trials)
+    if found.answer in ("failed", "undecided") and told.basis == "measured":
+        return told  # by the sweep
+    if found.ratio is None:
+        why = _last_failure(chosen.config, verification)
+        return replace(told, status="not_checked", basis=None, reason=f"it was tried and could not be measured: {why}")
+    before, after = summarise([chosen.against, chosen.config], _of_both(chosen, verification))
+    measured = replace(
+        told,
+        change=chosen.change,
+        basis="measured",
+        gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
+        evidence=(*_rates(before, after, chosen.change), f"{found.pairs} pairs, interleaved"),
+        trials=(*before.trials, *after.trials),
+        caveat=_caveat(told.caveat, chosen.psnr_db),
+        costs=(*told.costs, *(cost for cost in costs(before, after) if cost not in told.costs)),
+        snippet=python_program(chosen.config, findings.loader, findings.options),
+        snippet_yaml=yaml_change(chosen.change),
+        reason=None,
+    )
+    return measured if found.answer == "gain" else _no_gain(measured, found)
+
+
+def _no_gain(told: Recommendation, found: Judgement) -> Recommendation:
+    """Tried, and why it is not recommended."""
+    ratio = found.ratio
+    assert ratio is not None
+    if found.answer == "loss":
+        return replace(told, status="already_ok", reason=f"tried: it was slower, {times(ratio)}")
+    if found.answer == "no gain":
+        return replace(told, status="already_ok", reason=f"tried: no gain here, {times(ratio)}")
+    what = "too few pairs to tell" if not excludes_one(ratio) else "not sure enough, for one of several that were tried"
+    return replace(
+        told, status="not_checked", reason=f"tried and undecided after {found.pairs} pairs: {times(ratio)}; {what}"
+    )
+
+
+def _combination(findings: Findings, verification: Verification) -> Recommendation | None:
+    """From the baseline to all that was accepted; `None` where a card of one change says the same."""
+    baseline, last = findings.baseline, verification.config
+    if not verification.accepted:
+        return None
+    change = {name: value for name, value in last.items() if baseline.get(name) != value}
+    found = judge(last, baseline, verification.trials)
+    alone = baseline == verification.present and len(verification.accepted) == 1
+    if found.ratio is None or found.answer != "gain" or alone:
+        return None
+    trials = [trial for trial in verification.trials if trial.config in (baseline, last)]
+    before, after = summarise([baseline, last], trials)
+    return Recommendation(
+        id=COMBINATION,
+        title=f"Change {listed(list(change))} together",
+        change=change,
+        basis="measured",
+        gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
+        status="open",
+        evidence=(*_rates(before, after, change), f"{found.pairs} pairs, interleaved"),
+        trials=(*before.trials, *after.trials),
+        costs=costs(before, after),
+        caveat=_caveat(None, verification.psnr_db),
+        snippet=python_program(last, findings.loader, findings.options),
+        snippet_yaml=yaml_change(change),
+    )
+
+
+def _rates(before: Configuration, after: Configuration, change: Config) -> Iterator[str]:
+    """Both rates; the unchanged one by the whole configuration, the changed one by what was changed."""
+    yield evidence(config_label(before.config) or "as it is", before)
+    yield evidence(f"with {config_label(change)}", after)
+
+
+def _caveat(known: str | None, psnr_db: float | None) -> str | None:
+    if psnr_db is None:
+        return known
+    pixels = f"the samples differ from the unchanged ones by a PSNR of {psnr_db:.0f} dB"
+    return f"{known}; {pixels}" if known else pixels
+
+
+def _of_both(tried: Tried, verification: Verification) -> list[Trial]:
+    """The trials of rounds that hold both, so that the rates are of the same minutes."""
+    rounds = [
+        {trial.round for trial in verification.trials if trial.config == c} for c in (tried.config, tried.against)
+    ]
+    return [
+        t for t in verification.trials if t.round in rounds[0] & rounds[1] and t.config in (tried.config, tried.against)
+    ]
+
+
+def _last_failure(config: Config, verification: Verification) -> str:
+    failures = [trial.failure for trial in verification.trials if trial.config == config and trial.failure]
+    return f"{failures[-1].kind}: {failures[-1].message.splitlines()[-1]}" if failures else "no pair of trials"

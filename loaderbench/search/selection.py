@@ -1,0 +1,149 @@
+"""Which remedies are tried on top of which: each alone, then together as far as each adds something."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from loaderbench.analysis.verification import FEWEST_PAIRS, MOST_PAIRS, Judgement, is_lost, judge
+from loaderbench.plan import PlannedTrial
+from loaderbench.records import Candidate, Config, Trial, Tried
+
+MOST_CANDIDATES = 6  # beside each other: each costs a trial in every round
+
+Propose = Callable[[Config, Sequence[Trial]], "Sequence[Candidate] | None"]
+"""The remedies that the cause of a configuration calls for, given the trials that were tried; `None`: not known."""
+
+NO_MORE = "no remedy that is left gives more"
+NOTHING_LEFT = "no cause is left that a remedy is known for"
+NO_TIME = "the time for trying remedies was used up"
+
+
+class ForwardSelection:
+    """Tries candidates beside the present configuration, and then those that gain on top of one another.
+
+    A round holds the unchanged configuration and each candidate once, in an order of its own; five rounds at least,
+    more while an interval is wide. Of those that gain the least costly goes into the configuration first, then the next
+    is tried on top of it and stays if it adds something, and so on; the cause that is left may call for others. At the
+    end the result is measured beside the baseline. Source: forward selection (Efroymson 1960), with an interval for
+    each addition.
+    """
+
+    def __init__(
+        self, present: Config, baseline: Config, propose: Propose, *, seed: int, most: int = MOST_CANDIDATES
+    ) -> None:
+        self.config, self.tried, self.ended = present, list[Tried](), ""
+        self._baseline, self._propose = baseline, propose
+        self._random = random.Random(seed)
+        self._round = self._in_step = 0
+        self._final = False
+        called_for = sorted(propose(present, ()) or (), key=lambda found: -(found.estimate or 0.0))
+        self._live, self._waiting = list(called_for[:most]), list(called_for[most:])
+        self._seen = {candidate.id for candidate in called_for}
+
+    @property
+    def candidates(self) -> Sequence[Candidate]:
+        """Those that are tried now."""
+        return self._live
+
+    def next_round(self, done: Sequence[Trial], *, late: bool = False) -> Sequence[PlannedTrial]:
+        """Return the next round, in its order; empty when all is tried. `late`: begin no further step."""
+        while not self._final and (self._is_settled(done) or (late and not 0 < self._in_step < FEWEST_PAIRS)):
+            self._settle(done, late)
+        if self._final and self._is_compared(done, late):
+            return []
+        self._round, self._in_step = self._round + 1, self._in_step + 1
+        changed = [] if self._final else [(found.id, self._with(found)) for found in self._racing(done)]
+        unchanged = [("baseline", self._baseline)] if self._final else []
+        planned = [self._planned(name, config) for name, config in [("present", self.config), *unchanged, *changed]]
+        self._random.shuffle(planned)
+        return planned
+
+    def finish(self, done: Sequence[Trial]) -> None:
+        """Decide with what there is: nothing more will be measured."""
+        if not self._final:
+            self._settle(done, late=True)
+
+    def _racing(self, done: Sequence[Trial]) -> list[Candidate]:
+        """Those that a few pairs have not shown to be slower."""
+        return [found for found in self._live if not is_lost(self._with(found), self.config, done)]
+
+    def _is_settled(self, done: Sequence[Trial]) -> bool:
+        racing = self._racing(done)
+        wide = any(self._judge(candidate, done).wide for candidate in racing)
+        return not racing or self._in_step >= (MOST_PAIRS if wide else FEWEST_PAIRS)
+
+    def _settle(self, done: Sequence[Trial], late: bool) -> None:
+        """Note what the step has shown, and go on with what is to be tried on top of it."""
+        judged = [(candidate, self._judge(candidate, done)) for candidate in self._live]
+        self.tried += [self._noted(candidate) for candidate, how in judged if how.pairs or how.answer == "failed"]
+        gains = sorted((pair for pair in judged if pair[1].answer == "gain"), key=_least_costly)
+        hopeful = [found for found, how in judged if how.answer == "undecided" and how.ratio and how.ratio.est > 1]
+        left = [candidate for candidate, _ in gains[1:]] + hopeful * (len(judged) > 1)
+        if gains:
+            self._accept(gains[0][0])
+            left = self._called_for([*left, *self._waiting], done)
+        else:
+            left += self._waiting
+        self._live, self._waiting, self._in_step = left[:1], left[1:], 0
+        if late or not left:
+            self.ended = NO_TIME if late else NOTHING_LEFT if gains else NO_MORE
+            self._live, self._final = [], True
+
+    def _called_for(self, left: Sequence[Candidate], done: Sequence[Trial]) -> list[Candidate]:
+        """Of those left, the ones that the cause still calls for, and others that it calls for now."""
+        found = self._propose(self.config, done)
+        if found is None:
+            return list(left)
+        ids = {candidate.id for candidate in found}
+        new = [candidate for candidate in found if candidate.id not in self._seen]
+        self._seen |= {candidate.id for candidate in new}
+        return [candidate for candidate in left if candidate.id in ids] + new
+
+    def _accept(self, candidate: Candidate) -> None:
+        """Put it into the configuration; what it overrides is part of that no longer."""
+        self.tried = [
+            replace(tried, accepted=True)
+            if tried.id == candidate.id and tried.against == self.config
+            else _unless_overridden(tried, candidate)
+            for tried in self.tried
+        ]
+        self.config = self._with(candidate)
+
+    def _noted(self, candidate: Candidate) -> Tried:
+        return Tried(
+            id=candidate.id,
+            change=candidate.change,
+            against=self.config,
+            accepted=False,
+            estimate=candidate.estimate,
+        )
+
+    def _with(self, candidate: Candidate) -> Config:
+        return {**self.config, **candidate.change}
+
+    def _judge(self, candidate: Candidate, done: Sequence[Trial]) -> Judgement:
+        return judge(self._with(candidate), self.config, done)
+
+    def _is_compared(self, done: Sequence[Trial], late: bool) -> bool:
+        """Whether the result needs no more pairs beside the baseline."""
+        if self.config == self._baseline or not any(tried.accepted for tried in self.tried):
+            return True
+        found = judge(self.config, self._baseline, done)
+        enough = not found.wide or late or self._in_step >= MOST_PAIRS
+        return found.pairs >= FEWEST_PAIRS and enough
+
+    def _planned(self, name: str, config: Config) -> PlannedTrial:
+        return PlannedTrial(f"v{self._round:02d}-{name}", config, self._round, tries=True)
+
+
+def _least_costly(found: tuple[Candidate, Judgement]) -> tuple[int, float]:
+    candidate, how = found
+    return candidate.effort, -(how.ratio.est if how.ratio else 0.0)
+
+
+def _unless_overridden(tried: Tried, candidate: Candidate) -> Tried:
+    changes = tried.change.items()
+    overridden = tried.accepted and any(candidate.change.get(name, value) != value for name, value in changes)
+    return replace(tried, accepted=False) if overridden else tried

@@ -1,0 +1,72 @@
+"""From a planned trial to its outcome: the files it reads, the order, the process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from loaderbench.datasets.presized import presized_copies
+from loaderbench.plan import PlannedTrial, verify_seconds
+from loaderbench.records import Config
+from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, psnr_of
+from loaderbench.session.inputs import Inputs
+from loaderbench.session.ladder import order_of
+from loaderbench.session.listener import Listener
+from loaderbench.store import Store
+from loaderbench.suite import ImageFolder, LoadedSuite
+
+MOST_COPIES = 2_000
+"""Of a larger folder so many images are copied, to see what smaller ones give: all would take minutes."""
+
+Samples = tuple[tuple[str, int], ...]
+
+
+class Measuring:
+    """Turns a planned trial into an order and lets it run."""
+
+    def __init__(
+        self,
+        server: TrialServer,
+        runner: TrialRunner,
+        loaded: LoadedSuite,
+        inputs: Inputs,
+        *,
+        consumer: str,
+        store: Store,
+        listener: Listener,
+    ) -> None:
+        self._server, self._runner, self._loaded, self._inputs = server, runner, loaded, inputs
+        self._consumer, self._store, self._listener = consumer, store, listener
+        self._copies: dict[int, Samples] = {}
+
+    def __call__(self, planned: PlannedTrial) -> Outcome:
+        """Measure it."""
+        order = self._order(planned)
+        if planned.tries:
+            measure = order.suite.measure.model_copy(update={"seconds": verify_seconds(order.suite)})
+            order = replace(order, suite=order.suite.model_copy(update={"measure": measure}))
+        return self._runner.run(order if planned.rung == "end_to_end" else order_of(order))
+
+    def psnr(self, pairs: Sequence[tuple[Config, Config]]) -> list[float | None]:
+        """How much the samples of two configurations differ, in dB."""
+        self._listener.doing("comparing pixels")
+        plan: Callable[[Config], TrialOrder] = lambda config: self._order(PlannedTrial("pixels", config, 1))  # noqa: E731
+        return psnr_of(self._server, [(plan(one), plan(other)) for one, other in pairs])
+
+    def _order(self, planned: PlannedTrial) -> TrialOrder:
+        loaded = self._loaded
+        samples = self._samples(planned.config)
+        return TrialOrder(planned, loaded.suite, loaded.folder, samples, self._consumer, self._store.log(planned.id))
+
+    def _samples(self, config: Config) -> Samples:
+        """The files, or copies of them where the configuration asks for smaller ones."""
+        dataset = self._loaded.suite.dataset
+        side = config.get("presize", dataset.presize) if isinstance(dataset, ImageFolder) else None
+        if not isinstance(side, int):
+            return self._inputs.samples
+        if side not in self._copies:
+            step = max(1, len(self._inputs.samples) // MOST_COPIES)
+            chosen = self._inputs.samples[::step]
+            self._listener.doing(f"writing copies of {len(chosen):,} images whose shorter side has {side} pixels")
+            self._copies[side] = presized_copies(chosen, side)
+        return self._copies[side]

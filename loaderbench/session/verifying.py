@@ -1,0 +1,76 @@
+"""Which remedies are tried beside which configuration, for how long, and how much they change pixels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from loaderbench.analysis.verification import FEWEST_PAIRS
+from loaderbench.plan import Plan, PlannedTrial
+from loaderbench.records import Candidate, Config, Trial, Verification
+from loaderbench.search import MOST_CANDIDATES, ForwardSelection
+
+STEPS_SHARE = 0.8
+"""Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
+
+Psnr = Callable[[Sequence[tuple[Config, Config]]], Sequence[float | None]]
+"""How much the samples of two configurations differ, in dB; `None` where they are the same, or it cannot be told."""
+
+
+class Verifier:
+    """Proposes trials for one configuration and keeps what came of them.
+
+    `propose` names the remedies for a configuration; `until_s` is the monotonic moment at which no more may begin.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        present: Config,
+        propose: Callable[[Config, Sequence[Trial]], Sequence[Candidate] | None],
+        psnr: Psnr,
+        *,
+        until_s: float,
+    ) -> None:
+        self.trials: list[Trial] = []
+        self._plan, self._present, self._psnr = plan, present, psnr
+        now_s = time.monotonic()
+        self._until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
+        rounds_s = FEWEST_PAIRS * self._plan.verify_trial_s
+        most = min(MOST_CANDIDATES, max(1, int(STEPS_SHARE * (until_s - now_s) / rounds_s) - 1))
+        self._selection = ForwardSelection(present, plan.baseline, propose, seed=plan.seed, most=most)
+
+    def next_round(self) -> Sequence[PlannedTrial]:
+        """The next round, or nothing when all is tried or the time is up."""
+        trial_s = self._trial_s()
+        late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
+        planned = self._selection.next_round(self.trials, late=late)
+        over = time.monotonic() + len(planned) * trial_s > self._until_s
+        if over and late:
+            self._selection.finish(self.trials)
+            return ()
+        return planned
+
+    def _trial_s(self) -> float:
+        """How long a trial takes: the mean of those that are done; before any, what the plan expects."""
+        took_s = [trial.duration_s for trial in self.trials if trial.duration_s is not None]
+        return sum(took_s) / len(took_s) if took_s else self._plan.verify_trial_s
+
+    def result(self, why_ended: str = "") -> tuple[Verification | None, str]:
+        """What was tried, or why nothing was; `why_ended` where it was cut short, and nobody waits for pixels then."""
+        selection = self._selection
+        selection.finish(self.trials)
+        if not self.trials:
+            return None, why_ended or "the cause calls for no remedy that a trial could show"
+        pairs = [(self._present, selection.config), *((tried.against, tried.config) for tried in selection.tried)]
+        whole, *each = [None] * len(pairs) if why_ended else self._psnr(pairs)
+        tried = [replace(tried, psnr_db=psnr_db) for tried, psnr_db in zip(selection.tried, each, strict=True)]
+        return Verification(
+            present=self._present,
+            config=selection.config,
+            tried=tuple(tried),
+            trials=tuple(self.trials),
+            ended=why_ended or selection.ended,
+            psnr_db=whole,
+        ), ""

@@ -1,0 +1,148 @@
+"""What remedies make of a folder of images: copies, caches, crops and decoders that give what they promise."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader
+
+from loaderbench.datasets.decoders import DECODERS, decode_pillow
+from loaderbench.datasets.presized import presized_copies
+from loaderbench.datasets.samples import ImageSamples
+from loaderbench.datasets.shared_images import SharedImages
+from loaderbench.datasets.traits import LONG, traits_of
+from loaderbench.datasets.transforms import TRANSFORMS
+from loaderbench.suite import arguments
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int]]:
+    """Four smooth pictures of different sizes, one of them grey."""
+    folder = tmp_path_factory.mktemp("photos")
+    made = []
+    for number, (width, height) in enumerate([(500, 375), (375, 500), (1600, 1200), (640, 480)]):
+        across, down = np.meshgrid(np.linspace(0, 6, width), np.linspace(0, 4, height))
+        waves = [np.sin(across * (channel + 1)) * np.cos(down) for channel in range(3)]
+        pixels = ((np.stack(waves, axis=-1) + 1) * 127).astype(np.uint8)
+        image = Image.fromarray(pixels)
+        path = folder / f"{number}.jpg"
+        (image.convert("L") if number == 3 else image).save(path, quality=95)
+        made.append((str(path), number))
+    return made
+
+
+def sample(
+    photos: list[tuple[str, int]], decoder: str, transform: str, index: int, *, normalize: bool = True
+) -> torch.Tensor:
+    torch.manual_seed(index)
+    made = ImageSamples(photos, DECODERS[decoder], TRANSFORMS[transform](normalize))[index][0]
+    assert isinstance(made, torch.Tensor)
+    return made
+
+
+def psnr_db(one: torch.Tensor, other: torch.Tensor) -> float:
+    error = ((one.float() - other.float()) ** 2).mean().item()
+    return float("inf") if error == 0 else 10 * float(np.log10(255**2 / error))
+
+
+def test_names_of_a_suite_and_of_the_code_are_the_same() -> None:
+    from loaderbench.loaders.worker_setup import WORKER_OPTIONS
+
+    assert set(arguments.DECODERS) == set(DECODERS)
+    assert set(arguments.TRANSFORMS) == set(TRANSFORMS)
+    assert set(arguments.WORKER_OPTIONS) == set(WORKER_OPTIONS)
+
+
+@pytest.mark.parametrize("decoder", [name for name in DECODERS if name != "pillow_draft"])
+@pytest.mark.parametrize("index", range(4))
+def test_every_decoder_gives_the_same_picture(photos: list[tuple[str, int]], decoder: str, index: int) -> None:
+    found = sample(photos, decoder, "imagenet_train", index, normalize=False)
+    assert found.dtype == torch.uint8
+    assert found.shape == (3, 224, 224)
+    assert psnr_db(found, sample(photos, "pillow", "imagenet_train", index, normalize=False)) > 38
+
+
+@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("recipe", ["imagenet_train_v2", "imagenet_train_scaled"])
+def test_each_recipe_makes_the_same_crop(photos: list[tuple[str, int]], recipe: str, index: int) -> None:
+    found = sample(photos, "pillow_lazy", recipe, index, normalize=False)
+    assert psnr_db(found, sample(photos, "pillow", "imagenet_train", index, normalize=False)) > 35
+
+
+def test_a_scaled_crop_decodes_fewer_pixels_where_it_is_shrunk_by_two(
+    photos: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafts = []
+    real = Image.Image.resize
+    monkeypatch.setattr(Image.Image, "resize", lambda self, *a, **k: drafts.append(self.size) or real(self, *a, **k))
+    for seed in range(12):
+        torch.manual_seed(seed)
+        TRANSFORMS["imagenet_train_scaled"](True)(DECODERS["pillow_lazy"](photos[2][0]))
+    assert {(800, 600), (1600, 1200)} & set(drafts)
+    assert (800, 600) in drafts
+
+
+def test_uint8_and_normalised_samples_differ_by_the_normalising_alone(photos: list[tuple[str, int]]) -> None:
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    std = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    for recipe in ("imagenet_train", "imagenet_train_v2", "imagenet_eval"):
+        raw = sample(photos, "pillow", recipe, 0, normalize=False)
+        assert torch.allclose((raw / 255 - mean) / std, sample(photos, "pillow", recipe, 0), atol=1e-4)
+
+
+def test_copies_have_the_side_that_is_asked_for_and_keep_labels_and_order(
+    photos: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    told: list[tuple[int, int]] = []
+    copies = presized_copies(photos, 256, cache_dir=tmp_path, on_progress=lambda *done: told.append(done))
+    assert [label for _, label in copies] == [0, 1, 2, 3]
+    assert [min(Image.open(path).size) for path, _ in copies] == [256] * 4
+    assert told[-1] == (4, 4)
+    small = presized_copies(photos, 400, cache_dir=tmp_path)
+    assert small[0][0] == photos[0][0], "one that is smaller already is left as it is"
+
+
+def test_copies_are_made_once_and_again_when_the_original_changes(tmp_path: Path) -> None:
+    original = tmp_path / "a.jpg"
+    Image.new("RGB", (600, 500), "red").save(original)
+    first = Path(presized_copies([(str(original), 0)], 64, cache_dir=tmp_path)[0][0])
+    made_ns = first.stat().st_mtime_ns
+    assert Path(presized_copies([(str(original), 0)], 64, cache_dir=tmp_path)[0][0]).stat().st_mtime_ns == made_ns
+    os.utime(original, (1, 1))
+    assert presized_copies([(str(original), 0)], 64, cache_dir=tmp_path)[0][0] != str(first)
+
+
+@pytest.mark.parametrize("decoder", ["pillow", "torchvision"])
+def test_shared_images_are_what_the_decoder_gave_in_workers_too(photos: list[tuple[str, int]], decoder: str) -> None:
+    cache = SharedImages(photos, DECODERS[decoder], room_bytes=1 << 30)
+    for path, _ in photos:
+        assert np.array_equal(np.asarray(cache(path)), np.asarray(DECODERS[decoder](path)))
+    dataset = ImageSamples(photos, cache, TRANSFORMS["imagenet_eval"](True))
+    for method in ("fork", "spawn"):
+        batch = next(iter(DataLoader(dataset, batch_size=4, num_workers=1, multiprocessing_context=method)))
+        assert batch[0].shape == (4, 3, 224, 224)
+
+
+def test_images_that_do_not_fit_are_refused_by_the_bytes_they_would_need(photos: list[tuple[str, int]]) -> None:
+    with pytest.raises(MemoryError, match="1,000,000 bytes"):
+        SharedImages(photos, decode_pillow, room_bytes=1_000_000)
+
+
+def test_generators_and_long_lists_of_a_dataset_are_seen() -> None:
+    class Dataset:
+        def __init__(self) -> None:
+            self.rng = np.random.default_rng(0)
+            self.samples = [object()] * LONG
+
+    assert traits_of(Dataset()) == {"random_state": "rng: Generator", "object_list": "samples: 100,000 objects"}
+    assert traits_of(object()) == {}
+
+
+def test_shared_images_can_be_sent_to_a_process() -> None:
+    assert pickle.dumps(TRANSFORMS["imagenet_train_scaled"](True))

@@ -1,0 +1,75 @@
+"""What workers set up for themselves, seen from inside a real worker."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from loaderbench.loaders import build_loader
+from loaderbench.loaders.worker_setup import worker_setup
+
+
+class Inside(Dataset[torch.Tensor]):
+    """Tells of the process that makes the sample."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor([torch.get_num_threads(), len(os.sched_getaffinity(0)), os.getpid()])
+
+
+def first(arguments: dict[str, object]) -> list[int]:
+    batches = build_loader(Inside(), {"batch_size": 1, **arguments}, seed=0)
+    return [int(value) for value in next(iter(batches.iterable))[0]]
+
+
+def test_nothing_is_set_up_where_nothing_is_asked_for() -> None:
+    assert worker_setup({"num_workers": 2, "worker_affinity": "inherit", "keep_memory": False}) is None
+
+
+def test_workers_use_as_many_threads_as_are_asked_for() -> None:
+    threads, _, pid = first({"num_workers": 1, "worker_threads": 3})
+    assert (threads, pid != os.getpid()) == (3, True)
+
+
+def test_workers_that_were_narrowed_to_one_cpu_get_them_all_back() -> None:
+    everything = os.sched_getaffinity(0)
+    if len(everything) < 2:
+        pytest.skip("there is one CPU")
+    try:
+        os.sched_setaffinity(0, {min(everything)})
+        assert first({"num_workers": 1})[1] == 1
+        assert first({"num_workers": 1, "worker_affinity": "all"})[1] == len(everything)
+    finally:
+        os.sched_setaffinity(0, everything)
+
+
+def test_kept_memory_is_a_setting_that_a_worker_survives() -> None:
+    assert first({"num_workers": 1, "keep_memory": True})[2] != os.getpid()
+
+
+def test_arguments_are_set_on_a_loader_that_somebody_else_made() -> None:
+    loader = DataLoader(Inside(), batch_size=2)
+    batches = build_loader(loader, {"num_workers": 1, "worker_threads": 2, "batch_size": 4}, seed=0)
+    assert batches.configured == {"num_workers", "worker_threads"}
+    assert (batches.num_workers, batches.prefetch_batches, batches.batch_size) == (1, 2, 2)
+    threads, _, pid = (int(value) for value in next(iter(batches.iterable))[0])
+    assert (threads, pid != os.getpid()) == (2, True)
+
+
+def test_workers_are_taken_from_a_loader_that_had_some() -> None:
+    loader = DataLoader(Inside(), batch_size=2, num_workers=2)
+    batches = build_loader(loader, {"num_workers": 0}, seed=0)
+    assert int(next(iter(batches.iterable))[0][2]) == os.getpid()
+
+
+def test_a_worker_init_fn_that_was_there_is_called_first() -> None:
+    called = []
+    setup = worker_setup({"worker_threads": torch.get_num_threads()}, called.append)
+    assert setup is not None
+    setup(3)
+    assert called == [3]

@@ -1,0 +1,91 @@
+"""Each snippet is run on a folder of photos, and gives batches of the shape and the labels that it gave before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from loaderbench.datasets.photos import generate_photos
+from loaderbench.records import Config
+from loaderbench.remedies.program import python_program, yaml_change
+from loaderbench.suite.arguments import DECODERS, TRANSFORMS
+
+FOLDER = {
+    "decoder": "pillow",
+    "transform": "imagenet_train",
+    "normalize": "worker",
+    "presize": None,
+    "image_cache": None,
+}
+LOADER = {"batch_size": 4, "drop_last": True}
+
+CHANGES: dict[str, Config] = {
+    "as_it_is": {},
+    "workers": {"num_workers": 1, "prefetch_factor": 4, "persistent_workers": True, "pin_memory": False},
+    "out_of_order": {"num_workers": 2, "in_order": False},
+    "one_thread": {"num_workers": 1, "worker_threads": 1},
+    "every_cpu": {"num_workers": 1, "worker_affinity": "all"},
+    "kept_memory": {"num_workers": 1, "keep_memory": True},
+    "uint8": {"normalize": "device"},
+    "copies": {"presize": 64},
+    "cache": {"image_cache": "shared_memory", "num_workers": 1},
+    **{f"decoder_{name}": {"decoder": name} for name in DECODERS},
+    **{f"transform_{name}": {"transform": name} for name in TRANSFORMS if name != "to_tensor"},
+    "all_together": {
+        "num_workers": 2, "decoder": "pillow_lazy", "transform": "imagenet_train_scaled", "normalize": "device",
+        "presize": 96, "worker_threads": 1,
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight photos of two classes."""
+    folder = tmp_path_factory.mktemp("snippets") / "train"
+    generate_photos(folder, images=8, classes=2)
+    return folder
+
+
+def first_batch(change: Config, root: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    names: dict[str, Any] = {"root": str(root), "__name__": "snippet"}
+    exec(compile(python_program({**LOADER, **change}, LOADER, FOLDER), "snippet", "exec"), names)
+    images, labels = next(iter(names["loader"]))
+    if change.get("normalize") == "device":
+        assert images.dtype == torch.uint8
+        images = names["normalized"](images)
+    return images, labels
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_snippet_gives_batches_of_the_same_shape_and_labels(name: str, root: Path) -> None:
+    images, labels = first_batch(CHANGES[name], root)
+    assert images.shape == (4, 3, 224, 224)
+    assert images.dtype == torch.float32
+    assert labels.tolist() == [0, 0, 0, 0]
+    assert images.abs().max() < 4, "normalised"
+
+
+def test_copies_are_made_beside_the_folder_and_once(root: Path) -> None:
+    first_batch({"presize": 80}, root)
+    copies = sorted(Path(f"{root}-80").rglob("*.jpg"))
+    assert len(copies) == 8
+    assert {min(Image.open(path).size) for path in copies} == {80}
+    made_ns = [path.stat().st_mtime_ns for path in copies]
+    first_batch({"presize": 80}, root)
+    assert [path.stat().st_mtime_ns for path in copies] == made_ns
+
+
+def test_a_dataset_of_the_users_own_stays_as_it_is() -> None:
+    names: dict[str, Any] = {"dataset": [torch.tensor([number]) for number in range(8)]}
+    exec(python_program({"num_workers": 0, "size": 64}, LOADER, None), names)
+    assert next(iter(names["loader"])).shape == (4, 1)
+    assert "# the dataset was made with size=64" in python_program({"size": 64}, LOADER, None)
+
+
+def test_a_change_is_told_for_a_suite_by_what_it_belongs_to() -> None:
+    text = yaml_change({"num_workers": 2, "presize": 256, "pin_memory": False})
+    assert text == "loader:\n  num_workers: 2\n  pin_memory: false\ndataset:\n  presize: 256"

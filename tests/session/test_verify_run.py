@@ -1,0 +1,126 @@
+"""Remedies are tried in a real run: what helps is measured and kept, and what does not is said to have been tried."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import loaderbench
+
+from loaderbench.conclusion import conclude_again
+from loaderbench.store import read_run
+
+SLEEPY = """\
+import time
+import torch
+
+class Sleepy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 1000
+
+    def __getitem__(self, index):
+        time.sleep(0.004)  # a storage that answers after that long
+        return torch.zeros(4), 0
+
+def make():
+    return Sleepy()
+"""
+
+SUITE = """\
+name: sleepy
+dataset: {kind: target, target: "sleepy:make"}
+loader: {num_workers: 1, batch_size: 8}
+consumer: {kind: emulated, demand: 100000}
+measure: {rounds: 3, seconds: 0.3}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a loader that waits for its storage, in one worker."""
+    place = tmp_path_factory.mktemp("verified")
+    (place / "sleepy.py").write_text(SLEEPY)
+    (place / "s.yaml").write_text(SUITE)
+    result = loaderbench("run", "s.yaml", "--out", "run", "-q", cwd=place)
+    assert result.returncode == 0, result.stderr
+    return place / "run"
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return found
+
+
+def card(run: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(told for told in run["recommendations"] if told["id"] == name)
+    return found
+
+
+def test_the_remedy_of_the_cause_was_tried_and_its_gain_is_measured(run: dict[str, Any]) -> None:
+    assert run["verdict"]["limit"] == "storage_latency"
+    found = card(run, "workers_beyond_cores")
+    assert (found["status"], found["basis"]) == ("open", "measured")
+    assert found["gain"]["lo"] > 2
+    assert found["change"].keys() == {"num_workers"}
+    assert any("pairs, interleaved" in line for line in found["evidence"])
+    assert f"num_workers={found['change']['num_workers']}" in found["snippet"]
+
+
+def test_pairs_lie_in_rounds_of_their_own_in_shuffled_order(run: dict[str, Any]) -> None:
+    trials = run["verification"]["trials"]
+    rounds = [trial["round"] for trial in trials]
+    assert rounds == sorted(rounds)
+    assert max(rounds) >= 5
+    orders = {tuple(t["id"].partition("-")[2] for t in trials if t["round"] == number) for number in set(rounds)}
+    assert len(orders) > 1
+    assert {trial["id"] for trial in trials}.isdisjoint(trial["id"] for trial in run["trials"])
+
+
+def test_every_trial_is_on_the_disk_and_in_the_run(folder: Path, run: dict[str, Any]) -> None:
+    kept = [json.loads(line)["id"] for line in (folder / "trials.jsonl").read_text().splitlines()]
+    assert {trial["id"] for trial in run["verification"]["trials"]} <= set(kept)
+
+
+def test_a_saved_run_is_concluded_again_to_the_same_advice(folder: Path) -> None:
+    record = read_run(folder)
+    again = conclude_again(record)
+    assert again.recommendations == record.recommendations
+    assert again.verification == record.verification
+
+
+def test_the_page_and_the_terminal_tell_what_was_tried(folder: Path) -> None:
+    assert "What was tried, in order" in (folder / "report.html").read_text()
+    shown = loaderbench("show", folder, cwd=folder)
+    assert "[measured] Raise num_workers" in shown.stdout
+
+
+def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
+    result = loaderbench("run", "s.yaml", "--no-verify", "--out", "plain", "-q", cwd=folder.parent)
+    assert result.returncode == 0, result.stderr
+    found = json.loads((folder.parent / "plain" / "run.json").read_text())
+    assert found["verification"] is None
+    assert "switched off" in found["not_measured"]["verification"]
+    assert card(found, "workers_beyond_cores")["basis"] == "heuristic"
+
+
+def test_a_folder_of_photos_is_tried_with_other_decoders_and_the_change_of_pixels_is_told(
+    photos: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "s.yaml").write_text(
+        f"dataset: {{root: {photos}}}\nloader: {{batch_size: 4, num_workers: 1}}\n"
+        "consumer: {kind: none}\nmeasure: {rounds: 3, seconds: 0.2, budget: 60s}\n"
+    )
+    result = loaderbench("run", "s.yaml", "--out", "run", "-q", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["verification"] is not None, run["not_measured"]
+    tried = run["verification"]["tried"]
+    assert tried
+    assert not any(trial["failure"] for trial in run["verification"]["trials"])
+    for one in tried:
+        touches = one["change"].keys() & {"decoder", "transform", "presize"}
+        assert one["psnr_db"] is None or touches
+        assert one["psnr_db"] is None or one["psnr_db"] > 20
