@@ -44,6 +44,7 @@ measure: {{seconds: {seconds}, budget: {budget}s}}
 """
 BUDGET_S = 420
 WANTED = 0.85
+INSTEAD = "copies instead of the cache"
 
 Rates = dict[str, dict[int, float]]
 
@@ -61,7 +62,8 @@ def main() -> int:
         with trials_of(suite) as trials:
             rates, last = _measure(trials, steps, lambda: decoding_alone(decoder, files, asked.seconds), asked.rounds)
     _print_ladder(steps, rates, decoder)
-    _print_remainder(list(steps)[-1], last)
+    for name in (_before_copies(steps), _last_kept(steps)):
+        _print_remainder(name, last)
     return 0
 
 
@@ -82,7 +84,19 @@ def _steps(run: dict[str, Any]) -> dict[str, Config]:
         if tried["accepted"]:
             config = {**config, **tried["change"]}
             steps[f"+ {tried['id']}"] = config
+    if config.get("image_cache"):  # for folders that do not fit into memory
+        steps[INSTEAD] = {**config, "image_cache": None, "presize": 256}
     return steps
+
+
+def _last_kept(steps: dict[str, Config]) -> str:
+    """All that the run recommends together."""
+    return [name for name in steps if name != INSTEAD][-1]
+
+
+def _before_copies(steps: dict[str, Config]) -> str:
+    """The last step that decodes the files as they are."""
+    return [name for name, config in steps.items() if not config.get("image_cache") and not config.get("presize")][-1]
 
 
 def _measure(
@@ -172,8 +186,9 @@ def _print_ladder(steps: dict[str, Config], rates: Rates, decoder: str) -> None:
         rate = rate_interval(list(rates[name].values()))
         what = config_label(steps[name]) if name in steps else f"{decoder} alone, {usable_cores()} processes"
         print(f"| {name} | {rate.est:,.0f} | {_percent(share)} | {_times(gain)} | {what} |")
-    best = max((ratio_interval(rates[name], rates["limit"]) for name in steps), key=lambda r: r.est if r else 0)
-    print(f"\nasked: {WANTED:.0%} of the limit; got: {_percent(best)}")
+    print(f"\nasked: {WANTED:.0%} of the limit; got, of what was recommended:")
+    for what, name in (("all of it", _last_kept(steps)), ("what decodes the files as they are", _before_copies(steps))):
+        print(f"- {what}: {_percent(ratio_interval(rates[name], rates['limit']))} ({name})")
 
 
 def _print_remainder(name: str, last: dict[str, Trial]) -> None:

@@ -68,8 +68,9 @@ class Plan:
         return PlannedTrial(f"r{round_number}-c{self.configurations.index(config):02d}", config, round_number)
 
     def label(self, config: Config) -> str:
-        """Write a configuration by the axes that vary."""
-        return config_label(varying(config, self.axes) or config) or "the loader as it is"
+        """Write a configuration by the axes that vary, and what a remedy has added."""
+        added = {name: value for name, value in config.items() if name not in self.axes}
+        return config_label({**varying(config, self.axes), **added} or config) or "the loader as it is"
 
     def twin(self, round_number: int) -> PlannedTrial:
         """Name the trial that measures the baseline again, as if it were another configuration."""

@@ -124,9 +124,10 @@ def describe_plan(plan: Plan) -> str:
     others += [f"up to {plan.ladder_trials} with parts taken away"] if plan.ladder_trials else []
     beside = "".join(f" and {other}" for other in others)
     count = len(plan.configurations)
+    remedies = f"; then remedies, for {_minutes(plan.verify_s)} at most" if plan.verify_s else ""
     return (
         f"{count} configuration{'s' if count > 1 else ''} in {plan.rounds} round{'s' if plan.rounds > 1 else ''}: "
-        f"{count * plan.rounds} trials{beside}, about {_minutes(plan.estimated_s)}"
+        f"{count * plan.rounds} trials{beside}, about {_minutes(plan.estimated_s)}{remedies}"
     )
 
 

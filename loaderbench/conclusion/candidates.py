@@ -10,7 +10,7 @@ from loaderbench.analysis.facts import Facts
 from loaderbench.analysis.subject import facts_of, subject_config
 from loaderbench.analysis.verdict import Subject, decide
 from loaderbench.conclusion.measured import Measured
-from loaderbench.records import Candidate, Config, Trial, Verdict, varying
+from loaderbench.records import Candidate, Config, Environment, Trial, Verdict, varying
 from loaderbench.remedies import Diagnosis, candidates_for
 
 
@@ -55,8 +55,14 @@ def make_diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: 
         accelerator=bool(measured.environment.gpus),
         options=options,
         files=measured.dataset.files,
-        memory_bytes=measured.environment.memory_limit_bytes or measured.environment.memory_total_bytes,
+        shared_memory_bytes=_shared_memory_bytes(measured.environment),
         demand=measured.demand if measured.consumer == "emulated" else None,
         profile=measured.kind == "profile",
         traits=next((trial.dataset_traits for trial in measured.trials if trial.dataset_traits), {}),
     )
+
+
+def _shared_memory_bytes(environment: Environment) -> int:
+    """The least of what the machine has, the container may use, and the file system of shared memory holds."""
+    known = (environment.memory_total_bytes, environment.memory_limit_bytes, environment.shm_total_bytes)
+    return min(found for found in known if found is not None)

@@ -85,7 +85,7 @@ class TrainingStep:
         self._loss = torch.nn.CrossEntropyLoss()
         self._mean, self._std = (
             torch.tensor(values, device=self._device).view(3, 1, 1) * 255
-            for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+            for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # torchvision's, as the recipes have them
         )
         self.wait_clock = CudaWaitClock()
 

@@ -30,7 +30,7 @@ class Diagnosis:
     accelerator: bool = False
     options: Mapping[str, Any] | None = None
     files: int | None = None
-    memory_bytes: int | None = None
+    shared_memory_bytes: int | None = None
     demand: float | None = None
     profile: bool = False
     traits: Mapping[str, str] = field(default_factory=dict)

@@ -13,11 +13,11 @@ MOST_OF_MEMORY = 1 / 3
 
 
 def _fits(found: Diagnosis) -> bool:
-    known = found.files and found.facts.bytes_per_sample and found.memory_bytes
+    known = found.files and found.facts.bytes_per_sample and found.shared_memory_bytes
     if not known:
         return False
     decoded = (found.files or 0) * (found.facts.bytes_per_sample or 0.0) * DECODED_PER_BYTE
-    return decoded <= (found.memory_bytes or 0) * MOST_OF_MEMORY
+    return decoded <= (found.shared_memory_bytes or 0) * MOST_OF_MEMORY
 
 
 REMEDY = CauseRemedy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from loaderbench.datasets.image_folder import scan_image_folder
@@ -27,6 +28,7 @@ def check_inputs(loaded: LoadedSuite) -> str:
     dataset = loaded.suite.dataset
     if not isinstance(dataset, ImageFolder):
         return f"what {dataset.target} returns"
+    _check_packages(loaded)
     root = root_of(dataset, loaded.folder)
     if root is None:
         return f"{dataset.generate.images:,} photo-like JPEGs, generated once into the cache"
@@ -41,6 +43,7 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
         why = "the target's own matter"
         reasons = dict.fromkeys(("files", "classes", "total_files"), why)
         return Inputs((), DatasetSummary(f"what {dataset.target} returns", not_measured=reasons))
+    _check_packages(loaded)
     root = root_of(dataset, loaded.folder)
     if root is None:
         made = dataset.generate
@@ -60,6 +63,14 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
     return Inputs(
         files.samples, DatasetSummary(description, count, classes, count if files.complete else None, reasons)
     )
+
+
+def _check_packages(loaded: LoadedSuite) -> None:
+    """Raise `MissingError` for a decoder whose package is not there: each of its trials would fail by it."""
+    dataset, axis = loaded.suite.dataset, loaded.suite.sweep.get("decoder", [])
+    named = [getattr(dataset, "decoder", None), *(axis if isinstance(axis, list) else [axis])]
+    if "simplejpeg" in named and find_spec("simplejpeg") is None:
+        raise MissingError("decoder simplejpeg: the package simplejpeg is not installed; `uv pip install simplejpeg`")
 
 
 def root_of(dataset: ImageFolder, folder: Path) -> Path | None:

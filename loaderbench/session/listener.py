@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -73,11 +74,12 @@ def climbing(trials: Sequence[Trial], plan: Plan, done: int, rungs: Sequence[Pla
     return replace(progress_of(trials, plan), done=done, total=total, left_s=(total - done) * plan.rung_s)
 
 
-def trying(spent_s: float, whole_s: float, trials: Sequence[Trial], plan: Plan) -> Progress:
-    """How far trying remedies is, by the time it may take: how many will be tried is not known."""
-    done = progress_of(trials, plan)
-    share = min(1.0, spent_s / whole_s) if whole_s > 0 else 1.0
-    return replace(done, done=round(share * 100), total=100, left_s=max(0.0, whole_s - spent_s))
+def trying(tried: int, left_s: float, trials: Sequence[Trial], plan: Plan) -> Progress:
+    """How far trying remedies is, at the longest: it may be content before its time is up."""
+    done = plan.trials + plan.ladder_trials + tried
+    left_s = max(0.0, left_s)
+    total = done + math.ceil(left_s / max(plan.verify_trial_s, 1e-3))
+    return replace(progress_of(trials, plan), done=done, total=total, left_s=left_s)
 
 
 def typical_s(trials: Sequence[Trial], plan: Plan) -> float:

@@ -136,14 +136,14 @@ class Rounds:
         self._verifier, found.no_verification = make_verifier(found.trials, until_s)
         if self._verifier is None:
             return
-        began_s, verifier = time.monotonic(), self._verifier
-        while planned := verifier.next_round():
+        while planned := self._verifier.next_round():
             for trial in planned:
-                progress = trying(time.monotonic() - began_s, until_s - began_s, found.trials, self._plan)
-                self._listener.trial_started(trial, progress)
+                tried = len(self._verifier.trials)
+                self._listener.trial_started(trial, trying(tried, until_s - time.monotonic(), found.trials, self._plan))
                 outcome = self._kept(trial)
-                self._listener.trial_ended(outcome.trial, progress)
-        found.verification, found.no_verification = verifier.result()
+                left_s = until_s - time.monotonic()
+                self._listener.trial_ended(outcome.trial, trying(tried + 1, left_s, found.trials, self._plan))
+        found.verification, found.no_verification = self._verifier.result()
 
     def _kept(self, planned: PlannedTrial) -> Outcome:
         outcome = self._measure(planned)
@@ -158,6 +158,8 @@ class Rounds:
 
     def _interrupted(self) -> str:
         done, of = len(self._found.all), self._plan.trials
+        if self._verifier is not None:
+            return "interrupted while remedies were tried, after the sweep"
         if done == of:
             return "interrupted after the sweep, before all parts were taken away from its configuration"
         return f"interrupted after {done} of {of} trials"

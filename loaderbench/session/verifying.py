@@ -14,6 +14,8 @@ from loaderbench.search import MOST_CANDIDATES, ForwardSelection
 STEPS_SHARE = 0.8
 """Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
 
+CALLS_FOR_NONE = "the cause calls for no remedy that a trial could show"
+
 Psnr = Callable[[Sequence[tuple[Config, Config]]], Sequence[float | None]]
 """How much the samples of two configurations differ, in dB; `None` where they are the same, or it cannot be told."""
 
@@ -40,6 +42,7 @@ class Verifier:
         rounds_s = FEWEST_PAIRS * self._plan.verify_trial_s
         most = min(MOST_CANDIDATES, max(1, int(STEPS_SHARE * (until_s - now_s) / rounds_s) - 1))
         self._selection = ForwardSelection(present, plan.baseline, propose, seed=plan.seed, most=most)
+        self._wanted = bool(self._selection.candidates)
 
     def next_round(self) -> Sequence[PlannedTrial]:
         """The next round, or nothing when all is tried or the time is up."""
@@ -62,7 +65,7 @@ class Verifier:
         selection = self._selection
         selection.finish(self.trials)
         if not self.trials:
-            return None, why_ended or "the cause calls for no remedy that a trial could show"
+            return None, why_ended or (selection.ended if self._wanted else CALLS_FOR_NONE)
         pairs = [(self._present, selection.config), *((tried.against, tried.config) for tried in selection.tried)]
         whole, *each = [None] * len(pairs) if why_ended else self._psnr(pairs)
         tried = [replace(tried, psnr_db=psnr_db) for tried, psnr_db in zip(selection.tried, each, strict=True)]

@@ -112,7 +112,7 @@ def diagnosis(case: Case, **config: object) -> Diagnosis:
         accelerator=case.accelerator,
         options=case.options,
         files=1_000,
-        memory_bytes=8 << 30,
+        shared_memory_bytes=8 << 30,
         profile=case.bound == "compute",
         traits=case.traits,
     )

@@ -17,6 +17,7 @@ import pytest
 from command_line import SMALL_SUITE, Cli, loaderbench
 
 import loaderbench as public
+from loaderbench.errors import MissingError
 
 SmallRun = tuple[Path, "subprocess.CompletedProcess[str]"]
 
@@ -169,6 +170,16 @@ def test_a_crashing_configuration_leaves_the_others_untouched(cli: Cli, tmp_path
     assert found["good"]["status"] == "completed"
     assert found["bad"]["failure"]["kind"] == "process_crashed"
     assert any("process_crashed" in warning for warning in run["warnings"])
+
+
+def test_a_decoder_without_its_package_is_told_before_anything_is_measured(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "s.yaml").write_text(f"dataset: {{root: {photos}}}\nsweep: {{decoder: [pillow, simplejpeg]}}\n")
+    monkeypatch.setattr("loaderbench.session.inputs.find_spec", lambda _: None)
+    with pytest.raises(MissingError, match="uv pip install simplejpeg"):
+        public.run(tmp_path / "s.yaml", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_target_that_is_not_there_is_told_before_anything_is_measured(cli: Cli, tmp_path: Path) -> None:
