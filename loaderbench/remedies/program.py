@@ -8,62 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 from loaderbench.records import Config, format_scalar
+from loaderbench.remedies.folder_code import MEAN, STD, folder_code
 from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS, NEEDS_WORKERS, WORKER_OPTIONS
-
-_DATASETS = Path(__file__).parents[1] / "datasets"
-_MEAN, _STD = "[0.485, 0.456, 0.406]", "[0.229, 0.224, 0.225]"
-
-_DECODERS = {
-    "pillow": "",
-    "pillow_draft": """
-        from PIL import Image
-
-        def decode(path):
-            with Image.open(path) as image:
-                image.draft("RGB", (256, 256))  # libjpeg scales while it decodes, to no less than this
-                return image.convert("RGB")
-        """,
-    "pillow_lazy": """
-        from PIL import Image
-
-        decode = Image.open  # reads the header; the crop decodes
-        """,
-    "torchvision": """
-        from torchvision.io import ImageReadMode, decode_image, read_file
-
-        def decode(path):
-            return decode_image(read_file(path), mode=ImageReadMode.RGB)
-        """,
-    "simplejpeg": """
-        import simplejpeg, torch
-        from pathlib import Path
-
-        def decode(path):  # JPEG only
-            pixels = simplejpeg.decode_jpeg(Path(path).read_bytes(), colorspace="RGB")
-            return torch.from_numpy(pixels).permute(2, 0, 1)
-        """,
-}
-
-_GIVE_TENSORS = ("torchvision", "simplejpeg")
-
-_CROPS = {
-    "imagenet_train": "t.RandomResizedCrop(224), t.RandomHorizontalFlip()",
-    "imagenet_train_scaled": "ScaledResizedCrop(224), t.RandomHorizontalFlip()",
-    "imagenet_eval": "t.Resize(256), t.CenterCrop(224)",
-    "to_tensor": "",
-}
 
 
 def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options: Mapping[str, Any] | None) -> str:
     """A program that makes `loader`. `options` are those of a folder of images, `None` for the user's own dataset."""
     arguments = {**loader, **config}
     changed = None if options is None else {**options, **{k: v for k, v in config.items() if k in DATASET_OPTIONS}}
-    parts = [*([] if changed is None else _folder(changed)), *_setup(arguments), _loader(arguments, changed)]
+    parts = [*([] if changed is None else folder_code(changed)), *_setup(arguments), _loader(arguments, changed)]
     return _imports_first("\n\n".join(part.strip("\n") for part in parts if part.strip()))
 
 
@@ -84,75 +41,6 @@ def yaml_change(change: Config) -> str:
     inside = [f"  {name}: {format_scalar(value)}" for name, value in change.items() if name not in DATASET_OPTIONS]
     outside = [f"  {name}: {format_scalar(value)}" for name, value in change.items() if name in DATASET_OPTIONS]
     return "\n".join([*(["loader:", *inside] if inside else []), *(["dataset:", *outside] if outside else [])])
-
-
-def _folder(options: Mapping[str, Any]) -> Iterator[str]:
-    """`dataset`, from `root`."""
-    decoder = _DECODERS.get(str(options.get("decoder")), "")
-    yield "from torchvision.datasets import ImageFolder"
-    if options.get("presize"):
-        yield _presize(int(options["presize"]))
-    yield dedent(decoder)
-    tensors = options.get("decoder") in _GIVE_TENSORS
-    yield from _transform(str(options.get("transform")), options.get("normalize") != "device", tensors=tensors)
-    loads = ", loader=decode" if decoder else ""
-    yield f"dataset = ImageFolder(root, transform=transform{loads})"
-    if options.get("image_cache"):
-        yield _source("shared_images.py")
-        made = "SharedImages(dataset.samples, dataset.loader, room_bytes=room_bytes())"
-        yield f"dataset.loader = {made}  # decodes all of them, once"
-
-
-def _source(file: str) -> str:
-    """A module of ours that stands on its own."""
-    text = (_DATASETS / file).read_text(encoding="utf-8").partition("from __future__ import annotations")[2]
-    return text.replace("  # type: ignore[misc]", "")
-
-
-def _transform(name: str, normalize: bool, *, tensors: bool) -> Iterator[str]:
-    """`transform`, a recipe by its name or the user's own; of PIL images, or of `tensors` of uint8."""
-    if ":" in name:
-        module, _, made = name.partition(":")
-        yield f"from {module} import {made} as transform"
-    elif name == "imagenet_train_v2":
-        yield _v2(normalize)
-    else:
-        if name == "imagenet_train_scaled":
-            yield _source("scaled_crop.py")
-        to_float = "t.ConvertImageDtype(torch.float32)" if tensors else "t.ToTensor()"
-        to_uint8 = "" if tensors else "t.PILToTensor()"
-        last = f"{to_float}, t.Normalize({_MEAN}, {_STD})" if normalize else to_uint8
-        steps = ", ".join(part for part in (_CROPS.get(name, ""), last) if part)
-        yield f"import torch\nfrom torchvision import transforms as t\n\ntransform = t.Compose([{steps}])"
-
-
-def _v2(normalize: bool) -> str:
-    last = (
-        f"v2.ToDtype(torch.float32, scale=True),\n    v2.Normalize({_MEAN}, {_STD}),"
-        if normalize
-        else "v2.ToPureTensor(),"
-    )
-    lines = ["v2.ToImage(),", "v2.RandomResizedCrop(224, antialias=True),", "v2.RandomHorizontalFlip(),", last]
-    inside = "\n".join(f"    {line}" for line in lines)
-    return f"import torch\nfrom torchvision.transforms import v2\n\ntransform = v2.Compose([\n{inside}\n])"
-
-
-def _presize(side: int) -> str:
-    return dedent(f"""
-        from pathlib import Path
-        from PIL import Image
-
-        small = Path(f"{{root}}-{side}")
-        for path in Path(root).rglob("*.*"):  # once: copies whose shorter side has {side} pixels
-            copy = small / path.relative_to(root)
-            if not copy.exists():
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                image = Image.open(path).convert("RGB")
-                scale = min(1, {side} / min(image.size))
-                size = [round(length * scale) for length in image.size]
-                image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(copy, "JPEG", quality=90)
-        root = small
-        """)
 
 
 def _setup(arguments: Mapping[str, Any]) -> Iterator[str]:
@@ -202,8 +90,8 @@ def _on_device() -> str:
         import torch
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        mean = torch.tensor({_MEAN}, device=device).view(3, 1, 1) * 255
-        std = torch.tensor({_STD}, device=device).view(3, 1, 1) * 255
+        mean = torch.tensor({MEAN}, device=device).view(3, 1, 1) * 255
+        std = torch.tensor({STD}, device=device).view(3, 1, 1) * 255
 
         def normalized(images):
             return (images.to(device, non_blocking=True).float() - mean) / std

@@ -5,35 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import psutil
 
-from loaderbench.conclusion import Measured, candidates, conclude, subject_of
+from loaderbench.conclusion import conclude
 from loaderbench.environment import describe_machine
 from loaderbench.errors import UsageError
-from loaderbench.plan import Plan, make_plan
-from loaderbench.records import Environment, Scalar, Trial
+from loaderbench.plan import make_plan
+from loaderbench.records import Scalar
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer, probe
 from loaderbench.search import Grid
-from loaderbench.session.inputs import Inputs, prepare_inputs, resolve_consumer
+from loaderbench.session.conditions import Conditions, now
+from loaderbench.session.inputs import prepare_inputs, resolve_consumer
 from loaderbench.session.ladder import Ladder
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
-from loaderbench.session.rounds import Measurements, Rounds
+from loaderbench.session.rounds import Rounds
 from loaderbench.session.signals import restored_signals
-from loaderbench.session.verifying import Verifier
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import ImageFolder, LoadedSuite, Override, load_suite
 
-NOT_ASKED = "trying remedies was switched off"
 STILL_S = 0.3  # how long the machine is looked at before the first trial
 
 
@@ -65,7 +61,7 @@ def run_suite(loaded: LoadedSuite, out: Path | None = None, listener: Listener |
 
 def _run_into(store: Store, loaded: LoadedSuite, listener: Listener) -> SessionResult:
     """Prepare, measure, conclude, write."""
-    started_at = _now()
+    started_at = now()
     server = TrialServer()
     server.warm_up()
     inputs = prepare_inputs(loaded, listener)
@@ -83,34 +79,10 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener) -> SessionR
     rounds = Rounds(plan, measure, store=store, listener=listener, budget_s=loaded.suite.measure.budget)
     files = len(inputs.samples)
     ladder = Ladder(loaded.suite, plan, consumer=consumer, accelerator=accelerator, files=files)
-
-    def measured(found: Measurements) -> Measured:
-        """What is known so far."""
-        return _measured(
-            loaded=loaded,
-            environment=environment,
-            inputs=inputs,
-            plan=plan,
-            consumer=consumer,
-            found=found,
-            cpu_percent_before=busy,
-            started_at=started_at,
-        )
-
-    def make_verifier(trials: list[Trial], until_s: float) -> tuple[Verifier | None, str]:
-        """Try remedies for the configuration that the verdict is about."""
-        if not loaded.suite.measure.verify:
-            return None, NOT_ASKED
-        so_far = measured(Measurements(trials=trials))
-        present = subject_of(so_far)
-        if present is None:
-            return None, "nothing was measured"
-        propose = partial(candidates, so_far)
-        return Verifier(plan, present, propose, measure.psnr, until_s=until_s), ""
-
-    measurements = rounds.run(Grid(plan), ladder, make_verifier)
+    conditions = Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
+    measurements = rounds.run(Grid(plan), ladder, partial(conditions.verifier, measure.psnr))
     listener.doing("drawing the page")
-    record = conclude(measured(measurements))
+    record = conclude(conditions.measured(measurements))
     store.write_run(record)
     store.write_timeline(measurements.timeline)
     page = store.write_page(render_html(build_document(record, measurements.timeline)))
@@ -146,44 +118,3 @@ def run(
     if result.stopped_by is not None:
         raise KeyboardInterrupt(f"what was measured is in {result.folder}")
     return result.run
-
-
-def _measured(
-    *,
-    loaded: LoadedSuite,
-    environment: Environment,
-    inputs: Inputs,
-    plan: Plan,
-    consumer: str,
-    found: Measurements,
-    cpu_percent_before: float,
-    started_at: str,
-) -> Measured:
-    suite: dict[str, Any] = loaded.suite.model_dump(mode="json")
-    return Measured(
-        name=loaded.suite.name,
-        suite=suite,
-        environment=environment,
-        dataset=inputs.summary,
-        plan=plan.summary(),
-        configs=plan.configurations,
-        baseline=plan.baseline,
-        baseline_why=plan.baseline_why,
-        consumer=consumer,
-        trials=found.trials,
-        twins=found.twins,
-        cpu_percent_before=cpu_percent_before,
-        started_at=started_at,
-        finished_at=_now(),
-        complete=found.why_partial is None,
-        notes=[found.why_partial] if found.why_partial else [],
-        version=version("loaderbench"),
-        rungs=found.rungs,
-        no_rungs=found.no_rungs,
-        verification=found.verification,
-        no_verification=found.no_verification,
-    )
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,120 @@
+"""The part of a program that makes `dataset` from `root`: decoder, transform, copies and cache, as measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+_DATASETS = Path(__file__).parents[1] / "datasets"
+MEAN, STD = "[0.485, 0.456, 0.406]", "[0.229, 0.224, 0.225]"
+
+_DECODERS = {
+    "pillow": "",
+    "pillow_draft": """
+        from PIL import Image
+
+        def decode(path):
+            with Image.open(path) as image:
+                image.draft("RGB", (256, 256))  # libjpeg scales while it decodes, to no less than this
+                return image.convert("RGB")
+        """,
+    "pillow_lazy": """
+        from PIL import Image
+
+        decode = Image.open  # reads the header; the crop decodes
+        """,
+    "torchvision": """
+        from torchvision.io import ImageReadMode, decode_image, read_file
+
+        def decode(path):
+            return decode_image(read_file(path), mode=ImageReadMode.RGB)
+        """,
+    "simplejpeg": """
+        import simplejpeg, torch
+        from pathlib import Path
+
+        def decode(path):  # JPEG only
+            pixels = simplejpeg.decode_jpeg(Path(path).read_bytes(), colorspace="RGB")
+            return torch.from_numpy(pixels).permute(2, 0, 1)
+        """,
+}
+
+_GIVE_TENSORS = ("torchvision", "simplejpeg")
+
+_CROPS = {
+    "imagenet_train": "t.RandomResizedCrop(224), t.RandomHorizontalFlip()",
+    "imagenet_train_scaled": "ScaledResizedCrop(224), t.RandomHorizontalFlip()",
+    "imagenet_eval": "t.Resize(256), t.CenterCrop(224)",
+    "to_tensor": "",
+}
+
+
+def folder_code(options: Mapping[str, Any]) -> Iterator[str]:
+    """`dataset`, from `root`."""
+    decoder = _DECODERS.get(str(options.get("decoder")), "")
+    yield "from torchvision.datasets import ImageFolder"
+    if options.get("presize"):
+        yield _presize(int(options["presize"]))
+    yield dedent(decoder)
+    tensors = options.get("decoder") in _GIVE_TENSORS
+    yield from _transform(str(options.get("transform")), options.get("normalize") != "device", tensors=tensors)
+    loads = ", loader=decode" if decoder else ""
+    yield f"dataset = ImageFolder(root, transform=transform{loads})"
+    if options.get("image_cache"):
+        yield _source("shared_images.py")
+        made = "SharedImages(dataset.samples, dataset.loader, room_bytes=room_bytes())"
+        yield f"dataset.loader = {made}  # decodes all of them, once"
+
+
+def _source(file: str) -> str:
+    """A module of ours that stands on its own."""
+    text = (_DATASETS / file).read_text(encoding="utf-8").partition("from __future__ import annotations")[2]
+    return text.replace("  # type: ignore[misc]", "")
+
+
+def _transform(name: str, normalize: bool, *, tensors: bool) -> Iterator[str]:
+    """`transform`, a recipe by its name or the user's own; of PIL images, or of `tensors` of uint8."""
+    if ":" in name:
+        module, _, made = name.partition(":")
+        yield f"from {module} import {made} as transform"
+    elif name == "imagenet_train_v2":
+        yield _v2(normalize)
+    else:
+        if name == "imagenet_train_scaled":
+            yield _source("scaled_crop.py")
+        to_float = "t.ConvertImageDtype(torch.float32)" if tensors else "t.ToTensor()"
+        to_uint8 = "" if tensors else "t.PILToTensor()"
+        last = f"{to_float}, t.Normalize({MEAN}, {STD})" if normalize else to_uint8
+        steps = ", ".join(part for part in (_CROPS.get(name, ""), last) if part)
+        yield f"import torch\nfrom torchvision import transforms as t\n\ntransform = t.Compose([{steps}])"
+
+
+def _v2(normalize: bool) -> str:
+    last = (
+        f"v2.ToDtype(torch.float32, scale=True),\n    v2.Normalize({MEAN}, {STD}),"
+        if normalize
+        else "v2.ToPureTensor(),"
+    )
+    lines = ["v2.ToImage(),", "v2.RandomResizedCrop(224, antialias=True),", "v2.RandomHorizontalFlip(),", last]
+    inside = "\n".join(f"    {line}" for line in lines)
+    return f"import torch\nfrom torchvision.transforms import v2\n\ntransform = v2.Compose([\n{inside}\n])"
+
+
+def _presize(side: int) -> str:
+    return dedent(f"""
+        from pathlib import Path
+        from PIL import Image
+
+        small = Path(f"{{root}}-{side}")
+        for path in Path(root).rglob("*.*"):  # once: copies whose shorter side has {side} pixels
+            copy = small / path.relative_to(root)
+            if not copy.exists():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                image = Image.open(path).convert("RGB")
+                scale = min(1, {side} / min(image.size))
+                size = [round(length * scale) for length in image.size]
+                image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(copy, "JPEG", quality=90)
+        root = small
+        """)
