@@ -41,6 +41,9 @@ def _columns() -> tuple[Column, ...]:
         Column("Remedy"),
         Column("Change", prose=True),
         Column("On top of", prose=True),
+        Column(
+            "Expected", numeric=True, title="by the operational bound with one term changed; it sets the order only"
+        ),
         Column("Samples/s", numeric=True, title="changed over unchanged, with its interval of 95 %"),
         Column("Pairs", numeric=True),
         Column("Found", prose=True, title="a gain has to exclude no change at 99 %: several are tried"),
@@ -56,6 +59,7 @@ def _row(one: Tried, found: Verification) -> Row:
         words.name(one.id),
         words.outside(config_label(one.change), words.LABEL_LIMIT),
         words.outside(_on_top_of(one.against, found.present), words.LABEL_LIMIT),
+        _expected(one),
         _ratio(how),
         numbers.whole(how.pairs),
         Text(answer),
@@ -68,6 +72,12 @@ def _ratio(how: Judgement) -> Text:
     if how.ratio is None:
         return numbers.missing("no round holds both")
     return numbers.gain("", how.ratio.est, how.ratio.lo, how.ratio.hi)
+
+
+def _expected(one: Tried) -> Text:
+    if one.estimate is None:
+        return numbers.missing("its cost is not a part of the operational bound")
+    return Text(numbers.gain("", one.estimate, None, None).main)
 
 
 def _on_top_of(against: Config, present: Config) -> str:

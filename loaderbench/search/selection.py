@@ -24,10 +24,10 @@ class ForwardSelection:
     """Tries candidates beside the present configuration, and then those that gain on top of one another.
 
     A round holds the unchanged configuration and each candidate once, in an order of its own; five rounds at least,
-    more while an interval is wide. Of those that gain the least costly goes into the configuration first, then the next
-    is tried on top of it and stays if it adds something, and so on; the cause that is left may call for others. At the
-    end the result is measured beside the baseline. Source: forward selection (Efroymson 1960), with an interval for
-    each addition.
+    more for those whose interval is wide. Of those that gain the least costly goes into the configuration first, then
+    the next is tried on top of it and stays if it adds something, and so on; the cause that is left may call for
+    others. At the end the result is measured beside the baseline. Source: forward selection (Efroymson 1960), with an
+    interval for each addition.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class ForwardSelection:
             self._settle(done, late)
         if self._final and self._is_compared(done, late):
             return []
-        self._round, self._in_step = self._round + 1, self._in_step + 1
         changed = [] if self._final else [(found.id, self._with(found)) for found in self._racing(done)]
+        self._round, self._in_step = self._round + 1, self._in_step + 1
         unchanged = [("baseline", self._baseline)] if self._final else []
         planned = [self._planned(name, config) for name, config in [("present", self.config), *unchanged, *changed]]
         self._random.shuffle(planned)
@@ -66,13 +66,12 @@ class ForwardSelection:
             self._settle(done, late=True)
 
     def _racing(self, done: Sequence[Trial]) -> list[Candidate]:
-        """Those that a few pairs have not shown to be slower."""
-        return [found for found in self._live if not is_lost(self._with(found), self.config, done)]
+        """Those that need another pair: not shown to be slower by a few, and not known well enough."""
+        left = [found for found in self._live if not is_lost(self._with(found), self.config, done)]
+        return left if self._in_step < FEWEST_PAIRS else [found for found in left if self._judge(found, done).wide]
 
     def _is_settled(self, done: Sequence[Trial]) -> bool:
-        racing = self._racing(done)
-        wide = any(self._judge(candidate, done).wide for candidate in racing)
-        return not racing or self._in_step >= (MOST_PAIRS if wide else FEWEST_PAIRS)
+        return self._in_step >= MOST_PAIRS or not self._racing(done)
 
     def _settle(self, done: Sequence[Trial], late: bool) -> None:
         """Note what the step has shown, and go on with what is to be tried on top of it."""

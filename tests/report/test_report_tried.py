@@ -25,7 +25,7 @@ def verified() -> RunRecord:
     trials = [trial(config, n, rate) for n in range(1, 6) for config, rate in ((PRESENT, 100.0), (first, 130.0))]
     trials += [trial(config, n, 130.0) for n in range(6, 11) for config in (first, second)]
     tried = (
-        Tried(id="uint8_transport", change=UINT8, against=PRESENT, accepted=True),
+        Tried(id="uint8_transport", change=UINT8, against=PRESENT, accepted=True, estimate=1.4),
         Tried(id="presize_offline", change=COPIES, against=first, accepted=False, psnr_db=31.7),
     )
     found = Verification(present=PRESENT, config=first, tried=tried, trials=tuple(trials), ended="no remedy is left")
@@ -36,10 +36,10 @@ def test_each_try_says_on_top_of_what_it_was_and_what_it_added() -> None:
     found = build_document(verified()).tried
     assert found is not None
     kept, dropped = ([cell.text for cell in row.cells] for row in found.tables[0].rows)
-    assert kept == ["uint8_transport", "normalize=device", "what was there", "+30 % (+30 % to +30 %)", "5",
+    assert kept == ["uint8_transport", "normalize=device", "what was there", "+40 %", "+30 % (+30 % to +30 %)", "5",
                     "a gain, kept", "the same"]  # fmt: skip
     assert dropped[2] == "normalize=device"
-    assert dropped[4:] == ["5", "no gain", "32"]
+    assert dropped[5:] == ["5", "no gain", "32"]
     assert [row.mark for row in found.tables[0].rows] == ["best", ""]
     assert found.notes[0].text == "It ended there: no remedy is left."
 
