@@ -25,7 +25,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from paired_trials import Trials, burner, trials_of
+from diagnosis.running import burner
+from paired_trials import Trials, trials_of
 
 from loaderbench.analysis.verification import judge
 from loaderbench.records import Candidate, Config, Trial
@@ -118,8 +119,6 @@ def main() -> int:
     with TemporaryDirectory() as folder, burner(asked.burner):
         suite = Path(folder) / "suite.yaml"
         suite.write_text(SUITE.format(seconds=asked.seconds))
-        (Path(folder) / "false_alarms.py").symlink_to(Path(__file__).resolve())
-        (Path(folder) / "paired_trials.py").symlink_to(Path(__file__).resolve().parent / "paired_trials.py")
         with trials_of(suite) as trials:
             for name in [asked.only] if asked.only else EXPERIMENTS:
                 everything[name] = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +16,6 @@ from loaderbench.session.listener import Silent
 from loaderbench.session.measuring import Measuring
 from loaderbench.store import Store
 from loaderbench.suite import load_suite
-
-_BURN = "while True: sum(range(100_000))"
 
 
 class Trials:
@@ -50,15 +46,3 @@ def trials_of(suite: Path) -> Iterator[Trials]:
             yield Trials(Measuring(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent()))
         finally:
             store.close()
-
-
-@contextmanager
-def burner(wanted: bool) -> Iterator[None]:
-    """Keep one core busy meanwhile."""
-    process = subprocess.Popen([sys.executable, "-c", _BURN]) if wanted else None
-    try:
-        yield
-    finally:
-        if process is not None:
-            process.kill()
-            process.wait()

@@ -30,17 +30,7 @@ def psnr_of(server: TrialServer, pairs: Sequence[Pair]) -> list[float | None]:
     """
     if not any(_differs(pair) for pair in pairs):
         return [None] * len(pairs)
-    ours, theirs = server.pipe()
-    process = server.start(_answer, theirs, list(pairs))
-    theirs.close()
-    try:
-        answer = ours.recv() if ours.poll(TIMEOUT_S) else None
-    except (EOFError, OSError):
-        answer = None
-    finally:
-        ours.close()
-        process.kill()
-        process.join()
+    answer = server.ask(_answer, list(pairs), timeout_s=TIMEOUT_S)
     return answer if isinstance(answer, list) else [None] * len(pairs)
 
 

@@ -33,17 +33,7 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     target is not to be found: each trial would fail by it.
     """
     names = _targets(suite) if suite else []
-    ours, theirs = server.pipe()
-    process = server.start(_answer, theirs, names, folder or Path())
-    theirs.close()
-    try:
-        answer = ours.recv() if ours.poll(PROBE_TIMEOUT_S) else None
-    except (EOFError, OSError):
-        answer = None
-    finally:
-        ours.close()
-        process.kill()
-        process.join()
+    answer = server.ask(_answer, names, folder or Path(), timeout_s=PROBE_TIMEOUT_S)
     if isinstance(answer, MissingError):
         raise answer
     if isinstance(answer, str):

@@ -40,6 +40,20 @@ class TrialServer:
             process.start()
         return process
 
+    def ask(self, target: Callable[..., None], *args: object, timeout_s: float) -> Any:
+        """Call `target(pipe, *args)` in a process and return what it sends; `None` where it ends or takes too long."""
+        ours, theirs = self.pipe()
+        process = self.start(target, theirs, *args)
+        theirs.close()
+        try:
+            return ours.recv() if ours.poll(timeout_s) else None
+        except (EOFError, OSError):
+            return None
+        finally:
+            ours.close()
+            process.kill()
+            process.join()
+
     def pipe(self) -> tuple[Any, Any]:
         """Make a two-way pipe; give the second end to a process that is started here."""
         ends: tuple[Any, Any] = self._context.Pipe(duplex=True)
