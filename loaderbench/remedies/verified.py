@@ -23,7 +23,7 @@ def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Re
     if verification is None:
         return tuple(found)
     answered = [_answered(told, findings, verification) for told in found]
-    whole = _combination(findings, verification)
+    whole = _combination(findings, verification, found)
     if whole is None:
         return tuple(answered)
     return (whole, *(told for told in answered if told.id != "best_combination"))
@@ -47,7 +47,11 @@ def _answered(told: Recommendation, findings: Findings, verification: Verificati
         change=chosen.change,
         basis="measured",
         gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
-        evidence=(*_rates(before, after, chosen.change), f"{found.pairs} pairs, interleaved"),
+        evidence=(
+            *_rates(before, after, chosen.change),
+            f"{found.pairs} pairs, interleaved",
+            *_on_top(chosen, tries, verification),
+        ),
         trials=(*before.trials, *after.trials),
         caveat=_caveat(told.caveat, chosen.psnr_db),
         costs=(*told.costs, *(cost for cost in costs(before, after) if cost not in told.costs)),
@@ -56,6 +60,15 @@ def _answered(told: Recommendation, findings: Findings, verification: Verificati
         reason=None,
     )
     return measured if found.answer == "gain" else _no_gain(measured, found)
+
+
+def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -> Iterator[str]:
+    """What the same remedy gave on top of others."""
+    for tried in tries:
+        found = judge(tried.config, tried.against, verification.trials)
+        if tried is not chosen and found.ratio is not None:
+            others = {k: v for k, v in tried.against.items() if verification.present.get(k) != v}
+            yield f"{f'on top of {config_label(others)}' if others else 'alone'}: {times(found.ratio)}"
 
 
 def _no_gain(told: Recommendation, found: Judgement) -> Recommendation:
@@ -72,16 +85,21 @@ def _no_gain(told: Recommendation, found: Judgement) -> Recommendation:
     )
 
 
-def _combination(findings: Findings, verification: Verification) -> Recommendation | None:
+def _combination(
+    findings: Findings, verification: Verification, found: Sequence[Recommendation]
+) -> Recommendation | None:
     """From the baseline to all that was accepted; `None` where a card of one change says the same."""
     baseline, last = findings.baseline, verification.config
     if not verification.accepted:
         return None
     change = {name: value for name, value in last.items() if baseline.get(name) != value}
-    found = judge(last, baseline, verification.trials)
+    how = judge(last, baseline, verification.trials)
     alone = baseline == verification.present and len(verification.accepted) == 1
-    if found.ratio is None or found.answer != "gain" or alone:
+    if how.ratio is None or how.answer != "gain" or alone:
         return None
+    ids = {tried.id for tried in verification.accepted}
+    parts = [told for told in found if told.id in ids]
+    known = "; ".join(told.caveat for told in parts if told.caveat)
     trials = [trial for trial in verification.trials if trial.config in (baseline, last)]
     before, after = summarise([baseline, last], trials)
     return Recommendation(
@@ -89,12 +107,12 @@ def _combination(findings: Findings, verification: Verification) -> Recommendati
         title=f"Change {listed(list(change))} together",
         change=change,
         basis="measured",
-        gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
+        gain=Gain("samples_per_s", how.ratio.est, how.ratio.lo, how.ratio.hi),
         status="open",
-        evidence=(*_rates(before, after, change), f"{found.pairs} pairs, interleaved"),
+        evidence=(*_rates(before, after, change), f"{how.pairs} pairs, interleaved"),
         trials=(*before.trials, *after.trials),
-        costs=costs(before, after),
-        caveat=_caveat(None, verification.psnr_db),
+        costs=(*(cost for told in parts for cost in told.costs), *costs(before, after)),
+        caveat=_caveat(known or None, verification.psnr_db),
         snippet=python_program(last, findings.loader, findings.options),
         snippet_yaml=yaml_change(change),
     )

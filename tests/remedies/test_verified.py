@@ -1,0 +1,121 @@
+"""What trying a remedy gave becomes its card: a gain, or the reason why it is none; all that was kept stands first."""
+
+from __future__ import annotations
+
+import pytest
+from test_by_cause import CAUSES, FOLDER, diagnosis
+
+from loaderbench.records import Config, Failure, Recommendation, Trial, Tried, Verification
+from loaderbench.remedies import Findings, recommend
+
+PRESENT: Config = {"num_workers": 2}
+BASELINE: Config = {"num_workers": 0}
+UINT8, DECODER = {"normalize": "device"}, {"decoder": "torchvision"}
+
+
+def pairs(first: int, rates: list[tuple[Config, float | None]], rounds: int = 5) -> list[Trial]:
+    """So many rounds in which each configuration ran once; `None` is a trial that failed."""
+    return [_trial(config, first + n, n, rate) for n in range(rounds) for config, rate in rates]
+
+
+def _trial(config: Config, number: int, step: int, rate: float | None) -> Trial:
+    known = {"id": f"v{number}-{len(config)}", "config": config, "round": number}
+    if rate is None:
+        return Trial(**known, status="failed", failure=Failure("oom", "no memory is left", "less"))
+    wobble = 1 + (step % 3 - 1) / 100 * len(config)
+    return Trial(**known, status="completed", samples_per_s=rate * wobble)
+
+
+def told(tried: list[Tried], trials: list[Trial], config: Config = PRESENT) -> dict[str, Recommendation]:
+    found = diagnosis(CAUSES["transforms_v2_uint8"])
+    verification = Verification(present=PRESENT, config=config, tried=tuple(tried), trials=tuple(trials), ended="")
+    findings = Findings(
+        [],
+        [],
+        None,
+        BASELINE,
+        {},
+        False,
+        diagnosis=found,
+        verification=verification,
+        options=dict(FOLDER),
+        profile=True,
+    )
+    return {answer.id: answer for answer in recommend(findings)}
+
+
+def tried(id_: str, change: Config, against: Config = PRESENT, *, accepted: bool = False) -> Tried:
+    return Tried(
+        id=id_, change=change, against=against, accepted=accepted, psnr_db=41.0 if "decoder" in change else None
+    )
+
+
+def test_a_gain_is_a_card_with_its_interval_both_rates_and_the_change_of_pixels() -> None:
+    trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **DECODER}, 130.0)])
+    card = told([tried("faster_decoder", DECODER)], trials)["faster_decoder"]
+    assert (card.status, card.basis) == ("open", "measured")
+    assert card.gain is not None
+    assert card.gain.lo is not None
+    assert card.gain.lo > 1.2
+    assert card.evidence[0].startswith("num_workers=2: 100")
+    assert card.evidence[1].startswith("with decoder=torchvision: 129")
+    assert "PSNR of 41 dB" in (card.caveat or "")
+    assert "decode_image" in (card.snippet or "")
+    assert len(card.trials) == 10
+
+
+@pytest.mark.parametrize(
+    ("rate", "rounds", "status", "said"),
+    [(100.5, 5, "already_ok", "no gain here"), (60.0, 5, "already_ok", "it was slower"),
+     (130.0, 3, "not_checked", "undecided after 3 pairs"), (None, 1, "not_checked", "oom: no memory is left")],
+)  # fmt: skip
+def test_what_gives_nothing_says_what_was_seen(rate: float | None, rounds: int, status: str, said: str) -> None:
+    trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **DECODER}, rate)], rounds)
+    card = told([tried("faster_decoder", DECODER)], trials)["faster_decoder"]
+    assert card.status == status
+    assert said in (card.reason or "")
+
+
+def test_what_was_not_tried_stays_advice() -> None:
+    trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **DECODER}, 130.0)])
+    assert told([tried("faster_decoder", DECODER)], trials)["scaled_decode"].basis == "heuristic"
+
+
+def test_all_that_was_kept_stands_first_beside_the_baseline() -> None:
+    first, both = {**PRESENT, **UINT8}, {**PRESENT, **UINT8, **DECODER}
+    trials = [
+        *pairs(1, [(PRESENT, 100.0), (first, 130.0), ({**PRESENT, **DECODER}, 120.0)]),
+        *pairs(6, [(first, 130.0), (both, 150.0)]),
+        *pairs(11, [(BASELINE, 50.0), (both, 150.0)]),
+    ]
+    steps = [
+        tried("uint8_transport", UINT8, accepted=True),
+        tried("faster_decoder", DECODER),
+        tried("faster_decoder", DECODER, first, accepted=True),
+    ]
+    found = told(steps, trials, both)
+    whole = next(iter(found.values()))
+    assert (whole.id, whole.basis) == ("combination", "measured")
+    assert whole.title == "Change num_workers, normalize and decoder together"
+    assert whole.change == both
+    assert whole.gain is not None
+    assert whole.gain.est == pytest.approx(3.0, rel=0.1)
+    assert "next to nothing" in (whole.caveat or ""), "the caveats of its parts are its own"
+    decoder = found["faster_decoder"]
+    assert "with decoder=torchvision: 149" in decoder.evidence[1], "on top of what was kept"
+    assert decoder.evidence[-1].startswith("alone: ")
+
+
+def test_one_change_from_the_baseline_has_one_card() -> None:
+    changed = {**BASELINE, **DECODER}
+    trials = pairs(1, [(BASELINE, 100.0), (changed, 130.0)])
+    verification = Verification(
+        present=BASELINE,
+        config=changed,
+        tried=(tried("faster_decoder", DECODER, BASELINE, accepted=True),),
+        trials=tuple(trials),
+        ended="",
+    )
+    found = diagnosis(CAUSES["faster_decoder"])
+    findings = Findings([], [], None, BASELINE, {}, False, diagnosis=found, verification=verification, profile=True)
+    assert [answer.id for answer in recommend(findings) if answer.basis == "measured"] == ["faster_decoder"]
