@@ -32,13 +32,13 @@ from loaderbench.analysis.verification import judge
 from loaderbench.records import Candidate, Config, Trial
 from loaderbench.search import ForwardSelection
 
-TURNS = 20_000  # of a loop that does nothing: about a millisecond of a core
+TURNS = 100_000  # of a loop that does nothing: some milliseconds of a core, so that little else costs anything
 A_TENTH = 1 / 1.1
 
 SUITE = """\
 name: known_work
 dataset: {{kind: target, target: "false_alarms:make"}}
-loader: {{batch_size: 8, num_workers: 1}}
+loader: {{batch_size: 4, num_workers: 1}}
 consumer: {{kind: none}}
 measure: {{seconds: {seconds}}}
 """

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loaderbench.analysis.configurations import summarise
 from loaderbench.analysis.intervals import excludes_one
-from loaderbench.analysis.verification import Judgement, judge
+from loaderbench.analysis.verification import SMALL, Judgement, judge
 from loaderbench.records import Config, Configuration, Gain, Recommendation, Trial, Tried, Verification, config_label
 from loaderbench.remedies.base import Findings
 from loaderbench.remedies.costs import costs
@@ -78,7 +78,9 @@ def _no_gain(told: Recommendation, found: Judgement) -> Recommendation:
     if found.answer == "loss":
         return replace(told, status="already_ok", reason=f"tried: it was slower, {times(ratio)}")
     if found.answer == "no gain":
-        return replace(told, status="already_ok", reason=f"tried: no gain here, {times(ratio)}")
+        return replace(
+            told, status="already_ok", reason=f"tried: no gain of more than {(SMALL - 1) * 100:.0f} %, {times(ratio)}"
+        )
     what = "too few pairs to tell" if not excludes_one(ratio) else "not sure enough, for one of several that were tried"
     return replace(
         told, status="not_checked", reason=f"tried and undecided after {found.pairs} pairs: {times(ratio)}; {what}"

@@ -66,7 +66,7 @@ def test_a_gain_is_a_card_with_its_interval_both_rates_and_the_change_of_pixels(
 
 @pytest.mark.parametrize(
     ("rate", "rounds", "status", "said"),
-    [(100.5, 5, "already_ok", "no gain here"), (60.0, 5, "already_ok", "it was slower"),
+    [(100.5, 5, "already_ok", "no gain of more than 10 %"), (60.0, 5, "already_ok", "it was slower"),
      (130.0, 3, "not_checked", "undecided after 3 pairs"), (None, 1, "not_checked", "oom: no memory is left")],
 )  # fmt: skip
 def test_what_gives_nothing_says_what_was_seen(rate: float | None, rounds: int, status: str, said: str) -> None:
