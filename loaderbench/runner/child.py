@@ -10,6 +10,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -108,8 +109,10 @@ def _source(order: TrialOrder) -> tuple[Any, dict[str, Any], set[str]]:
 
 def _root(order: TrialOrder) -> str | None:
     """The folder that holds all files: what paths of slow samples are told from."""
-    ends = [order.samples[0][0], order.samples[-1][0]] if len(order.samples) > 1 else []
-    return os.path.commonpath(ends) if ends else None
+    folders = {os.path.dirname(path) for path, _ in order.samples}  # noqa: PTH120 - of a million files
+    with suppress(ValueError):  # none, or on several drives
+        return os.path.commonpath(folders)
+    return None
 
 
 def image_samples(order: TrialOrder, arguments: dict[str, Any]) -> Any:
