@@ -66,7 +66,8 @@ class Conditions:
         present = subject_of(so_far)
         if present is None:
             return None, "nothing was measured"
-        return Verifier(self.plan, present, partial(candidates, so_far), psnr, until_s=until_s), ""
+        strict = self.loaded.suite.measure.budget is not None
+        return Verifier(self.plan, present, partial(candidates, so_far), psnr, until_s=until_s, strict=strict), ""
 
 
 def now() -> str:

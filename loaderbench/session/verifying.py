@@ -23,7 +23,8 @@ Psnr = Callable[[Sequence[tuple[Config, Config]]], Sequence[float | None]]
 class Verifier:
     """Proposes trials for one configuration and keeps what came of them.
 
-    `propose` names the remedies for a configuration; `until_s` is the monotonic moment at which no more may begin.
+    `propose` names the remedies for a configuration; `until_s` is the monotonic moment at which no more is tried. The
+    result is compared with the baseline all the same, unless the time is `strict`.
     """
 
     def __init__(
@@ -34,9 +35,10 @@ class Verifier:
         psnr: Psnr,
         *,
         until_s: float,
+        strict: bool = False,
     ) -> None:
         self.trials: list[Trial] = []
-        self._plan, self._present, self._psnr = plan, present, psnr
+        self._plan, self._present, self._psnr, self._strict = plan, present, psnr, strict
         now_s = time.monotonic()
         self._until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
         rounds_s = FEWEST_PAIRS * self._plan.verify_trial_s
@@ -50,10 +52,10 @@ class Verifier:
         late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
         planned = self._selection.next_round(self.trials, late=late)
         over = time.monotonic() + len(planned) * trial_s > self._until_s
-        if over and late:
-            self._selection.finish(self.trials)
-            return ()
-        return planned
+        if not (over and late):
+            return planned
+        self._selection.finish(self.trials)
+        return () if self._strict else self._selection.next_round(self.trials, late=True)
 
     def _trial_s(self) -> float:
         """How long a trial takes: the mean of those that are done; before any, what the plan expects."""
