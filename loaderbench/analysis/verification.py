@@ -19,8 +19,8 @@ from loaderbench.records import Config, Interval, Trial
 DECISION_LEVEL = 0.99
 FEWEST_PAIRS, MOST_PAIRS = 5, 12
 WIDE = 1.08
-"""More pairs are measured while the interval of 95 % is wider than this, from end to end, as a ratio. At twelve pairs a
-true tenth is found in 97 of 100 where rates differ by 4 % from trial to trial, and in 75 where they differ by 6 %."""
+"""More pairs are measured while the interval of 95 % is wider than this, from end to end, as a ratio: an interval that
+narrow around a true tenth lies clear of 1. `benchmarks/false_alarms.py` prints how often it is found."""
 
 SMALL = 1.10
 """A gain that surely does not exceed this is called none."""

@@ -47,20 +47,17 @@ def conclude(measured: Measured) -> RunRecord:
     ceiling, why_no_ceiling = find_ceiling(ladder, why_no_ladder, subject, measured.consumer, demand)
     costs = epoch_costs([trial for trial in measured.trials if trial.config == config])
     verdict = decide(subject, measured.consumer, demand, len(doubts), trials=measured.trials, more=said(costs))
-    diagnosis = None
-    if config is not None and subject is not None and subject.facts is not None:
-        diagnosis = make_diagnosis(measured, config, verdict, subject.facts)
+    facts = subject.facts if subject is not None else None
+    diagnosis = make_diagnosis(measured, config, verdict, facts) if config is not None and facts is not None else None
     overhead = describe_overhead(measured.trials)
-    reasons: Reasons = {"prediction": "this version does not predict what it has not measured"}
-    for name, value, why in (
-        ("best", best, why_no_best),
-        ("ceiling", ceiling, why_no_ceiling),
-        ("ladder", ladder, why_no_ladder),
-        ("overhead", overhead, "no trial was completed"),
-        ("verification", measured.verification, measured.no_verification or NOT_VERIFIED),
-    ):
-        if value is None:
-            reasons[name] = why
+    known = {
+        "prediction": (None, "this version does not predict what it has not measured"),
+        "best": (best, why_no_best),
+        "ceiling": (ceiling, why_no_ceiling),
+        "ladder": (ladder, why_no_ladder),
+        "overhead": (overhead, "no trial was completed"),
+        "verification": (measured.verification, measured.no_verification or NOT_VERIFIED),
+    }
     return RunRecord(
         name=measured.name,
         suite=measured.suite,
@@ -88,7 +85,7 @@ def conclude(measured: Measured) -> RunRecord:
         ladder=ladder,
         contention=describe_contention(config, measured.trials, measured.environment.cpus_allotted),
         verification=measured.verification,
-        not_measured=reasons,
+        not_measured={name: why for name, (value, why) in known.items() if value is None},
         loaderbench_version=measured.version,
     )
 
