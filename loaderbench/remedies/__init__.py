@@ -47,6 +47,7 @@ from loaderbench.remedies import (
 )
 from loaderbench.remedies.base import Findings, Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, Diagnosis, MeasuredFirst
+from loaderbench.remedies.short_epochs import with_start_told
 from loaderbench.remedies.verified import COMBINATION, with_trials
 
 __all__ = ["REMEDIES", "Diagnosis", "Findings", "Remedy", "candidates_for", "recommend"]
@@ -106,7 +107,8 @@ def recommend(findings: Findings) -> tuple[Recommendation, ...]:
     """
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy not in OF_SWEEPS]
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
-    return tuple(sorted(with_trials(found, findings), key=_place))
+    tried = with_trials(found, findings)
+    return tuple(sorted((with_start_told(told, findings) for told in tried), key=_place))
 
 
 def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:

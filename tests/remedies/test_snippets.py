@@ -65,7 +65,8 @@ def test_a_snippet_gives_batches_of_the_same_shape_and_labels(name: str, root: P
     images, labels = first_batch(CHANGES[name], root)
     assert images.shape == (4, 3, 224, 224)
     assert images.dtype == torch.float32
-    assert labels.tolist() == [0, 0, 0, 0]
+    first = {0, 1} if CHANGES[name].get("in_order") is False else {0}  # the batch of either class may be ready first
+    assert labels.tolist() in [[label] * 4 for label in first]
     assert images.abs().max() < 4, "normalised"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_by_cause import CAUSES, FOLDER, diagnosis
 
@@ -26,8 +28,10 @@ def _trial(config: Config, number: int, step: int, rate: float | None) -> Trial:
     return Trial(**known, status="completed", samples_per_s=rate * wobble)
 
 
-def told(tried: list[Tried], trials: list[Trial], config: Config = PRESENT) -> dict[str, Recommendation]:
-    found = diagnosis(CAUSES["transforms_v2_uint8"])
+def told(
+    tried: list[Tried], trials: list[Trial], config: Config = PRESENT, cause: str = "transforms_v2_uint8"
+) -> dict[str, Recommendation]:
+    found = diagnosis(CAUSES[cause])
     verification = Verification(present=PRESENT, config=config, tried=tuple(tried), trials=tuple(trials), ended="")
     findings = Findings(
         [],
@@ -119,3 +123,15 @@ def test_one_change_from_the_baseline_has_one_card() -> None:
     found = diagnosis(CAUSES["faster_decoder"])
     findings = Findings([], [], None, BASELINE, {}, False, diagnosis=found, verification=verification, profile=True)
     assert [answer.id for answer in recommend(findings) if answer.basis == "measured"] == ["faster_decoder"]
+
+
+@pytest.mark.parametrize(("samples", "warned"), [(240, True), (240_000, False), (None, False)])
+def test_where_epochs_are_short_the_card_says_what_each_loses_at_its_start(samples: int | None, warned: bool) -> None:
+    change: Config = {"num_workers": 4}
+    trials = [
+        replace(trial, time_to_first_batch_s=0.4, samples_per_epoch=samples)
+        for trial in pairs(1, [(PRESENT, 400.0), ({**PRESENT, **change}, 800.0)])
+    ]
+    card = told([tried("more_workers", change)], trials, cause="more_workers")["more_workers"]
+    assert card.status == "open"
+    assert ("each epoch also takes 400 ms to start, 57 % of its time" in (card.caveat or "")) is warned
