@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError, UsageError
-from loaderbench.records import SCHEMA_VERSION, RunRecord, TimelinePoint, Trial, to_dict
+from loaderbench.records import SCHEMA_VERSION, Readings, RunRecord, TimelinePoint, Trial, to_dict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,18 +128,34 @@ def read_run(path: Path) -> RunRecord:
         raise RunFileError(f"{file}: {where}: {first['msg'].lower()}") from None
 
 
-def read_timeline(path: Path) -> list[TimelinePoint]:
-    """Read the timeline beside a run; empty where there is none."""
+def read_timeline(path: Path) -> Readings:
+    """Read the timeline beside a run; empty where there is none. Raises `RunFileError`, in one line."""
     file = (path if path.is_dir() else path.parent) / TIMELINE_FILE
+    found = Readings()
     if not file.is_file():
-        return []
+        return found
     from pyarrow import ArrowException, parquet
 
     try:
-        columns = parquet.read_table(file, columns=list(_TIMELINE_COLUMNS)).to_pydict()
-    except (ArrowException, OSError) as error:
+        table = parquet.read_table(file, columns=list(_TIMELINE_COLUMNS)).combine_chunks()
+        for (trial, metric), rows in _rows_of_series(table):
+            for own, column in zip(found.series(trial, metric), ("t_s", "value"), strict=True):
+                own.frombytes(table[column].to_numpy()[rows].astype("f8").tobytes())
+    except (ArrowException, OSError, TypeError, ValueError) as error:
         raise RunFileError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from None
-    return [TimelinePoint(*row) for row in zip(*columns.values(), strict=True)]
+    return found
+
+
+def _rows_of_series(table: Any) -> Iterator[tuple[tuple[str, str], Any]]:
+    """Each trial and metric of a timeline with the numbers of its rows, in their order."""
+    import numpy as np
+
+    trials, metrics = (table[name].combine_chunks().dictionary_encode() for name in ("trial", "metric"))
+    keys = trials.indices.to_numpy() * len(metrics.dictionary) + metrics.indices.to_numpy().astype("i8")
+    order = np.argsort(keys, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1) if order.size else ():
+        trial, metric = divmod(int(keys[rows[0]]), len(metrics.dictionary))
+        yield (str(trials.dictionary[trial]), str(metrics.dictionary[metric])), rows
 
 
 def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:

@@ -89,9 +89,9 @@ def test_a_timeline_comes_back_as_it_was(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
     store.write_timeline(POINTS)
     store.close()
-    assert read_timeline(tmp_path / "run") == POINTS
+    assert list(read_timeline(tmp_path / "run")) == POINTS
     assert list(timeline_frame(POINTS)["value"]) == [5.0, 6.0]
-    assert read_timeline(tmp_path) == []
+    assert len(read_timeline(tmp_path)) == 0
 
 
 def test_a_frame_has_a_column_per_axis_and_per_device() -> None:

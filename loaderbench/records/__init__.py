@@ -44,10 +44,13 @@ from loaderbench.records.run import (
     RunRecord,
     Verdict,
 )
+from loaderbench.records.timeline import (
+    Readings,
+    TimelinePoint,
+)
 from loaderbench.records.trial import (
     Failure,
     GpuUse,
-    TimelinePoint,
     Trial,
 )
 from loaderbench.records.verification import (
@@ -105,6 +108,7 @@ __all__ = [
     "Outcome",
     "Overhead",
     "PlanSummary",
+    "Readings",
     "Reads",
     "Reasons",
     "Recommendation",

@@ -90,13 +90,3 @@ class Trial:
     log: str | None = None
     failure: Failure | None = None
     not_measured: Reasons = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class TimelinePoint:
-    """One reading of a monitor, `t_s` seconds after its trial began."""
-
-    trial: str
-    t_s: float
-    metric: str
-    value: float

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loaderbench.records import Config, RunRecord, Scalar
+from loaderbench.records import Config, RunRecord, Scalar, varying
+from loaderbench.report import words
+from loaderbench.report.parts import Text
 
 _ACROSS, _DOWN = "num_workers", "batch_size"
 Key = tuple[str, Scalar]
@@ -70,6 +72,11 @@ def is_number(value: Scalar) -> bool:
 def same(one: Config, other: Config) -> bool:
     """Whether two configurations are one, value by value and type by type."""
     return one.keys() == other.keys() and all(key(one[axis]) == key(other[axis]) for axis in one)
+
+
+def label(run: RunRecord, config: Config) -> Text:
+    """A configuration by the axes that vary; the whole of it where none does."""
+    return words.configuration(varying(config, run.plan.axes) or config)
 
 
 def combination(config: Config, names: Sequence[str]) -> tuple[Key, ...]:

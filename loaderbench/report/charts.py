@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from loaderbench.report import chart_style as style
 from loaderbench.report.chart_style import Json
+from loaderbench.report.charts_cost import cost_figures
+from loaderbench.report.charts_noise import noise_figures
 from loaderbench.report.charts_timeline import timeline_figure
 from loaderbench.report.parts import Curve, ScalingPart
 from loaderbench.report.tree import ReportDocument
@@ -19,6 +21,10 @@ def figures(document: ReportDocument) -> Json:
     found: Json = {}
     if document.scaling:
         found["scaling"] = [scaling_figure(document.scaling)]
+    if document.cost:
+        found |= cost_figures(document.cost)
+    if document.noise_charts:
+        found |= noise_figures(document.noise_charts)
     if document.timeline:
         found["timeline"] = [timeline_figure(trial, document.timeline.x_axis) for trial in document.timeline.trials]
     return found

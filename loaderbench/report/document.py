@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
-from loaderbench.records import RunRecord, TimelinePoint
+from loaderbench.records import Readings, RunRecord, TimelinePoint
 from loaderbench.report import (
     cards,
+    choices,
     closing,
     failures,
     glance,
@@ -22,23 +23,29 @@ from loaderbench.report import (
     verdict,
     words,
 )
+from loaderbench.report.cost import cost
+from loaderbench.report.noise import noise_charts
 from loaderbench.report.parts import Link, Text
 from loaderbench.report.timeline import timeline as timeline_part
 from loaderbench.report.tree import ReportDocument
 from loaderbench.report.tried import tried
 
 
-def build_document(run: RunRecord, timeline: Sequence[TimelinePoint] = ()) -> ReportDocument:
+def build_document(run: RunRecord, timeline: Iterable[TimelinePoint] = ()) -> ReportDocument:
     """The whole report of a run; `timeline` are the readings of its monitors, where they were kept.
 
     Here alone it is decided which parts a sweep has and which a profile.
     """
-    document = _of_profile(run, timeline) if run.kind == "profile" else _of_sweep(run, timeline)
+    read = timeline if isinstance(timeline, Readings) else Readings(timeline)
+    document = _of_profile(run, read) if run.kind == "profile" else _of_sweep(run, read)
     return replace(document, sections=_sections(document))
 
 
-def _of_sweep(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocument:
+def _of_sweep(run: RunRecord, timeline: Readings) -> ReportDocument:
     anchors = trials.anchors(run)
+    found = choices.choices(run, anchors)
+    choosable = choices.numbered(found)
+    shown = choices.first_shown(run, found)
     return ReportDocument(
         name=words.name(run.name),
         page_title=_page_title(run),
@@ -50,16 +57,20 @@ def _of_sweep(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocume
         verdict=verdict.verdict(run),
         recommendations=cards.recommendations(run, anchors),
         tried=tried(run),
-        sweep=heat.sweep(run, anchors),
+        sweep=heat.sweep(run, anchors, choosable),
         sweep_hint=heat.ONE_CONFIGURATION if len(run.configurations) == 1 else None,
-        ranking=ranking.ranking(run),
+        ranking=ranking.ranking(run, choosable),
         scaling=scaling.scaling(run),
-        inside=inside.of_sweep(run),
+        choices=found if choosable else (),
+        shown=shown,
+        inside=shown.inside if shown else None,
         apart=ladder.apart(run),
         apart_glance=ladder.apart_in_short(run),
-        timeline=timeline_part(run, timeline),
+        cost=cost(run),
+        timeline=timeline_part(run, timeline, choosable),
         noise_title="Noise and overhead",
         noise=closing.noise(run),
+        noise_charts=noise_charts(run, timeline),
         failures=failures.failures(run, anchors),
         trials_title="All trials",
         trials=trials.trials(run),
@@ -73,10 +84,10 @@ def _of_sweep(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocume
     )
 
 
-def _of_profile(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocument:
+def _of_profile(run: RunRecord, timeline: Readings) -> ReportDocument:
     trial = profile.trial_of(run)
     measured = inside.of_trial(trial) if trial.status == "completed" else None
-    cost = profile.cost(run) if measured else ()
+    own_cost = profile.cost(run) if measured else ()
     return ReportDocument(
         name=words.name(run.name),
         page_title=_page_title(run),
@@ -96,7 +107,7 @@ def _of_profile(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocu
         apart_glance=(),
         timeline=timeline_part(replace(run, baseline=None), timeline, since="the steady state began"),
         noise_title="Cost of measuring",
-        noise=cost,
+        noise=own_cost,
         failures=failures.failures(run, {}),
         trials_title="All readings" if measured else "What was recorded",
         trials=None,
@@ -106,7 +117,7 @@ def _of_profile(run: RunRecord, timeline: Sequence[TimelinePoint]) -> ReportDocu
         glossary=profile.GLOSSARY,
         downloads=closing.downloads(run),
         made_by=_made_by(run),
-        glance=glance.glance(trial, measured, cost) if measured else (),
+        glance=glance.glance(trial, measured, own_cost) if measured else (),
     )
 
 
@@ -120,11 +131,12 @@ def _sections(document: ReportDocument) -> tuple[Link, ...]:
         ("scaling", "Scaling", document.scaling),
         ("inside", "Step", found and (found.step or found.sample)),
         ("workers", "Workers", found and found.workers),
-        ("slow", "Slow samples", found and found.slow),
         ("waits", "Waits", found and found.waits),
+        ("slow", "Slow samples", found and found.slow),
         ("apart", "Parts", document.apart),
+        ("cost", "Cost", document.cost),
         ("timeline", "Timeline", document.timeline),
-        ("noise", document.noise_title.split()[0], document.noise),
+        ("noise", document.noise_title.split()[0], document.noise or document.noise_charts),
         ("failures", "Failures", document.failures),
         ("trials", document.trials_title.split()[-1].capitalize(), True),
     )

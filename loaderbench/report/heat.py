@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from loaderbench.records import Config, Configuration, RunRecord, Scalar, config_label, format_scalar
 from loaderbench.report import axes, numbers, words
@@ -15,15 +15,15 @@ ONE_CONFIGURATION = (
 )
 
 
-def sweep(run: RunRecord, anchors: Mapping[str, str]) -> SweepPart | None:
-    """The heat map, or `None` where no axis varies or nothing at all was measured."""
+def sweep(run: RunRecord, anchors: Mapping[str, str], choosable: Container[int] = ()) -> SweepPart | None:
+    """The heat map, or `None` where no axis varies or nothing at all was measured. `choosable`: by number."""
     chosen = axes.choose(run)
     metrics = with_data(HEAT_METRICS, run.configurations)
     if chosen is None or not metrics:
         return None
     values = axes.axis_values(run)
     scales = [_scale(metric, run.configurations) for metric in metrics]
-    cells = Cells(run, anchors, scales)
+    cells = Cells(run, anchors, scales, choosable)
     across = values[chosen.across]
     down: list[Scalar] = values[chosen.down] if chosen.down else [None]
     facets = _facets(run, chosen.others)

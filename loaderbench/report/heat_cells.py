@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from loaderbench.records import Config, Configuration, RunRecord, Trial
@@ -39,8 +39,11 @@ class Scale:
 class Cells:
     """Draws the cell of a combination of values; axes that do not vary need not be named."""
 
-    def __init__(self, run: RunRecord, anchors: Mapping[str, str], scales: Sequence[Scale]) -> None:
+    def __init__(
+        self, run: RunRecord, anchors: Mapping[str, str], scales: Sequence[Scale], choosable: Container[int]
+    ) -> None:
         self._run, self._anchors, self._scales = run, anchors, scales
+        self._choices = {id(c): number for number, c in enumerate(run.configurations) if number in choosable}
         self._trials = {trial.id: trial for trial in run.trials}
 
     def cell(self, wanted: Config, in_first_panel: Config | None = None) -> HeatCell:
@@ -91,6 +94,7 @@ class Cells:
             tied=self._run.best is not None and found is not None and found.tied_with_best and not best,
             remark=f"{failed} failed" if failed and state == "measured" else "",
             anchor=next((self._anchors[t.id] for t in trials if t.id in self._anchors), None),
+            choice=self._choices.get(id(found)),
         )
 
 

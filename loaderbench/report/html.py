@@ -25,18 +25,29 @@ CONTENT_SECURITY_POLICY = (
 def render_html(document: ReportDocument) -> str:
     """The whole page as text that UTF-8 can hold."""
     figures = charts.figures(document)
+    choices = _choices(document)
     page = environment().get_template("page.html").render(
         document=document,
         csp=CONTENT_SECURITY_POLICY,
         css=_asset("page.css"),
         script=_asset("page.js"),
         figures=bundle.pack_json(figures) if figures else None,
+        choices=bundle.pack_json(choices) if choices else None,
         settings=Markup(bundle.inline_json({"plotly": charts.CONFIG})),
         plotly=bundle.plotly_packed() if figures else None,
         downloads=bundle.pack_json([download.content for download in document.downloads]),
         gradient=colours.gradient(),
     )  # fmt: skip
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _choices(document: ReportDocument) -> dict[str, list[str]]:
+    """What the page puts in place of what it shows, by the number of the choice: its head, and its inside."""
+    head, inside = (environment().get_template(name) for name in ("choice.html", "inside.html"))
+    return {
+        str(choice.number): [head.render(choice=choice), inside.render(part=choice.inside) if choice.inside else ""]
+        for choice in document.choices
+    }
 
 
 def unbroken(text: str) -> str:

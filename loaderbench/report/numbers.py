@@ -184,16 +184,17 @@ def count(number_of: int, one: str, many: str | None = None) -> str:
 
 def when(started_at: str, finished_at: str) -> str:
     """`2026-03-12 14:03 UTC, 6 min 4 s`; what is no date is shown as it stands."""
-    start, end = _moment(started_at), _moment(finished_at)
+    start, end = moment(started_at), moment(finished_at)
     if start is None:
         return plain(started_at, NAME_LIMIT)
     day = f"{start:%Y-%m-%d %H:%M} UTC"
     return day if end is None or end < start else f"{day}, {_duration((end - start).total_seconds())}"
 
 
-def _moment(text: str) -> datetime | None:
+def moment(text: str) -> datetime | None:
+    """A date and time of `run.json`, in UTC; `None` for what is none."""
     try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         return None
-    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+    return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)

@@ -55,7 +55,8 @@ class Column:
 class Row:
     """One row; `anchor` is what a link on the page points at, `mark` stands before it (a star for the best).
 
-    `tone` is the colour of its piece of a bar; a row of `depth` 1 is a part of the one above it.
+    `tone` is the colour of its piece of a bar; a row of `depth` 1 is a part of the one above it. `choice` is the number
+    of the configuration that the row is of, where it can be chosen.
     """
 
     cells: tuple[Text, ...]
@@ -63,6 +64,7 @@ class Row:
     mark: str = ""
     tone: str = ""
     depth: int = 0
+    choice: int | None = None
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,7 @@ class HeatCell:
     tied: bool = False
     remark: str = ""
     anchor: str | None = None
+    choice: int | None = None
 
 
 @dataclass(frozen=True)
@@ -299,11 +302,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class TimelineTrial:
-    """One trial that can be chosen on the timeline."""
+    """One trial that can be chosen on the timeline; `choice` is the number of its configuration among the choices."""
 
     label: str
     panels: tuple[Panel, ...]
     note: str
+    choice: int | None = None
 
 
 @dataclass(frozen=True)

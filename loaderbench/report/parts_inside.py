@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loaderbench.report.parts import Fact, Table, Text, Value
+from loaderbench.report.parts import Fact, Link, Table, Text, Value
 
 
 @dataclass(frozen=True)
@@ -44,3 +44,19 @@ class InsidePart:
     workers: Breakdown | None
     slow: Breakdown | None
     waits: Breakdown | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A configuration that can be chosen: what the page then says of it. `number` is its place in the run.
+
+    `missing` says why nothing is known of its inside.
+    """
+
+    number: int
+    label: Text
+    role: str
+    facts: tuple[Fact, ...]
+    trials: tuple[Link, ...]
+    inside: InsidePart | None
+    missing: Text | None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from dataclasses import replace
+
 from loaderbench.records import Configuration, RunRecord, format_scalar
 from loaderbench.report import axes, words
 from loaderbench.report.parts import Column, Row, Table
@@ -9,8 +12,8 @@ from loaderbench.report.readings import RANKING_METRICS, Metric, with_data
 from loaderbench.report.trials import MOST_ROWS, axis_column, own_columns
 
 
-def ranking(run: RunRecord) -> Table | None:
-    """All configurations, the fastest first; `None` where none was measured."""
+def ranking(run: RunRecord, choosable: Container[int] = ()) -> Table | None:
+    """All configurations, the fastest first; `None` where none was measured. `choosable`: by number."""
     if not any(c.samples_per_s for c in run.configurations):
         return None
     metrics = with_data(RANKING_METRICS, run.configurations)
@@ -20,8 +23,8 @@ def ranking(run: RunRecord) -> Table | None:
         *(() if names else (Column("Configuration"),)),
         *(Column(m.label, numeric=True, title=m.hint) for m in metrics),
     )
-    ranked = sorted(run.configurations, key=lambda c: (c.rank is None, c.rank or 0))
-    rows = tuple(_ranked(run, c, names, metrics) for c in ranked)
+    ranked = sorted(enumerate(run.configurations), key=lambda found: (found[1].rank is None, found[1].rank or 0))
+    rows = tuple(replace(_ranked(run, c, names, metrics), choice=i if i in choosable else None) for i, c in ranked)
     return Table("All configurations, the fastest first", columns, rows[:MOST_ROWS])
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
 
 from loaderbench.report.parts import Panel, Series
 
-Readings = list[tuple[float, float]]
-"""(seconds, value) pairs in the order of time."""
+Line = tuple[Any, Any]
+"""Seconds and values: two arrays of floats of shape (n,), in the order of time."""
 
 
 @dataclass(frozen=True)
@@ -49,49 +53,43 @@ def kind_of(metric: str) -> Kind | None:
     return kind and Kind(kind.panel, kind.unit, f"GPU {gpu[1]}", kind.factor, kind.top)
 
 
-def panels(metrics: Mapping[str, Readings], most: int) -> tuple[Panel, ...]:
+def panels(metrics: Mapping[str, Line], most: int) -> tuple[Panel, ...]:
     """The strips from above to below, each series of at most `most` points."""
-    members: dict[str, list[tuple[Kind, Readings]]] = {}
-    for metric, readings in sorted(metrics.items()):
+    members: dict[str, list[tuple[Kind, Line]]] = {}
+    for metric, line in sorted(metrics.items()):
         kind = kind_of(metric)
         if kind:
-            members.setdefault(kind.panel, []).append((kind, readings))
+            members.setdefault(kind.panel, []).append((kind, line))
     return tuple(_panel(members[name], most) for name in _PANELS if name in members)
 
 
-def _panel(members: Sequence[tuple[Kind, Readings]], most: int) -> Panel:
+def _panel(members: Sequence[tuple[Kind, Line]], most: int) -> Panel:
     first = members[0][0]
-    series = tuple(_series(kind, readings, most) for kind, readings in members)
+    series = tuple(_series(kind, line, most) for kind, line in members)
     highest = max(value for one in series for value in one.values)
     top = None if first.top is None else max(first.top, highest)
     return Panel(f"{first.panel}, {first.unit}", first.unit, first.points, top, series)
 
 
-def _series(kind: Kind, readings: Readings, most: int) -> Series:
-    kept = min_max(readings, most)
-    values = tuple(_four_digits(value * kind.factor) for _, value in kept)
-    return Series(kind.name, tuple(round(t, 3) for t, _ in kept), values)
+def _series(kind: Kind, line: Line, most: int) -> Series:
+    seconds, values = min_max(line, most)
+    shown = tuple(_four_digits(value * kind.factor) for value in values.tolist())
+    return Series(kind.name, tuple(round(t, 3) for t in seconds.tolist()), shown)
 
 
 def _four_digits(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def min_max(readings: Readings, most: int) -> Readings:
-    """At most `most` readings: the lowest and the highest of each of `most / 2` equal stretches, in their order.
+def min_max(line: Line, most: int) -> Line:
+    """At most `most` points: the lowest and the highest of each of `most / 2` equal stretches, in their order.
 
     Peaks survive, which a mean or every n-th reading would hide.
     """
-    if len(readings) <= most:
-        return readings
-    kept: Readings = []
-    stretches = most // 2
-    for i in range(stretches):
-        stretch = readings[i * len(readings) // stretches : (i + 1) * len(readings) // stretches]
-        ends = {min(stretch, key=_value), max(stretch, key=_value)}
-        kept += sorted(ends)
-    return kept
-
-
-def _value(reading: tuple[float, float]) -> float:
-    return reading[1]
+    seconds, values = line
+    if len(values) <= most:
+        return line
+    edges = np.arange(most // 2 + 1) * len(values) // (most // 2)
+    ends = {int(low + find(values[low:high])) for low, high in pairwise(edges) for find in (np.argmin, np.argmax)}
+    kept = sorted(ends)
+    return seconds[kept], values[kept]

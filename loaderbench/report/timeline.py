@@ -2,72 +2,87 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
 
-from loaderbench.records import Config, RunRecord, TimelinePoint, Trial
+import numpy as np
+
+from loaderbench.records import Readings, RunRecord, Trial
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Column, Row, Table, Text, TimelinePart, TimelineTrial
-from loaderbench.report.strips import Readings, kind_of, panels
+from loaderbench.report.representative import by_interest, representative, trials_of
+from loaderbench.report.strips import Line, kind_of, panels
 
-MOST_TRIALS = 12
+MOST_TRIALS = 48
 MOST_POINTS = 1500  # of one series: more than a screen has columns
 POINTS_OF_PAGE = 30_000  # of all series together: about 250 kB of the page
+_MOST_ROWS = 12  # trials of the table below the chart
 
 
-def timeline(run: RunRecord, points: Iterable[TimelinePoint], *, since: str = "the trial began") -> TimelinePart | None:
-    """The strips of some trials, the best configuration's first; `None` without readings. `since`: the second 0."""
-    found = _by_trial(points)
-    chosen = _choose(run, found)
-    if not chosen:
+def timeline(
+    run: RunRecord,
+    read: Readings,
+    choosable: Container[int] = (),
+    *,
+    since: str = "the trial began",
+) -> TimelinePart | None:
+    """The strips of some trials, the best configuration's first; `None` without readings. `since`: the second 0.
+
+    `choosable` are the numbers of the configurations that can be chosen on the page.
+    """
+    chosen = _choose(run, {trial for trial in read.trials if any(map(kind_of, read.of(trial)))})
+    lines = {trial.id: found for trial in chosen if (found := _lines(read, trial.id))}
+    shown = [trial for trial in chosen if trial.id in lines]
+    if not shown:
         return None
-    series = sum(len(found[trial.id]) for trial in chosen)
-    most = max(2, min(MOST_POINTS, POINTS_OF_PAGE // series))
-    drawn = tuple(_trial(trial, run, found[trial.id], most) for trial in chosen)
-    rows = tuple(row for trial in chosen for row in _rows(trial, found[trial.id]))
-    return TimelinePart(drawn, f"seconds since {since}", _caption(since, len(chosen), len(found)), _table(rows))
+    most = _most_of_each([len(lines[trial.id]) for trial in shown])
+    places = {name: i for i, c in enumerate(run.configurations) for name in c.trials if i in choosable}
+    drawn = tuple(
+        replace(_trial(trial, run, lines[trial.id], limit), choice=places.get(trial.id))
+        for trial, limit in zip(shown, most, strict=True)
+    )
+    rows = tuple(row for trial in shown[:_MOST_ROWS] for row in _rows(trial, lines[trial.id]))
+    caption = _caption(since, len(shown), len(read.trials))
+    return TimelinePart(drawn, f"seconds since {since}", caption, _table(rows, len(shown)))
 
 
-def _by_trial(points: Iterable[TimelinePoint]) -> dict[str, dict[str, Readings]]:
-    found: dict[str, dict[str, Readings]] = {}
-    for point in points:
-        if math.isfinite(point.value) and math.isfinite(point.t_s) and kind_of(point.metric):
-            found.setdefault(point.trial, {}).setdefault(point.metric, []).append((point.t_s, point.value))
-    for metrics in found.values():
-        for readings in metrics.values():
-            readings.sort(key=lambda reading: reading[0])
+def _lines(read: Readings, trial: str) -> dict[str, Line]:
+    """The series that can be drawn, in the order of time, without what is no number."""
+    found = {}
+    for metric, series in read.of(trial).items():
+        seconds, values = (np.array(column, dtype=float) for column in series)
+        known = np.isfinite(seconds) & np.isfinite(values)
+        if kind_of(metric) and known.any():
+            order = np.argsort(seconds[known], kind="stable")
+            found[metric] = seconds[known][order], values[known][order]
     return found
 
 
-def _choose(run: RunRecord, found: dict[str, dict[str, Readings]]) -> list[Trial]:
-    """A completed trial of the best configuration, of the baseline, then of each other, by rank."""
-    first = [part.config for part in (run.best, run.baseline) if part]
-    ranked = sorted(run.configurations, key=lambda c: (c.rank is None, c.rank or 0))
-    chosen: list[Trial] = []
-    for config in [*first, *(c.config for c in ranked)]:
-        trial = _one_of(run.trials, config, found)
-        if trial and trial not in chosen:
-            chosen.append(trial)
-    return chosen[:MOST_TRIALS]
+def _choose(run: RunRecord, read: set[str]) -> list[Trial]:
+    """One trial of each configuration of which something was read, the most interesting first."""
+    by_id = {trial.id: trial for trial in run.trials if trial.id in read}
+    found = (representative(trials_of(configuration, by_id)) for configuration in by_interest(run))
+    return list(islice((trial for trial in found if trial is not None), MOST_TRIALS))
 
 
-def _one_of(trials: Sequence[Trial], config: Config, found: dict[str, dict[str, Readings]]) -> Trial | None:
-    """The trial in the middle of its rounds by samples/s: the one that stands for the others."""
-    own = [t for t in trials if axes.same(t.config, config) and t.id in found]
-    own.sort(key=lambda t: t.samples_per_s or 0)
-    done = [t for t in own if t.status == "completed"] or own
-    return done[(len(done) - 1) // 2] if done else None
+def _most_of_each(series: Sequence[int]) -> list[int]:
+    """Points of a series for each trial: the first, which is shown, has all that it may have; the others share."""
+    first = min(MOST_POINTS, POINTS_OF_PAGE // 2 // series[0])
+    left = POINTS_OF_PAGE - first * series[0]
+    others = max(2, min(MOST_POINTS, left // max(1, sum(series[1:]))))
+    return [first, *(others for _ in series[1:])]
 
 
-def _trial(trial: Trial, run: RunRecord, metrics: dict[str, Readings], most: int) -> TimelineTrial:
-    longest = max(len(readings) for readings in metrics.values())
+def _trial(trial: Trial, run: RunRecord, lines: Mapping[str, Line], most: int) -> TimelineTrial:
+    longest = max(len(values) for _, values in lines.values())
     note = (
         f"At most {most:,} min\u2013max points a series are drawn; the longest series has {longest:,} readings."
         if longest > most
         else f"Every reading is drawn; the longest series has {longest:,}."
     )
-    return TimelineTrial(_label(trial, run), panels(metrics, most), note)
+    return TimelineTrial(_label(trial, run), panels(lines, most), note)
 
 
 def _label(trial: Trial, run: RunRecord) -> str:
@@ -76,7 +91,7 @@ def _label(trial: Trial, run: RunRecord) -> str:
     if trial.status != "completed":
         said.append(trial.status.replace("_", " "))
     suffix = f" ({', '.join(said)})" if said else ""
-    return f"{words.configuration(trial.config).text}, round {trial.round}{suffix}"
+    return f"{axes.label(run, trial.config).text}, round {trial.round}{suffix}"
 
 
 def _caption(since: str, shown: int, recorded: int) -> str:
@@ -86,36 +101,32 @@ def _caption(since: str, shown: int, recorded: int) -> str:
     return said
 
 
-_SUMMARY: tuple[tuple[str, Callable[[list[float]], float]], ...] = (
-    ("lowest", min),
-    ("median", statistics.median),
-    ("highest", max),
-)
+_SUMMARY: dict[str, Callable[[Any], Any]] = {"lowest": np.min, "median": np.median, "highest": np.max}
 
 
-def _rows(trial: Trial, metrics: dict[str, Readings]) -> list[Row]:
+def _rows(trial: Trial, lines: Mapping[str, Line]) -> list[Row]:
     rows = []
-    for metric, readings in sorted(metrics.items()):
+    for metric, (_, values) in sorted(lines.items()):
         kind = kind_of(metric)
         if kind is None:
             continue
-        values = [value * kind.factor for _, value in readings]
-        cells = (numbers.quantity(summary(values)) for _, summary in _SUMMARY)
+        cells = (numbers.quantity(float(summary(values * kind.factor))) for summary in _SUMMARY.values())
         label = f"{kind.panel} ({kind.name})" if kind.name.lower() not in kind.panel.lower() else kind.panel
         trial_cells = (
             Text(words.configuration(trial.config).text),
             Text(f"{label}, {kind.unit}"),
-            Text(f"{len(readings):,}"),
+            Text(f"{len(values):,}"),
         )
         rows.append(Row((*trial_cells, *cells)))
     return rows
 
 
-def _table(rows: tuple[Row, ...]) -> Table:
+def _table(rows: tuple[Row, ...], trials: int) -> Table:
     columns = (
         Column("Configuration"),
         Column("Metric"),
         Column("Readings", numeric=True),
-        *(Column(name.capitalize(), numeric=True) for name, _ in _SUMMARY),
+        *(Column(name.capitalize(), numeric=True) for name in _SUMMARY),
     )
-    return Table("Readings of each trial that can be chosen", columns, rows)
+    some = f"the first {_MOST_ROWS} trials" if trials > _MOST_ROWS else "each trial"
+    return Table(f"Readings of {some} that can be chosen", columns, rows)

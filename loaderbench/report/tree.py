@@ -19,15 +19,17 @@ from loaderbench.report.parts import (
     TimelinePart,
     VerdictPart,
 )
-from loaderbench.report.parts_inside import Breakdown, InsidePart
+from loaderbench.report.parts_charts import CostPart, NoiseCharts
+from loaderbench.report.parts_inside import Breakdown, Choice, InsidePart
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportDocument:
     """A report, ready to be drawn. A part that has no data is `None` or empty, and is not drawn at all.
 
-    `glance` is what a terminal or a notebook shows below the headline, where that is not the ranking of a sweep;
-    `apart_glance` what it shows below that of a configuration with parts taken away.
+    `shown` is the one of the `choices` that the page shows at first; `inside` is of it. `glance` is what a terminal or
+    a notebook shows below the headline, where that is not the ranking of a sweep; `apart_glance` what it shows below
+    that of a configuration with parts taken away.
     """
 
     name: Text
@@ -44,12 +46,16 @@ class ReportDocument:
     sweep_hint: str | None
     ranking: Table | None
     scaling: ScalingPart | None
+    choices: tuple[Choice, ...] = ()
+    shown: Choice | None = None
     inside: InsidePart | None
     apart: tuple[Breakdown, ...]
     apart_glance: tuple[Table | Fact, ...]
+    cost: CostPart | None = None
     timeline: TimelinePart | None
     noise_title: str
     noise: tuple[Fact, ...]
+    noise_charts: NoiseCharts | None = None
     failures: tuple[FailureGroup, ...]
     trials_title: str
     trials: Table | None

@@ -1,4 +1,76 @@
+"""A real Chromium: LOADERBENCH_CHROMIUM names it, LOADERBENCH_REQUIRE_BROWSER=1 forbids to skip."""
+
+import os
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+
+import run_factory as runs
+
+from loaderbench.records import RunRecord
+from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+DRAWN = "html.drawn"
+
+
+def missing(reason: str) -> None:
+    if os.environ.get("LOADERBENCH_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"LOADERBENCH_REQUIRE_BROWSER=1, but {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    path = os.environ.get("LOADERBENCH_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        missing("no Chromium was found: set LOADERBENCH_CHROMIUM")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright is not installed")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """One open page, with everything it asked for and complained about."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+        self.page.goto(path.as_uri())
+
+    def drawn(self) -> Any:
+        self.page.wait_for_selector(DRAWN, state="attached")
+        return self.page
+
+
+@pytest.fixture
+def visit(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    opened: list[Visit] = []
+
+    def open_page(run: RunRecord, **options: Any) -> Visit:
+        path = tmp_path / "report.html"
+        path.write_text(render_html(build_document(run, runs.timeline(run))), encoding="utf-8")
+        opened.append(Visit(browser, path, **options))
+        return opened[-1]
+
+    yield open_page
+    for one in opened:
+        one.context.close()

@@ -1,77 +1,13 @@
-"""The page in a real Chromium: LOADERBENCH_CHROMIUM names it, LOADERBENCH_REQUIRE_BROWSER=1 forbids to skip."""
+"""The page in a real Chromium."""
 
-import os
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import run_factory as runs
 import run_profiles as profiles
 
-from loaderbench.records import RunRecord
-from loaderbench.report.document import build_document
-from loaderbench.report.html import render_html
-
 pytestmark = pytest.mark.browser
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 DRAWN = "html.drawn"
-
-
-def missing(reason: str) -> None:
-    if os.environ.get("LOADERBENCH_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"LOADERBENCH_REQUIRE_BROWSER=1, but {reason}")
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    path = os.environ.get("LOADERBENCH_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        missing("no Chromium was found: set LOADERBENCH_CHROMIUM")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("playwright is not installed")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
-class Visit:
-    """One open page, with everything it asked for and complained about."""
-
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
-        self.page.goto(path.as_uri())
-
-    def drawn(self) -> Any:
-        self.page.wait_for_selector(DRAWN, state="attached")
-        return self.page
-
-
-@pytest.fixture
-def visit(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    opened: list[Visit] = []
-
-    def open_page(run: RunRecord, **options: Any) -> Visit:
-        path = tmp_path / "report.html"
-        path.write_text(render_html(build_document(run, runs.timeline(run))), encoding="utf-8")
-        opened.append(Visit(browser, path, **options))
-        return opened[-1]
-
-    yield open_page
-    for one in opened:
-        one.context.close()
 
 
 def overflow(page: Any) -> int:
@@ -102,7 +38,7 @@ def test_without_scripts_the_whole_report_can_be_read_and_the_metric_chosen(visi
     page = visit(runs.typical(), java_script_enabled=False).page
 
     assert page.locator(".headline").is_visible()
-    assert page.locator("#theme").is_visible() is False
+    assert page.locator(".themes").is_visible() is False
     assert page.locator("td.is-best .m-0").text_content() == "\u2605best: 844"
     page.check("#pick-1")
     assert page.locator("td.is-best .m-0").is_visible() is False
@@ -179,14 +115,19 @@ def test_the_tables_of_a_profile_stay_within_their_column(visit: Any) -> None:
     assert all(content == box for content, box in widths)
 
 
-def test_the_colours_follow_the_system_and_the_button_turns_them_charts_included(visit: Any) -> None:
+def test_the_colours_follow_the_system_until_others_are_chosen_charts_included(visit: Any) -> None:
     page = visit(runs.typical(), color_scheme="dark").drawn()
     dark, dark_ink = background(page), chart_ink(page)
-    page.click("#theme")
+    page.check("input[name=theme][value=light]", force=True)
+    light, light_ink = background(page), chart_ink(page)
+    page.reload()
+    page.wait_for_selector(DRAWN, state="attached")
+    kept = background(page)
+    page.check("input[name=theme][value=system]", force=True)
 
-    assert dark == "rgb(15, 19, 24)"
-    assert background(page) == "rgb(255, 255, 255)"
-    assert chart_ink(page) != dark_ink
+    assert (dark, light, kept) == ("rgb(15, 19, 24)", "rgb(255, 255, 255)", "rgb(255, 255, 255)")
+    assert light_ink != dark_ink
+    assert background(page) == dark
 
 
 def test_hostile_strings_do_nothing(visit: Any) -> None:
@@ -253,7 +194,7 @@ def test_everything_that_acts_is_reached_by_the_keyboard_and_shows_its_focus(vis
         page.keyboard.press("Tab")
         reached.add(
             page.evaluate(
-                "document.activeElement.id || document.activeElement.className || document.activeElement.tagName"
+                "(() => { const a = document.activeElement; return a.id || a.name || a.className || a.tagName; })()"
             )
         )
         shown = page.evaluate(
@@ -263,7 +204,7 @@ def test_everything_that_acts_is_reached_by_the_keyboard_and_shows_its_focus(vis
         )
         assert shown
 
-    assert {"theme", "pick-0", "timeline-trial", "SUMMARY"} <= reached
+    assert {"theme", "pick-0", "timeline-trial", "SUMMARY", "A"} <= reached
 
 
 def test_a_place_without_a_key_figure_has_the_colour_of_the_page(visit: Any) -> None:

@@ -115,7 +115,7 @@ def test_a_reading_that_is_not_there_says_why_and_is_no_zero() -> None:
 def test_each_section_that_is_there_can_be_reached_from_the_head_and_no_other() -> None:
     traced, generator = build_document(profiles.traced()), build_document(profiles.generator())
 
-    anchors = ["verdict", "recommendations", "inside", "workers", "slow", "waits", "noise", "trials"]
+    anchors = ["verdict", "recommendations", "inside", "workers", "waits", "slow", "noise", "trials"]
     assert [link.anchor for link in traced.sections] == anchors
     assert [link.anchor for link in generator.sections] == [
         a for a in anchors if a not in ("recommendations", "workers", "slow")

@@ -6,7 +6,7 @@
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   root.classList.add("js");
 
-  // Theme: the system's, unless the button said otherwise; it is kept where the browser allows it.
+  // Theme: the system's, unless another was chosen; the choice is kept where the browser allows it.
   function kept() {
     try { return localStorage.getItem("loaderbench-theme"); } catch { return null; }
   }
@@ -14,15 +14,10 @@
     try { localStorage.setItem("loaderbench-theme", theme); } catch { /* a page from disk may have no storage */ }
   }
   const theme = () => root.dataset.theme || (system.matches ? "dark" : "light");
-  function showTheme() {
-    byId("theme").textContent = theme() === "dark" ? "Light" : "Dark";
-    byId("theme").setAttribute("aria-label", theme() === "dark" ? "Light colours" : "Dark colours");
+  function setTheme(name) {
+    if (name === "dark" || name === "light") root.dataset.theme = name; else delete root.dataset.theme;
+    all("input[name=theme]").forEach((radio) => { radio.checked = radio.value === (root.dataset.theme || "system"); });
     redraw();
-  }
-  function toggleTheme() {
-    root.dataset.theme = theme() === "dark" ? "light" : "dark";
-    keep(root.dataset.theme);
-    showTheme();
   }
 
   // Packed parts: base64 of gzip, so that the page needs no network and stays small.
@@ -64,11 +59,68 @@
       });
     }
   }
+  function redrawOne(name) {
+    const place = document.querySelector(`.chart[data-figure=${name}]`);
+    if (place && figures && window.Plotly) draw(place, theme());
+  }
+
+  // One configuration is chosen at a time: in the heat map, in the table by rank, at the timeline, or by the address.
+  let fragments = null;
+  async function choose(number) {
+    if (!byId("choices")) return false;
+    fragments = fragments || JSON.parse(await unpack("choices"));
+    if (!Object.hasOwn(fragments, number)) return false;
+    [byId("chosen").innerHTML, byId("chosen-inside").innerHTML] = fragments[number];
+    mark(number);
+    const option = document.querySelector(`#timeline-trial option[data-choice="${number}"]`);
+    showTimeline(option);
+    return true;
+  }
+  function mark(number) {
+    all("td[data-choice]").forEach((cell) => cell.classList.toggle("is-chosen", cell.dataset.choice === number));
+    all("td[data-choice] a").forEach((link) => {
+      if (link.parentElement.dataset.choice === number) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    });
+    all("input[name=configuration]").forEach((radio) => { radio.checked = radio.value === number; });
+  }
+  async function chooseAndTell(number) {
+    if (await choose(number)) history.replaceState(null, "", `#configuration=${number}`);
+  }
+  async function chooseByAddress() {
+    const found = /^#configuration=(\d+)$/.exec(location.hash);
+    if (found && await choose(found[1])) byId("sweep").scrollIntoView();
+  }
+  function showTimeline(option) {
+    const note = byId("timeline-note");
+    if (!note) return;
+    const place = document.querySelector(".chart[data-figure=timeline]");
+    place.hidden = !option;
+    if (!option) { note.textContent = "No readings of the chosen configuration are on this page."; return; }
+    option.selected = true;
+    note.textContent = option.dataset.note;
+    chosen.timeline = Number(option.value);
+    redrawOne("timeline");
+  }
   function chooseTrial(event) {
-    const select = event.target;
-    chosen[select.dataset.chooses] = Number(select.value);
-    byId("timeline-note").textContent = select.selectedOptions[0].dataset.note;
-    redraw();
+    const option = event.target.selectedOptions[0];
+    if (option.dataset.choice) chooseAndTell(option.dataset.choice); else showTimeline(option);
+  }
+  function chooseCell(event) {
+    event.preventDefault();
+    chooseAndTell(event.currentTarget.closest("td").dataset.choice);
+  }
+  const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+  function moveInMap(event) {
+    const cell = event.target.closest("td.cell"), step = ARROWS[event.key];
+    if (!cell || !step) return;
+    const row = cell.closest("tbody").rows[cell.parentElement.sectionRowIndex + step[0]];
+    const link = row && row.cells[cell.cellIndex + step[1]]?.querySelector("a");
+    if (link) { event.preventDefault(); link.focus(); }
+  }
+  function showFacet(event) {
+    const wanted = event.target.value;
+    all(".facet").forEach((facet) => { facet.hidden = wanted !== "" && facet.dataset.facet !== wanted; });
   }
 
   // Tables: each heading sorts, what was not measured stays at the end.
@@ -134,15 +186,24 @@
     redraw();
   }
 
-  if (kept() === "dark" || kept() === "light") root.dataset.theme = kept();
-  byId("theme").addEventListener("click", toggleTheme);
-  system.addEventListener("change", showTheme);
+  setTheme(kept());
+  all("input[name=theme]").forEach((radio) => radio.addEventListener("change", () => {
+    keep(radio.value);
+    setTheme(radio.value);
+  }));
+  system.addEventListener("change", redraw);
+  all("td[data-choice] a").forEach((link) => link.addEventListener("click", chooseCell));
+  all("table.heat").forEach((map) => map.addEventListener("keydown", moveInMap));
+  all("input[name=configuration]").forEach((radio) => radio.addEventListener("change", () => chooseAndTell(radio.value)));
+  all("input[name=facet]").forEach((radio) => radio.addEventListener("change", showFacet));
+  if (byId("chosen")) mark(byId("chosen").dataset.choice);
+  window.addEventListener("hashchange", chooseByAddress);
   all("select[data-chooses]").forEach((select) => select.addEventListener("change", chooseTrial));
-  all("table.sortable thead th").forEach(makeSortable);
+  all("table.sortable thead th:not(.choose)").forEach(makeSortable);
   all("button.copy").forEach((button) => button.addEventListener("click", copy));
   all("button.download").forEach((button) => button.addEventListener("click", download));
   window.addEventListener("beforeprint", beforePrint);
   window.addEventListener("afterprint", afterPrint);
-  showTheme();
+  chooseByAddress();
   startCharts();
 })();

@@ -1,0 +1,52 @@
+"""What monitors read over seconds: a run can hold a million readings, so that they lie in arrays."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+Series = tuple["array[float]", "array[float]"]
+"""Seconds since the trial began, and the values read then: two arrays of one length."""
+
+
+@dataclass(frozen=True)
+class TimelinePoint:
+    """One reading of a monitor, `t_s` seconds after its trial began."""
+
+    trial: str
+    t_s: float
+    metric: str
+    value: float
+
+
+class Readings:
+    """The readings of a run by trial and metric, in the order they came: 16 bytes each."""
+
+    def __init__(self, points: Iterable[TimelinePoint] = ()) -> None:
+        self._trials: dict[str, dict[str, Series]] = {}
+        for point in points:
+            seconds, values = self.series(point.trial, point.metric)
+            seconds.append(point.t_s)
+            values.append(point.value)
+
+    def series(self, trial: str, metric: str) -> Series:
+        """The arrays of one metric of one trial, to read or to append to; new ones where there are none yet."""
+        return self._trials.setdefault(trial, {}).setdefault(metric, (array("d"), array("d")))
+
+    def of(self, trial: str) -> dict[str, Series]:
+        """All series of one trial by metric; empty where nothing was read of it."""
+        return self._trials.get(trial, {})
+
+    @property
+    def trials(self) -> tuple[str, ...]:
+        """The trials of which something was read."""
+        return tuple(self._trials)
+
+    def __len__(self) -> int:
+        return sum(len(seconds) for metrics in self._trials.values() for seconds, _ in metrics.values())
+
+    def __iter__(self) -> Iterator[TimelinePoint]:
+        for trial, metrics in self._trials.items():
+            for metric, (seconds, values) in metrics.items():
+                yield from (TimelinePoint(trial, t_s, metric, v) for t_s, v in zip(seconds, values, strict=True))

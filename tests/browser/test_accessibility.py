@@ -1,0 +1,51 @@
+"""axe-core finds nothing to mend: in light, in dark, without scripts, for every state of a run."""
+
+from typing import Any
+
+import pytest
+import run_factory as runs
+import run_profiles as profiles
+
+from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
+
+pytestmark = pytest.mark.browser
+STATES = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.interrupted]
+STATES += [profiles.traced, profiles.nothing_measured]
+
+
+def findings(page: Any) -> list[str]:
+    """What axe-core holds against the page, an element each."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    said = Axe().run(page).response
+    assert len(said["passes"]) > 10, "it looked at nothing"
+    return [f"{one['id']}: {x['html'][:120]} {x['failureSummary']}" for one in said["violations"] for x in one["nodes"]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("make", STATES)
+def test_a_page_has_no_barrier(visit: Any, make: Any, scheme: str) -> None:
+    seen = visit(make(), color_scheme=scheme, viewport={"width": 1200, "height": 900})
+    if make not in (runs.all_failed, profiles.nothing_measured):
+        seen.drawn()
+    seen.page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+
+    assert findings(seen.page) == []
+
+
+@pytest.mark.parametrize("make", [runs.typical, profiles.traced])
+def test_without_scripts_there_is_none_either(browser: Any, tmp_path: Any, make: Any) -> None:
+    """axe-core is a script itself: it looks at the page with its own scripts taken out."""
+    run = make()
+    text = render_html(build_document(run, runs.timeline(run)))
+    head, *parts = text.split("<script")
+    path = tmp_path / "still.html"
+    path.write_text(head + "".join(part.partition("</script>")[2] for part in parts), encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(path.as_uri())
+    found = findings(page)
+    context.close()
+
+    assert found == []

@@ -1,0 +1,143 @@
+"""One configuration is chosen at a time: by mouse, by keyboard, by the table, at the timeline, by the address."""
+
+from typing import Any
+
+import pytest
+import run_factory as runs
+
+pytestmark = pytest.mark.browser
+
+
+def chosen(page: Any) -> tuple[str, str, str, str]:
+    """What the page says is chosen: its panel, its step, its timeline and the address."""
+    return (
+        page.locator("#chosen code").inner_text(),
+        page.locator("#chosen-inside .small").first.inner_text(),
+        page.evaluate("document.querySelector('#timeline-trial').selectedOptions[0].textContent"),
+        page.evaluate("location.hash"),
+    )
+
+
+def shows(page: Any, name: str) -> bool:
+    """Whether every part of the page tells of the configuration."""
+    page.locator("#chosen code", has_text=f"{name} ").wait_for()
+    panel, step, timeline, _ = chosen(page)
+    return name in panel and name in step and name in timeline
+
+
+def cell(page: Any, row: int, column: int) -> Any:
+    return page.locator("table.heat tbody tr").nth(row).locator("td.cell a").nth(column)
+
+
+def test_the_page_begins_with_the_best_configuration(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+
+    assert shows(page, "batch_size=128 num_workers=2")
+    assert page.locator("td.is-chosen").count() == 1
+    assert page.locator("td.is-chosen.is-best").count() == 1
+    assert chosen(page)[3] == ""
+
+
+def test_a_click_on_a_cell_changes_step_timeline_and_address(visit: Any) -> None:
+    seen = visit(runs.typical())
+    page = seen.drawn()
+    before = page.locator("[data-figure=timeline] path.js-line").first.get_attribute("d")
+    cell(page, 0, 3).click()
+
+    assert shows(page, "batch_size=32 num_workers=3")
+    assert chosen(page)[3] == "#configuration=3"
+    assert page.locator("td.is-chosen").get_attribute("data-choice") == "3"
+    assert page.locator("[data-figure=timeline] path.js-line").first.get_attribute("d") != before
+    assert seen.complaints == []
+
+
+def test_the_arrow_keys_go_from_cell_to_cell_and_enter_chooses(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    cell(page, 0, 0).focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowLeft", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+
+    assert shows(page, "batch_size=128 num_workers=1")
+
+
+def test_the_radio_buttons_of_the_table_choose(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    page.locator("#sweep summary").click()
+    page.locator("input[name=configuration][value='0']").focus()
+    page.keyboard.press("Space")
+
+    assert shows(page, "batch_size=32 num_workers=0")
+    assert "the baseline" in page.locator("#chosen").inner_text()
+
+
+def test_the_timeline_chooses_for_the_whole_page(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    page.select_option("#timeline-trial", index=3)
+
+    page.wait_for_url("**#configuration=*")
+    panel, step, timeline, _ = chosen(page)
+    name = timeline.split(", round")[0]
+    assert name in panel
+    assert name in step
+
+
+def test_an_address_opens_the_page_with_its_configuration(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    page.goto(f"{page.url}#configuration=1")
+    page.reload()
+    page.wait_for_selector("html.drawn", state="attached")
+
+    assert shows(page, "batch_size=32 num_workers=1")
+
+
+@pytest.mark.parametrize(
+    "address", ["#configuration=99", "#configuration=x", "#constructor", "#configuration=__proto__"]
+)
+def test_an_address_that_names_nothing_changes_nothing(visit: Any, address: str) -> None:
+    seen = visit(runs.typical())
+    page = seen.drawn()
+    page.goto(f"{page.url}{address}")
+    page.reload()
+    page.wait_for_selector("html.drawn", state="attached")
+
+    assert shows(page, "batch_size=128 num_workers=2")
+    assert seen.complaints == []
+
+
+def test_a_configuration_that_failed_says_why_nothing_is_known_of_it(visit: Any) -> None:
+    page = visit(runs.partly_failed()).drawn()
+    cell(page, 1, 3).click()
+    page.locator("#chosen .missing").wait_for()
+
+    assert "worker killed in 3 of 3 trials" in page.locator("#chosen").inner_text()
+    assert page.locator("#chosen-inside").inner_text().strip() == ""
+    assert page.locator("[data-figure=timeline]").is_visible() is False
+    assert "No readings" in page.locator("#timeline-note").inner_text()
+
+
+def test_one_part_of_the_map_can_be_shown_alone(visit: Any) -> None:
+    page = visit(runs.gpu_run()).drawn()
+    assert page.locator(".facet:visible").count() == 2
+    page.check("input[name=facet][value='1']")
+    assert page.locator(".facet:visible").count() == 1
+    page.check("input[name=facet][value='']")
+    assert page.locator(".facet:visible").count() == 2
+
+
+def test_names_from_outside_stay_text_when_they_are_chosen(visit: Any) -> None:
+    seen = visit(runs.hostile())
+    page = seen.drawn()
+    for column in range(4):
+        cell(page, 0, column).click()
+
+    page.wait_for_url("**#configuration=*")
+    assert seen.complaints == []
+    assert page.locator("img").count() == 0
+
+
+def test_without_scripts_a_cell_leads_to_its_trial(visit: Any) -> None:
+    page = visit(runs.typical(), java_script_enabled=False).page
+
+    assert cell(page, 0, 3).get_attribute("href") == "#trial-4"
+    assert page.locator("#chosen").is_visible() is False
+    assert page.locator(".choose:visible").count() == 0

@@ -1,0 +1,69 @@
+"""How still the machine was, as charts: only what there is, and in the numbers of the run."""
+
+from dataclasses import replace
+
+import pytest
+import run_factory as runs
+
+from loaderbench.records import TimelinePoint
+from loaderbench.report.document import build_document
+from loaderbench.report.parts_charts import NoiseCharts
+
+
+def charts(run: object, points: object = ()) -> NoiseCharts:
+    found = build_document(run, points).noise_charts  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def test_rounds_lie_about_the_mean_of_their_configuration() -> None:
+    run = runs.typical()
+    own = [t.id for t in run.trials if t.config == run.best.config]
+    rates = dict(zip(own, (800.0, 1000.0, 1250.0), strict=True))
+    trials = tuple(replace(t, samples_per_s=rates.get(t.id, t.samples_per_s)) for t in run.trials)
+    rounds = charts(replace(run, trials=trials)).rounds
+
+    assert rounds.labels[0] == "batch_size=128 num_workers=2"
+    assert rounds.percent[0] == (-20.0, 0.0, 25.0)
+    assert [cell.text for cell in rounds.table.rows[0].cells[1:]] == ["800", "1,250", "3", "1.56\u00d7"]
+
+
+def test_one_round_has_nothing_to_lie_beside() -> None:
+    assert charts(runs.one_round()).rounds is None
+
+
+def test_the_boxes_hold_the_middle_half_of_all_rounds() -> None:
+    run = runs.one_trial()
+    points = [TimelinePoint(run.trials[0].id, float(i), "data_wait_s", i / 1000) for i in range(101)]
+    points.append(TimelinePoint(run.trials[0].id, 200.0, "data_wait_s", 9.0))
+    (box,) = charts(run, points).waits.boxes
+
+    assert (box.q1, box.median, box.q3) == (pytest.approx(25.25), pytest.approx(50.5), pytest.approx(75.75))
+    assert (box.low, box.high) == (0.0, 100.0), "what lies farther out is no part of the whisker"
+
+
+def test_a_few_batches_have_no_quartiles() -> None:
+    run = runs.one_trial()
+    points = [TimelinePoint(run.trials[0].id, float(i), "data_wait_s", 0.1) for i in range(5)]
+
+    assert charts(run, points).waits is None
+
+
+def test_the_reference_decode_is_told_over_the_minutes_of_the_run() -> None:
+    drift = charts(runs.typical()).drift
+
+    assert len(drift.minutes) == 48
+    assert drift.minutes == tuple(sorted(drift.minutes))
+    assert set(drift.ms) == {2.1, 2.2}
+
+
+def test_a_run_without_dates_or_decodes_has_no_drift() -> None:
+    run = runs.typical()
+
+    assert charts(replace(run, started_at="yesterday")).drift is None
+    still = tuple(replace(t, reference_decode_before_s=None, reference_decode_after_s=None) for t in run.trials)
+    assert charts(replace(run, trials=still)).drift is None
+
+
+def test_where_nothing_was_measured_there_is_no_chart() -> None:
+    assert build_document(runs.all_failed()).noise_charts is None
