@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from loaderbench.records import Comparison, RunRecord, TimelinePoint, to_dict
 from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
+from loaderbench.report.markdown import render_markdown
 from loaderbench.report.notebook import notebook_html
 from loaderbench.report.tree import ReportDocument
 from loaderbench.store import read_run, read_timeline, timeline_frame, trials_frame
@@ -27,7 +28,7 @@ _WIDTH = 100  # columns of what `print` shows
 class Run:
     """A run: every field of `RunRecord` (`verdict`, `best`, `trials`, ...) is an attribute of it too."""
 
-    def __init__(self, record: RunRecord, timeline: Sequence[TimelinePoint] = (), folder: Path | None = None) -> None:
+    def __init__(self, record: RunRecord, timeline: Iterable[TimelinePoint] = (), folder: Path | None = None) -> None:
         self.record = record
         self.folder = folder
         self._timeline = timeline
@@ -70,6 +71,13 @@ class Run:
         if path is not None:
             Path(path).write_text(html, encoding="utf-8")
         return html
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """Return the verdict, the advice and the table as a comment for a pull request, and write it to a path."""
+        text = render_markdown(build_document(self.record))
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     def compare(self, after: Run) -> Comparison:
         """Say what changed from this run to `after`, with intervals where both measured several processes."""

@@ -137,11 +137,14 @@ def read_timeline(path: Path) -> Readings:
     from pyarrow import ArrowException, parquet
 
     try:
-        table = parquet.read_table(file, columns=list(_TIMELINE_COLUMNS)).combine_chunks()
+        table = parquet.ParquetFile(file).read(columns=list(_TIMELINE_COLUMNS)).combine_chunks()  # without pandas
+        if not table.num_rows:
+            return found
+        columns = [table[name].chunk(0).to_numpy() for name in ("t_s", "value")]
         for (trial, metric), rows in _rows_of_series(table):
-            for own, column in zip(found.series(trial, metric), ("t_s", "value"), strict=True):
-                own.frombytes(table[column].to_numpy()[rows].astype("f8").tobytes())
-    except (ArrowException, OSError, TypeError, ValueError) as error:
+            for own, column in zip(found.series(trial, metric), columns, strict=True):
+                own.frombytes(column[rows].astype("f8").tobytes())
+    except (ArrowException, KeyError, OSError, TypeError, ValueError) as error:
         raise RunFileError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from None
     return found
 
@@ -150,10 +153,10 @@ def _rows_of_series(table: Any) -> Iterator[tuple[tuple[str, str], Any]]:
     """Each trial and metric of a timeline with the numbers of its rows, in their order."""
     import numpy as np
 
-    trials, metrics = (table[name].combine_chunks().dictionary_encode() for name in ("trial", "metric"))
+    trials, metrics = (table[name].chunk(0).dictionary_encode() for name in ("trial", "metric"))
     keys = trials.indices.to_numpy() * len(metrics.dictionary) + metrics.indices.to_numpy().astype("i8")
     order = np.argsort(keys, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1) if order.size else ():
+    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
         trial, metric = divmod(int(keys[rows[0]]), len(metrics.dictionary))
         yield (str(trials.dictionary[trial]), str(metrics.dictionary[metric])), rows
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,8 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
-from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
+from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, write_output
+from loaderbench.errors import Interrupted, NoMeasurementError
 from loaderbench.records import RunRecord
 
 
@@ -25,7 +25,8 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of the order of trials and samples.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no remedies: sweep and diagnose only.")] = False,
     out: Annotated[Path | None, typer.Option(help="Run folder; default reports/<suite>-<UTC time>.")] = None,
-    json_file: Annotated[str | None, typer.Option("--json", help="Write run.json there too; - is stdout.")] = None,
+    json_file: JsonFile = None,
+    md_file: MarkdownFile = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     progress: Annotated[ProgressKind, typer.Option(help="How progress is shown, on stderr.")] = ProgressKind.auto,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the result.")] = False,
@@ -40,12 +41,14 @@ def run(
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
-    _check_writable(json_file)
+    check_outputs(json_file, md_file)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener)
     if json_file is not None:
-        _write_json(json_file, run_json(result.run.record))
-    if json_file != "-":
+        write_output("--json", json_file, run_json(result.run.record) + "\n")
+    if md_file is not None:
+        write_output("--md", md_file, result.run.to_markdown())
+    if STDOUT not in (json_file, md_file):
         _print_summary(result.run.record, result.page)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
@@ -72,20 +75,3 @@ def _nothing_measured(record: RunRecord, page: Path) -> str:
         return f"no trial was run: {'; '.join(record.notes)}"
     first = failures[0]
     return f"every trial failed: {first.kind}: {last_words(first.message)}; {first.hint}; {page} shows each"
-
-
-def _check_writable(json_file: str | None) -> None:
-    """Find out before measuring."""
-    if json_file in (None, "-"):
-        return
-    try:
-        Path(str(json_file)).open("a").close()
-    except OSError as error:
-        raise UsageError(f"--json {json_file}: cannot be written to: {error.strerror or error}") from None
-
-
-def _write_json(json_file: str, text: str) -> None:
-    if json_file == "-":
-        sys.stdout.write(text + "\n")
-    else:
-        Path(json_file).write_text(text + "\n", encoding="utf-8")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from loaderbench.commands.options import RunPlace
+from loaderbench.commands.outputs import STDOUT, MarkdownFile, write_output
 
 
-def show(run: RunPlace) -> None:
+def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
     """Print the verdict and the best configurations of a saved run."""
     from rich.console import Console
 
@@ -14,5 +15,9 @@ def show(run: RunPlace) -> None:
     from loaderbench.result import load
 
     saved = load(run)
+    if md_file is not None:
+        write_output("--md", md_file, saved.to_markdown())
+    if md_file == STDOUT:
+        return
     page = (run if run.is_dir() else run.parent) / "report.html"
     print_summary(build_document(saved.record), Console(), report_path=str(page) if page.is_file() else None)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from loaderbench.records import Recommendation, RunRecord, Scalar, format_scalar
+from loaderbench.records import Config, Recommendation, RunRecord, Scalar, format_scalar
 from loaderbench.report import axes, numbers, words
+from loaderbench.report.again import command_for_change
 from loaderbench.report.parts import Aside, Card, Fact, Link, RecommendationsPart, Snippet, Text, Value
 
 _BADGES = {
@@ -74,8 +75,16 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
         trials=tuple(Link(words.name(id_), anchors[id_]) for id_ in found.trials if id_ in anchors),
         caveat=words.sentence(found.caveat) if found.caveat else None,
         snippets=_snippets(found),
+        command=command_for_change(run, found.change, _before(found, run)),
         one_line=f"[{badge}] {title.text}" + (f": {gain.text}" if gain else ""),
     )
+
+
+def _before(found: Recommendation, run: RunRecord) -> Config:
+    """What the change was measured beside, as far as the page knows it: a remedy's own, else the baseline."""
+    tried = run.verification.tried if run.verification else ()
+    own = next((one.against for one in tried if one.id == found.id and one.change == found.change), None)
+    return own or (run.baseline.config if run.baseline else {})
 
 
 def _gain(found: Recommendation) -> Value | None:

@@ -16,6 +16,7 @@ from loaderbench.report.own_cost import own_cost
 from loaderbench.report.parts import Download, Fact, Term, Text
 from loaderbench.report.slow_samples import file_name
 
+MOST_TRIALS = 250  # that the page holds as JSON, 2 kB each when packed
 _TRIAL_FIELDS = (
     "samples_per_s", "data_wait_share", "time_to_first_batch_s", "batches", "samples", "warmup_batches", "steady_s",
     "epoch_ends", "ended_early", "samples_per_epoch",
@@ -95,12 +96,23 @@ def _setting(run: RunRecord, key: str) -> str | None:
 
 
 def downloads(run: RunRecord) -> tuple[Download, ...]:
-    """The run as the page can write it back to disk."""
+    """The run as the page can write it back to disk; all of a very long one would be most of the page."""
+    table = Download("trials.csv", "trials.csv", "text/csv", _csv(run))
+    if _trials(run) > MOST_TRIALS:
+        return (table,)
     text = json.dumps(_finite(to_dict(without_folders(run))), indent=1, allow_nan=False)
-    return (
-        Download("run.json", "run.json", "application/json", text),
-        Download("trials.csv", "trials.csv", "text/csv", _csv(run)),
-    )
+    return Download("run.json", "run.json", "application/json", text), table
+
+
+def downloads_note(run: RunRecord) -> str | None:
+    """What is left out of the page, and where it is."""
+    return f"run.json, with all {_trials(run):,} trials, lies beside this page." if _trials(run) > MOST_TRIALS else None
+
+
+def _trials(run: RunRecord) -> int:
+    """All that were run: of the sweep, of its ladder, and of the remedies that were tried."""
+    others = [part.trials for part in (run.ladder, run.verification) if part]
+    return len(run.trials) + sum(map(len, others))
 
 
 def without_folders(run: RunRecord) -> RunRecord:

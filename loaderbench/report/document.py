@@ -79,6 +79,7 @@ def _of_sweep(run: RunRecord, timeline: Readings) -> ReportDocument:
         method=closing.method(run),
         glossary=closing.GLOSSARY,
         downloads=closing.downloads(run),
+        downloads_note=closing.downloads_note(run),
         made_by=_made_by(run),
         glance=(),
     )
@@ -116,6 +117,7 @@ def _of_profile(run: RunRecord, timeline: Readings) -> ReportDocument:
         method=profile.method(run),
         glossary=profile.GLOSSARY,
         downloads=closing.downloads(run),
+        downloads_note=closing.downloads_note(run),
         made_by=_made_by(run),
         glance=glance.glance(trial, measured, own_cost) if measured else (),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from loaderbench.analysis.failures import last_words
 from loaderbench.records import RunRecord, Trial
 from loaderbench.report import numbers, words
+from loaderbench.report.again import command_for_configuration
 from loaderbench.report.parts import FailureGroup, Link, Text
 
 _MOST_LOGS = 5
@@ -24,7 +26,10 @@ def failures(run: RunRecord, anchors: Mapping[str, str]) -> tuple[FailureGroup, 
         if trial.status != "completed":
             groups.setdefault(trial.failure.kind if trial.failure else trial.status, []).append(trial)
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return tuple(_group(kind, trials, anchors) for kind, trials in ranked)
+    return tuple(
+        replace(_group(kind, trials, anchors), command=command_for_configuration(run, trials[0].config))
+        for kind, trials in ranked
+    )
 
 
 def _group(kind: str, trials: Sequence[Trial], anchors: Mapping[str, str]) -> FailureGroup:

@@ -45,6 +45,8 @@ class Cells:
         self._run, self._anchors, self._scales = run, anchors, scales
         self._choices = {id(c): number for number, c in enumerate(run.configurations) if number in choosable}
         self._trials = {trial.id: trial for trial in run.trials}
+        self._axes = [axis for axis, values in axes.axis_values(run).items() if len(values) > 1]
+        self._by_values = {axes.combination(c.config, self._axes): c for c in reversed(run.configurations)}
 
     def cell(self, wanted: Config, in_first_panel: Config | None = None) -> HeatCell:
         """The cell of the configuration with the values wanted; it says when that stands in the first panel already."""
@@ -61,11 +63,16 @@ class Cells:
 
     def _find(self, wanted: Config) -> Configuration | None:
         """The configuration with these values; without workers, axes that torch then refuses do not tell it apart."""
-        found = next((c for c in self._run.configurations if _holds(c.config, wanted)), None)
+        found = self._first_with(wanted)
         if found is None and without_workers(wanted):
             told = {axis: value for axis, value in wanted.items() if axis not in self._run.plan.collapsed}
-            found = next((c for c in self._run.configurations if _holds(c.config, told)), None)
+            found = self._first_with(told)
         return found
+
+    def _first_with(self, wanted: Config) -> Configuration | None:
+        if wanted.keys() == set(self._axes):
+            return self._by_values.get(axes.combination(wanted, self._axes))
+        return next((c for c in self._run.configurations if _holds(c.config, wanted)), None)
 
     def _state(self, found: Configuration, trials: Sequence[Trial]) -> CellState:
         if found.samples_per_s is not None:

@@ -16,6 +16,7 @@ NOT_MEASURED = "not measured"
 NOT_RUN = "not run"
 ONE_ROUND = "n = 1"
 NONE_SEEN = "none seen"
+_LONG = 1e15  # from here on a number is written with an exponent
 MINUS, EN_DASH, TIMES = "\u2212", "\u2013", "\u00d7"
 
 _METRICS = {
@@ -27,6 +28,8 @@ _METRICS = {
 
 def number(value: float, digits: int = 3) -> str:
     """`value` with so many significant digits and a comma between thousands: 0.0123, 9.84, 812, 1,234, 12,300."""
+    if abs(value) >= _LONG:
+        return f"{value:.{digits - 1}e}".replace("-", MINUS)
     return _rounded(value, _places(value, digits))
 
 
@@ -195,6 +198,6 @@ def moment(text: str) -> datetime | None:
     """A date and time of `run.json`, in UTC; `None` for what is none."""
     try:
         found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
+        return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
+    except (ValueError, OverflowError):  # 0001-01-01 with an offset lies before the first day there is
         return None
-    return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)

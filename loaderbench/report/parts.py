@@ -145,6 +145,7 @@ class Snippet:
 class Card:
     """One recommendation: the change, what it gave, what it costs, and where that is to be seen.
 
+    `command` measures it again.
     `heading` stands above the first of those that rest on the same basis, where there are several bases.
     """
 
@@ -162,6 +163,7 @@ class Card:
     snippets: tuple[Snippet, ...]
     one_line: str
     heading: str | None = None
+    command: str | None = None
 
 
 @dataclass(frozen=True)
@@ -322,7 +324,7 @@ class TimelinePart:
 
 @dataclass(frozen=True, kw_only=True)
 class FailureGroup:
-    """All trials that failed for one cause. `last_words`, `message` and `log` are those of one of them."""
+    """All trials that failed for one cause. `last_words`, `message`, `log` and `command` are those of one of them."""
 
     kind: Text
     count: str
@@ -332,6 +334,7 @@ class FailureGroup:
     message: Text
     logs: tuple[Text, ...]
     trials: tuple[Link, ...]
+    command: str | None = None
 
 
 @dataclass(frozen=True)

@@ -64,5 +64,6 @@ class ReportDocument:
     method: tuple[str, ...]
     glossary: tuple[Term, ...]
     downloads: tuple[Download, ...]
+    downloads_note: str | None = None
     made_by: str
     glance: tuple[Table | Fact, ...]

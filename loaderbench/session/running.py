@@ -17,6 +17,7 @@ from loaderbench.plan import make_plan
 from loaderbench.records import Scalar
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
+from loaderbench.report.index_file import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer, probe
 from loaderbench.search import Grid
@@ -86,6 +87,7 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener) -> SessionR
     store.write_run(record)
     store.write_timeline(measurements.timeline)
     page = store.write_page(render_html(build_document(record, measurements.timeline)))
+    update_index(store.folder)
     return SessionResult(Run(record, measurements.timeline, store.folder), store.folder, page, measurements.stopped_by)
 
 

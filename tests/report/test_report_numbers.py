@@ -96,3 +96,11 @@ def test_when_is_written_in_utc_with_how_long_it_took() -> None:
 
 def test_a_time_that_cannot_be_read_is_shown_as_it_stands() -> None:
     assert numbers.when("yesterday", "") == "yesterday"
+
+
+def test_a_date_outside_of_all_calendars_is_shown_as_it_stands() -> None:
+    assert numbers.when("0001-01-01T00:00:00+23:00", "") == "0001-01-01T00:00:00+23:00"
+
+
+def test_a_number_that_nobody_counts_to_stays_short() -> None:
+    assert numbers.number(1e308) == "1.00e+308"

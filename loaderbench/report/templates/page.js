@@ -22,7 +22,9 @@
 
   // Packed parts: base64 of gzip, so that the page needs no network and stays small.
   async function unpack(id) {
-    const bytes = Uint8Array.from(atob(byId(id).textContent), (c) => c.charCodeAt(0));
+    const text = atob(byId(id).textContent);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).text();
   }
@@ -50,6 +52,7 @@
       document.head.append(script);
       figures = JSON.parse(data);
       await Promise.all(all(".chart").map((place) => draw(place, theme())));
+      performance.mark("drawn");
       root.classList.add("drawn");
     } catch (error) {
       console.warn(error);

@@ -1,0 +1,104 @@
+"""Where results go besides the run folder: `--md`, `--json`, and the list of runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import SMALL_SUITE, Cli
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+
+import run_factory as runs
+
+from loaderbench.result import load
+from loaderbench.store import run_json
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    folder = tmp_path / "reports" / "images-20260312T140300Z"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(run_json(runs.typical()))
+    return folder
+
+
+def test_show_writes_markdown_to_stdout_and_nothing_else(cli: Cli, saved: Path) -> None:
+    result = cli("show", saved, "--md", "-")
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == load(saved).to_markdown()
+
+
+def test_show_writes_markdown_to_a_file_and_prints_its_summary(cli: Cli, saved: Path, tmp_path: Path) -> None:
+    result = cli("show", saved, "--md", "comment.md")
+
+    assert "num_workers" in result.stdout
+    assert (tmp_path / "comment.md").read_text(encoding="utf-8") == load(saved).to_markdown()
+
+
+def test_markdown_is_utf_8_whatever_the_terminal_knows(cli: Cli, saved: Path) -> None:
+    import subprocess
+
+    result = subprocess.run(
+        [sys.executable, "-m", "loaderbench", "show", str(saved), "--md", "-"],
+        env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}, capture_output=True, check=True,
+    )  # fmt: skip
+    assert "79 % of each step (75\u201383 %)" in result.stdout.decode("utf-8")
+
+
+def test_report_redraws_the_list_of_runs_and_writes_markdown(cli: Cli, saved: Path, tmp_path: Path) -> None:
+    result = cli("report", "reports/images-20260312T140300Z", "--md", "comment.md")
+
+    assert result.stdout == "reports/images-20260312T140300Z/report.html\n"
+    assert "images-20260312T140300Z/report.html" in (tmp_path / "reports" / "index.html").read_text()
+    assert (tmp_path / "comment.md").read_text(encoding="utf-8").startswith("## ")
+    assert cli("report", saved / "run.json", "--md", "-").stdout.startswith("## ")
+
+
+def test_report_leaves_a_list_of_somebody_else_alone(cli: Cli, saved: Path) -> None:
+    (saved.parent / "index.html").write_text("mine")
+
+    assert cli("report", saved).returncode == 0
+    assert (saved.parent / "index.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize("verb", ["show", "report"])
+def test_a_place_that_cannot_be_written_is_one_line(cli: Cli, saved: Path, verb: str) -> None:
+    result = cli(verb, saved, "--md", "no/such/file.md")
+
+    assert result.returncode == 2
+    assert result.stderr.strip() == (
+        "loaderbench: --md no/such/file.md: cannot be written to: No such file or directory"
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--md", "no/such/file.md"], "--md no/such/file.md: cannot be written to"),
+        (["--json", "-", "--md", "-"], "one place cannot take both"),
+        (["--json", "same", "--md", "same"], "one place cannot take both"),
+    ],
+)
+def test_run_finds_out_before_measuring(cli: Cli, tmp_path: Path, photos: Path, flags: list[str], words: str) -> None:
+    (tmp_path / "s.yaml").write_text(SMALL_SUITE)
+    result = cli("run", "s.yaml", "--data", photos, *flags)
+
+    assert result.returncode == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert words in result.stderr
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_run_leaves_the_list_of_runs_and_its_markdown(cli: Cli, tmp_path: Path, photos: Path) -> None:
+    (tmp_path / "s.yaml").write_text(SMALL_SUITE)
+    few = ("-P", "num_workers=0", "--rounds", "1", "--no-verify", "-q")
+    result = cli("run", "s.yaml", "--data", photos, *few, "--md", "-", "--json", "copy.json")
+    (folder,) = [path for path in (tmp_path / "reports").iterdir() if path.is_dir()]
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == load(folder).to_markdown()
+    assert f"{folder.name}/report.html" in (tmp_path / "reports" / "index.html").read_text()
+    assert (tmp_path / "copy.json").read_text() == (folder / "run.json").read_text() + "\n"
