@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loaderbench.report import chart_style as style
 from loaderbench.report.chart_style import Json
 from loaderbench.report.parts_charts import BoxesChart, DriftChart, NoiseCharts, RoundsChart
 
-_ROW_PX, _EDGE_PX = 30, 90
+_ROW_PX, _EDGE_PX = 44, 70
 
 
 def noise_figures(part: NoiseCharts) -> Json:
@@ -32,7 +34,7 @@ def _rounds(part: RoundsChart) -> Json:
         "hovertemplate": "%{y}: %{x:+.2g} %<extra></extra>",
         "marker": {"size": 9, "opacity": 0.75},
     }
-    return _figure([trace], "samples/s of a round over their mean, %", len(part.labels), zero=True)
+    return _figure([trace], "samples/s of a round over their mean, %", part.labels, zero=True)
 
 
 def _waits(part: BoxesChart) -> Json:
@@ -46,28 +48,38 @@ def _waits(part: BoxesChart) -> Json:
         "lowerfence": [box.low for box in part.boxes],
         "upperfence": [box.high for box in part.boxes],
         "hoverinfo": "x",
+        "width": 0.36,
         "line": {"width": 1.5},
     }
-    return _figure([trace], "data wait per batch, ms", len(part.boxes))
+    return _figure([trace], "data wait per batch, ms", [box.label for box in part.boxes])
 
 
-def _figure(traces: list[Json], x_title: str, rows: int, *, zero: bool = False) -> Json:
+def _figure(traces: list[Json], x_title: str, labels: Sequence[str], *, zero: bool = False) -> Json:
     """A row for each label, the first above."""
-    layouts = {theme: _layout(x_title, theme, zero=zero) for theme in style.THEMES}
-    return {"data": traces, "layout": layouts, "height": _EDGE_PX + _ROW_PX * rows}
+    layouts = {theme: _layout(x_title, labels, theme, zero=zero) for theme in style.THEMES}
+    return {"data": traces, "layout": layouts, "height": _EDGE_PX + _ROW_PX * len(labels)}
 
 
-def _layout(x_title: str, theme: str, *, zero: bool) -> Json:
+def _layout(x_title: str, labels: Sequence[str], theme: str, *, zero: bool) -> Json:
+    """Each label stands above its row: beside it there is no room on a narrow screen."""
     x_axis: Json = {"title": style.axis_title(x_title), **style.axis(theme), "zeroline": zero}
     if zero:
         x_axis |= {"zerolinecolor": style.MUTED[theme], "zerolinewidth": 1.5}
+    y_axis = {"type": "category", "range": [len(labels) - 0.6, -0.75], "showticklabels": False}
     return style.base(theme) | {
         "margin": {"l": 8, "r": 16, "t": 8, "b": 48},
         "xaxis": x_axis,
-        "yaxis": {"type": "category", "autorange": "reversed", **style.axis(theme), "ticks": ""},
+        "yaxis": {**style.axis(theme), **y_axis},
+        "annotations": [_label(label, place, theme) for place, label in enumerate(labels)],
         "showlegend": False,
         "hovermode": "closest",
     }
+
+
+def _label(label: str, place: int, theme: str) -> Json:
+    where = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "y", "y": place, "yanchor": "bottom", "yshift": 9}
+    font = {"size": 12, "color": style.MUTED[theme]}
+    return {**where, "text": style.safe(label), "showarrow": False, "bgcolor": style.PAGE[theme], "font": font}
 
 
 def _drift(part: DriftChart) -> Json:

@@ -7,6 +7,7 @@ from loaderbench.report.parts import Fact, Row, Table
 from loaderbench.report.tree import ReportDocument
 
 _MOST_ROWS = 12  # of one table: the page has them all
+_MOST_CARDS = 3
 
 
 def notebook_html(document: ReportDocument) -> str:
@@ -15,6 +16,7 @@ def notebook_html(document: ReportDocument) -> str:
     return environment().get_template("notebook.html").render(
         document=document,
         tables=[_shortened(block) for block in shown if isinstance(block, Table)],
+        advice=document.recommendations.cards[:_MOST_CARDS] if document.recommendations else (),
         facts=[block for block in shown if isinstance(block, Fact)],
     )  # fmt: skip
 

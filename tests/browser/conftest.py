@@ -62,15 +62,26 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser: Any, tmp_path: Path) -> Iterator[Any]:
+def open_file(browser: Any) -> Iterator[Any]:
+    """Opens a page that lies on the disk."""
     opened: list[Visit] = []
 
-    def open_page(run: RunRecord, **options: Any) -> Visit:
-        path = tmp_path / "report.html"
-        path.write_text(render_html(build_document(run, runs.timeline(run))), encoding="utf-8")
+    def open_page(path: Path, **options: Any) -> Visit:
         opened.append(Visit(browser, path, **options))
         return opened[-1]
 
     yield open_page
     for one in opened:
         one.context.close()
+
+
+@pytest.fixture
+def visit(open_file: Any, tmp_path: Path) -> Any:
+    """Draws the page of a run and opens it."""
+
+    def open_page(run: RunRecord, **options: Any) -> Any:
+        path = tmp_path / "report.html"
+        path.write_text(render_html(build_document(run, runs.timeline(run))), encoding="utf-8")
+        return open_file(path, **options)
+
+    return open_page

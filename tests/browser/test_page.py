@@ -47,7 +47,17 @@ def test_without_scripts_the_whole_report_can_be_read_and_the_metric_chosen(visi
 
 
 @pytest.mark.parametrize(
-    "make", [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.hostile, runs.surrogates]
+    "make",
+    [
+        runs.typical,
+        runs.gpu_run,
+        runs.all_failed,
+        runs.partly_failed,
+        runs.hostile,
+        runs.surrogates,
+        runs.one_trial,
+        runs.interrupted,
+    ],
 )
 def test_a_narrow_screen_does_not_scroll_sideways(visit: Any, make: Any) -> None:
     seen = visit(make(), viewport={"width": 360, "height": 740})

@@ -176,6 +176,14 @@ def test_a_notebook_shows_the_ranking_of_a_sweep() -> None:
     assert "Samples/s" in html
 
 
+def test_a_notebook_shows_the_first_recommendations_with_their_basis() -> None:
+    html = drawn_in_notebook(runs.typical())
+
+    assert "Use two workers and a batch size of 128</bdi>: 3.9\u00d7" in html
+    assert html.count("(measured)") == 1
+    assert "Recommendations" not in drawn_in_notebook(runs.all_failed())
+
+
 def test_the_timeline_of_a_profile_speaks_of_no_baseline() -> None:
     run = profiles.traced()
     part = build_document(run, runs.timeline(run)).timeline
