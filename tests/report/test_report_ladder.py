@@ -24,7 +24,7 @@ from loaderbench.records import (
     Spread,
 )
 from loaderbench.report import numbers
-from loaderbench.report.closing import without_folders
+from loaderbench.report.downloads import without_folders
 from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
