@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -190,13 +191,21 @@ def _read_json(file: Path) -> Any:
     try:
         if file.stat().st_size > MAX_RUN_BYTES:
             raise RunFileError(f"{file}: is larger than {MAX_RUN_BYTES:,} bytes")
-        return json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse)
+        return json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse, parse_float=_finite)
     except FileNotFoundError:
         raise RunFileError(f"{file}: no such run; give a run folder or its {RUN_FILE}") from None
     except OSError as error:
         raise RunFileError(f"{file}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise RunFileError(f"{file}: is not the JSON of a run: {str(error).splitlines()[0]}") from None
+
+
+def _finite(text: str) -> float:
+    """JSON has no infinity, and Python makes one of 1e999."""
+    value = float(text)
+    if math.isinf(value):
+        _refuse(text)
+    return value
 
 
 def _refuse(constant: str) -> float:

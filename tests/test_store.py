@@ -132,3 +132,9 @@ def test_what_is_no_run_is_one_line(tmp_path: Path, text: str, words: str) -> No
 def test_a_missing_run_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match="no such run"):
         read_run(tmp_path / "none")
+
+
+def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"schema_version": 1, "x": 1e999}')
+    with pytest.raises(RunFileError, match="1e999 is no number of JSON"):
+        read_run(tmp_path)

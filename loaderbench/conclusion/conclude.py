@@ -87,6 +87,7 @@ def conclude(measured: Measured) -> RunRecord:
         verification=measured.verification,
         not_measured={name: why for name, (value, why) in known.items() if value is None},
         loaderbench_version=measured.version,
+        suite_file=measured.suite_file,
     )
 
 
@@ -112,6 +113,7 @@ def conclude_again(run: RunRecord) -> RunRecord:
             complete=run.complete,
             notes=run.notes,
             version=run.loaderbench_version,
+            suite_file=run.suite_file,
             kind=run.kind,
             rungs=run.ladder.trials if run.ladder else (),
             no_rungs=_left_out(run),

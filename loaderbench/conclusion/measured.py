@@ -43,6 +43,7 @@ class Measured:
     complete: bool
     notes: Sequence[str] = field(default_factory=tuple)
     version: str = ""
+    suite_file: str = ""
     kind: Kind = "sweep"
     rungs: Sequence[Trial] = ()
     no_rungs: Reasons = field(default_factory=dict)

@@ -205,7 +205,7 @@ class RunRecord:
     """`run.json`: everything a run measured and concluded. The page is a drawing of it.
 
     `consumer` is the kind that `auto` became; `loop` is a user's own. `kind`: a sweep of a suite, or a profile of a
-    user's own loop.
+    user's own loop. `suite_file` is the suite as it was named to the command.
     """
 
     name: str
@@ -236,4 +236,5 @@ class RunRecord:
     verification: Verification | None = None
     not_measured: Reasons = field(default_factory=dict)
     loaderbench_version: str = ""
+    suite_file: str = ""
     schema_version: int = SCHEMA_VERSION

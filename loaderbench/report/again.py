@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from loaderbench.records import Config, RunRecord, Scalar, format_scalar
 from loaderbench.report import axes, words
@@ -11,6 +14,9 @@ from loaderbench.report import axes, words
 _LONGEST = 400  # characters: a longer one nobody types, and a cut one does something else
 _MOST_CHANGES = 3  # together they are measured in all combinations: eight configurations
 _ROUNDS = 6
+_PLAIN = re.compile(r"[A-Za-z_/.][\w./:-]*(?<!:)")
+_OTHER_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", ".nan", ".inf"}
+_PLAIN_FILE = re.compile(r"(?!-)[^\x00-\x1f\ud800-\udfff]+")
 
 
 def command_for_change(run: RunRecord, change: Config, before: Config) -> str | None:
@@ -43,8 +49,25 @@ def _set(run: RunRecord, axis: str) -> list[Scalar]:
     return []
 
 
+def _data(run: RunRecord) -> list[str]:
+    """`--data DIR` as it was given; a folder that stands in the suite is relative to its file."""
+    dataset = run.suite.get("dataset")
+    root = dataset.get("root") if isinstance(dataset, dict) else None
+    return ["--data", root] if isinstance(root, str) and Path(root).is_absolute() else []
+
+
+def _as_yaml(value: Scalar) -> str:
+    """A text that YAML would read as something else is quoted, as JSON writes it."""
+    if isinstance(value, str) and (not _PLAIN.fullmatch(value) or value.lower() in _OTHER_WORDS):
+        return json.dumps(value)
+    return format_scalar(value)
+
+
 def _command(run: RunRecord, swept: Mapping[str, Sequence[Scalar]], rounds: int) -> str | None:
-    values = (f"{axis}={','.join(map(format_scalar, found))}" for axis, found in swept.items())
-    parts = ["loaderbench", "run", f"{run.name}.yaml", *(word for value in values for word in ("-P", value))]
+    file = run.suite_file or f"{run.name}.yaml"
+    if not _PLAIN_FILE.fullmatch(file):
+        return None
+    values = (f"{axis}={','.join(map(_as_yaml, found))}" for axis, found in swept.items())
+    parts = ["loaderbench", "run", file, *_data(run), *(word for value in values for word in ("-P", value))]
     said = words.clean(" ".join(map(shlex.quote, [*parts, "--rounds", str(rounds), "--no-verify"])))
     return said if len(said) <= _LONGEST and "\n" not in said else None

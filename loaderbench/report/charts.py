@@ -41,7 +41,7 @@ def _curve(curve: Curve, i: int) -> Json:
         "type": "scatter",
         "mode": "lines+markers",
         "name": style.safe(curve.name),
-        "x": [style.safe(x) if isinstance(x, str) else x for x in curve.x],
+        "x": list(curve.x),
         "y": list(curve.y),
         "text": [style.safe(said) for said in curve.hover],
         "hovertemplate": "%{text}<extra></extra>",
@@ -56,11 +56,9 @@ def _curve(curve: Curve, i: int) -> Json:
 
 def _scaling_layout(part: ScalingPart, theme: str) -> Json:
     x_axis: Json = {"title": style.axis_title(part.x_axis), **style.axis(theme)}
-    if part.numeric:
-        x_axis |= {"tickmode": "array", "tickvals": list(part.ticks)}
-    else:
-        ticks = [style.safe(str(tick)) for tick in part.ticks]
-        x_axis |= {"type": "category", "categoryorder": "array", "categoryarray": ticks}
+    x_axis |= {"tickmode": "array", "tickvals": list(part.ticks)}
+    if not part.numeric:
+        x_axis |= {"ticktext": [style.safe(label) for label in part.labels], "range": [-0.5, len(part.ticks) - 0.5]}
     layout = style.base(theme)
     layout |= {
         "margin": {"l": 64, "r": 16, "t": 16, "b": 56},

@@ -25,13 +25,14 @@ def noise_figures(part: NoiseCharts) -> Json:
 
 def _rounds(part: RoundsChart) -> Json:
     """One row of dots for each configuration, about the line of its mean."""
-    pairs = [(style.safe(label), x) for label, row in zip(part.labels, part.percent, strict=True) for x in row]
+    dots = [(place, x) for place, row in enumerate(part.percent) for x in row]
     trace = {
         "type": "scatter",
         "mode": "markers",
-        "x": [x for _, x in pairs],
-        "y": [label for label, _ in pairs],
-        "hovertemplate": "%{y}: %{x:+.2g} %<extra></extra>",
+        "x": [x for _, x in dots],
+        "y": [place for place, _ in dots],
+        "text": [style.safe(part.labels[place]) for place, _ in dots],
+        "hovertemplate": "%{text}: %{x:+.2g} %<extra></extra>",
         "marker": {"size": 9, "opacity": 0.75},
     }
     return _figure([trace], "samples/s of a round over their mean, %", part.labels, zero=True)
@@ -41,7 +42,7 @@ def _waits(part: BoxesChart) -> Json:
     trace = {
         "type": "box",
         "orientation": "h",
-        "y": [style.safe(box.label) for box in part.boxes],
+        "y": list(range(len(part.boxes))),
         "q1": [box.q1 for box in part.boxes],
         "median": [box.median for box in part.boxes],
         "q3": [box.q3 for box in part.boxes],
@@ -65,7 +66,7 @@ def _layout(x_title: str, labels: Sequence[str], theme: str, *, zero: bool) -> J
     x_axis: Json = {"title": style.axis_title(x_title), **style.axis(theme), "zeroline": zero}
     if zero:
         x_axis |= {"zerolinecolor": style.MUTED[theme], "zerolinewidth": 1.5}
-    y_axis = {"type": "category", "range": [len(labels) - 0.6, -0.75], "showticklabels": False}
+    y_axis = {"tickvals": list(range(len(labels))), "range": [len(labels) - 0.6, -0.75], "showticklabels": False}
     return style.base(theme) | {
         "margin": {"l": 8, "r": 16, "t": 8, "b": 48},
         "xaxis": x_axis,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loaderbench.records import Configuration, RunRecord, format_scalar
+from loaderbench.records import Configuration, RunRecord
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Column, Row, Table, Text
 from loaderbench.report.parts_charts import CostChart, CostPart, CostPoint
 from loaderbench.report.readings import GIB, SAMPLES
-from loaderbench.report.trials import axis_column, own_columns
+from loaderbench.report.trials import axis_column, own_columns, value_cell
 
 _MOST_ROWS = 20
 _CAPTION = (
@@ -75,7 +75,11 @@ def _chart(resource: _Resource, measured: Sequence[Configuration], run: RunRecor
 
 
 def _line(resource: _Resource, measured: Sequence[Configuration], run: RunRecord) -> list[int]:
-    known = [(c, taken, c.samples_per_s.est) for c in measured if c.samples_per_s and (taken := resource.taken(c, run))]
+    known = [
+        (c, taken, c.samples_per_s.est)
+        for c in measured
+        if c.samples_per_s and (taken := resource.taken(c, run)) is not None
+    ]
     found = pareto([taken for _, taken, _ in known], [rate for _, _, rate in known])
     return [id(known[place][0]) for place in found]
 
@@ -101,7 +105,9 @@ def _table(run: RunRecord, measured: Sequence[Configuration], resources: Sequenc
     unbeaten = [c for c in measured if any(id(c) in line for line in lines.values())]
     unbeaten.sort(key=lambda c: -(c.samples_per_s.est if c.samples_per_s else 0))
     rows = tuple(_row(run, found, named, resources, lines) for found in unbeaten[:_MOST_ROWS])
-    return Table("Configurations that nothing beats", columns, rows)
+    left = len(unbeaten) - len(rows)
+    note = f"{numbers.count(left, 'more configuration')} that nothing beats." if left else None
+    return Table("Configurations that nothing beats", columns, rows, note)
 
 
 def _row(
@@ -111,7 +117,7 @@ def _row(
     resources: Sequence[_Resource],
     lines: Mapping[str, set[int]],
 ) -> Row:
-    config = [words.outside(format_scalar(found.config.get(axis)), 40) for axis in named]
+    config = [value_cell(found.config, axis) for axis in named]
     taken = (numbers.quantity(resource.taken(found, run)) for resource in resources)
     where = ", ".join(r.axis.partition(",")[0] for r in resources if id(found) in lines[r.id])
     first = config or [words.configuration(found.config)]

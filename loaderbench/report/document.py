@@ -31,6 +31,8 @@ from loaderbench.report.timeline import timeline as timeline_part
 from loaderbench.report.tree import ReportDocument
 from loaderbench.report.tried import tried
 
+NO_NAME = "(no name)"
+
 
 def build_document(run: RunRecord, timeline: Iterable[TimelinePoint] = ()) -> ReportDocument:
     """The whole report of a run; `timeline` are the readings of its monitors, where they were kept.
@@ -48,7 +50,7 @@ def _of_sweep(run: RunRecord, timeline: Readings) -> ReportDocument:
     choosable = choices.numbered(found)
     shown = choices.first_shown(run, found)
     return ReportDocument(
-        name=words.name(run.name),
+        name=words.name(run.name.strip() or NO_NAME),
         page_title=_page_title(run),
         state=header.state(run),
         facts=header.facts(run),
@@ -91,7 +93,7 @@ def _of_profile(run: RunRecord, timeline: Readings) -> ReportDocument:
     measured = inside.of_trial(trial) if trial.status == "completed" else None
     own_cost = profile.cost(run) if measured else ()
     return ReportDocument(
-        name=words.name(run.name),
+        name=words.name(run.name.strip() or NO_NAME),
         page_title=_page_title(run),
         state=profile.state(run),
         facts=profile.facts(run),
@@ -147,7 +149,7 @@ def _sections(document: ReportDocument) -> tuple[Link, ...]:
 
 
 def _page_title(run: RunRecord) -> str:
-    return f"{words.plain(run.name, words.NAME_LIMIT)} \u2013 loaderbench"
+    return f"{words.plain(run.name.strip() or NO_NAME, words.NAME_LIMIT)} \u2013 loaderbench"
 
 
 def _made_by(run: RunRecord) -> str:

@@ -48,7 +48,9 @@ def without_folders(run: RunRecord) -> RunRecord:
     """The run with the names of slow files alone: a page that is passed on tells no paths."""
     noise = replace(run.noise, aa_trials=tuple(map(_names_alone, run.noise.aa_trials)))
     ladder = run.ladder and replace(run.ladder, trials=tuple(map(_names_alone, run.ladder.trials)))
-    return replace(run, trials=tuple(map(_names_alone, run.trials)), noise=noise, ladder=ladder)
+    tried = run.verification and replace(run.verification, trials=tuple(map(_names_alone, run.verification.trials)))
+    trials = tuple(map(_names_alone, run.trials))
+    return replace(run, trials=trials, noise=noise, ladder=ladder, verification=tried)
 
 
 def _names_alone(trial: Trial) -> Trial:

@@ -12,6 +12,7 @@ from loaderbench.records import RunRecord
 from loaderbench.report import numbers
 from loaderbench.report.parts import Column, Row, Table, Text
 from loaderbench.report.parts_charts import DriftChart
+from loaderbench.report.strips import min_max
 
 _MOST = 600  # points
 
@@ -22,14 +23,16 @@ def drift(run: RunRecord) -> DriftChart | None:
     found = sorted(_decodes(run, began)) if began else []
     if len({at for at, _ in found}) < 2:
         return None
-    found = found[:: math.ceil(len(found) / _MOST)]
     times = [ms for _, ms in found]
+    minutes, drawn = min_max((np.array([at for at, _ in found]), np.array(times)), _MOST)
+    thinned = f" The fastest and slowest of each stretch of time are drawn, {len(drawn):,} of {len(times):,}."
     columns = tuple(Column(name, numeric=True) for name in ("Times", "Fastest, ms", "Median, ms", "Slowest, ms"))
     cells = (numbers.whole(len(times)), *(numbers.quantity(float(np.quantile(times, q))) for q in (0, 0.5, 1)))
     return DriftChart(
-        tuple(round(at, 3) for at, _ in found),
-        tuple(float(f"{ms:.4g}") for ms in times),
-        "One JPEG, decoded before and after each trial: on a still machine the points lie on one level.",
+        tuple(round(at, 3) for at in minutes.tolist()),
+        tuple(float(f"{ms:.4g}") for ms in drawn.tolist()),
+        "One JPEG, decoded before and after each trial: on a still machine the points lie on one level."
+        + (thinned if len(drawn) < len(times) else ""),
         Table("The reference decode", (Column("Work"), *columns), (Row((Text("decode of one JPEG"), *cells)),)),
     )
 

@@ -36,7 +36,7 @@ def sweep(run: RunRecord, anchors: Mapping[str, str], choosable: Container[int] 
             Facet(_title(fixed), tuple(_row(chosen, y, across, (fixed, facets[0]), cells) for y in down))
             for fixed in facets
         ),
-        caption=_caption(run),
+        caption=_caption(run, sum(i in choosable for i in range(len(run.configurations)))),
         legend=_legend(run),
     )
 
@@ -58,12 +58,17 @@ def _choice(scale: Scale) -> HeatMetric:
 
 
 def _facets(run: RunRecord, others: Sequence[str]) -> list[Config]:
-    """Each combination of the other axes that was measured, in the order of the axes; one without any where none is."""
+    """Each combination of the other axes that was measured, in the order of the axes; one without any where none is.
+
+    What has no workers opens no panel of its own where the values that torch refuses it were left out of the plan.
+    """
     if not others:
         return [{}]
     found: dict[tuple[axes.Key, ...], Config] = {}
-    with_workers = [c for c in run.configurations if not without_workers(c.config)]
-    for configuration in with_workers or run.configurations:
+    for configuration in sorted(run.configurations, key=lambda c: without_workers(c.config)):
+        known = without_workers(configuration.config) and any(axis in run.plan.collapsed for axis in others)
+        if known and found:
+            continue
         fixed = {axis: configuration.config[axis] for axis in others if axis in configuration.config}
         found.setdefault(axes.combination(configuration.config, others), fixed)
     order = axes.axis_values(run)
@@ -96,11 +101,15 @@ def _row(
     )
 
 
-def _caption(run: RunRecord) -> str:
+def _caption(run: RunRecord, choosable: int) -> str:
     rounds = max((len(c.trials) for c in run.configurations), default=0)
     said = f"Each cell is one configuration, its value the estimate over {numbers.count(rounds, 'round')}"
     fixed = axes.fixed(run)
-    return said + (f"; the same everywhere: {words.plain(config_label(fixed), 200)}." if fixed else ".")
+    said += f"; the same everywhere: {words.plain(config_label(fixed), 200)}." if fixed else "."
+    ran = sum(bool(c.trials) for c in run.configurations)
+    if 0 < choosable < ran:
+        said += f" The {choosable:,} best of {ran:,} can be chosen; the others lead to their trials."
+    return said
 
 
 def _legend(run: RunRecord) -> tuple[str, ...]:

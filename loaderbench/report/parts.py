@@ -249,10 +249,10 @@ class SweepPart:
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of the scaling chart, over numbers where the axis is one of numbers, else over labels."""
+    """One line of the scaling chart, over the numbers of its axis, or over the places of its labels."""
 
     name: str
-    x: tuple[float | str, ...]
+    x: tuple[float, ...]
     y: tuple[float, ...]
     below: tuple[float | None, ...]
     above: tuple[float | None, ...]
@@ -269,12 +269,16 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingPart:
-    """Samples/s over one axis, with the same numbers as a table. `top` ends the axis of samples/s."""
+    """Samples/s over one axis, with the same numbers as a table. `top` ends the axis of samples/s.
+
+    An axis that is not `numeric` has its values at 0, 1, 2 and so on, where `ticks` are, each under its label.
+    """
 
     x_axis: str
     y_axis: str
     numeric: bool
-    ticks: tuple[float | str, ...]
+    ticks: tuple[float, ...]
+    labels: tuple[str, ...]
     curves: tuple[Curve, ...]
     reference: Reference | None
     top: float

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from loaderbench.records import Configuration, RunRecord, format_scalar
+from loaderbench.records import Configuration, RunRecord
 from loaderbench.report import axes, words
 from loaderbench.report.parts import Column, Row, Table
 from loaderbench.report.readings import RANKING_METRICS, Metric, with_data
-from loaderbench.report.trials import MOST_ROWS, axis_column, own_columns
+from loaderbench.report.trials import MOST_ROWS, axis_column, own_columns, value_cell
 
 
 def ranking(run: RunRecord, choosable: Container[int] = ()) -> Table | None:
@@ -29,7 +29,7 @@ def ranking(run: RunRecord, choosable: Container[int] = ()) -> Table | None:
 
 
 def _ranked(run: RunRecord, found: Configuration, names: list[str], metrics: tuple[Metric, ...]) -> Row:
-    config = [words.outside(format_scalar(found.config.get(axis)), 40) for axis in names]
+    config = [value_cell(found.config, axis) for axis in names]
     best = run.best is not None and axes.same(run.best.config, found.config)
     mark = "best" if best else "tied" if run.best is not None and found.tied_with_best else ""
     cells = config or [words.configuration(found.config)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, config_label, format_scalar
 from loaderbench.report import axes, numbers, words
@@ -22,8 +22,9 @@ def scaling(run: RunRecord) -> ScalingPart | None:
     shown = [c for c in run.configurations if c.samples_per_s and _agrees(c.config, fixed)]
     if len({axes.key(c.config.get(chosen.across)) for c in shown}) < 2:
         return None
-    ticks = [v for v in axes.axis_values(run)[chosen.across] if v is not None]
-    numeric = all(axes.is_number(value) for value in ticks)
+    values = axes.axis_values(run)[chosen.across]
+    numeric = all(axes.is_number(value) for value in values)
+    places = {axes.key(value): float(value or 0) if numeric else float(i) for i, value in enumerate(values)}
     lines = _lines(run, chosen, shown)
     drawn = [c.samples_per_s for _, line in lines[:_MOST_CURVES] for c in line if c.samples_per_s]
     top = _top(run, drawn)
@@ -31,8 +32,9 @@ def scaling(run: RunRecord) -> ScalingPart | None:
         x_axis=words.plain(chosen.across, words.NAME_LIMIT),
         y_axis="samples/s",
         numeric=numeric,
-        ticks=tuple(_x(value, numeric) for value in ticks),
-        curves=tuple(_curve(name, line, chosen.across, numeric) for name, line in lines[:_MOST_CURVES]),
+        ticks=tuple(places.values()),
+        labels=tuple(words.plain(format_scalar(value), 24) for value in values),
+        curves=tuple(_curve(name, line, chosen.across, places) for name, line in lines[:_MOST_CURVES]),
         reference=_reference(run),
         top=top,
         caption=" ".join([_caption(run, fixed, len(lines)), *_cut_off(drawn, top)]),
@@ -64,15 +66,11 @@ def _name(axis: str, value: Scalar) -> str:
     return words.plain(f"{axis} {format_scalar(value)}", 40)
 
 
-def _x(value: Scalar, numeric: bool) -> float | str:
-    return float(value) if numeric and value is not None else words.plain(format_scalar(value), 24)
-
-
-def _curve(name: str, line: Sequence[Configuration], across: str, numeric: bool) -> Curve:
+def _curve(name: str, line: Sequence[Configuration], across: str, places: Mapping[axes.Key, float]) -> Curve:
     readings = [(c, c.samples_per_s) for c in line if c.samples_per_s is not None]
     return Curve(
         name=name,
-        x=tuple(_x(c.config.get(across), numeric) for c, _ in readings),
+        x=tuple(places[axes.key(c.config.get(across))] for c, _ in readings),
         y=tuple(found.est for _, found in readings),
         below=tuple(None if found.lo is None else max(found.est - found.lo, 0) for _, found in readings),
         above=tuple(None if found.hi is None else max(found.hi - found.est, 0) for _, found in readings),

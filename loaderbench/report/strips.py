@@ -12,6 +12,9 @@ import numpy as np
 
 from loaderbench.report.parts import Panel, Series
 
+LARGEST = 1e300
+"""A reading beyond it is none; below it no unit makes it infinite."""
+
 Line = tuple[Any, Any]
 """Seconds and values: two arrays of floats of shape (n,), in the order of time."""
 

@@ -13,7 +13,7 @@ from loaderbench.records import Readings, RunRecord, Trial
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Column, Row, Table, Text, TimelinePart, TimelineTrial
 from loaderbench.report.representative import by_interest, representative, trials_of
-from loaderbench.report.strips import Line, kind_of, panels
+from loaderbench.report.strips import LARGEST, Line, kind_of, panels
 
 MOST_TRIALS = 48
 MOST_POINTS = 1500  # of one series: more than a screen has columns
@@ -53,7 +53,7 @@ def _lines(read: Readings, trial: str) -> dict[str, Line]:
     found = {}
     for metric, series in read.of(trial).items():
         seconds, values = (np.array(column, dtype=float) for column in series)
-        known = np.isfinite(seconds) & np.isfinite(values)
+        known = np.isfinite(seconds) & (np.abs(values) < LARGEST)
         if kind_of(metric) and known.any():
             order = np.argsort(seconds[known], kind="stable")
             found[metric] = seconds[known][order], values[known][order]

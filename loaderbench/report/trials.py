@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from loaderbench.records import GpuUse, RunRecord, Trial, config_label, format_scalar
+from loaderbench.records import Config, GpuUse, RunRecord, Trial, config_label, format_scalar
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Column, Fact, Row, Table, Text, Value
 
@@ -137,7 +137,7 @@ def axis_column(axis: str) -> Column:
 
 
 def _cells(trial: Trial, own: list[str], measures: list[_Measure]) -> tuple[Text, ...]:
-    config = [_scalar(trial, axis) for axis in own] or [words.configuration(trial.config)]
+    config = [value_cell(trial.config, axis) for axis in own] or [words.configuration(trial.config)]
     return (
         words.name(trial.id),
         *config,
@@ -159,10 +159,11 @@ def readings(trial: Trial) -> tuple[Fact, ...]:
     return tuple(Fact(m.label, m.write(m.number(trial), trial.not_measured.get(m.field))) for m in shown)
 
 
-def _scalar(trial: Trial, axis: str) -> Text:
-    if axis not in trial.config:
+def value_cell(config: Config, axis: str) -> Text:
+    """The value of an axis, which sorts as the number that it is."""
+    if axis not in config:
         return Text("\u2013")
-    value = trial.config[axis]
+    value = config[axis]
     shown = words.outside(format_scalar(value), 40)
     return Value(shown.text, shown.title, sort=float(value)) if isinstance(value, (int, float)) else shown
 

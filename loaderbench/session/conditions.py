@@ -52,6 +52,7 @@ class Conditions:
             complete=found.why_partial is None,
             notes=[found.why_partial] if found.why_partial else [],
             version=version("loaderbench"),
+            suite_file=str(self.loaded.file),
             rungs=found.rungs,
             no_rungs=found.no_rungs,
             verification=found.verification,

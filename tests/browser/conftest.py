@@ -43,11 +43,13 @@ def browser() -> Iterator[Any]:
 
 
 class Visit:
-    """One open page, with everything it asked for and complained about."""
+    """One open page, with everything it asked for and complained about; `before` is a script that runs ahead of its."""
 
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+    def __init__(self, browser: Any, path: Path, before: str = "", **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
+        if before:
+            self.page.add_init_script(before)
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
@@ -79,9 +81,9 @@ def open_file(browser: Any) -> Iterator[Any]:
 def visit(open_file: Any, tmp_path: Path) -> Any:
     """Draws the page of a run and opens it."""
 
-    def open_page(run: RunRecord, **options: Any) -> Any:
+    def open_page(run: RunRecord, timeline: Any = runs.timeline, **options: Any) -> Any:
         path = tmp_path / "report.html"
-        path.write_text(render_html(build_document(run, runs.timeline(run))), encoding="utf-8")
+        path.write_text(render_html(build_document(run, timeline(run))), encoding="utf-8")
         return open_file(path, **options)
 
     return open_page

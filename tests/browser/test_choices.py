@@ -1,9 +1,12 @@
 """One configuration is chosen at a time: by mouse, by keyboard, by the table, at the timeline, by the address."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import run_factory as runs
+
+from loaderbench.records import RunRecord, TimelinePoint
 
 pytestmark = pytest.mark.browser
 
@@ -141,3 +144,91 @@ def test_without_scripts_a_cell_leads_to_its_trial(visit: Any) -> None:
     assert cell(page, 0, 3).get_attribute("href") == "#trial-4"
     assert page.locator("#chosen").is_visible() is False
     assert page.locator(".choose:visible").count() == 0
+
+
+def test_without_a_named_best_panel_step_and_timeline_agree_from_the_start(visit: Any) -> None:
+    page = visit(runs.without_best()).drawn()
+
+    assert shows(page, "batch_size=128 num_workers=2")
+
+
+def only_best(run: RunRecord) -> list[TimelinePoint]:
+    assert run.best
+    own = next(t.id for t in run.trials if t.config == run.best.config)
+    return [point for point in runs.timeline(run) if point.trial == own]
+
+
+def test_the_only_timeline_there_is_comes_back_with_its_configuration(visit: Any) -> None:
+    page = visit(runs.typical(), only_best).drawn()
+    cell(page, 0, 0).click()
+    page.locator("#chosen code", has_text="num_workers=0").wait_for()
+    assert page.locator("[data-figure=timeline]").is_visible() is False
+    assert page.evaluate("document.querySelector('#timeline-trial').selectedIndex") == -1
+    cell(page, 1, 2).click()
+    page.locator("#chosen code", has_text="batch_size=128 num_workers=2").wait_for()
+
+    assert page.locator("[data-figure=timeline]").is_visible()
+    assert shows(page, "batch_size=128 num_workers=2")
+
+
+def test_a_hidden_part_of_the_map_shows_itself_when_its_configuration_is_chosen(visit: Any) -> None:
+    page = visit(runs.gpu_run()).drawn()
+    page.check("input[name=facet][value='0']")
+    page.evaluate("location.hash = '#configuration=1'")
+    page.locator("#chosen code", has_text="pin_memory=true").wait_for()
+
+    assert page.locator("td.is-chosen:visible").count() == 1
+    assert page.locator("input[name=facet]:checked").get_attribute("value") == ""
+
+
+def test_going_back_to_the_plain_address_shows_the_first_again(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    page.evaluate("location.hash = '#configuration=0'")
+    page.locator("#chosen code", has_text="num_workers=0").wait_for()
+    page.go_back()
+    page.locator("#chosen code", has_text="batch_size=128 num_workers=2").wait_for()
+
+    assert shows(page, "batch_size=128 num_workers=2")
+
+
+def test_of_two_fast_choices_the_second_counts(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    page.evaluate("document.querySelectorAll('td[data-choice] a').forEach((a, i) => { if (i < 2) a.click(); })")
+    page.wait_for_url("**#configuration=1")
+
+    assert shows(page, "batch_size=32 num_workers=1")
+
+
+def test_a_browser_that_cannot_unpack_leads_to_the_trial_instead(visit: Any) -> None:
+    seen = visit(runs.typical(), before="delete window.DecompressionStream")
+    cell(seen.page, 0, 3).click()
+
+    assert seen.page.url.endswith("#trial-4")
+    assert seen.page.locator(".choose:visible, .downloads:visible").count() == 0
+
+
+def test_the_arrow_keys_pass_over_what_was_not_run(visit: Any) -> None:
+    run = runs.typical()
+    some = tuple(c for i, c in enumerate(run.configurations) if i != 1)
+    page = visit(replace(run, configurations=some, complete=False)).drawn()
+    cell(page, 0, 0).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+
+    assert shows(page, "batch_size=32 num_workers=2")
+
+
+def test_the_map_is_one_stop_of_the_tab_key(visit: Any) -> None:
+    page = visit(runs.gpu_run()).drawn()
+
+    assert page.locator("table.heat a[tabindex='0']").count() == 1
+
+
+def test_what_was_chosen_is_told_once_and_shortly(visit: Any) -> None:
+    page = visit(runs.typical()).drawn()
+    assert page.locator("[aria-live]").count() == 0
+    cell(page, 0, 3).click()
+    page.wait_for_url("**#configuration=3")
+
+    said = page.locator("#chosen-status").inner_text()
+    assert said == "Shown: batch_size=32 num_workers=3 pin_memory=false"

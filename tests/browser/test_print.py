@@ -31,3 +31,11 @@ def test_without_scripts_what_is_folded_is_printed_too(visit: Any) -> None:
     method = page.locator("#about details", has_text="Method").locator("p").first
 
     assert method.bounding_box()["height"] > 10
+
+
+def test_two_announcements_of_one_printing_bring_back_the_colours_of_the_screen(visit: Any) -> None:
+    page = visit(runs.typical(), color_scheme="dark").drawn()
+    for event in ("beforeprint", "beforeprint", "afterprint"):
+        page.evaluate(f"window.dispatchEvent(new Event('{event}'))")
+
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 19, 24)"

@@ -58,3 +58,12 @@ def test_the_best_is_marked_and_the_table_says_in_what_each_is_unbeaten() -> Non
 def test_one_trial_and_none_have_no_costs_to_compare() -> None:
     assert build_document(runs.one_trial()).cost is None
     assert build_document(runs.all_failed()).cost is None
+
+
+def test_what_takes_nothing_is_beaten_by_nothing() -> None:
+    run = runs.gpu_run()
+    used = tuple(replace(c, gpu_memory_used_bytes=i * runs.GIB) for i, c in enumerate(run.configurations))
+    chart = build_document(replace(run, configurations=used)).cost.charts[0]
+
+    assert chart.points[0].x == 0
+    assert chart.points[0].on_line

@@ -145,3 +145,47 @@ def test_without_a_best_neither_ranking_nor_heat_map_shows_a_tie() -> None:
     assert not [cell for cell in cells(document) if cell.tied or cell.best]
     assert document.sweep
     assert "tied" not in document.sweep.legend
+
+
+def test_what_was_measured_without_workers_alone_has_a_panel_too() -> None:
+    run = runs.gpu_run()
+    kept = [c for c in run.configurations if not c.config["pin_memory"] or c.config["num_workers"] == 0]
+    document = build_document(replace(run, configurations=tuple(kept), complete=False))
+
+    assert len([cell for cell in cells(document) if cell.state == "measured"]) == len(kept) == 10
+
+
+def test_null_is_a_place_of_the_scaling_chart_like_any_other() -> None:
+    run = runs.typical()
+    configurations = tuple(
+        replace(c, config={"presize": presize, "num_workers": 2})
+        for c, presize in zip(run.configurations, (None, 256), strict=False)
+    )
+    plan = replace(run.plan, axes={"presize": [None, 256], "num_workers": [2]})
+    scaling = build_document(replace(run, configurations=configurations, plan=plan, best=None)).scaling
+
+    assert scaling
+    assert not scaling.numeric
+    assert sorted(scaling.labels) == ["256", "null"]
+    assert sorted(scaling.curves[0].x) == list(scaling.ticks) == [0.0, 1.0]
+
+
+def test_labels_that_begin_alike_keep_places_of_their_own() -> None:
+    run = runs.typical()
+    names = [f"my_package.transforms_of_mine:make_{i}" for i in range(3)]
+    configurations = tuple(
+        replace(c, config={"transform": name}) for c, name in zip(run.configurations, names, strict=False)
+    )
+    plan = replace(run.plan, axes={"transform": names})
+    scaling = build_document(replace(run, configurations=configurations, plan=plan, best=None)).scaling
+
+    assert scaling
+    assert sorted(scaling.curves[0].x) == [0.0, 1.0, 2.0]
+
+
+def test_a_map_of_more_than_can_be_chosen_says_so() -> None:
+    sweep = build_document(runs.large()).sweep
+
+    assert sweep
+    assert "The 150 best of 666 can be chosen; the others lead to their trials." in sweep.caption
+    assert "chosen" not in build_document(runs.typical()).sweep.caption  # type: ignore[union-attr]

@@ -24,9 +24,9 @@ from loaderbench.records import (
     Spread,
 )
 from loaderbench.report import numbers
-from loaderbench.report.downloads import without_folders
 from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
+from loaderbench.report.downloads import without_folders
 from loaderbench.report.html import render_html
 
 CONFIG: Config = {"batch_size": 32, "num_workers": 2, "pin_memory": False}

@@ -67,3 +67,40 @@ def test_a_run_without_dates_or_decodes_has_no_drift() -> None:
 
 def test_where_nothing_was_measured_there_is_no_chart() -> None:
     assert build_document(runs.all_failed()).noise_charts is None
+
+
+def test_the_slowest_decode_is_never_thinned_away() -> None:
+    run = runs.large(1500)
+    started = [
+        f"2026-03-12T{15 + i // 600:02d}:{i // 10 % 60:02d}:{i % 10 * 6:02d}+00:00" for i in range(len(run.trials))
+    ]
+    trials = [replace(t, started_at=at) for t, at in zip(run.trials, started, strict=True)]
+    for place in (500, 501):
+        odd = [replace(t, reference_decode_after_s=0.05) if i == place else t for i, t in enumerate(trials)]
+        drift = charts(replace(run, trials=tuple(odd))).drift
+        assert max(drift.ms) == 50.0
+        assert drift.table.rows[0].cells[-1].text == "50.0"
+        assert "of 2,9" in drift.caption or "of 3,0" in drift.caption
+
+
+def test_where_more_configurations_were_measured_than_drawn_it_is_said() -> None:
+    assert "The 12 best of 500 configurations are drawn." in charts(runs.large(1500)).rounds.caption
+    assert "drawn" not in charts(runs.typical()).rounds.caption
+
+
+@pytest.mark.parametrize("rate", [-5.0, 0.0, float("inf"), float("nan"), 1e308])
+def test_a_rate_that_is_none_draws_no_round(rate: float) -> None:
+    run = runs.typical()
+    trials = (replace(run.trials[0], samples_per_s=rate), *run.trials[1:])
+
+    assert charts(replace(run, trials=trials)).rounds is not None
+
+
+def test_readings_beyond_all_units_are_left_out() -> None:
+    run = runs.one_trial()
+    name = run.trials[0].id
+    points = [TimelinePoint(name, float(i), "data_wait_s", 0.1 if i else 1e306) for i in range(30)]
+    document = build_document(run, points)
+
+    assert document.noise_charts.waits.boxes[0].high == 100
+    assert max(document.timeline.trials[0].panels[0].series[0].values) == 100

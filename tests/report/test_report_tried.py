@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import run_factory as runs
 
-from loaderbench.records import Config, RunRecord, Trial, Tried, Verification
+from loaderbench.records import Config, RunRecord, SampleTimes, SlowSample, Spread, Trial, Tried, Verification
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 
@@ -47,6 +47,17 @@ def test_each_try_says_on_top_of_what_it_was_and_what_it_added() -> None:
 def test_the_page_shows_it_and_a_run_without_remedies_does_not() -> None:
     assert "What was tried, in order" in render_html(build_document(verified()))
     assert "What was tried, in order" not in render_html(build_document(runs.typical()))
+
+
+def test_no_folder_of_a_slow_sample_leaves_with_the_trials_of_remedies() -> None:
+    slow = SlowSample(index=1, wall_s=0.1, stage="decode", worker=0, path="/secret/folder/one.jpg")
+    times = SampleTimes(wall=Spread(9, 0.1, 0.1, 0.1, 0.1, 0.1), slowest=(slow,), tail_share=0.1)
+    run = verified()
+    assert run.verification
+    told = tuple(replace(trial, sample_times=times) for trial in run.verification.trials)
+    (as_json, _) = build_document(replace(run, verification=replace(run.verification, trials=told))).downloads
+    assert "secret" not in as_json.content
+    assert "one.jpg" in as_json.content
 
 
 def test_measured_and_advised_stand_under_headings_of_their_own() -> None:

@@ -21,6 +21,7 @@
   }
 
   // Packed parts: base64 of gzip, so that the page needs no network and stays small.
+  const canUnpack = typeof DecompressionStream === "function";
   async function unpack(id) {
     const text = atob(byId(id).textContent);
     const bytes = new Uint8Array(text.length);
@@ -41,6 +42,7 @@
     return window.Plotly.react(place, figure.data, layout, settings.plotly);
   }
   function redraw() {
+    if (root.dataset.screen !== undefined) return;  // on paper
     if (figures && window.Plotly) all(".chart").forEach((place) => draw(place, theme()));
   }
   async function startCharts() {
@@ -68,15 +70,21 @@
   }
 
   // One configuration is chosen at a time: in the heat map, in the table by rank, at the timeline, or by the address.
-  let fragments = null;
+  let fragments = null, latest = 0, shown = byId("chosen") ? byId("chosen").dataset.choice : null;
+  const firstShown = shown;
+  const optionOf = (number) => document.querySelector(`#timeline-trial option[data-choice="${number}"]`);
   async function choose(number) {
-    if (!byId("choices")) return false;
-    fragments = fragments || JSON.parse(await unpack("choices"));
-    if (!Object.hasOwn(fragments, number)) return false;
-    [byId("chosen").innerHTML, byId("chosen-inside").innerHTML] = fragments[number];
+    if (!byId("choices") || !canUnpack) return false;
+    const mine = latest += 1;
+    fragments = fragments || unpack("choices").then(JSON.parse);
+    const parts = await fragments;
+    if (mine !== latest || !Object.hasOwn(parts, number)) return false;
+    if (number === shown) return true;
+    shown = number;
+    [byId("chosen").innerHTML, byId("chosen-inside").innerHTML] = parts[number];
+    byId("chosen-status").textContent = `Shown: ${byId("chosen").querySelector("code").textContent}`;
     mark(number);
-    const option = document.querySelector(`#timeline-trial option[data-choice="${number}"]`);
-    showTimeline(option);
+    showTimeline(optionOf(number));
     return true;
   }
   function mark(number) {
@@ -86,20 +94,32 @@
       else link.removeAttribute("aria-current");
     });
     all("input[name=configuration]").forEach((radio) => { radio.checked = radio.value === number; });
+    const cells = all("td.is-chosen");
+    if (cells.length && cells.every((cell) => cell.closest(".facet").hidden)) pickFacet("");
+    all("table.heat a").forEach((link) => { link.tabIndex = -1; });
+    const reached = (cells.length && cells[0].querySelector("a")) || document.querySelector("table.heat a");
+    if (reached) reached.tabIndex = 0;  // one stop of the Tab key; the arrow keys go on from there
   }
   async function chooseAndTell(number) {
-    if (await choose(number)) history.replaceState(null, "", `#configuration=${number}`);
+    if (!await choose(number)) return;
+    history.replaceState(null, "", `#configuration=${number}`);
+    byId("chosen").classList.add("by-hand");
   }
-  async function chooseByAddress() {
+  async function chooseByAddress(event) {
     const found = /^#configuration=(\d+)$/.exec(location.hash);
-    if (found && await choose(found[1])) byId("sweep").scrollIntoView();
+    if (!found && location.hash === "" && event) await choose(firstShown);
+    if (found && await choose(found[1]) && !event) byId("sweep").scrollIntoView();
   }
   function showTimeline(option) {
     const note = byId("timeline-note");
     if (!note) return;
     const place = document.querySelector(".chart[data-figure=timeline]");
     place.hidden = !option;
-    if (!option) { note.textContent = "No readings of the chosen configuration are on this page."; return; }
+    if (!option) {
+      byId("timeline-trial").selectedIndex = -1;
+      note.textContent = "No readings of the chosen configuration are on this page.";
+      return;
+    }
     option.selected = true;
     note.textContent = option.dataset.note;
     chosen.timeline = Number(option.value);
@@ -110,6 +130,7 @@
     if (option.dataset.choice) chooseAndTell(option.dataset.choice); else showTimeline(option);
   }
   function chooseCell(event) {
+    if (!canUnpack) return;
     event.preventDefault();
     chooseAndTell(event.currentTarget.closest("td").dataset.choice);
   }
@@ -117,12 +138,22 @@
   function moveInMap(event) {
     const cell = event.target.closest("td.cell"), step = ARROWS[event.key];
     if (!cell || !step) return;
-    const row = cell.closest("tbody").rows[cell.parentElement.sectionRowIndex + step[0]];
-    const link = row && row.cells[cell.cellIndex + step[1]]?.querySelector("a");
-    if (link) { event.preventDefault(); link.focus(); }
+    const rows = cell.closest("tbody").rows;
+    let row = cell.parentElement.sectionRowIndex, column = cell.cellIndex, link = null;
+    do {
+      row += step[0];
+      column += step[1];
+      link = rows[row]?.cells[column]?.querySelector("a");
+    } while (!link && rows[row]?.cells[column]);
+    if (!link) return;
+    event.preventDefault();
+    event.target.closest("a").tabIndex = -1;
+    link.tabIndex = 0;
+    link.focus();
   }
-  function showFacet(event) {
-    const wanted = event.target.value;
+  function pickFacet(wanted) {
+    const radio = document.querySelector(`input[name=facet][value="${wanted}"]`);
+    if (radio) radio.checked = true;
     all(".facet").forEach((facet) => { facet.hidden = wanted !== "" && facet.dataset.facet !== wanted; });
   }
 
@@ -177,6 +208,7 @@
 
   // Paper is light and has no folds.
   function beforePrint() {
+    if (root.dataset.screen !== undefined) return;
     all("details:not([open])").forEach((fold) => { fold.open = true; fold.dataset.closed = ""; });
     root.dataset.screen = root.dataset.theme || "";
     root.dataset.theme = "light";
@@ -184,7 +216,8 @@
   }
   function afterPrint() {
     all("details[data-closed]").forEach((fold) => { fold.open = false; delete fold.dataset.closed; });
-    if (root.dataset.screen) root.dataset.theme = root.dataset.screen; else delete root.dataset.theme;
+    const before = root.dataset.screen;
+    if (before) root.dataset.theme = before; else delete root.dataset.theme;
     delete root.dataset.screen;
     redraw();
   }
@@ -198,8 +231,12 @@
   all("td[data-choice] a").forEach((link) => link.addEventListener("click", chooseCell));
   all("table.heat").forEach((map) => map.addEventListener("keydown", moveInMap));
   all("input[name=configuration]").forEach((radio) => radio.addEventListener("change", () => chooseAndTell(radio.value)));
-  all("input[name=facet]").forEach((radio) => radio.addEventListener("change", showFacet));
-  if (byId("chosen")) mark(byId("chosen").dataset.choice);
+  all("input[name=facet]").forEach((radio) => radio.addEventListener("change", () => pickFacet(radio.value)));
+  if (shown !== null) {
+    mark(shown);
+    showTimeline(optionOf(shown));
+  }
+  if (!canUnpack) all(".downloads, .choose, .pick-trial").forEach((part) => { part.hidden = true; });
   window.addEventListener("hashchange", chooseByAddress);
   all("select[data-chooses]").forEach((select) => select.addEventListener("change", chooseTrial));
   all("table.sortable thead th:not(.choose)").forEach(makeSortable);
