@@ -30,6 +30,18 @@ class NoMeasurementError(LoaderbenchError):
     exit_code = 3
 
 
+class GateFailedError(LoaderbenchError):
+    """A gate of `--fail-if` failed: the whole interval lies beyond its limit."""
+
+    exit_code = 1
+
+
+class InconclusiveError(LoaderbenchError):
+    """It was too noisy, or too little was measured, to say whether a gate of `--fail-if` was passed."""
+
+    exit_code = 4
+
+
 class MissingError(LoaderbenchError):
     """Something that the suite requires is not there: data, a package, an accelerator."""
 

@@ -50,7 +50,9 @@ def compare_runs(before: RunRecord, after: RunRecord) -> Comparison:
     chosen = _decisive(changes, after)
     reasons = [*_reasons(chosen), *_doubts(before, after)]
     headline = _headline(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
-    return Comparison(outcome=chosen.outcome, headline=headline, metrics=changes, reasons=tuple(reasons))
+    return Comparison(
+        outcome=chosen.outcome, headline=headline, metrics=changes, reasons=tuple(reasons), config=chosen.config
+    )
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:

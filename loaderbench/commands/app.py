@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from loaderbench.commands import check, photos, report, run, schema, show
+from loaderbench.commands import check, compare, doctor, init, photos, report, run, schema, show
 from loaderbench.errors import Interrupted, LoaderbenchError, Terminated, printable
 
 FAULT = 70
@@ -25,7 +25,17 @@ app = typer.Typer(
     rich_markup_mode=None,  # rich would double the time of --help
     pretty_exceptions_enable=False,
 )
-for verb in (run.run, check.check, report.report, show.show, photos.photos, schema.schema):
+for verb in (
+    run.run,
+    check.check,
+    report.report,
+    show.show,
+    compare.compare,
+    doctor.doctor,
+    init.init,
+    photos.photos,
+    schema.schema,
+):
     app.command()(verb)
 
 

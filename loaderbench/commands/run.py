@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from loaderbench.commands.guard import FailIf, Guard, JunitFile, WarnIf, raise_for, write_guarded
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
 from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, write_output
 from loaderbench.errors import Interrupted, NoMeasurementError
-from loaderbench.records import RunRecord
+from loaderbench.records import Comparison, GateResult, RunRecord
 
 
 def run(
@@ -25,8 +27,12 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of the order of trials and samples.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no remedies: sweep and diagnose only.")] = False,
     out: Annotated[Path | None, typer.Option(help="Run folder; default reports/<suite>-<UTC time>.")] = None,
+    baseline: Annotated[Path | None, typer.Option(metavar="RUN", help="An earlier run to compare with.")] = None,
+    fail_if: FailIf = None,
+    warn_if: WarnIf = None,
     json_file: JsonFile = None,
     md_file: MarkdownFile = None,
+    junit: JunitFile = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     progress: Annotated[ProgressKind, typer.Option(help="How progress is shown, on stderr.")] = ProgressKind.auto,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the result.")] = False,
@@ -36,35 +42,55 @@ def run(
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
     from loaderbench.session import run_suite
-    from loaderbench.store import run_json
+    from loaderbench.store import read_run, run_json
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
     check_outputs(json_file, md_file)
+    guard = Guard(fail_if, warn_if, read_run(baseline) if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener)
     if json_file is not None:
         write_output("--json", json_file, run_json(result.run.record) + "\n")
+    comparison, gates = guard.judge(result.run.record)
+    text = _markdown(result.run.to_markdown(), comparison, gates)
     if md_file is not None:
-        write_output("--md", md_file, result.run.to_markdown())
+        write_output("--md", md_file, text)
     if STDOUT not in (json_file, md_file):
-        _print_summary(result.run.record, result.page)
+        _print_summary(result.run.record, result.page, comparison, gates)
+    write_guarded(junit, result.run.record, gates, text)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     if result.stopped_by is not None:
         raise Interrupted(f"loaderbench: interrupted; what was measured is in {result.folder}", result.stopped_by)
     if not any(trial.status == "completed" for trial in result.run.record.trials):
         raise NoMeasurementError(_nothing_measured(result.run.record, result.page))
+    raise_for(gates)
 
 
-def _print_summary(record: RunRecord, page: Path) -> None:
+def _print_summary(record: RunRecord, page: Path, comparison: Comparison | None, gates: Sequence[GateResult]) -> None:
     from rich.console import Console
 
+    from loaderbench.report.compared import print_comparison, print_gates
     from loaderbench.report.console import print_summary
     from loaderbench.report.document import build_document
 
-    print_summary(build_document(record), Console(), report_path=str(page))
+    console = Console()
+    print_summary(build_document(record), console, report_path=str(page))
+    if comparison is not None:
+        console.print()
+        print_comparison(console, comparison, gates)
+    else:
+        print_gates(console, gates)
+
+
+def _markdown(report: str, comparison: Comparison | None, gates: Sequence[GateResult]) -> str:
+    """The run, and below it what changed and whether it may pass."""
+    from loaderbench.report.compared import comparison_markdown, gates_markdown
+
+    below = comparison_markdown(comparison, gates) if comparison is not None else gates_markdown(gates)
+    return f"{report}\n{below}" if below else report
 
 
 def _nothing_measured(record: RunRecord, page: Path) -> str:

@@ -15,6 +15,11 @@ from loaderbench.records.comparison import (
     Comparison,
     MetricChange,
 )
+from loaderbench.records.gates import (
+    Gate,
+    GateOutcome,
+    GateResult,
+)
 from loaderbench.records.inside import (
     Epochs,
     SampleTimes,
@@ -97,6 +102,9 @@ __all__ = [
     "Epochs",
     "Failure",
     "Gain",
+    "Gate",
+    "GateOutcome",
+    "GateResult",
     "Gpu",
     "GpuUse",
     "Interval",

@@ -28,10 +28,12 @@ class MetricChange:
 class Comparison:
     """What changed from one run to another. `reasons` say why there is no clear outcome, and what casts doubt on one.
 
-    The outcome and the headline are those of `samples_per_s` in the best configuration that both runs measured.
+    The outcome and the headline are those of `samples_per_s` in the best configuration that both runs measured, which
+    is `config`.
     """
 
     outcome: Outcome
     headline: str
     metrics: tuple[MetricChange, ...]
     reasons: tuple[str, ...]
+    config: Config | None = None

@@ -81,10 +81,14 @@ def _inside(trials: Sequence[Trial], role: str, label: Text) -> InsidePart | Non
 
 def _missing(trials: Sequence[Trial]) -> Text:
     """Why nothing is known of what happens inside."""
-    gone = Counter(trial.failure.kind if trial.failure else trial.status for trial in trials if trial.failure)
-    if not gone:
-        return Text("The stages of its samples were not timed.")
-    kinds = (
-        f"{kind.replace('_', ' ')} in {many} of {numbers.count(len(trials), 'trial')}" for kind, many in gone.items()
+    gone = in_words(trials)
+    return words.sentence(
+        f"Nothing is known of its inside: {gone}." if gone else "The stages of its samples were not timed."
     )
-    return words.sentence(f"Nothing is known of its inside: {', '.join(kinds)}.")
+
+
+def in_words(trials: Sequence[Trial]) -> str:
+    """What failed, and how often: `worker killed in 3 of 3 trials`; nothing where nothing did."""
+    gone = Counter(trial.failure.kind if trial.failure else trial.status for trial in trials if trial.failure)
+    of = numbers.count(len(trials), "trial")
+    return ", ".join(f"{kind.replace('_', ' ')} in {many} of {of}" for kind, many in gone.items())

@@ -1,0 +1,48 @@
+"""`loaderbench compare`: what changed from one saved run to another, with intervals; a gate can hold them to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loaderbench.commands.guard import FailIf, Guard, JunitFile, WarnIf, raise_for, write_guarded
+from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, write_output
+
+Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="A run folder, or its run.json.")]
+After = Annotated[Path, typer.Argument(metavar="AFTER", help="The later run.")]
+
+
+def compare(
+    before: Before,
+    after: After,
+    fail_if: FailIf = None,
+    warn_if: WarnIf = None,
+    json_file: JsonFile = None,
+    md_file: MarkdownFile = None,
+    junit: JunitFile = None,
+) -> None:
+    """Compare two runs: improved, regressed, within noise, inconclusive or incomparable."""
+    import json
+
+    from rich.console import Console
+
+    from loaderbench.records import to_dict
+    from loaderbench.report.compared import comparison_markdown, print_comparison
+    from loaderbench.store import read_run
+
+    check_outputs(json_file, md_file)
+    then, now = read_run(before), read_run(after)
+    comparison, gates = Guard(fail_if, warn_if, then).judge(now)
+    assert comparison is not None
+    text = comparison_markdown(comparison, gates)
+    if json_file is not None:
+        found = {"comparison": to_dict(comparison), "gates": [to_dict(gate) for gate in gates]}
+        write_output("--json", json_file, json.dumps(found, indent=1, allow_nan=False) + "\n")
+    if md_file is not None:
+        write_output("--md", md_file, text)
+    if STDOUT not in (json_file, md_file):
+        print_comparison(Console(), comparison, gates)
+    write_guarded(junit, now, gates, text)
+    raise_for(gates)

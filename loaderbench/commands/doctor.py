@@ -1,0 +1,22 @@
+"""`loaderbench doctor`: the machine as a loader sees it, each line ok, warn or bad with what to do."""
+
+from __future__ import annotations
+
+import sys
+
+
+def doctor() -> None:
+    """Look at CPUs, memory, limits, accelerator, torch and decoders; says what to mend."""
+    from loaderbench.environment.checkup import check_machine
+    from loaderbench.environment.packages import look_at_packages
+    from loaderbench.errors import MissingError
+
+    bad = []
+    for check in check_machine(look_at_packages()):
+        print(f"{check.state:<5} {check.name}: {check.said}")
+        if check.fix:
+            print(f"      {check.fix}")
+        sys.stdout.flush()
+        bad += [check.name] if check.state == "bad" else []
+    if bad:
+        raise MissingError(f"{len(bad)} of these must be mended before a loader can be measured: {', '.join(bad)}")

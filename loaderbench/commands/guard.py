@@ -1,0 +1,79 @@
+"""What a run is held to: flags of `run` and `compare`, and the exit code that comes of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loaderbench.commands.outputs import write_output
+from loaderbench.errors import GateFailedError, InconclusiveError, UsageError
+
+if TYPE_CHECKING:
+    from loaderbench.records import Comparison, Gate, GateResult, RunRecord
+
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if", metavar="EXPR", help="Exit 1 when it holds, such as samples_per_s:-5% or data_wait_share>20%."
+    ),
+]
+WarnIf = Annotated[
+    list[str] | None, typer.Option("--warn-if", metavar="EXPR", help="Say so when it holds, and exit 0.")
+]
+JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and trials as JUnit XML.")]
+
+
+class Guard:
+    """The gates of one call, and the earlier run that they look back to.
+
+    Raises `UsageError` for a wrong expression, and where a gate asks for a change and there is no earlier run.
+    """
+
+    def __init__(self, fail_if: Sequence[str] | None, warn_if: Sequence[str] | None, before: RunRecord | None) -> None:
+        from loaderbench.analysis.gates import parse_gate
+
+        self._before = before
+        self._gates: list[Gate] = [parse_gate(text, "--fail-if") for text in fail_if or ()]
+        self._gates += [replace(parse_gate(text, "--warn-if"), warns_only=True) for text in warn_if or ()]
+        for gate in self._gates:
+            if gate.kind == "change" and before is None:
+                flag = "--warn-if" if gate.warns_only else "--fail-if"
+                raise UsageError(f"{flag} {gate.text}: asks for a change; name the earlier run with --baseline")
+
+    def judge(self, run: RunRecord) -> tuple[Comparison | None, list[GateResult]]:
+        """Compare and hold the run to every gate."""
+        from loaderbench.analysis.comparison import compare_runs
+        from loaderbench.analysis.gates import judge_gate
+
+        comparison = compare_runs(self._before, run) if self._before is not None else None
+        return comparison, [judge_gate(gate, run, comparison) for gate in self._gates]
+
+
+def raise_for(results: Sequence[GateResult]) -> None:
+    """End the command as its gates ask: a failure counts before what is inconclusive."""
+    asked = [result for result in results if not result.gate.warns_only]
+    failed = [result for result in asked if result.outcome == "failed"]
+    open_ones = [result for result in asked if result.outcome == "inconclusive"]
+    if failed:
+        raise GateFailedError(f"gate failed: {failed[0].gate.text}: {failed[0].said}")
+    if open_ones:
+        raise InconclusiveError(f"gate inconclusive: {open_ones[0].gate.text}: {open_ones[0].said}")
+
+
+def write_guarded(junit: Path | None, run: RunRecord, results: Sequence[GateResult], summary: str) -> None:
+    """Write the JUnit file that was asked for, and the summary of the job where GitHub Actions runs it."""
+    from loaderbench.report.junit import render_junit
+
+    if junit is not None:
+        write_output("--junit", str(junit), render_junit(run, results))
+    if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            with Path(place).open("a", encoding="utf-8") as file:
+                file.write(summary + "\n")
+        except OSError as error:
+            raise UsageError(f"GITHUB_STEP_SUMMARY {place}: cannot be written to: {error.strerror}") from None

@@ -1,0 +1,32 @@
+"""`loaderbench init`: look at a folder of images and write a suite that fits it and this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loaderbench.errors import UsageError
+
+
+def init(
+    root: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of images: DIR/class/name.jpg.")],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The suite; default NAME.yaml here.")] = None,
+) -> None:
+    """Write a commented suite for a folder of images."""
+    from loaderbench.monitors import count_gpus
+    from loaderbench.session.first_suite import look_at, name_of, suite_text
+    from loaderbench.suite import load_suite
+
+    file = out or Path(f"{name_of(root)}.yaml")
+    text = suite_text(look_at(root), file, gpus=count_gpus())
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        raise UsageError(f"{file}: exists; --out names another") from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written to: {error.strerror or error}") from None
+    load_suite(file)
+    print(f"{file}: measure it with  loaderbench run {file}")

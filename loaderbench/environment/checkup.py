@@ -1,0 +1,127 @@
+"""The machine as a loader sees it, line by line: what is fine, what will hurt, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from loaderbench.environment.cgroups import Limits, quota_periods, read_limits
+from loaderbench.environment.check import Check
+from loaderbench.environment.packages import PackageHealth
+
+GIB = 2**30
+SMALL_SHM_BYTES = GIB  # Docker gives 64 MB, which a few batches of images fill
+FEW_FILES = 4096  # each batch on its way from a worker holds descriptors
+LITTLE_MEMORY_BYTES = 2 * GIB
+BUSY_PERCENT = 20.0
+_LOOK_S = 0.5
+
+
+def check_machine(packages: PackageHealth) -> Iterator[Check]:
+    """All checks in the order in which they are shown; `packages` were looked at in a process of their own."""
+    limits = read_limits()
+    yield check_cpus(os.cpu_count() or 1, _affinity(), limits)
+    yield check_quota(quota_periods())
+    yield check_load(psutil.cpu_percent(_LOOK_S))
+    yield check_memory(psutil.virtual_memory().total, psutil.virtual_memory().available, limits)
+    yield check_shared_memory(_usage(Path("/dev/shm")))
+    yield check_open_files(_open_files())
+    yield from packages.checks()
+
+
+def check_cpus(online: int, affinity: int, limits: Limits) -> Check:
+    """Allotted is min(affinity, quota), and a worker each is what a loader can use."""
+    allotted = min(float(affinity), limits.cpus or float(affinity))
+    parts = [f"{allotted:g} allotted of {online} online"]
+    if affinity < online:
+        parts.append(f"the affinity mask has {affinity}")
+    if limits.cpus is not None:
+        parts.append(f"the cgroup quota is {limits.cpus:g}")
+    if allotted < 2:
+        fix = "at best one worker runs beside the loop: raise the quota (docker run --cpus) or the mask (taskset)"
+        return Check("CPUs", "warn", ", ".join(parts), fix)
+    return Check("CPUs", "ok", ", ".join(parts))
+
+
+def check_quota(periods: tuple[int, int] | None) -> Check:
+    """Whether the CPU quota has held this group back."""
+    if periods is None or not periods[0]:
+        return Check("CPU quota", "ok", "none, or never used up")
+    share = periods[1] / periods[0]
+    said = f"used up in {share:.1%} of its periods since the container began".replace("%", " %")
+    if share > 0.05:
+        return Check("CPU quota", "warn", said, "workers stand still meanwhile: fewer workers, or a larger quota")
+    return Check("CPU quota", "ok", said)
+
+
+def check_load(percent: float) -> Check:
+    """Other programs make every measurement wide."""
+    said = f"{percent:.0f} % of all CPUs are busy now"
+    if percent > BUSY_PERCENT:
+        return Check("Load", "warn", said, "measure on a quiet machine, or with more rounds (--rounds 6)")
+    return Check("Load", "ok", said)
+
+
+def check_memory(total: int, available: int, limits: Limits) -> Check:
+    """What workers and page cache can have."""
+    said = f"{available / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
+    if limits.memory_bytes is not None:
+        said += f", the cgroup allows {limits.memory_bytes / GIB:.1f} GiB"
+    room = min(available, limits.memory_bytes or available)
+    if room < LITTLE_MEMORY_BYTES:
+        return Check("Memory", "warn", said, "a worker takes some 300 MB and more: fewer workers, or a larger limit")
+    return Check("Memory", "ok", said)
+
+
+def check_shared_memory(usage: tuple[int, int] | None) -> Check:
+    """Batches travel from workers through it; (total, free) in bytes."""
+    if usage is None:
+        return Check("Shared memory", "ok", "this system has no /dev/shm and shares batches in another way")
+    total, free = usage
+    said = f"{_size(free)} free of {_size(total)} in /dev/shm"
+    fix = "docker run --shm-size=8g, or ipc: host; else fewer workers and a smaller prefetch_factor"
+    if total <= SMALL_SHM_BYTES // 8:
+        return Check("Shared memory", "bad", said, fix)
+    return Check(
+        "Shared memory", "warn" if free < SMALL_SHM_BYTES else "ok", said, fix if free < SMALL_SHM_BYTES else ""
+    )
+
+
+def check_open_files(limit: int | None) -> Check:
+    """Each batch under way holds descriptors."""
+    if limit is None:
+        return Check("Open files", "ok", "this system has no such limit")
+    said = f"at most {limit:,} in a process"
+    if limit < FEW_FILES:
+        return Check(
+            "Open files", "warn", said, f"ulimit -n {FEW_FILES * 4}: many workers with deep prefetching need more"
+        )
+    return Check("Open files", "ok", said)
+
+
+def _affinity() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _usage(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = shutil.disk_usage(folder)
+    except OSError:
+        return None
+    return found.total, found.free
+
+
+def _open_files() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,55 @@
+"""Gates and trials as JUnit XML, which every CI server can show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from loaderbench.records import GateResult, RunRecord, config_label
+from loaderbench.report import words
+from loaderbench.report.choices import in_words
+
+
+def render_junit(run: RunRecord, gates: Sequence[GateResult]) -> str:
+    """A test case for each gate, and one for each configuration that was measured.
+
+    A gate that is inconclusive is an error, one that only warns is skipped with its message.
+    """
+    cases = [*map(_gate, gates), *_configurations(run)]
+    suite = ElementTree.Element("testsuite", name=words.plain(f"loaderbench {run.name}", 200), tests=str(len(cases)))
+    for kind in ("failure", "error", "skipped"):
+        suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(sum(_holds(c, kind) for c in cases)))
+    suite.extend(cases)
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _holds(case: ElementTree.Element, kind: str) -> bool:
+    return case.find(kind) is not None
+
+
+def _gate(result: GateResult) -> ElementTree.Element:
+    case = _case("gate", result.gate.text)
+    if result.outcome != "passed":
+        kind = "skipped" if result.gate.warns_only else "failure" if result.outcome == "failed" else "error"
+        ElementTree.SubElement(case, kind, message=words.plain(f"{result.outcome}: {result.said}", 1_000))
+    else:
+        ElementTree.SubElement(case, "system-out").text = words.plain(result.said, 1_000)
+    return case
+
+
+def _configurations(run: RunRecord) -> list[ElementTree.Element]:
+    by_id = {trial.id: trial for trial in run.trials}
+    cases = []
+    for found in run.configurations:
+        trials = [by_id[name] for name in found.trials if name in by_id]
+        case = _case("configuration", config_label(found.config) or words.AS_IT_IS)
+        case.set("time", f"{sum(trial.duration_s or 0 for trial in trials):.3f}")
+        if gone := in_words(trials):
+            ElementTree.SubElement(case, "skipped", message=words.plain(gone, 1_000))  # only a gate is red
+        cases.append(case)
+    return cases
+
+
+def _case(kind: str, name: str) -> ElementTree.Element:
+    return ElementTree.Element("testcase", classname=f"loaderbench.{kind}", name=words.plain(name, 200))

@@ -1,0 +1,153 @@
+"""A first suite for a folder of images: what the folder and the machine call for, with the reasons as comments."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import psutil
+from PIL import Image
+
+from loaderbench.datasets.image_folder import ImageFiles, scan_image_folder
+
+SAMPLE = 20_000  # files at most that a run reads of a larger folder
+_LOOKED_AT = 64  # files whose head is read
+_BATCHES = (8, 16, 32, 64, 128, 256)
+_FEWEST_BATCHES = 4  # of the larger size that the folder has to fill
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What was found: sizes are medians over the files looked at; `complete`: the folder was listed to its end."""
+
+    root: Path
+    files: int
+    classes: int
+    complete: bool
+    suffixes: tuple[str, ...]
+    bytes_per_file: float
+    megapixels: float | None
+
+    @property
+    def total_bytes(self) -> float:
+        """Of the files that were listed, which is the least that the folder holds."""
+        return self.files * self.bytes_per_file
+
+
+def look_at(root: Path) -> Folder:
+    """Look at a folder and the heads of some of its files. Raises `MissingError` where it holds no image."""
+    found = scan_image_folder(root, SAMPLE)
+    some = _some(found)
+    sizes = [Path(path).stat().st_size for path in some]
+    pixels = [size for path in some if (size := _megapixels(path)) is not None]
+    suffixes = Counter(Path(path).suffix.lower() for path, _ in found.samples)
+    return Folder(
+        root,
+        len(found.samples),
+        len(found.classes),
+        found.complete,
+        tuple(suffix for suffix, _ in suffixes.most_common(3)),
+        median(sizes),
+        median(pixels) if pixels else None,
+    )
+
+
+def suite_text(folder: Folder, file: Path, *, gpus: int, available_bytes: int | None = None) -> str:
+    """The suite as text, with `root` relative to the file it is written to."""
+    free = psutil.virtual_memory().available if available_bytes is None else available_bytes
+    root = os.path.relpath(folder.root.resolve(), file.resolve().parent)
+    cold = folder.total_bytes > free / 2
+    eats = "a training step on the accelerator" if gpus else "an emulated accelerator: none was found"
+    why_cold = "half of the free memory does not hold the files: training reads them from the disk"
+    why_warm = "the files fit into memory, as in every epoch after the first"
+    cache = f"cold                 # {why_cold}" if cold else f"warm                 # {why_warm}"
+    return f"""\
+# Made by `loaderbench init` for {_described(folder)}.
+#   loaderbench check {file.name}      what it would measure
+#   loaderbench run {file.name}        measure, diagnose, try remedies, write the report
+name: {name_of(folder.root)}
+
+dataset:
+  kind: image_folder
+  root: {_quoted(root)}    # relative to this file
+  sample: {SAMPLE}               # of a larger folder, so many files are used
+  decoder: pillow{_decoders(folder)}
+  transform: imagenet_train   # your own: package.module:callable
+
+loader:                       # fixed DataLoader arguments
+  shuffle: true
+  drop_last: true
+
+sweep:                        # any DataLoader argument, and any dataset option, can be an axis
+  batch_size: {_batches(folder.files)}{_why_batches(folder.files)}
+  num_workers: auto           # a ladder fitted to the CPUs that this process may use
+{_pinning(gpus)}
+consumer:
+  kind: auto                  # {eats}
+  demand: 1000                # samples/s that an emulated accelerator takes: set what yours could eat
+  model: resnet50             # for the training step
+
+measure:
+  rounds: 3                   # each configuration in so many processes; fewer than three name no winner
+  seconds: 1.5                # steady state per trial, at least
+  cache: {cache}
+"""
+
+
+def name_of(root: Path) -> str:
+    """A name for the suite and its file."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", root.resolve().name).strip("-")[:40] or "images"
+
+
+def _some(found: ImageFiles) -> list[str]:
+    step = max(1, len(found.samples) // _LOOKED_AT)
+    return [path for path, _ in found.samples[::step]]
+
+
+def _megapixels(path: str) -> float | None:
+    """From the file's head; `None` for one that is no image."""
+    try:
+        with Image.open(path) as image:
+            return image.width * image.height / 1e6
+    except (OSError, ValueError, Image.DecompressionBombError):
+        return None
+
+
+def _described(folder: Folder) -> str:
+    many = f"{folder.files:,} files" if folder.complete else f"more than {folder.files:,} files"
+    size = f", {folder.megapixels:.2g} megapixels" if folder.megapixels else ""
+    kinds = " ".join(folder.suffixes)
+    return f"{many} of {folder.classes:,} classes ({kinds}), {folder.bytes_per_file / 1e3:,.0f} kB{size} each"
+
+
+def _decoders(folder: Folder) -> str:
+    if not {".jpg", ".jpeg"} & set(folder.suffixes):
+        return "             # the others read JPEG alone"
+    return "             # pillow | pillow_draft | torchvision: [pillow, torchvision] under sweep compares them"
+
+
+def _batches(files: int) -> str:
+    fitting = [size for size in _BATCHES if size * _FEWEST_BATCHES <= files] or [max(1, files // _FEWEST_BATCHES)]
+    chosen: Sequence[int] = [size for size in (32, 128) if size in fitting] or fitting[-2:]
+    return f"[{', '.join(map(str, chosen))}]"
+
+
+def _why_batches(files: int) -> str:
+    return "" if files >= 128 * _FEWEST_BATCHES else f"   # so that {files} files are several batches"
+
+
+def _pinning(gpus: int) -> str:
+    if gpus:
+        return "  pin_memory: [false, true]\n"
+    return "# pin_memory: [false, true]   with an accelerator\n"
+
+
+def _quoted(text: str) -> str:
+    """A YAML string in which nothing of a path is a sign; `${` would begin a name from the environment."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("${", "${NONE:-$}{")
+    return f'"{escaped}"'
