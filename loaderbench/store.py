@@ -29,14 +29,22 @@ _TIMELINE_COLUMNS = ("trial", "t_s", "metric", "value")
 class Store:
     """Writes one run folder. Creating it finds out whether it can be written to, before anything is measured."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, again: bool = False) -> None:
+        """Make the folder, or go on `again` in one that is there."""
         self.folder = folder
         self._made = not folder.exists()
         with _one_line(folder):
-            if folder.exists() and any(folder.iterdir()):
+            if not again and folder.exists() and any(folder.iterdir()):
                 raise UsageError(f"{folder}: exists and is not empty; give --out a new folder")
             (folder / "logs").mkdir(parents=True, exist_ok=True)
             self._trials = (folder / TRIALS_FILE).open("a", encoding="utf-8")
+
+    def keep_only(self, trials: Iterable[Trial]) -> None:
+        """Begin again with these trials: what failed, or belongs to a later step, is measured anew."""
+        self._trials.close()
+        with _one_line(self.folder / TRIALS_FILE):
+            self._write(TRIALS_FILE, "".join(map(_line, trials)))
+            self._trials = (self.folder / TRIALS_FILE).open("a", encoding="utf-8")
 
     def log(self, trial_id: str) -> Path:
         """Where a trial's output goes."""
@@ -45,7 +53,7 @@ class Store:
     def append(self, trial: Trial) -> None:
         """Add a trial and wait until the disk has it."""
         with _one_line(self.folder / TRIALS_FILE):
-            self._trials.write(json.dumps(to_dict(trial), allow_nan=False) + "\n")
+            self._trials.write(_line(trial))
             self._trials.flush()
             os.fsync(self._trials.fileno())
 
@@ -73,10 +81,13 @@ class Store:
         """Remove the folder where nothing was measured; what a trial wrote stays."""
         self._trials.close()
         if (self.folder / TRIALS_FILE).stat().st_size == 0:
-            (self.folder / TRIALS_FILE).unlink()
-            (self.folder / "logs").rmdir()
+            for name in (TRIALS_FILE, RUN_FILE):
+                (self.folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # a trial that was under way has left its log
+                (self.folder / "logs").rmdir()
             if self._made:
-                self.folder.rmdir()
+                with suppress(OSError):
+                    self.folder.rmdir()
 
     def close(self) -> None:
         """Close `trials.jsonl`."""
@@ -90,6 +101,10 @@ class Store:
             part.write_text(text, encoding="utf-8")
             part.replace(path)
         return path
+
+
+def _line(trial: Trial) -> str:
+    return json.dumps(to_dict(trial), allow_nan=False) + "\n"
 
 
 @contextmanager
@@ -127,6 +142,19 @@ def read_run(path: Path) -> RunRecord:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise RunFileError(f"{file}: {where}: {first['msg'].lower()}") from None
+
+
+def read_trials(folder: Path) -> list[Trial]:
+    """The trials as each was written when it ended; a line that cannot be read costs that line only."""
+    adapter, found = TypeAdapter(Trial), list[Trial]()
+    try:
+        lines = (folder / TRIALS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise RunFileError(f"{folder / TRIALS_FILE}: cannot be read: {error.strerror or error}") from None
+    for line in lines:
+        with suppress(ValueError, RecursionError):  # pydantic's errors are of values too
+            found.append(adapter.validate_python(json.loads(line, parse_constant=_refuse, parse_float=_finite)))
+    return found
 
 
 def read_timeline(path: Path) -> Readings:

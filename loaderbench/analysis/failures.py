@@ -82,11 +82,12 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
     return Failure(kind, f"ended with exit code {exit_code} before it was measured", known.hint)
 
 
-def hang(timeout_s: float, phase: str) -> Failure:
-    """Name a trial that was ended by the watchdog, and what it was doing."""
+def hang(timeout_s: float, phase: str, stands: str = "") -> Failure:
+    """Name a trial that was ended by the watchdog, what it was doing, and where each of its processes stood."""
+    where = f"; {stands}; the log has the stacks of each" if stands else ""
     return Failure(
         "hang",
-        f"no result after {timeout_s:g} s; it was in {phase}",
+        f"no result after {timeout_s:g} s; it was in {phase}{where}",
         "a loader this slow needs a larger measure.timeout_s; one that stands still may hold a lock over a fork: "
         "try multiprocessing_context: spawn",
     )

@@ -12,7 +12,7 @@ import typer
 from loaderbench.commands.guard import FailIf, Guard, JunitFile, WarnIf, raise_for, write_guarded
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
 from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, write_output
-from loaderbench.errors import Interrupted, NoMeasurementError
+from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
 from loaderbench.records import Comparison, GateResult, RunRecord
 
 
@@ -26,6 +26,7 @@ def run(
     budget: Annotated[str | None, typer.Option(help="Stop after so long: 90s, 10m, 1h30m.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order of trials and samples.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no remedies: sweep and diagnose only.")] = False,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with a run that did not end.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; default reports/<suite>-<UTC time>.")] = None,
     baseline: Annotated[Path | None, typer.Option(metavar="RUN", help="An earlier run to compare with.")] = None,
     fail_if: FailIf = None,
@@ -47,10 +48,12 @@ def run(
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
+    if resume is not None and out is not None:
+        raise UsageError("--resume goes on in the folder of that run; leave --out away")
     check_outputs(json_file, md_file)
     guard = Guard(fail_if, warn_if, read_run(baseline) if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
-        result = run_suite(loaded, out, listener)
+        result = run_suite(loaded, out, listener, resume)
     if json_file is not None:
         write_output("--json", json_file, run_json(result.run.record) + "\n")
     comparison, gates = guard.judge(result.run.record)
@@ -63,7 +66,9 @@ def run(
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     if result.stopped_by is not None:
-        raise Interrupted(f"loaderbench: interrupted; what was measured is in {result.folder}", result.stopped_by)
+        kept = f"what was measured is in {result.folder}"
+        again = f"go on with: loaderbench run {suite} --resume {result.folder}"
+        raise Interrupted(f"loaderbench: interrupted; {kept}; {again}", result.stopped_by)
     if not any(trial.status == "completed" for trial in result.run.record.trials):
         raise NoMeasurementError(_nothing_measured(result.run.record, result.page))
     raise_for(gates)

@@ -50,6 +50,25 @@ def quota_periods(
     return max(found, key=lambda told: told[1], default=None)
 
 
+def oom_kills(membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Processes that the out-of-memory killer ended in this group and those above; `None` where nobody counts."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return None
+    counts = [int(told["oom_kill"]) for folder in _folders(lines, mount) for told in _events(folder) if told]
+    return max(counts, default=None)
+
+
+def _events(folder: Path) -> Iterator[dict[str, str]]:
+    """Version 2 counts in `memory.events`, version 1 in `memory.oom_control`."""
+    for name in ("memory.events", "memory.oom_control"):
+        words = _words(folder / name)
+        told = dict(zip(words[::2], words[1::2], strict=False))
+        if told.get("oom_kill", "").isdigit():
+            yield told
+
+
 def _periods(file: Path) -> tuple[int, int]:
     words = _words(file)
     told = dict(zip(words[::2], words[1::2], strict=False))

@@ -4,6 +4,6 @@ from loaderbench.runner.orders import TrialOrder
 from loaderbench.runner.pixels import psnr_of
 from loaderbench.runner.probe import Probe, probe
 from loaderbench.runner.server import TrialServer
-from loaderbench.runner.trial import Outcome, TrialRunner
+from loaderbench.runner.trial import Outcome, TrialRunner, not_tried
 
-__all__ = ["Outcome", "Probe", "TrialOrder", "TrialRunner", "TrialServer", "probe", "psnr_of"]
+__all__ = ["Outcome", "Probe", "TrialOrder", "TrialRunner", "TrialServer", "not_tried", "probe", "psnr_of"]

@@ -21,6 +21,7 @@ from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
 from loaderbench.recorder import Measurement
 from loaderbench.runner.orders import Phase, Raised, Result, TrialOrder
+from loaderbench.runner.stacks import answer_with_stacks
 from loaderbench.suite import ImageFolder
 from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS
 
@@ -30,6 +31,7 @@ def trial_main(order: TrialOrder, pipe: Connection) -> None:
     _enter_own_session()
     _end_with(pipe)
     _write_to(order.log)
+    answer_with_stacks()
     try:
         _measure(order, pipe)
     except (EOFError, BrokenPipeError):

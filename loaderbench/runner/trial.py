@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from loaderbench.analysis.failures import classify, classify_exit, hang
+from loaderbench.environment import oom_kills
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling
+from loaderbench.plan import PlannedTrial
 from loaderbench.recorder import why_missing
 from loaderbench.records import Environment, Failure, TimelinePoint, Trial
 from loaderbench.runner.child import trial_main
+from loaderbench.runner.explaining import explained
 from loaderbench.runner.orders import Message, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.processes import GRACE_S, end_trial
 from loaderbench.runner.readings import readings_of, timeline_of, with_blocked
 from loaderbench.runner.reference import ReferenceDecode
 from loaderbench.runner.server import TrialServer
+from loaderbench.runner.stacks import dump_stacks
 
 LOG_END_BYTES = 4_000
 NO_LOOP = "a trial takes its batches without end, and its consumer in one piece"
@@ -32,6 +36,17 @@ class Outcome:
 
     trial: Trial
     timeline: Sequence[TimelinePoint]
+
+
+def not_tried(planned: PlannedTrial, why: str) -> Trial:
+    """The record of a trial that was pruned: nothing of it was run."""
+    failure = Failure("pruned", f"not tried: {why}", "lower the other, or take this value out of the sweep")
+    record = Trial(
+        id=planned.id, config=planned.config, round=planned.round, rung=planned.rung, status="unavailable",
+        failure=failure,
+    )  # fmt: skip
+    record.not_measured.update(why_missing(record, {}, "it was not tried"))
+    return record
 
 
 class TrialRunner:
@@ -46,7 +61,7 @@ class TrialRunner:
     def run(self, order: TrialOrder) -> Outcome:
         """Measure one trial. Never raises for what happens inside it: a failure is a record too."""
         started_at, began_s = datetime.now(timezone.utc), time.monotonic()
-        before_s = self._reference.time_s()
+        before_s, kills = self._reference.time_s(), oom_kills()
         watched = self._watch(order)
         record = Trial(
             id=order.planned.id,
@@ -62,12 +77,9 @@ class TrialRunner:
         )
         if isinstance(watched.end, Failure):
             status: Any = "timed_out" if watched.end.kind == "hang" else "failed"
-            return Outcome(
-                replace(
-                    record, status=status, failure=watched.end, not_measured=why_missing(record, {}, "the trial failed")
-                ),
-                [],
-            )
+            failure = explained(watched.end, order, kills)
+            gone = why_missing(record, {}, "the trial failed")
+            return Outcome(replace(record, status=status, failure=failure, not_measured=gone), [])
         result, sampling = watched.end, watched.sampling
         inside = with_blocked(result.inside, sampling)
         readings = readings_of(result.measurement, sampling, self._environment, self._gpu_monitor.why_not)
@@ -115,7 +127,7 @@ def _follow(process: BaseProcess, pipe: Any, order: TrialOrder, began_s: float) 
     while True:
         left_s = began_s + timeout_s - time.monotonic()
         if left_s <= 0 or not wait([pipe, process.sentinel], left_s):
-            return hang(timeout_s, phase)
+            return hang(timeout_s, phase, dump_stacks(process.pid, order.log))
         message = _receive(pipe)
         if isinstance(message, Phase):
             phase = message.name

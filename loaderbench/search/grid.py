@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from loaderbench.plan import Plan, PlannedTrial
 from loaderbench.records import Trial
+from loaderbench.search.pruning import why_pruned
 
 
 class Grid:
@@ -30,3 +31,7 @@ class Grid:
             order.append(self._plan.twin(self._round))
         self._random.shuffle(order)
         return order
+
+    def why_not(self, planned: PlannedTrial, done: Sequence[Trial]) -> str | None:
+        """Prune what would run out of memory or hang as another did."""
+        return why_pruned(planned.config, done)

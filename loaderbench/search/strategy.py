@@ -15,3 +15,7 @@ class Strategy(Protocol):
     def next_round(self, done: Sequence[Trial]) -> Sequence[PlannedTrial]:
         """Return the next round in the order to be run; empty when the search is over."""
         ...
+
+    def why_not(self, planned: PlannedTrial, done: Sequence[Trial]) -> str | None:
+        """Say why a trial of the round is not worth running after what was measured since; `None` where it is."""
+        ...

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan, PlannedTrial
 from loaderbench.records import Reasons, TimelinePoint, Trial, Verification
-from loaderbench.runner import Outcome
+from loaderbench.runner import Outcome, not_tried
 from loaderbench.search import Strategy
 from loaderbench.session.ladder import Ladder
 from loaderbench.session.listener import Listener, climbing, progress_of, trying, typical_s
+from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import ignore_signals
 from loaderbench.session.verifying import Verifier
 from loaderbench.store import Store
@@ -66,11 +67,13 @@ class Rounds:
         store: Store,
         listener: Listener,
         budget_s: float | None,
+        earlier: Earlier | None = None,
     ) -> None:
         self._plan, self._measure, self._store, self._listener = plan, measure, store, listener
         self._budget_s = budget_s
         self._deadline_s = None if budget_s is None else time.monotonic() + budget_s
-        self._found = Measurements()
+        self._found = Measurements(timeline=list(earlier.timeline) if earlier else [])
+        self._earlier = dict(earlier.trials) if earlier else {}
         self._verifier: Verifier | None = None
 
     def run(self, search: Strategy, ladder: Ladder, make_verifier: MakeVerifier) -> Measurements:
@@ -102,7 +105,10 @@ class Rounds:
                     found.why_partial = f"the budget of {self._budget_s:g} s was used up after {len(found.all)} trials"
                     break
                 self._listener.trial_started(planned, progress)
-                outcome = self._kept(planned)
+                why_not = search.why_not(planned, found.all)
+                outcome = self._once_more(planned) or (
+                    self._kept(planned) if why_not is None else self._pruned(planned, why_not)
+                )
                 self._listener.trial_ended(outcome.trial, progress_of(found.all, plan))
             if plan.rounds > 1 and not any(trial.status == "completed" for trial in found.all):
                 found.why_partial = found.why_partial or ALL_FAILED
@@ -150,6 +156,22 @@ class Rounds:
         self._found.add(planned, outcome)  # first: a signal may come at any moment, and run.json is written after it
         if planned.tries and self._verifier is not None:
             self._verifier.trials.append(outcome.trial)
+        self._store.append(outcome.trial)
+        return outcome
+
+    def _once_more(self, planned: PlannedTrial) -> Outcome | None:
+        """What an earlier call has measured already."""
+        trial = self._earlier.get(planned.id)
+        if trial is None or trial.config != planned.config:
+            return None
+        outcome = Outcome(trial, [])
+        self._found.add(planned, outcome)
+        return outcome
+
+    def _pruned(self, planned: PlannedTrial, why: str) -> Outcome:
+        """A record that it was not tried, and why; it costs no time."""
+        outcome = Outcome(not_tried(planned, why), [])
+        self._found.add(planned, outcome)
         self._store.append(outcome.trial)
         return outcome
 

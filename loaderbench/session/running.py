@@ -26,11 +26,13 @@ from loaderbench.session.inputs import prepare_inputs, resolve_consumer
 from loaderbench.session.ladder import Ladder
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
-from loaderbench.session.rounds import Rounds
+from loaderbench.session.resuming import Earlier, read_earlier, refuse_changes
+from loaderbench.session.rounds import Measurements, Rounds
 from loaderbench.session.signals import restored_signals
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import ImageFolder, LoadedSuite, Override, load_suite
 
+NOT_ENDED = "the run is under way, or was killed: trials.jsonl has what was measured, and --resume goes on"
 STILL_S = 0.3  # how long the machine is looked at before the first trial
 
 
@@ -44,23 +46,34 @@ class SessionResult:
     stopped_by: int | None
 
 
-def run_suite(loaded: LoadedSuite, out: Path | None = None, listener: Listener | None = None) -> SessionResult:
-    """Measure a suite and write the run folder.
+def run_suite(
+    loaded: LoadedSuite, out: Path | None = None, listener: Listener | None = None, resume: Path | None = None
+) -> SessionResult:
+    """Measure a suite and write the run folder; with `resume`, go on in the folder of a run that did not end.
 
     Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
     """
-    store = Store(out or new_run_folder(loaded.suite.name))
+    earlier = read_earlier(resume) if resume is not None else None
+    store = _store(loaded, out, earlier)
     try:
         with restored_signals():
-            return _run_into(store, loaded, listener or Silent())
+            return _run_into(store, loaded, listener or Silent(), earlier)
     except BaseException:
-        store.discard()
+        if earlier is None:
+            store.discard()
         raise
     finally:
         store.close()
 
 
-def _run_into(store: Store, loaded: LoadedSuite, listener: Listener) -> SessionResult:
+def _store(loaded: LoadedSuite, out: Path | None, earlier: Earlier | None) -> Store:
+    """A new folder, or that of the earlier call."""
+    if earlier is None:
+        return Store(out or new_run_folder(loaded.suite.name))
+    return Store(earlier.folder, again=True)
+
+
+def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Earlier | None) -> SessionResult:
     """Prepare, measure, conclude, write."""
     started_at = now()
     server = TrialServer()
@@ -73,14 +86,19 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener) -> SessionR
     consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=accelerator)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
+    if earlier is not None:
+        refuse_changes(earlier, loaded.suite.model_dump(mode="json"), environment, inputs.summary)
+        store.keep_only(earlier.trials.values())
     listener.planned(plan)
     busy = psutil.cpu_percent(interval=STILL_S)
     runner = TrialRunner(server, environment)
     measure = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
-    rounds = Rounds(plan, measure, store=store, listener=listener, budget_s=loaded.suite.measure.budget)
+    budget_s = loaded.suite.measure.budget
+    rounds = Rounds(plan, measure, store=store, listener=listener, budget_s=budget_s, earlier=earlier)
     files = len(inputs.samples)
     ladder = Ladder(loaded.suite, plan, consumer=consumer, accelerator=accelerator, files=files)
     conditions = Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
+    store.write_run(conclude(conditions.measured(Measurements(why_partial=NOT_ENDED))))
     measurements = rounds.run(Grid(plan), ladder, partial(conditions.verifier, measure.psnr))
     listener.doing("drawing the page")
     record = conclude(conditions.measured(measurements))

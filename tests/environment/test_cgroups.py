@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from loaderbench.environment import Limits, cpus_allotted, quota_periods, read_limits
+import pytest
+
+from loaderbench.environment import Limits, cpus_allotted, oom_kills, quota_periods, read_limits
 
 
 def tree(root: Path, files: dict[str, str]) -> tuple[Path, Path]:
@@ -72,3 +74,13 @@ def test_the_group_that_is_held_back_most_tells_its_periods(tmp_path: Path) -> N
     (tmp_path / "membership").write_text("0::/\n")
     assert quota_periods(membership, mount) == (90, 2)
     assert quota_periods(tmp_path / "none", mount) is None
+
+
+@pytest.mark.parametrize("file", ["memory.events", "memory.oom_control"])
+def test_what_the_out_of_memory_killer_ended_is_counted(tmp_path: Path, file: str) -> None:
+    group = tmp_path / "fs" / "a"
+    group.mkdir(parents=True)
+    (tmp_path / "cgroup").write_text("0::/a\n")
+    assert oom_kills(tmp_path / "cgroup", tmp_path / "fs") is None
+    (group / file).write_text("oom_kill_disable 0\noom_kill 3\n")
+    assert oom_kills(tmp_path / "cgroup", tmp_path / "fs") == 3

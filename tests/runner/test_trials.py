@@ -16,7 +16,7 @@ from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, pr
 from loaderbench.suite import Suite
 
 TARGETS = """
-import os, signal, subprocess, sys, time
+import os, signal, subprocess, sys, threading, time
 from pathlib import Path
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
@@ -26,6 +26,7 @@ class Numbers(Dataset):
     def __len__(self): return 64
     def __getitem__(self, index):
         time.sleep(0.001)
+        if self.spoil == "lock": lock = threading.Lock(); lock.acquire(); lock.acquire()
         if self.spoil == "raise": raise ValueError("planted in a worker")
         if self.spoil == "shapes": return torch.zeros(1 + index % 3)
         if self.spoil == "kill_worker": os.kill(os.getpid(), signal.SIGKILL)
@@ -209,6 +210,18 @@ def test_a_trial_that_stands_still_is_ended_with_all_it_started(runner: TrialRun
     assert left_over() == []
 
 
+def test_a_hang_says_where_each_process_stands_and_the_log_has_its_stacks(runner: TrialRunner, tmp_path: Path) -> None:
+    dataset, config = target("numbers", spoil="lock"), {"batch_size": 4, "num_workers": 1}
+    failure = run(runner, tmp_path, dataset, config, timeout_s=5.0).trial.failure
+    assert failure is not None
+    assert failure.kind == "hang"
+    assert failure.message.count("stands in") == 2, "the trial's own process and its worker"
+    assert "__getitem__ (lb_runner_targets.py:" in failure.message
+    log = (tmp_path / "log").read_text()
+    assert log.count("--- process") == 2
+    assert "in __getitem__" in log
+
+
 def test_children_of_a_trial_that_succeeded_are_ended_too(runner: TrialRunner, tmp_path: Path) -> None:
     completed(run(runner, tmp_path, target("leaves_a_child"), {"batch_size": 4}))
     assert left_over() == []
@@ -240,7 +253,7 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_its_trials(tmp_path: 
 
     (tmp_path / "s.yaml").write_text(
         "dataset: {kind: target, target: 'lb_runner_targets:numbers'}\nsweep: {batch_size: [4]}\n"
-        "consumer: {kind: none}\nmeasure: {rounds: 1, seconds: 0.1}\n"
+        "consumer: {kind: none}\nmeasure: {rounds: 1, seconds: 0.1, verify: false}\n"
     )
     (tmp_path / "lb_runner_targets.py").write_text(TARGETS)
     (tmp_path / "script.py").write_text(

@@ -1,0 +1,37 @@
+"""Which configurations need not be tried any more: those that would end as another did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loaderbench.records import Config, Trial, config_label
+
+OUT_OF_MEMORY = frozenset({"host_memory", "device_memory", "worker_killed", "process_killed", "shared_memory_full"})
+"""Kinds of failure that a larger batch can only make worse."""
+
+_BATCH = "batch_size"
+
+
+def why_pruned(config: Config, done: Sequence[Trial]) -> str | None:
+    """Why a configuration is not tried; `None` where nothing speaks against it.
+
+    One that hung or ran out of memory is not tried again, nor is the same with a larger batch after it ran out of it.
+    """
+    for trial in done:
+        kind = trial.failure.kind if trial.failure else ""
+        if trial.config == config and (kind == "hang" or kind in OUT_OF_MEMORY):
+            return f"it failed in round {trial.round} ({_words(kind)}) and would again"
+        if kind in OUT_OF_MEMORY and _is_larger(config, trial.config):
+            return f"{config_label(trial.config)} failed already ({_words(kind)}), and this batch is larger"
+    return None
+
+
+def _is_larger(config: Config, failed: Config) -> bool:
+    """The same configuration with a larger batch."""
+    mine, its = config.get(_BATCH), failed.get(_BATCH)
+    others = {k: v for k, v in config.items() if k != _BATCH} == {k: v for k, v in failed.items() if k != _BATCH}
+    return others and isinstance(mine, int) and isinstance(its, int) and mine > its
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ")

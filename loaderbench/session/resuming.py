@@ -1,0 +1,95 @@
+"""Goes on with a run that was interrupted or killed, where nothing that matters has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loaderbench.errors import UsageError
+from loaderbench.records import DatasetSummary, Environment, RunRecord, TimelinePoint, Trial, to_dict
+from loaderbench.store import read_run, read_timeline, read_trials
+
+_MAY_DIFFER = {("measure", "budget"), ("measure", "verify"), ("measure", "timeout_s")}
+_PACKAGES = ("torch", "torchvision", "pillow", "numpy")
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What an earlier call left: the run as it was then, and the trials of its sweep that were completed, by id."""
+
+    folder: Path
+    record: RunRecord
+    trials: dict[str, Trial]
+    timeline: tuple[TimelinePoint, ...]
+
+
+def read_earlier(folder: Path) -> Earlier:
+    """Read what there is to go on with. Raises `UsageError` and `RunFileError`, in one line."""
+    if not folder.is_dir():
+        raise UsageError(f"--resume {folder}: no such run folder")
+    record = read_run(folder)
+    if record.complete:
+        raise UsageError(f"--resume {folder}: that run came to its end; nothing is left to measure")
+    if record.kind == "profile":
+        raise UsageError(f"--resume {folder}: is the profile of a loop, which only the loop itself can go on with")
+    found = [t for t in read_trials(folder) if t.status == "completed" and t.rung == "end_to_end" and _of_sweep(t)]
+    kept = {trial.id: trial for trial in found}
+    timeline = tuple(point for point in read_timeline(folder) if point.trial in kept)
+    return Earlier(folder, record, kept, timeline)
+
+
+def _of_sweep(trial: Trial) -> bool:
+    """By its name, `r1-c00` or `r1-aa`: trials of remedies are measured again, for a round needs both of its pair."""
+    return trial.id.startswith(f"r{trial.round}-c") or trial.id == f"r{trial.round}-aa"
+
+
+def refuse_changes(earlier: Earlier, suite: dict[str, Any], environment: Environment, dataset: DatasetSummary) -> None:
+    """Raise `UsageError` with what is not as it was: trials of two kinds cannot be one run."""
+    changed = [
+        *_suites(earlier.record.suite, suite),
+        *_machines(earlier.record.environment, environment),
+        *_differences(
+            "dataset", to_dict(earlier.record.dataset), to_dict(dataset), ("description", "files", "classes")
+        ),
+    ]
+    if changed:
+        more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
+        raise UsageError(f"--resume {earlier.folder}: {changed[0]}{more}; start a new run")
+
+
+def _suites(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    """Each key of the suite that is not as it was."""
+    for section in sorted(before.keys() | now.keys()):
+        then, today = before.get(section), now.get(section)
+        if isinstance(then, dict) and isinstance(today, dict):
+            keys = [key for key in sorted(then.keys() | today.keys()) if (section, key) not in _MAY_DIFFER]
+            yield from _differences(section, then, today, keys)
+        elif then != today:
+            yield _differs(section, then, today)
+
+
+def _machines(before: Environment, now: Environment) -> Iterator[str]:
+    yield from _differences("machine", to_dict(before), to_dict(now), ("cpu_model", "cpus_allotted", "python"))
+    then, today = ([gpu.uuid for gpu in env.gpus] for env in (before, now))
+    if then != today:
+        yield _differs("machine.gpus", then, today)
+    yield from _differences("version of", before.versions, now.versions, _PACKAGES, joint=" ")
+
+
+def _differences(
+    name: str, before: dict[str, Any], now: dict[str, Any], keys: Any, *, joint: str = "."
+) -> Iterator[str]:
+    for key in keys:
+        if before.get(key) != now.get(key):
+            yield _differs(f"{name}{joint}{key}", before.get(key), now.get(key))
+
+
+def _differs(name: str, before: Any, now: Any) -> str:
+    return f"{name} was {_short(before)} and is {_short(now)}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

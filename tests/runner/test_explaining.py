@@ -1,0 +1,50 @@
+"""A failure names what this machine has, and what was needed where that is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderbench.plan import PlannedTrial
+from loaderbench.records import Config, Failure
+from loaderbench.runner import TrialOrder
+from loaderbench.runner.explaining import explained, needed_bytes
+from loaderbench.suite import Suite
+
+
+def order(config: Config, dataset: dict[str, Any] | None = None) -> TrialOrder:
+    suite = Suite.model_validate({"dataset": dataset or {"root": "x"}, "loader": {"batch_size": 32}})
+    return TrialOrder(PlannedTrial("t", config, 1), suite, Path(), (), "none", Path("log"))
+
+
+def hint(kind: str, config: Config, kills: int | None = 0) -> str:
+    return explained(Failure(kind, "", "fewer workers"), order(config), kills).hint
+
+
+def test_the_batches_under_way_are_counted_in_bytes() -> None:
+    floats = needed_bytes(order({"num_workers": 4}))
+    assert floats == 4 * 2 * 32 * 3 * 224 * 224 * 4
+    assert needed_bytes(order({"num_workers": 4, "normalize": "device"})) == floats / 4
+    assert needed_bytes(order({"num_workers": 4, "prefetch_factor": 6})) == floats * 3
+
+
+@pytest.mark.parametrize("dataset", [{"kind": "target", "target": "a:b"}, {"root": "x", "transform": "my:recipe"}])
+def test_of_samples_of_unknown_size_nothing_is_counted(dataset: dict[str, Any]) -> None:
+    assert needed_bytes(order({"num_workers": 4}, dataset)) is None
+
+
+def test_shared_memory_is_told_as_needed_and_as_it_is() -> None:
+    said = hint("shared_memory_full", {"num_workers": 4})
+    assert said.startswith("4 workers with 2 batches of 32 each need about 147 MiB; /dev/shm has ")
+    assert said.endswith(". Fewer workers")
+
+
+def test_an_end_for_want_of_memory_says_whether_the_kernel_counted_it() -> None:
+    assert "of memory is free now" in hint("worker_killed", {"num_workers": 4}, None)
+    assert "2 workers with batches of 32" in hint("host_memory", {"num_workers": 2})
+
+
+def test_what_this_machine_knows_nothing_of_keeps_its_hint() -> None:
+    assert hint("bad_image", {}) == "fewer workers"

@@ -1,0 +1,35 @@
+"""What would end as another did is not tried: larger batches after an out-of-memory, and what hung."""
+
+from __future__ import annotations
+
+import pytest
+
+from loaderbench.records import Config, Failure, Trial
+from loaderbench.search.pruning import OUT_OF_MEMORY, why_pruned
+
+
+def failed(kind: str, **config: int) -> Trial:
+    return Trial(id="t", config=dict(config), round=1, status="failed", failure=Failure(kind, "", ""))
+
+
+@pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY))
+def test_a_larger_batch_is_not_tried_where_a_smaller_one_ran_out_of_memory(kind: str) -> None:
+    done = [failed(kind, batch_size=64, num_workers=4)]
+    assert "this batch is larger" in str(why_pruned({"batch_size": 128, "num_workers": 4}, done))
+    for other in ({"batch_size": 32, "num_workers": 4}, {"batch_size": 128, "num_workers": 2}):
+        assert why_pruned(other, done) is None
+
+
+def test_what_hung_is_not_waited_for_again() -> None:
+    done = [failed("hang", batch_size=64)]
+    assert "would again" in str(why_pruned({"batch_size": 64}, done))
+    assert why_pruned({"batch_size": 128}, done) is None
+
+
+@pytest.mark.parametrize("config", [{"batch_size": 64}, {"batch_size": 128}])
+def test_other_failures_prune_nothing(config: Config) -> None:
+    assert why_pruned(config, [failed("bad_image", batch_size=64), failed("error", batch_size=64)]) is None
+
+
+def test_what_was_pruned_prunes_nothing_itself() -> None:
+    assert why_pruned({"batch_size": 256}, [failed("pruned", batch_size=128)]) is None

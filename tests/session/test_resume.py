@@ -1,0 +1,144 @@
+"""A run that was interrupted or killed goes on where it was, and refuses where something that matters has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import Cli
+
+from loaderbench.store import read_run, read_trials
+
+SUITE = """\
+name: resumed
+dataset: {root: photos}
+sweep: {batch_size: [4], num_workers: [0, 1]}
+consumer: {kind: none}
+measure: {rounds: 3, seconds: 0.2, verify: false, seed: 3}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, photos: Path) -> Path:
+    (tmp_path / "s.yaml").write_text(SUITE)
+    (tmp_path / "photos").symlink_to(photos, target_is_directory=True)
+    return tmp_path
+
+
+def stopped(place: Path, by: signal.Signals, after: int) -> None:
+    """A run that got a signal after so many trials."""
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+               "from loaderbench.__main__ import main; import sys; sys.argv[1:] = ['run', 's.yaml', '--out', 'r'];"
+               "main()"]  # fmt: skip
+    running = subprocess.Popen(command, cwd=place, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    file, deadline = place / "r" / "trials.jsonl", time.monotonic() + 120
+    while time.monotonic() < deadline and (not file.exists() or len(file.read_text().splitlines()) < after):
+        time.sleep(0.02)
+    running.send_signal(by)
+    running.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def killed_run(tmp_path_factory: pytest.TempPathFactory, photos: Path) -> Path:
+    """A folder with a suite, its photos, and a run of it that was killed after two trials."""
+    place = tmp_path_factory.mktemp("killed")
+    (place / "s.yaml").write_text(SUITE)
+    (place / "photos").symlink_to(photos, target_is_directory=True)
+    stopped(place, signal.SIGKILL, 2)
+    return place
+
+
+@pytest.fixture
+def killed(killed_run: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    shutil.copytree(killed_run, tmp_path, dirs_exist_ok=True, symlinks=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+def test_it_goes_on_and_measures_nothing_twice(cli: Cli, place: Path, by: signal.Signals) -> None:
+    stopped(place, by, 3)
+    before = {trial.id: trial for trial in read_trials(place / "r")}
+    assert len(before) >= 3
+    assert not read_run(place / "r").complete
+    result = cli("run", "s.yaml", "--resume", "r")
+    assert result.returncode == 0, result.stderr
+    run = read_run(place / "r")
+    assert run.complete
+    after = {trial.id: trial for trial in (*run.trials, *run.noise.aa_trials)}
+    assert len(after) == 9
+    assert all(after[name] == trial for name, trial in before.items() if trial.status == "completed")
+    names = [trial.id for trial in read_trials(place / "r")]
+    assert len(names) == len(set(names))
+
+
+def test_an_interrupted_run_says_how_to_go_on(place: Path) -> None:
+    (place / "s.yaml").write_text(SUITE.replace("seconds: 0.2", "seconds: 5"))
+    running = subprocess.Popen(
+        [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+         "from loaderbench.__main__ import main; import sys; sys.argv[1:] = ['run', 's.yaml', '--out', 'r']; main()"],
+        cwd=place, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (place / "r" / "run.json").exists():
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "loaderbench run s.yaml --resume r" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"suite": {"sweep": {"batch_size": [8]}}}, r"sweep\.\w+ was .* and is"),
+        ({"environment": {"cpu_model": "another"}}, r"machine\.cpu_model was another and is"),
+        ({"environment": {"versions": {"torch": "1.0"}}}, r"version of torch was 1\.0 and is"),
+        ({"dataset": {"files": 7}}, r"dataset\.files was 7 and is 24"),
+    ],
+)
+def test_what_has_changed_is_told_and_nothing_is_lost(
+    cli: Cli, killed: Path, change: dict[str, dict[str, object]], said: str
+) -> None:
+    file, trials = killed / "r" / "run.json", (killed / "r" / "trials.jsonl").read_bytes()
+    saved = json.loads(file.read_text())
+    for section, values in change.items():
+        saved[section] |= values
+    file.write_text(json.dumps(saved))
+    result = cli("run", "s.yaml", "--resume", "r")
+    assert result.returncode == 2, result.stderr
+    assert re.search(said, result.stderr.splitlines()[-1])
+    assert (killed / "r" / "trials.jsonl").read_bytes() == trials
+
+
+def test_a_line_that_was_cut_costs_that_line_only(cli: Cli, killed: Path) -> None:
+    file = killed / "r" / "trials.jsonl"
+    whole = file.read_text().splitlines()[:2]
+    file.write_text(whole[0] + "\n" + whole[1][: len(whole[1]) // 2])
+    assert [trial.id for trial in read_trials(killed / "r")] == [json.loads(whole[0])["id"]]
+    assert cli("run", "s.yaml", "--resume", "r").returncode == 0
+    assert len(read_run(killed / "r").trials) == 6
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--resume", "nowhere"), ("--resume", "photos"), ("--resume", "x", "--out", "y")]
+)
+def test_what_cannot_be_resumed_is_one_line(cli: Cli, place: Path, arguments: tuple[str, ...]) -> None:
+    result = cli("run", "s.yaml", *arguments)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_run_that_came_to_its_end_is_not_resumed(cli: Cli, place: Path, small_run: tuple[Path, object]) -> None:
+    result = cli("run", "s.yaml", "--resume", small_run[0])
+    assert result.returncode == 2
+    assert "came to its end" in result.stderr
