@@ -81,3 +81,10 @@ def test_the_readme_quotes_the_committed_example() -> None:
 def test_a_committed_example_is_whole_and_names_no_path_of_the_machine_it_ran_on(example: Path) -> None:
     assert {"run.json", "report.html"} <= {path.name for path in example.iterdir()}
     assert not re.search(r"/(?:home|root|work|Users|tmp)/", (example / "run.json").read_text())
+
+
+def test_every_kind_of_failure_is_explained() -> None:
+    from loaderbench.analysis.failures import _KNOWN
+
+    text = (ROOT / "docs" / "failures.md").read_text()
+    assert [kind for kind, *_ in _KNOWN if f"`{kind}`" not in text] == []

@@ -26,7 +26,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "or a larger one (docker run --shm-size=8g)",
     ),
     ("worker_killed", r"is killed by signal: Killed", "out of memory, most likely: fewer workers or a smaller batch"),
-    ("worker_crashed", r"Unexpected segmentation fault encountered in worker", "a native library crashed in a worker"),
+    (
+        "worker_crashed",
+        r"Unexpected segmentation fault encountered in worker|is killed by signal: (?:Segmentation fault|Aborted)",
+        "a native library crashed in a worker; the log holds its last words",
+    ),
     ("worker_exited", r"exited unexpectedly", "a worker ended by itself; the log holds what it wrote"),
     (
         "too_many_files",
@@ -48,8 +52,15 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "collate",
-        r"stack expects each tensor to be equal size|default_collate: batch must contain",
+        r"stack expects each tensor to be equal size|default_collate: batch must contain"
+        r"|'NoneType' object has no attribute 'numel'",
         "samples of one batch have to have one shape: crop or resize them in the transform",
+    ),
+    (
+        "shared_handle",
+        r"BadZipFile|Bad CRC-32|zlib\.error|Unable to (?:synchronously )?(?:open|read) (?:object|data)",
+        "workers that are forked share the place in a file that was opened before: open it in each worker, at its "
+        "first sample",
     ),
     (
         "target",

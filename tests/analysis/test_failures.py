@@ -19,6 +19,7 @@ WORDS = {
     "not_picklable": "AttributeError: Can't pickle local object 'f.<locals>.<lambda>'",
     "bad_image": "loaderbench.datasets.samples.BadImageError: x.jpg: OSError: image file is truncated",
     "collate": "RuntimeError: stack expects each tensor to be equal size, but got [3, 2, 2]",
+    "shared_handle": "zipfile.BadZipFile: Bad CRC-32 for file '7'",
     "target": "loaderbench.errors.MissingError: target mine:make: no module mine beside the suite or on sys.path",
     "missing": "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
     "permission": "PermissionError: [Errno 13] Permission denied: 'x'",
@@ -31,6 +32,11 @@ def test_a_message_has_its_kind_and_a_hint(kind: str, message: str) -> None:
     found = classify(message)
     assert (found.kind, found.message) == (kind, message)
     assert found.hint
+
+
+def test_a_worker_that_a_signal_of_a_crash_ended_has_crashed() -> None:
+    said = "RuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly\ncaused by RuntimeError: DataLoader worker "
+    assert classify(f"{said}(pid 7) is killed by signal: Segmentation fault.").kind == "worker_crashed"
 
 
 def test_a_long_message_keeps_its_end() -> None:

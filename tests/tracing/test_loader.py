@@ -32,7 +32,7 @@ from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.reading import Traced
 
 WITHIN, WITHIN_S = 0.02, 50e-6
-ATTEMPTS = 5
+ATTEMPTS = 12
 
 
 def state_of(loader: DataLoader[Any]) -> dict[str, Any]:

@@ -1,0 +1,278 @@
+"""What a run survives: failures provoked for real, `kill -9` and Ctrl-C at random moments, and many trials in one run.
+
+    uv run python benchmarks/torture.py [--only failures|kills|interrupts|many] [--times 100] [--trials 1000] [--seed 0]
+
+Failures: each kind is provoked in a trial of its own, with real workers, and has to be named right. Kills: a run of its
+own is killed after a random time; then the next start resumes it, and nothing that was completed may be gone, no
+process may live and no file of it be left in /dev/shm. Interrupts: Ctrl-C instead, which has to end the run with code
+130, a run.json that can be read and a page; the seconds until then are told. Many: trials of one run, one after
+another, and what the process that starts them holds after the first tenth and at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+
+from loaderbench.datasets.photos import generate_photos
+from loaderbench.environment import describe_machine
+from loaderbench.plan import PlannedTrial
+from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe
+from loaderbench.store import read_run, read_trials
+from loaderbench.suite import Suite
+
+TARGETS = '''
+import ctypes, io, os, resource, signal, threading, time, zipfile
+import torch
+from PIL import Image
+from torch.utils.data import Dataset
+
+class Spoilt(Dataset):
+    """Ends as `how` says, in whatever process asks for a sample."""
+    def __init__(self, how): self.how = how; self.kept = (lambda: 1) if how == "lambda" else None
+    def __len__(self): return 64
+    def __getitem__(self, index):
+        how = self.how
+        if how == "kill": os.kill(os.getpid(), signal.SIGKILL)
+        if how == "segfault": ctypes.string_at(0)
+        if how == "exit": os._exit(3)
+        if how == "lock": lock = threading.Lock(); lock.acquire(); lock.acquire()
+        if how == "shapes": return torch.zeros(1 + index % 3)
+        if how == "none": return None if index % 2 else torch.zeros(3)
+        if how == "object": return object()
+        if how == "missing": return open(f"/nowhere/{index}.jpg", "rb").read()
+        if how == "memory": resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33)); return torch.zeros(1 << 34)
+        if how == "python_memory": raise MemoryError
+        if how == "files": resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); return open("/etc/hostname").read()
+        if how == "image": return Image.open(io.BytesIO(b"no image")).load()
+        if how == "raise": raise ValueError("planted")
+        return torch.zeros(3)
+
+def spoilt(how): return Spoilt(how)
+
+class Zipped(Dataset):
+    """One archive opened before the workers are forked: they share its place in the file."""
+    def __init__(self):
+        self.path = "/tmp/" + str(os.getpid()) + ".zip"
+        with zipfile.ZipFile(self.path, "w") as archive:
+            for i in range(64): archive.writestr(str(i), os.urandom(300_000))
+        self.archive = zipfile.ZipFile(self.path); os.unlink(self.path)
+    def __len__(self): return 64
+    def __getitem__(self, index): return len(self.archive.read(str(index)))
+
+def zipped(): return Zipped()
+def crashes(): ctypes.string_at(0)
+def kills_itself(): os.kill(os.getpid(), signal.SIGKILL)
+def exits(): os._exit(7)
+def hangs(): time.sleep(1000)
+'''
+
+SPAWN = {"multiprocessing_context": "spawn"}
+FAILURES: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
+    ("worker_killed", "spoilt", {"how": "kill"}, {"num_workers": 1}),
+    ("worker_crashed", "spoilt", {"how": "segfault"}, {"num_workers": 1}),
+    ("worker_exited", "spoilt", {"how": "exit"}, {"num_workers": 1}),
+    ("hang", "spoilt", {"how": "lock"}, {"num_workers": 1}),
+    ("collate", "spoilt", {"how": "shapes"}, {"num_workers": 1}),
+    ("collate", "spoilt", {"how": "none"}, {"num_workers": 1}),
+    ("collate", "spoilt", {"how": "object"}, {"num_workers": 1}),
+    ("missing", "spoilt", {"how": "missing"}, {"num_workers": 1}),
+    ("host_memory", "spoilt", {"how": "memory"}, {"num_workers": 1}),
+    ("host_memory", "spoilt", {"how": "python_memory"}, {"num_workers": 1}),
+    ("too_many_files", "spoilt", {"how": "files"}, {"num_workers": 1}),
+    ("not_picklable", "spoilt", {"how": "lambda"}, {"num_workers": 1, **SPAWN}),
+    ("shared_handle", "zipped", {}, {"num_workers": 4}),
+    ("bad_image", "spoilt", {"how": "image"}, {"num_workers": 1}),
+    ("error", "spoilt", {"how": "raise"}, {"num_workers": 1}),
+    ("process_killed", "kills_itself", {}, {}),
+    ("process_crashed", "crashes", {}, {}),
+    ("process_exited", "exits", {}, {}),
+    ("hang", "hangs", {}, {}),
+    ("target", "nobody", {}, {}),
+)
+SUITE = """\
+name: tortured
+dataset: {root: photos}
+sweep: {batch_size: [4, 8], num_workers: [0, 2]}
+consumer: {kind: none}
+measure: {rounds: 3, seconds: 0.3, verify: false}
+"""
+
+
+def failures(place: Path) -> Iterator[str]:
+    """Each kind, provoked in a trial."""
+    (place / "spoilt_targets.py").write_text(TARGETS)
+    server = TrialServer()
+    found = probe(server)
+    runner = TrialRunner(server, describe_machine(server.method, found.gpus, found.not_measured))
+    named, seen = 0, list[str]()
+    yield "| provoked | named | said |"
+    yield "| --- | --- | --- |"
+    for kind, name, args, config in FAILURES:
+        dataset = {"kind": "target", "target": f"spoilt_targets:{name}", "args": args}
+        measure = {"seconds": 0.2, "timeout_s": 6.0 if kind == "hang" else 60.0}
+        suite = Suite.model_validate({"dataset": dataset, "measure": measure, "consumer": {"kind": "none"}})
+        planned = PlannedTrial("t", {"batch_size": 4, **config}, 1)
+        trial = runner.run(TrialOrder(planned, suite, place, (), "none", place / f"log{len(seen)}")).trial
+        seen.append(kind)
+        told = trial.failure.kind if trial.failure else trial.status
+        named += told == kind
+        said = trial.failure.message.splitlines()[-1][:90] if trial.failure else ""
+        yield f"| {kind} | {'yes' if told == kind else told} | {said.replace('|', '/')} |"
+    kinds = len({kind for kind, *_ in FAILURES})
+    yield f"\n{named} of {len(FAILURES)} named right, {kinds} kinds."
+
+
+def started(place: Path, folder: str, *more: str) -> subprocess.Popen[bytes]:
+    """A run, in which Ctrl-C means what it does in a terminal."""
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        f"sys.argv[1:] = {['run', 's.yaml', '-q', *more] + ([] if '--resume' in more else ['--out', folder])!r};"
+        "from loaderbench.__main__ import main; main()"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def below(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def shared_files() -> set[str]:
+    return {path.name for path in Path("/dev/shm").glob("torch_*")}
+
+
+def kills(place: Path, times: int, dice: random.Random) -> Iterator[str]:
+    """`kill -9` of the parent, then the next start."""
+    lost = alive = left = resumed = 0
+    for number in range(times):
+        folder, before = f"kill{number}", shared_files()
+        running = started(place, folder)
+        deadline = time.monotonic() + dice.uniform(2.0, 16.0)
+        children: dict[int, psutil.Process] = {}
+        while time.monotonic() < deadline and running.poll() is None:
+            children |= {child.pid: child for child in below(running.pid)}
+            time.sleep(0.05)
+        running.kill()
+        running.wait()
+        done = (
+            {t.id for t in read_trials(place / folder) if t.status == "completed"} if _begun(place / folder) else set()
+        )
+        _, still = psutil.wait_procs(list(children.values()), timeout=15)
+        alive += sum(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in still)
+        if _begun(place / folder) and (place / folder / "run.json").exists() and not read_run(place / folder).complete:
+            started(place, folder, "--resume", folder).wait()
+            run = read_run(place / folder)
+            resumed += run.complete
+            lost += len(done - {trial.id for trial in (*run.trials, *run.noise.aa_trials)} - _later(done))
+        left += len(shared_files() - before)
+    yield "| killed | completed trials lost | processes alive | files in /dev/shm | resumed to the end |"
+    yield "| --: | --: | --: | --: | --: |"
+    yield f"| {times} | {lost} | {alive} | {left} | {resumed} |"
+
+
+def _begun(folder: Path) -> bool:
+    return (folder / "trials.jsonl").exists()
+
+
+def _later(ids: set[str]) -> set[str]:
+    """Trials of the ladder, which are measured anew."""
+    return {name for name in ids if not (name.partition("-")[2].startswith("c") or name.endswith("-aa"))}
+
+
+def interrupts(place: Path, times: int, dice: random.Random) -> Iterator[str]:
+    """Ctrl-C at random moments after the first trial has begun."""
+    wrong, took_s = [], []
+    for number in range(times):
+        folder = place / f"stop{number}"
+        running = started(place, folder.name)
+        while running.poll() is None and not (folder / "run.json").exists():
+            time.sleep(0.02)
+        time.sleep(dice.uniform(0.0, 10.0))
+        finished = running.poll() is not None
+        began = time.monotonic()
+        if not finished:
+            running.send_signal(signal.SIGINT)
+        running.wait()
+        took_s.append(0.0 if finished else time.monotonic() - began)
+        fine = running.returncode == (0 if finished else 130) and (folder / "report.html").exists()
+        read_run(folder)  # raises where it cannot be read
+        if not fine:
+            wrong.append(f"{folder.name}: code {running.returncode}")
+    yield "| interrupted | not as it should be | seconds until the end: median | longest |"
+    yield "| --: | --: | --: | --: |"
+    yield f"| {times} | {len(wrong)} {'; '.join(wrong[:3])} | {statistics.median(took_s):.1f} | {max(took_s):.1f} |"
+
+
+def many(place: Path, trials: int) -> Iterator[str]:
+    """What the parent holds after a tenth of the trials and at the end."""
+    (place / "many.yaml").write_text(
+        "dataset: {kind: target, target: 'spoilt_targets:spoilt', args: {how: fine}}\n"
+        "sweep: {batch_size: [4]}\nconsumer: {kind: none}\n"
+        f"measure: {{rounds: {trials}, seconds: 0.02, verify: false}}\n"
+    )
+    (place / "spoilt_targets.py").write_text(TARGETS)
+    command = [sys.executable, "-m", "loaderbench", "run", "many.yaml", "--out", "many", "-q"]
+    running = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL)
+    parent, seen, file = psutil.Process(running.pid), list[tuple[int, int, int]](), place / "many" / "trials.jsonl"
+    while running.poll() is None:
+        try:
+            done = file.read_bytes().count(b"\n") if file.exists() else 0
+            seen.append((done, parent.memory_info().rss, parent.num_fds()))
+        except psutil.Error:
+            break
+        time.sleep(0.2)
+    early = next(row for row in seen if row[0] >= trials / 10)
+    late = [row for row in seen if row[0] <= 2 * trials][-1]
+    yield "| trials | resident memory of the parent | open files |"
+    yield "| --: | --: | --: |"
+    for done, rss, files in (early, late):
+        yield f"| {done} | {rss / 1e6:.0f} MB | {files} |"
+
+
+def main() -> int:
+    """Run what is asked for and print its table."""
+    asked = _arguments()
+    with TemporaryDirectory() as folder:
+        place, dice = Path(folder), random.Random(asked.seed)
+        generate_photos(place / "photos", images=24, classes=3)
+        (place / "s.yaml").write_text(SUITE)
+        tables: dict[str, Callable[[], Iterator[str]]] = {
+            "failures": lambda: failures(place),
+            "kills": lambda: kills(place, asked.times, dice),
+            "interrupts": lambda: interrupts(place, asked.times, dice),
+            "many": lambda: many(place, asked.trials),
+        }
+        for name in [asked.only] if asked.only else tables:
+            for line in tables[name]():
+                print(line, flush=True)
+            print()
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("failures", "kills", "interrupts", "many"))
+    parser.add_argument("--times", type=int, default=100)
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
