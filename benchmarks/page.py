@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores"
+LISTED = 200  # runs
 METRICS = ("cpu_percent_of_allotted", "rss_bytes", "shm_bytes", "data_wait_s", "disk_read_bytes_per_s")
 AXES: dict[str, list[int]] = {
     "num_workers": [0, 1, 2, 4, 6, 8, 12, 16], "batch_size": [8, 16, 32, 64, 128, 256, 512],
@@ -135,6 +136,22 @@ def _open(page: Path) -> tuple[float, float]:
     return paint_ms / 1e3, drawn_ms / 1e3
 
 
+def list_of_runs_s() -> float:
+    """Seconds that it takes to read a folder of runs and write its index.html."""
+    from loaderbench.report.index_file import INDEX_FILE, update_index
+
+    with TemporaryDirectory() as place:
+        reports = Path(place)
+        for number in range(LISTED):
+            (reports / f"run{number}").mkdir()
+            shutil.copy(EXAMPLE / "run.json", reports / f"run{number}")
+        older = '<meta name="generator" content="loaderbench 0, list of runs">'  # a list to be drawn anew
+        (reports / INDEX_FILE).write_text(older)
+        began = time.perf_counter()
+        assert update_index(reports / "run0") is not None
+        return time.perf_counter() - began
+
+
 def row(page: Page) -> str:
     """One line of the table."""
     paint, drawn = (f"{statistics.median(x):.2f} s ({max(x):.2f})" for x in (page.first_paint_s, page.drawn_s))
@@ -162,6 +179,7 @@ def main() -> int:
     print("| page of | size | written in | memory | first paint | all charts drawn |")
     print("| --- | --: | --: | --: | --: | --: |")
     print("\n".join(map(row, pages)))
+    print(f"\nThe list of {LISTED} runs like the example: {list_of_runs_s():.1f} s")
     if asked.json:
         asked.json.write_text(json.dumps([asdict(page) for page in pages], indent=1))
     return 0

@@ -21,7 +21,14 @@ def state(run: RunRecord) -> State:
         of = f"{done} of {numbers.count(len(run.trials), 'trial')} measured" if failed else numbers.count(done, "trial")
         return State("warn" if failed else "ok", f"complete: {of}")
     label = f"partial: {done} of {numbers.count(run.plan.trials, 'trial')} measured"
-    return State("warn", label, "What was measured is below, the rest reads \u201cnot run\u201d.")
+    return State("warn", label, f"What was measured is below, the rest reads \u201cnot run\u201d.{_how_to_go_on(run)}")
+
+
+def _how_to_go_on(run: RunRecord) -> str:
+    """What to type; the folder is that of the page, whatever it is called by now."""
+    if not run.suite_file:
+        return ""
+    return f" Go on with: loaderbench run {words.plain(run.suite_file, words.LABEL_LIMIT)} --resume FOLDER_OF_THIS_PAGE"
 
 
 def facts(run: RunRecord) -> tuple[Fact, ...]:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import run_factory as runs
+from run_large import large
 
 from loaderbench.records import Readings, TimelinePoint
 from loaderbench.report.document import build_document
@@ -18,7 +18,7 @@ READINGS = 50  # of each trial, of one metric
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
     """The page of a saved run."""
-    run = runs.large()
+    run = large()
     store = Store(tmp_path / "run")
     store.write_run(run)
     store.write_timeline(

@@ -184,6 +184,13 @@ def test_an_interval_of_no_width_is_written_once_per_bound() -> None:
     assert build_document(replace(run, configurations=(only,))).verdict.figures[0].value.text == "100 (100\u2013100)"
 
 
+def test_an_interrupted_run_says_what_to_type_to_go_on() -> None:
+    hint = build_document(replace(runs.interrupted(), suite_file="suites/images.yaml")).state.hint
+
+    assert hint
+    assert hint.endswith("Go on with: loaderbench run suites/images.yaml --resume FOLDER_OF_THIS_PAGE")
+
+
 def test_an_interrupted_run_without_a_measurement_failed_and_says_how_far_it_came() -> None:
     run = runs.all_failed()
     state = build_document(replace(run, complete=False, trials=run.trials[:6])).state

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import run_factory as runs
+from run_large import large
 
 from loaderbench.report.document import build_document
 from loaderbench.report.parts import HeatCell
@@ -184,7 +185,7 @@ def test_labels_that_begin_alike_keep_places_of_their_own() -> None:
 
 
 def test_a_map_of_more_than_can_be_chosen_says_so() -> None:
-    sweep = build_document(runs.large()).sweep
+    sweep = build_document(large()).sweep
 
     assert sweep
     assert "The 150 best of 666 can be chosen; the others lead to their trials." in sweep.caption

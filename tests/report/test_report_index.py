@@ -1,38 +1,24 @@
 """The list of runs: right numbers, harmless strings, and never a run or somebody's file lost for it."""
 
 import json
-import logging
 import os
-import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import run_factory as runs
 import run_profiles as profiles
+from run_folders import put
 
 from loaderbench.records import Interval, RunRecord, to_dict
-from loaderbench.report import index_file
 from loaderbench.report.index import IndexDocument, build_index
-from loaderbench.report.index_file import update_index
 from loaderbench.report.index_html import render_index
 from loaderbench.report.sparkline import HEIGHT, MOST_POINTS, WIDTH, sparkline
 from loaderbench.run_list import MOST_RUNS, list_runs
 from loaderbench.store import run_json
 
 VOID = {"meta", "link", "polygon", "polyline", "circle"}
-
-
-def put(parent: Path, name: str, run: RunRecord, day: int = 1, page: bool = True) -> Path:
-    folder = parent / name
-    folder.mkdir()
-    text = run_json(replace(run, started_at=f"2026-03-{day:02d}T14:03:00+00:00", suite={}))
-    (folder / "run.json").write_text(text)
-    if page:
-        (folder / "report.html").touch()
-    return folder
 
 
 def with_rate(est: float, name: str = "images") -> RunRecord:
@@ -343,103 +329,3 @@ def test_the_newest_200_are_shown_by_the_time_in_their_names(tmp_path: Path) -> 
     assert sum(len(suite.rows) for suite in found.suites) == MOST_RUNS
     assert "images-20260312T000200Z" not in {row.folder.text for row in found.suites[0].rows}
     assert found.note == "The newest 200 runs are shown, without 3 older runs of this folder."
-
-
-def test_200_runs_of_a_megabyte_take_less_than_two_seconds(tmp_path: Path) -> None:
-    run = runs.typical()
-    many = replace(run, trials=tuple(replace(run.trials[i % 24], id=f"t{i}") for i in range(600)))
-    text = run_json(many)
-    assert len(text) > 1_000_000
-    (tmp_path / "one.json").write_text(text)
-    for number in range(MOST_RUNS):
-        (tmp_path / f"r{number}").mkdir()
-        (tmp_path / f"r{number}" / "run.json").symlink_to(tmp_path / "one.json")
-    began = time.process_time()
-    written = render_index(index(tmp_path))
-
-    assert time.process_time() - began < 2
-    assert len(written) < 500_000
-
-
-@pytest.fixture
-def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    monkeypatch.chdir(tmp_path)
-    parent = tmp_path / "reports"
-    parent.mkdir()
-    return SimpleNamespace(folder=put(parent, "r1", runs.typical()), parent=parent, file=parent / "index.html")
-
-
-def test_the_list_is_drawn_where_runs_land_and_again_with_the_next(reports: SimpleNamespace) -> None:
-    assert update_index(Path("reports/r1")) == reports.file
-    before = reports.file.read_text()
-    put(reports.parent, "r2", runs.typical(), 2)
-    assert update_index(reports.parent / "r2") == reports.file
-
-    assert "r2/report.html" not in before
-    assert "r2/report.html" in reports.file.read_text()
-    assert not list(reports.parent.glob(".*"))
-
-
-def test_elsewhere_there_is_a_list_only_where_one_was_begun(reports: SimpleNamespace, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    folder = put(other, "r", runs.typical())
-    assert update_index(folder) is None
-    assert not (other / "index.html").exists()
-
-    update_index(reports.folder)
-    reports.file.rename(other / "index.html")
-    assert update_index(folder) == other / "index.html"
-    assert "r/report.html" in (other / "index.html").read_text()
-
-
-FOREIGN = [
-    "",
-    "<title>mine</title>",
-    '<meta name="generator" content="Hugo 0.1">',
-    '<meta name="generator" content="loaderbench 0.1.0">',  # the page of a run, put there to be the first
-    "x" * 5000 + '<meta name="generator" content="loaderbench 0.1.0, list of runs">',
-]
-
-
-@pytest.mark.parametrize("text", FOREIGN)
-def test_a_file_of_somebody_else_is_never_written_over(reports: SimpleNamespace, text: str) -> None:
-    reports.file.write_text(text)
-
-    assert update_index(reports.folder) is None
-    assert reports.file.read_text() == text
-
-
-def test_a_link_or_a_folder_in_its_place_stays(reports: SimpleNamespace, tmp_path: Path) -> None:
-    update_index(reports.folder)
-    reports.file.rename(tmp_path / "kept.html")
-    reports.file.symlink_to(tmp_path / "kept.html")
-    assert update_index(reports.folder) is None
-    reports.file.unlink()
-    reports.file.symlink_to(tmp_path / "gone.html")
-    assert update_index(reports.folder) is None
-    reports.file.unlink()
-    reports.file.mkdir()
-    assert update_index(reports.folder) is None
-
-
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ZeroDivisionError("a fault of ours\nhere")])
-def test_a_list_that_cannot_be_written_is_one_line_and_loses_nothing(
-    reports: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
-) -> None:
-    update_index(reports.folder)
-    before = reports.file.read_text()
-
-    def fail(*_: object) -> None:
-        raise error
-
-    ours = isinstance(error, ZeroDivisionError)
-    monkeypatch.setattr(*((index_file, "render_index", fail) if ours else (Path, "replace", fail)))
-    with caplog.at_level(logging.WARNING):
-        assert update_index(reports.folder) is None
-
-    assert len(caplog.messages) == 1
-    assert "\n" not in caplog.messages[0]
-    assert "index.html: was not written: " in caplog.messages[0]
-    assert reports.file.read_text() == before
-    assert not list(reports.parent.glob(".*"))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import run_factory as runs
+from run_large import large
 
 from loaderbench.records import TimelinePoint
 from loaderbench.report.document import build_document
@@ -70,7 +71,7 @@ def test_where_nothing_was_measured_there_is_no_chart() -> None:
 
 
 def test_the_slowest_decode_is_never_thinned_away() -> None:
-    run = runs.large(1500)
+    run = large(1500)
     started = [
         f"2026-03-12T{15 + i // 600:02d}:{i // 10 % 60:02d}:{i % 10 * 6:02d}+00:00" for i in range(len(run.trials))
     ]
@@ -84,7 +85,7 @@ def test_the_slowest_decode_is_never_thinned_away() -> None:
 
 
 def test_where_more_configurations_were_measured_than_drawn_it_is_said() -> None:
-    assert "The 12 best of 500 configurations are drawn." in charts(runs.large(1500)).rounds.caption
+    assert "The 12 best of 500 configurations are drawn." in charts(large(1500)).rounds.caption
     assert "drawn" not in charts(runs.typical()).rounds.caption
 
 
