@@ -32,7 +32,7 @@ def compare(
     from loaderbench.report.compared import comparison_markdown, print_comparison
     from loaderbench.store import read_run
 
-    check_outputs(json_file, md_file)
+    check_outputs(json_file, md_file, junit)
     then, now = read_run(before), read_run(after)
     comparison, gates = Guard(fail_if, warn_if, then).judge(now)
     assert comparison is not None

@@ -20,11 +20,11 @@ MarkdownFile = Annotated[
 ]
 
 
-def check_outputs(json_file: str | None, md_file: str | None) -> None:
+def check_outputs(json_file: str | None, md_file: str | None, junit: Path | None = None) -> None:
     """Find out before measuring whether each can be written, and that they are two. Raises `UsageError`."""
     if json_file is not None and json_file == md_file:
         raise UsageError(f"--json {json_file} --md {md_file}: one place cannot take both; give one of them another")
-    for flag, place in (("--json", json_file), ("--md", md_file)):
+    for flag, place in (("--json", json_file), ("--md", md_file), ("--junit", str(junit) if junit else None)):
         if place is not None and place != STDOUT:
             with _one_line(flag, place):
                 Path(place).open("a").close()

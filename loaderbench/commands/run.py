@@ -50,7 +50,7 @@ def run(
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
     if resume is not None and out is not None:
         raise UsageError("--resume goes on in the folder of that run; leave --out away")
-    check_outputs(json_file, md_file)
+    check_outputs(json_file, md_file, junit)
     guard = Guard(fail_if, warn_if, read_run(baseline) if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener, resume)

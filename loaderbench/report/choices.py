@@ -44,7 +44,7 @@ def _choice(
 ) -> Choice:
     role, label = _role(run, found), words.configuration(found.config)
     metrics = with_data(RANKING_METRICS, (found,))
-    within = _inside(trials, role or "this configuration", label)
+    within = _inside(trials, role, label)
     return Choice(
         number=number,
         label=label,
@@ -74,9 +74,8 @@ def _inside(trials: Sequence[Trial], role: str, label: Text) -> InsidePart | Non
     traced = representative(trial for trial in trials if trial.status == "completed" and trial.stages)
     if traced is None:
         return None
-    of = f"a trial of {role}" if role.startswith("the") else f"a trial of this configuration, {role}"
-    said = f"Told of {traced.id}, {of if role != 'this configuration' else 'a trial of it'} ({label.text})."
-    return inside.of_trial(traced, words.sentence(said))
+    whose = role if role.startswith("the") else "this configuration"
+    return inside.of_trial(traced, words.sentence(f"Told of {traced.id}, a trial of {whose} ({label.text})."))
 
 
 def _missing(trials: Sequence[Trial]) -> Text:

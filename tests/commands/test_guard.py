@@ -77,6 +77,7 @@ def test_a_comparison_can_be_written_in_every_form(cli: Cli, tmp_path: Path) -> 
         ("run", "s.yaml", "--fail-if", "samples_per_s:-5%"),
         ("run", "s.yaml", "--fail-if", "speed<3"),
         ("run", "s.yaml", "--baseline", "nowhere"),
+        ("run", "s.yaml", "--junit", "nowhere/a.xml"),
         ("compare", "nowhere", "nowhere"),
     ],
 )
