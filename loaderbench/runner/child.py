@@ -21,6 +21,7 @@ from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
 from loaderbench.recorder import Measurement
 from loaderbench.runner.orders import Phase, Raised, Result, TrialOrder
+from loaderbench.runner.processes import end_own_session
 from loaderbench.runner.stacks import answer_with_stacks
 from loaderbench.suite import ImageFolder
 from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS
@@ -34,11 +35,12 @@ def trial_main(order: TrialOrder, pipe: Connection) -> None:
     answer_with_stacks()
     try:
         _measure(order, pipe)
-    except (EOFError, BrokenPipeError):
-        return  # the run itself is gone
     except BaseException as error:
         traceback.print_exc()
-        pipe.send(Raised("\ncaused by ".join(_words(error))))
+        try:
+            pipe.send(Raised("\ncaused by ".join(_words(error))))
+        except OSError:  # the run itself is gone
+            end_own_session()
         raise SystemExit(1) from None
 
 
@@ -161,7 +163,7 @@ def _end_with(pipe: Connection) -> None:
 
     def wait() -> None:
         watch.poll()
-        os.killpg(os.getpid(), signal.SIGKILL)
+        end_own_session()
 
     threading.Thread(target=wait, name="loaderbench-parent-watch", daemon=True).start()
 

@@ -13,6 +13,8 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
+from loaderbench.runner.scratch import claim_scratch
+
 PRELOAD = "loaderbench.runner.forkserver_preload"
 
 
@@ -28,6 +30,7 @@ class TrialServer:
 
     def warm_up(self) -> None:
         """Let the server import in the background while something else is done."""
+        claim_scratch()
         if self.method == "forkserver":
             with _sigint_ignored():
                 forkserver.ensure_running()

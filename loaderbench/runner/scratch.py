@@ -1,0 +1,65 @@
+"""The folder through which the processes of a run reach each other, gone with them however they end.
+
+`multiprocessing` puts its sockets into a folder of its own, which stays where the process that made it is killed. Here
+that folder lies in one that is locked while its owner lives: the next start removes those that nobody holds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from functools import cache
+from multiprocessing import util
+from pathlib import Path
+
+PREFIX, _LOCK = "loaderbench-", "lock"
+_LAST = -200  # after the end of multiprocessing's own folder, which is at -100
+
+
+@cache
+def claim_scratch() -> Path | None:
+    """Make this process's folder and remove those of the dead; `None` where the system knows no such lock."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, whose processes reach each other without files
+        return None
+    _remove_left()
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    lock = (folder / "new").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    (folder / "new").rename(folder / _LOCK)  # held from the moment that another can find it
+    util.Finalize(None, _leave, args=(folder, lock), exitpriority=_LAST)
+    _let_multiprocessing_use(folder)
+    return folder
+
+
+def _let_multiprocessing_use(folder: Path) -> None:
+    """Unless it has a folder already: it is asked for one while `folder` passes for the system's."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        util.get_temp_dir()
+    finally:
+        tempfile.tempdir = before
+
+
+def _leave(folder: Path, lock: object) -> None:  # noqa: ARG001 - kept open, and so held, until here
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_left() -> None:
+    """Remove this user's folders whose owners are gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another's, held, or gone meanwhile
+            if folder.stat().st_uid == os.getuid() and _is_free(folder / _LOCK):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_free(lock: Path) -> bool:
+    """Whether nobody holds it. Raises `OSError` where there is none, or it is held."""
+    import fcntl
+
+    with lock.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return True

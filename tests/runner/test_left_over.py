@@ -1,0 +1,102 @@
+"""What is left of a process that was killed, and who takes it away."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+CLAIM = "from loaderbench.runner.scratch import claim_scratch; print(claim_scratch(), flush=True); input()"
+TARGETS = """
+import torch, torch.multiprocessing as mp
+mp.set_sharing_strategy("file_system")
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self): return 1 << 20
+    def __getitem__(self, index): return torch.zeros(10_000)
+
+def samples(): return Samples()
+"""
+SUITE = """
+dataset: {kind: target, target: 'lb_sharing:samples'}
+sweep: {num_workers: [2], batch_size: [4]}
+consumer: {kind: none}
+measure: {seconds: 60, verify: false}
+"""
+
+
+def shared_files() -> set[str]:
+    return {path.name for path in Path("/dev/shm").glob("torch_*")}
+
+
+def wait_until(true: Callable[[], object], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def claimed(tmp: Path) -> tuple[subprocess.Popen[str], Path]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLAIM],
+        env={**os.environ, "TMPDIR": str(tmp)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next_and_that_of_a_living_one_is_not(
+    tmp_path: Path,
+) -> None:
+    killed, left = claimed(tmp_path)
+    living, held = claimed(tmp_path)
+    killed.kill()
+    killed.wait()
+    assert left.is_dir()
+
+    later, _ = claimed(tmp_path)
+    assert not left.exists()
+    assert held.is_dir()
+    for process in (living, later):
+        assert process.communicate("\n")[1] == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
+@pytest.mark.parametrize("killed", ["run", "trial"])
+def test_shared_memory_and_processes_go_with_the_run_or_the_trial_that_is_killed(tmp_path: Path, killed: str) -> None:
+    before = shared_files()
+    (tmp_path / "lb_sharing.py").write_text(TARGETS)
+    (tmp_path / "s.yaml").write_text(SUITE)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "loaderbench", "run", "s.yaml", "--rounds", "1", "--out", "r", "-q"], cwd=tmp_path
+    )
+    wait_until(lambda: len(shared_files() - before) > 1 and trial_of(run))
+    started = psutil.Process(run.pid).children(recursive=True)
+    if killed == "run":
+        run.kill()
+    else:
+        psutil.Process(trial_of(run)).kill()
+    run.wait(timeout=120)
+
+    _, alive = psutil.wait_procs(started, timeout=30)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    wait_until(lambda: shared_files() == before, 30)
+
+
+def trial_of(run: subprocess.Popen[bytes]) -> int | None:
+    """The pid of the trial under way: it heads a session of its own and has workers."""
+    for process in psutil.Process(run.pid).children(recursive=True):
+        if os.getsid(process.pid) == process.pid and len(process.children()) >= 2:
+            return process.pid
+    return None
