@@ -48,7 +48,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         "bad_image",
         r"BadImageError|UnidentifiedImageError|image file is truncated|DecompressionBombError",
-        "this image cannot be decoded: repair it or take it out of the folder",
+        "this image cannot be decoded: repair it, take it out of the folder, or leave such files out with "
+        "dataset.skip_bad: true",
     ),
     (
         "collate",

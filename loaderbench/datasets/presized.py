@@ -24,8 +24,8 @@ def presized_copies(
 ) -> tuple[tuple[str, int], ...]:
     """The same samples, from copies whose shorter side has `side` pixels; smaller images are left as they are.
 
-    A copy is made once for each state of its original, complete or not at all. Raises what Pillow raises for an image
-    that it cannot read.
+    A copy is made once for each state of its original, complete or not at all. What cannot be read is left as it is,
+    for the trial to meet it and name it.
     """
     folder = (cache_dir or user_cache()) / "presized" / str(side)
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,13 +45,23 @@ def _copy(path: str, side: int, folder: Path) -> str:
     copy = folder / f"{hashlib.sha256(state.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.jpg"
     if copy.exists():
         return str(copy)
-    with Image.open(path) as image:
-        shorter = min(image.size)
-        if shorter <= side:
-            return path
-        size = (round(image.width * side / shorter), round(image.height * side / shorter))
-        small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+    try:
+        small = _smaller(path, side)
+    except Exception:  # Pillow's own errors have no common ground
+        return path
+    if small is None:
+        return path
     unfinished = copy.with_suffix(f".{os.getpid()}.{id(small)}")
     small.save(unfinished, "JPEG", quality=QUALITY)
     unfinished.replace(copy)
     return str(copy)
+
+
+def _smaller(path: str, side: int) -> Image.Image | None:
+    """The image with its shorter side so long; `None` where it is not longer now."""
+    with Image.open(path) as image:
+        shorter = min(image.size)
+        if shorter <= side:
+            return None
+        size = (round(image.width * side / shorter), round(image.height * side / shorter))
+        return image.convert("RGB").resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)

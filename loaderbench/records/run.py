@@ -60,6 +60,8 @@ class DatasetSummary:
     files: int | None = None
     classes: int | None = None
     total_files: int | None = None
+    bad_files: int | None = None
+    bad_images: tuple[str, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -10,6 +10,7 @@ import psutil
 
 from loaderbench.environment import oom_kills, read_limits
 from loaderbench.records import Failure
+from loaderbench.runner.bad_images import count_bad_images
 from loaderbench.runner.orders import TrialOrder
 from loaderbench.suite import ImageFolder
 
@@ -83,6 +84,14 @@ def _open_files(_: TrialOrder, __: int | None) -> str:
     return f"a process may open {soft:,} files here, and may raise that to {hard:,}"
 
 
+def _bad_images(order: TrialOrder, _: int | None) -> str:
+    if not order.samples:
+        return ""
+    bad, seen = count_bad_images(order.samples)
+    files = f"{seen:,} files" if seen == len(order.samples) else f"the first {seen:,} of {len(order.samples):,} files"
+    return f"Pillow cannot decode {bad:,} of {files}"
+
+
 def _size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
@@ -93,4 +102,5 @@ _FACTS: dict[str, Callable[[TrialOrder, int | None], str]] = {
     "process_killed": _memory,
     "host_memory": _memory,
     "too_many_files": _open_files,
+    "bad_image": _bad_images,
 }

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from loaderbench.conclusion import Measured, candidates, subject_of
 from loaderbench.plan import Plan
 from loaderbench.records import Environment, Trial
+from loaderbench.session.bad_images import note_left_out
 from loaderbench.session.inputs import Inputs
 from loaderbench.session.rounds import Measurements
 from loaderbench.session.verifying import Psnr, Verifier
@@ -50,7 +51,7 @@ class Conditions:
             started_at=self.started_at,
             finished_at=now(),
             complete=found.why_partial is None,
-            notes=[found.why_partial] if found.why_partial else [],
+            notes=[*([found.why_partial] if found.why_partial else []), *note_left_out(self.inputs.summary)],
             version=version("loaderbench"),
             suite_file=str(self.loaded.file),
             rungs=found.rungs,

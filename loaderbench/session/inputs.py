@@ -41,7 +41,7 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
     dataset = loaded.suite.dataset
     if not isinstance(dataset, ImageFolder):
         why = "the target's own matter"
-        reasons = dict.fromkeys(("files", "classes", "total_files"), why)
+        reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), why)
         return Inputs((), DatasetSummary(f"what {dataset.target} returns", not_measured=reasons))
     _check_packages(loaded)
     root = root_of(dataset, loaded.folder)
@@ -59,10 +59,11 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
     if loaded.suite.measure.cache == "warm":
         listener.doing(f"reading {count:,} file{'s' if count > 1 else ''} once, for a warm page cache")
         warm(path for path, _ in files.samples)
-    reasons = {} if files.complete else {"total_files": "the folder was sampled and not listed to its end"}
-    return Inputs(
-        files.samples, DatasetSummary(description, count, classes, count if files.complete else None, reasons)
-    )
+    total = count if files.complete else None
+    reasons = {"bad_files": "the files were not decoded before the trials: dataset.skip_bad is off"}
+    if total is None:
+        reasons["total_files"] = "the folder was sampled and not listed to its end"
+    return Inputs(files.samples, DatasetSummary(description, count, classes, total, not_measured=reasons))
 
 
 def _check_packages(loaded: LoadedSuite) -> None:

@@ -21,6 +21,7 @@ from loaderbench.report.index_file import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer, probe
 from loaderbench.search import Grid
+from loaderbench.session.bad_images import without_bad_images
 from loaderbench.session.conditions import Conditions, now
 from loaderbench.session.inputs import prepare_inputs, resolve_consumer
 from loaderbench.session.ladder import Ladder
@@ -81,6 +82,7 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Ea
     inputs = prepare_inputs(loaded, listener)
     listener.doing("importing torch")
     found = probe(server, loaded.suite, loaded.folder)
+    inputs = without_bad_images(inputs, loaded.suite, server, listener)
     environment = describe_machine(server.method, found.gpus, found.not_measured)
     accelerator = bool(found.gpus)
     consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=accelerator)

@@ -59,8 +59,8 @@ class Generate(_Part):
 class ImageFolder(_Part):
     """A folder that `torchvision.datasets.ImageFolder` reads: `root/class/name.jpg`.
 
-    `normalize: device` leaves batches uint8, `presize` reads copies whose shorter side has so many pixels, and
-    `image_cache` keeps decoded images.
+    `normalize: device` leaves batches uint8, `presize` reads copies whose shorter side has so many pixels,
+    `image_cache` keeps decoded images, and `skip_bad` leaves out files that cannot be decoded.
     """
 
     kind: Literal["image_folder"] = "image_folder"
@@ -72,6 +72,7 @@ class ImageFolder(_Part):
     normalize: str = "worker"
     presize: int | None = None
     image_cache: str | None = None
+    skip_bad: bool = False
 
 
 class Target(_Part):

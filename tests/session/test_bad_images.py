@@ -1,0 +1,86 @@
+"""Files that cannot be decoded are left out where the suite asks for it; else a trial that meets one says which."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from loaderbench.datasets.photos import generate_photos
+from loaderbench.datasets.presized import presized_copies
+from loaderbench.errors import MissingError
+from loaderbench.runner.bad_images import count_bad_images
+from loaderbench.session.running import run
+
+SUITE = """
+dataset: {{root: photos, skip_bad: {skip}}}
+loader: {{batch_size: 4}}
+sweep: {{num_workers: [0]}}
+consumer: {{kind: none}}
+measure: {{rounds: 1, seconds: 0.2, verify: false}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twelve photos, one that is cut, one that is text; and a suite beside them."""
+    generate_photos(tmp_path / "photos", images=12, classes=2)
+    cut = tmp_path / "photos" / "class_00" / "photo_00000.jpg"
+    cut.write_bytes(cut.read_bytes()[:2000])
+    (tmp_path / "photos" / "class_01" / "text.jpg").write_text("no image")
+    return tmp_path
+
+
+def suite(folder: Path, skip: str) -> Path:
+    file = folder / "s.yaml"
+    file.write_text(SUITE.format(skip=skip))
+    return file
+
+
+def test_files_that_cannot_be_decoded_are_left_out_and_named(folder: Path) -> None:
+    found = run(suite(folder, "true"), out=folder / "r")
+
+    assert [trial.status for trial in found.trials] == ["completed"]
+    dataset = found.record.dataset
+    assert (dataset.files, dataset.bad_files) == (11, 2)
+    cut, text = dataset.bad_images
+    assert cut.startswith("class_00/photo_00000.jpg: OSError: ")
+    assert text.startswith("class_01/text.jpg: UnidentifiedImageError: ")
+    assert str(folder) not in cut + text
+    assert any(
+        note.startswith("2 files that cannot be decoded were left out: class_00/") for note in found.record.notes
+    )
+
+
+def test_a_trial_that_meets_one_names_it_and_how_many_there_are(folder: Path) -> None:
+    found = run(suite(folder, "false"), out=folder / "r")
+
+    failure = found.trials[0].failure
+    assert failure is not None
+    assert failure.kind == "bad_image"
+    assert "text.jpg" in failure.message or "photo_00000.jpg" in failure.message
+    assert failure.hint.startswith("Pillow cannot decode 2 of 13 files. ")
+    assert "dataset.skip_bad: true" in failure.hint
+    assert "skip_bad is off" in found.record.dataset.not_measured["bad_files"]
+
+
+def test_a_folder_of_nothing_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.jpg").write_text("no image")
+    with pytest.raises(MissingError, match=r"none of 1 files can be decoded; a\.jpg: UnidentifiedImageError"):
+        run(suite(tmp_path, "true"), out=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_look_after_a_failure_takes_no_longer_than_it_may(folder: Path) -> None:
+    file = str(folder / "photos" / "class_01" / "text.jpg")
+    assert count_bad_images(((file, 0),) * 1000, 0.0) == (64, 64)
+
+
+def test_copies_of_another_size_leave_what_cannot_be_read_as_it_is(folder: Path) -> None:
+    text = folder / "photos" / "class_01" / "text.jpg"
+    good = shutil.copy(folder / "photos" / "class_01" / "photo_00001.jpg", folder / "good.jpg")
+    copies = presized_copies([(str(text), 0), (str(good), 1)], 64, cache_dir=folder / "cache")
+    assert copies[0] == (str(text), 0)
+    assert copies[1][0] != str(good)
