@@ -54,7 +54,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         "collate",
         r"stack expects each tensor to be equal size|default_collate: batch must contain"
-        r"|'NoneType' object has no attribute 'numel'",
+        r"|each element in list of batch should be of equal size"
+        r"|'NoneType' object has no attribute 'numel'|object of type 'NoneType' has no len\(\)",
         "samples of one batch have to have one shape: crop or resize them in the transform",
     ),
     (

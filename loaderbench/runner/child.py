@@ -20,6 +20,7 @@ from loaderbench.datasets.decoders import DECODERS
 from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
 from loaderbench.recorder import Measurement
+from loaderbench.runner.clues import clue_of
 from loaderbench.runner.orders import Phase, Raised, Result, TrialOrder
 from loaderbench.runner.processes import end_own_session
 from loaderbench.runner.stacks import answer_with_stacks
@@ -33,12 +34,13 @@ def trial_main(order: TrialOrder, pipe: Connection) -> None:
     _end_with(pipe)
     _write_to(order.log)
     answer_with_stacks()
+    made: list[Any] = []
     try:
-        _measure(order, pipe)
+        _measure(order, pipe, made)
     except BaseException as error:
         traceback.print_exc()
         try:
-            pipe.send(Raised("\ncaused by ".join(_words(error))))
+            pipe.send(Raised("\ncaused by ".join(_words(error)), clue_of(error, made[0]) if made else ""))
         except OSError:  # the run itself is gone
             end_own_session()
         raise SystemExit(1) from None
@@ -51,7 +53,8 @@ def _words(error: BaseException | None) -> Iterator[str]:
         error = error.__cause__
 
 
-def _measure(order: TrialOrder, pipe: Connection) -> None:
+def _measure(order: TrialOrder, pipe: Connection, made: list[Any]) -> None:
+    """Build, and measure what was built; `made` gets the loader, for whoever has to explain an exception."""
     from loaderbench.consumers import make_consumer
     from loaderbench.datasets.traits import traits_of
     from loaderbench.loaders import build_loader
@@ -66,6 +69,7 @@ def _measure(order: TrialOrder, pipe: Connection) -> None:
     pipe.send(Phase("building the dataset"))
     source, arguments, taken = _source(order)
     batches = build_loader(source, arguments, seed=suite.measure.seed + planned.round)
+    made.append(batches.iterable)
     if idle := sorted(arguments.keys() - taken - batches.configured):
         raise TypeError(
             f"the target gave a {type(source).__name__} and takes no {', '.join(idle)}, so that it has no effect"

@@ -23,6 +23,11 @@ def explained(failure: Failure, order: TrialOrder, kills_before: int | None) -> 
     """The same failure, its hint with what this machine says of it. `kills_before`: of the OOM killer, until then."""
     facts = _FACTS.get(failure.kind)
     said = facts(order, kills_before) if facts is not None else ""
+    return with_clue(failure, said)
+
+
+def with_clue(failure: Failure, said: str) -> Failure:
+    """The same failure with a sentence before its hint."""
     return replace(failure, hint=f"{said}. {failure.hint[:1].upper()}{failure.hint[1:]}") if said else failure
 
 

@@ -45,9 +45,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Raised:
-    """The trial raised; the text is the exception's type and message."""
+    """The trial raised; the text is the exception's type and message. `clue`: what its objects say of that, if any."""
 
     text: str
+    clue: str = ""
 
 
 LEAVE = "leave"

@@ -18,7 +18,7 @@ from loaderbench.plan import PlannedTrial
 from loaderbench.recorder import why_missing
 from loaderbench.records import Environment, Failure, TimelinePoint, Trial
 from loaderbench.runner.child import trial_main
-from loaderbench.runner.explaining import explained
+from loaderbench.runner.explaining import explained, with_clue
 from loaderbench.runner.orders import Message, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.processes import GRACE_S, end_trial
 from loaderbench.runner.readings import readings_of, timeline_of, with_blocked
@@ -134,7 +134,7 @@ def _follow(process: BaseProcess, pipe: Any, order: TrialOrder, began_s: float) 
         elif isinstance(message, Result):
             return message
         elif isinstance(message, Raised):
-            return classify(message.text)
+            return with_clue(classify(message.text), message.clue)
         else:
             process.join(1.0)
             return classify_exit(process.exitcode or 0, _end_of(order.log))

@@ -161,7 +161,7 @@ def test_the_user_s_own_step_or_what_makes_one_is_a_consumer(runner: TrialRunner
     [
         ("numbers", {"num_workers": 1}, "error", "planted in a worker"),
         ("kill", {"num_workers": 1}, "worker_killed", "killed by signal"),
-        ("shapes", {"batch_size": 4}, "collate", "equal size"),
+        ("shapes", {"batch_size": 4}, "collate", "sample 0 is Tensor[1], sample 1 is Tensor[2]. Samples of one batch"),
         ("kills_itself", {}, "process_killed", "signal 9"),
         ("exits", {}, "process_exited", "exit code 7"),
         ("not_a_loader", {}, "error", "neither a Dataset nor an iterable"),
@@ -177,7 +177,7 @@ def test_a_failing_trial_is_a_record_with_its_cause(
     trial = run(runner, tmp_path, dataset, config).trial
     assert trial.failure is not None
     assert (trial.status, trial.failure.kind) == ("failed", kind)
-    assert words in trial.failure.message
+    assert words in f"{trial.failure.message} {trial.failure.hint}"
     assert trial.samples_per_s is None
     silent = {field for field, value in vars(trial).items() if value is None} - set(trial.not_measured) - {"failure"}
     assert not silent
