@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loaderbench.analysis.failures import last_words
+from loaderbench.analysis.fitting import what_fits
 from loaderbench.records import RunRecord, Trial
 from loaderbench.report import numbers, words
 from loaderbench.report.again import command_for_configuration
@@ -27,12 +28,15 @@ def failures(run: RunRecord, anchors: Mapping[str, str]) -> tuple[FailureGroup, 
             groups.setdefault(trial.failure.kind if trial.failure else trial.status, []).append(trial)
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
     return tuple(
-        replace(_group(kind, trials, anchors), command=command_for_configuration(run, trials[0].config))
+        replace(
+            _group(kind, trials, anchors, what_fits(trials[0], run.trials)),
+            command=command_for_configuration(run, trials[0].config),
+        )
         for kind, trials in ranked
     )
 
 
-def _group(kind: str, trials: Sequence[Trial], anchors: Mapping[str, str]) -> FailureGroup:
+def _group(kind: str, trials: Sequence[Trial], anchors: Mapping[str, str], fits: str) -> FailureGroup:
     told = next((trial for trial in reversed(trials) if trial.failure), trials[-1])
     failure = told.failure
     message = words.message_end(failure.message) if failure else Text("")
@@ -46,7 +50,7 @@ def _group(kind: str, trials: Sequence[Trial], anchors: Mapping[str, str]) -> Fa
         kind=words.name(kind.replace("_", " ")),
         count=numbers.count(len(trials), "trial"),
         last_words=last,
-        hint=words.sentence(hint),
+        hint=words.sentence(f"{fits}. {hint}" if fits else hint),
         log=words.outside(told.log, words.LABEL_LIMIT) if told.log else None,
         message=message if message.text != last.text else Text(""),
         logs=tuple(shown),
