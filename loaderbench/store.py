@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -135,7 +134,9 @@ def read_run(path: Path) -> RunRecord:
     data = _read_json(file)
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != SCHEMA_VERSION:
-        raise RunFileError(f"{file}: schema_version is {version!r}; this version reads {SCHEMA_VERSION}")
+        later = isinstance(version, int) and version > SCHEMA_VERSION
+        advice = ": a later loaderbench wrote it, and reads it" if later else ""
+        raise RunFileError(f"{file}: schema_version is {version!r}; this version reads {SCHEMA_VERSION}{advice}")
     try:
         return TypeAdapter(RunRecord).validate_python(data)
     except ValidationError as error:
@@ -153,7 +154,7 @@ def read_trials(folder: Path) -> list[Trial]:
         raise RunFileError(f"{folder / TRIALS_FILE}: cannot be read: {error.strerror or error}") from None
     for line in lines:
         with suppress(ValueError, RecursionError):  # pydantic's errors are of values too
-            found.append(adapter.validate_python(json.loads(line, parse_constant=_refuse, parse_float=_finite)))
+            found.append(adapter.validate_python(json.loads(line, **_NUMBERS)))
     return found
 
 
@@ -219,7 +220,7 @@ def _read_json(file: Path) -> Any:
     try:
         if file.stat().st_size > MAX_RUN_BYTES:
             raise RunFileError(f"{file}: is larger than {MAX_RUN_BYTES:,} bytes")
-        return json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse, parse_float=_finite)
+        return json.loads(file.read_text(encoding="utf-8"), **_NUMBERS)
     except FileNotFoundError:
         raise RunFileError(f"{file}: no such run; give a run folder or its {RUN_FILE}") from None
     except OSError as error:
@@ -228,13 +229,20 @@ def _read_json(file: Path) -> Any:
         raise RunFileError(f"{file}: is not the JSON of a run: {str(error).splitlines()[0]}") from None
 
 
-def _finite(text: str) -> float:
-    """JSON has no infinity, and Python makes one of 1e999."""
-    value = float(text)
-    if math.isinf(value):
-        _refuse(text)
-    return value
-
-
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no number of JSON")
+
+
+def _believable(number: float, text: str) -> Any:
+    """No run holds numbers beyond these, and arithmetic on them would leave what a float can hold."""
+    if number and not _SMALLEST < abs(number) < _LARGEST:
+        raise ValueError(f"{text[:20]} is no number that a run can hold")
+    return number
+
+
+_SMALLEST, _LARGEST = 1e-30, 1e30
+_NUMBERS: dict[str, Any] = {
+    "parse_constant": _refuse,
+    "parse_float": lambda text: _believable(float(text), text),
+    "parse_int": lambda text: _believable(int(text), text),
+}

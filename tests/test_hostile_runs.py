@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from loaderbench.conclusion.conclude import conclude_again
 from loaderbench.errors import RunFileError
+from loaderbench.records import Readings
+from loaderbench.report.document import build_document
 from loaderbench.store import read_run, read_trials
 
 EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores" / "run.json"
@@ -84,6 +87,27 @@ def test_most_of_what_is_spoilt_is_refused_in_one_line_and_the_rest_is_a_run(tmp
 
     assert CASES / 2 < len(said) < CASES
     assert not [line for line in said if "\n" in line or len(line) > 1_000]
+
+
+def test_what_can_be_read_of_them_is_drawn_and_concluded_again(tmp_path: Path) -> None:
+    drawn = 0
+    for seed in range(CASES, 2 * CASES):
+        if refusal(tmp_path, spoilt(seed)) is None:
+            run = read_run(tmp_path)
+            build_document(run, Readings())
+            conclude_again(run)
+            drawn += 1
+    assert drawn > CASES / 20
+
+
+@pytest.mark.parametrize(("number", "said"), [("1e308", "no number"), ("1e-320", "no number"), ("9" * 5000, "limit")])
+def test_numbers_that_no_run_can_hold_are_refused(tmp_path: Path, number: str, said: str) -> None:
+    assert said in str(refusal(tmp_path, f'{{"schema_version": {number}}}'))
+
+
+def test_a_run_of_a_later_version_says_who_can_read_it(tmp_path: Path) -> None:
+    told = str(refusal(tmp_path, json.dumps({**SMALL, "schema_version": 99})))
+    assert told.endswith("schema_version is 99; this version reads 1: a later loaderbench wrote it, and reads it")
 
 
 @pytest.mark.parametrize(

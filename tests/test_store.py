@@ -136,5 +136,5 @@ def test_a_missing_run_is_one_line(tmp_path: Path) -> None:
 
 def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"schema_version": 1, "x": 1e999}')
-    with pytest.raises(RunFileError, match="1e999 is no number of JSON"):
+    with pytest.raises(RunFileError, match="1e999 is no number that a run can hold"):
         read_run(tmp_path)

@@ -77,7 +77,7 @@ def _one(config: Config, trials: Sequence[Trial]) -> Configuration:
     }
     rates = [rate for trial in completed if (rate := rate_of(trial)) is not None]
     waits = [trial.data_wait_share for trial in completed if trial.data_wait_share is not None]
-    firsts = [trial.time_to_first_batch_s for trial in completed if trial.time_to_first_batch_s]
+    firsts = [first for trial in completed if (first := trial.time_to_first_batch_s) is not None and first > 0]
     return Configuration(
         config=config,
         samples_per_s=rate_interval(rates) if rates else None,
