@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from loaderbench.records import Gpu
+
+_PREFIXES = ("GPU-", "MIG-")
+_NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, as memory in bytes
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class GpuReading:
 
 
 class GpuMonitor:
-    """Reads NVML for as long as it answers. `why_not` says why there is nothing to read."""
+    """Reads NVML for as long as it answers. `why_not` says, by index, why there is nothing to read, or not all."""
 
     def __init__(self, gpus: Sequence[Gpu], nvml: Any = None) -> None:
         self._handles: dict[int, Any] = {}
@@ -37,41 +42,66 @@ class GpuMonitor:
             self._find(gpu)
 
     def read(self) -> list[GpuReading]:
-        """Read each device once; what it does not tell is `None` (a MIG slice, say)."""
+        """Read each device once; what it does not tell is `None` (a MIG slice, WSL, a device that was lost)."""
         return [
-            GpuReading(index, self._utilization(handle), self._memory(handle))
+            GpuReading(index, self._utilization(index, handle), self._memory(index, handle))
             for index, handle in self._handles.items()
         ]
 
     def _find(self, gpu: Gpu) -> None:
-        uuid = gpu.uuid if gpu.uuid.startswith(("GPU-", "MIG-")) else f"GPU-{gpu.uuid}"
-        try:
-            self._handles[gpu.index] = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
-        except self._nvml.NVMLError as error:
-            self.why_not[gpu.index] = f"NVML does not know the device {uuid}: {error}"
+        names = _names(gpu, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+        for name in names:
+            try:
+                self._handles[gpu.index] = self._nvml.nvmlDeviceGetHandleByUUID(name)
+            except self._nvml.NVMLError as error:
+                self.why_not[gpu.index] = f"NVML does not know the device {names[0]}: {error}"
+            else:
+                self.why_not.pop(gpu.index, None)
+                return
+        if not names:
+            self.why_not[gpu.index] = "this torch does not tell the device's UUID, by which NVML would find it"
 
-    def _utilization(self, handle: Any) -> float | None:
-        return self._value(lambda: float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+    def _utilization(self, index: int, handle: Any) -> float | None:
+        percent = self._value(index, lambda: float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+        return percent if percent is not None and percent <= 100 else None
 
-    def _memory(self, handle: Any) -> int | None:
-        found = self._value(lambda: self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
-        return None if found is None else int(found)
+    def _memory(self, index: int, handle: Any) -> int | None:
+        used = self._value(index, lambda: self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
+        return None if used is None or used == _NOT_AVAILABLE else int(used)
 
-    def _value(self, read: Callable[[], float]) -> float | None:
+    def _value(self, index: int, read: Callable[[], float]) -> float | None:
         try:
             return read()
-        except self._nvml.NVMLError:
+        except self._nvml.NVMLError as error:
+            self.why_not[index] = f"NVML: {error}"
             return None
 
 
-def count_gpus() -> int:
-    """Devices that the driver knows, without CUDA: enough to plan with, not to measure with."""
+def _names(gpu: Gpu, visible: str) -> list[str]:
+    """What NVML may know a device by. A `torch` that tells no UUID leaves the names in `CUDA_VISIBLE_DEVICES`."""
+    if gpu.uuid.startswith(_PREFIXES):
+        return [gpu.uuid]
+    if gpu.uuid:
+        return [f"{prefix}{gpu.uuid}" for prefix in _PREFIXES]
+    named = [name.strip() for name in visible.split(",")]
+    return named[gpu.index : gpu.index + 1] if gpu.index < len(named) and named[gpu.index].startswith(_PREFIXES) else []
+
+
+def count_gpus(nvml: Any = None) -> int:
+    """Devices that a process started here may use, without CUDA: enough to plan with, not to measure with."""
     try:
-        nvml = _import_nvml()
+        nvml = nvml or _import_nvml()
         nvml.nvmlInit()
-        return int(nvml.nvmlDeviceGetCount())
+        count = int(nvml.nvmlDeviceGetCount())
     except Exception:  # no library, no driver: no device that could be used
         return 0
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return count if visible is None else min(count, len(list(takewhile(_is_device, visible.split(",")))))
+
+
+def _is_device(name: str) -> bool:
+    """CUDA passes over the first that is none, and all after it."""
+    return name.strip().isdigit() or name.strip().startswith(_PREFIXES)
 
 
 def _import_nvml() -> Any:
