@@ -2,11 +2,12 @@
 
     uv run python benchmarks/torture.py [--only failures|kills|interrupts|many] [--times 100] [--trials 1000] [--seed 0]
 
-Failures: each kind is provoked in a trial of its own, with real workers, and has to be named right. Kills: a run of its
-own is killed after a random time; then the next start resumes it, and nothing that was completed may be gone, no
-process may live and no file of it be left in /dev/shm or the folder for temporary files. Interrupts: Ctrl-C instead,
-which has to end the run with code 130, a run.json that can be read and a page; the seconds until then are told. Many:
-trials of one run, one after another, and what the process that starts them holds after the first tenth and at the end.
+Where small file systems may be mounted, /dev/shm has 64 MB for all of it. Failures: each kind is provoked in a trial of
+its own, with real workers, and has to be named right. Kills: a run of its own is killed after a random time; then the
+next start resumes it, and nothing that was completed may be gone, no process may live and no file of it be left in
+/dev/shm or the folder for temporary files. Interrupts: Ctrl-C instead, which has to end the run with code 130, a
+run.json that can be read and a page; the seconds until then are told. Many: trials of one run, one after another, and
+what the process that starts them holds after the first tenth and at the end.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class Spoilt(Dataset):
         if how == "python_memory": raise MemoryError
         if how == "files": resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); return open("/etc/hostname").read()
         if how == "image": return Image.open(io.BytesIO(b"no image")).load()
+        if how == "denied": os.geteuid() or os.seteuid(65534); return open("/etc/shadow").read()
+        if how == "large": return torch.zeros(1 << 20)
         if how == "raise": raise ValueError("planted")
         return torch.zeros(3)
 
@@ -96,6 +99,8 @@ FAILURES: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
     ("not_picklable", "spoilt", {"how": "lambda"}, {"num_workers": 1, **SPAWN}),
     ("shared_handle", "zipped", {}, {"num_workers": 4}),
     ("bad_image", "spoilt", {"how": "image"}, {"num_workers": 1}),
+    ("shared_memory_full", "spoilt", {"how": "large"}, {"num_workers": 1, "batch_size": 32}),
+    ("permission", "spoilt", {"how": "denied"}, {"num_workers": 1}),
     ("error", "spoilt", {"how": "raise"}, {"num_workers": 1}),
     ("process_killed", "kills_itself", {}, {}),
     ("process_crashed", "crashes", {}, {}),
@@ -259,6 +264,7 @@ def many(place: Path, trials: int) -> Iterator[str]:
 def main() -> int:
     """Run what is asked for and print its table."""
     asked = _arguments()
+    _with_small_shared_memory()
     with TemporaryDirectory() as folder:
         place, dice = Path(folder), random.Random(asked.seed)
         generate_photos(place / "photos", images=24, classes=3)
@@ -274,6 +280,17 @@ def main() -> int:
                 print(line, flush=True)
             print()
     return 0
+
+
+def _with_small_shared_memory() -> None:
+    """Begin again where /dev/shm has 64 MB, as in a container; stay as it is where nothing may be mounted."""
+    mount = "mount -t tmpfs -o size=64m tmpfs /dev/shm"
+    if (
+        "TORTURE_SMALL" not in os.environ
+        and subprocess.run(["unshare", "-m", *mount.split()], check=False).returncode == 0
+    ):
+        again = ["unshare", "-m", "sh", "-c", f'{mount} && exec "$@"', "sh", sys.executable, *sys.argv]
+        os.execvpe("unshare", again, {**os.environ, "TORTURE_SMALL": "1"})
 
 
 def _arguments() -> argparse.Namespace:

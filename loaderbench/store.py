@@ -51,7 +51,8 @@ class Store:
 
     def append(self, trial: Trial) -> None:
         """Add a trial and wait until the disk has it."""
-        with _one_line(self.folder / TRIALS_FILE):
+        kept = f"what was measured before is kept, and --resume {self.folder} goes on when it can be"
+        with _one_line(self.folder / TRIALS_FILE, kept):
             self._trials.write(_line(trial))
             self._trials.flush()
             os.fsync(self._trials.fileno())
@@ -62,7 +63,8 @@ class Store:
 
     def write_page(self, html: str) -> Path:
         """Write `report.html` at once or not at all."""
-        return self._write(PAGE_FILE, html)
+        kept = f"{RUN_FILE} has what was measured: `loaderbench report {self.folder}` draws it when it can be"
+        return self._write(PAGE_FILE, html, kept)
 
     def write_timeline(self, points: Sequence[TimelinePoint]) -> Path:
         """Write every reading of the monitors as Parquet."""
@@ -78,7 +80,7 @@ class Store:
 
     def discard(self) -> None:
         """Remove the folder where nothing was measured; what a trial wrote stays."""
-        self._trials.close()
+        self.close()
         if (self.folder / TRIALS_FILE).stat().st_size == 0:
             for name in (TRIALS_FILE, RUN_FILE):
                 (self.folder / name).unlink(missing_ok=True)
@@ -93,12 +95,16 @@ class Store:
         with suppress(OSError):  # what a full disk did not take was told when it was appended
             self._trials.close()
 
-    def _write(self, name: str, text: str) -> Path:
+    def _write(self, name: str, text: str, kept: str = "") -> Path:
         path = self.folder / name
         part = path.with_name(f".{name}.part")
-        with _one_line(path):
-            part.write_text(text, encoding="utf-8")
-            part.replace(path)
+        with _one_line(path, kept):
+            try:
+                part.write_text(text, encoding="utf-8")
+                part.replace(path)
+            except OSError:
+                part.unlink(missing_ok=True)
+                raise
         return path
 
 
@@ -107,12 +113,13 @@ def _line(trial: Trial) -> str:
 
 
 @contextmanager
-def _one_line(path: Path) -> Iterator[None]:
-    """Say in one line that a disk is full, or whatever else keeps a file from being written."""
+def _one_line(path: Path, kept: str = "") -> Iterator[None]:
+    """Say in one line that a disk is full, or whatever else keeps a file from being written; and what is `kept`."""
     try:
         yield
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written to: {error.strerror or error}") from None
+        said = f"{path}: cannot be written to: {error.strerror or error}"
+        raise UsageError(f"{said}; {kept}" if kept else said) from None
 
 
 def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import traceback
@@ -11,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from loaderbench.commands import check, compare, doctor, init, photos, report, run, schema, show
-from loaderbench.errors import Interrupted, LoaderbenchError, Terminated, printable
+from loaderbench.errors import Interrupted, LoaderbenchError, MissingError, Terminated, printable
 
 FAULT = 70
 _INTERRUPTED = 128 + signal.SIGINT
@@ -78,6 +79,8 @@ def main() -> None:
     except Exception as error:
         if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
             _end(f"loaderbench: {error.format_message()} (see loaderbench --help)", getattr(error, "exit_code", 2))
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            _end(f"loaderbench: {error.strerror}: raise the limit (ulimit -n)", MissingError.exit_code)
         traceback.print_exc()
         _end(f"loaderbench: a fault of its own ({type(error).__name__}); please report it with the lines above", FAULT)
 

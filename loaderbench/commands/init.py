@@ -11,16 +11,18 @@ from loaderbench.errors import UsageError
 
 
 def init(
-    root: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of images: DIR/class/name.jpg.")],
+    root: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="A folder of images: DIR/class/name.jpg; default: generated.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="The suite; default NAME.yaml here.")] = None,
 ) -> None:
     """Write a commented suite for a folder of images."""
     from loaderbench.monitors import count_gpus
-    from loaderbench.session.first_suite import look_at, name_of, suite_text
+    from loaderbench.session.first_suite import GENERATED, look_at, name_of, suite_text
     from loaderbench.suite import load_suite
 
     file = out or Path(f"{name_of(root)}.yaml")
-    text = suite_text(look_at(root), file, gpus=count_gpus())
+    text = suite_text(look_at(root) if root is not None else GENERATED, file, gpus=count_gpus())
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)

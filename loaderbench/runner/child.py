@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from loaderbench.analysis.failures import classify
 from loaderbench.datasets.decoders import DECODERS
 from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
@@ -39,8 +40,9 @@ def trial_main(order: TrialOrder, pipe: Connection) -> None:
         _measure(order, pipe, made)
     except BaseException as error:
         traceback.print_exc()
+        said = "\ncaused by ".join(_words(error))
         try:
-            pipe.send(Raised("\ncaused by ".join(_words(error)), clue_of(error, made[0]) if made else ""))
+            pipe.send(Raised(said, clue_of(classify(said).kind, made[0]) if made else ""))
         except OSError:  # the run itself is gone
             end_own_session()
         raise SystemExit(1) from None

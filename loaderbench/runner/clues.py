@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import io
 import pickle
-import re
 import time
-import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-_PICKLE = re.compile(r"pickle|local object", re.IGNORECASE)
-_COLLATE = re.compile(r"equal size|default_collate|utils/data/_utils/collate\.py")
 _DEPTH = 5  # attributes of attributes
 _LOOK_S, _LOOKED_AT = 2.0, 64  # samples, while there is time
 _SENT = ("dataset", "collate_fn", "worker_init_fn", "sampler", "batch_sampler")
 
 
-def clue_of(error: BaseException, source: Any) -> str:
-    """One sentence on what a dataset or loader has to do with an exception that it ended with; empty where nothing."""
-    said = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+def clue_of(kind: str, source: Any) -> str:
+    """What a dataset or loader has to do with a failure of this kind, in a sentence; empty where nothing is known."""
+    look = _LOOKS.get(kind)
     try:
-        if isinstance(error, pickle.PicklingError | TypeError | AttributeError) and _PICKLE.search(str(error)):
-            return _not_picklable(source)
-        return _clash(getattr(source, "dataset", source)) if _COLLATE.search(said) else ""
+        return look(source) if look is not None else ""
     except Exception:  # a user's object may refuse anything
         return ""
 
@@ -66,8 +60,9 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     return ((f"{name}.{key}", held) for key, held in getattr(value, "__dict__", {}).items())
 
 
-def _clash(dataset: Any) -> str:
+def _clash(source: Any) -> str:
     """Two samples that are not alike, by their indices and shapes."""
+    dataset = getattr(source, "dataset", source)
     until_s, first = time.monotonic() + _LOOK_S, ""
     for index, sample in enumerate(_some(dataset)):
         shape = _shape(sample)
@@ -77,6 +72,21 @@ def _clash(dataset: Any) -> str:
         if time.monotonic() > until_s:
             break
     return f"sample 0 is {first}" if first else ""
+
+
+def _batch_bytes(source: Any) -> str:
+    """What a batch takes of shared memory, by its first sample."""
+    batch, sample = source.batch_size or 1, source.dataset[0]
+    return f"a batch of {batch} takes about {batch * _bytes(sample) / 2**20:,.0f} MiB of it"
+
+
+def _bytes(sample: Any) -> int:
+    """Of the tensors and arrays in a sample."""
+    if isinstance(sample, Mapping):
+        return sum(map(_bytes, sample.values()))
+    if isinstance(sample, list | tuple):
+        return sum(map(_bytes, sample))
+    return int(getattr(sample, "nbytes", 0))
 
 
 def _some(dataset: Any) -> Iterable[Any]:
@@ -93,3 +103,10 @@ def _shape(sample: Any) -> str:
         return "(" + ", ".join(map(_shape, sample)) + ")"
     size = getattr(sample, "shape", None)
     return type(sample).__name__ + ("" if size is None else str(list(size)))
+
+
+_LOOKS: dict[str, Callable[[Any], str]] = {
+    "not_picklable": _not_picklable,
+    "collate": _clash,
+    "shared_memory_full": _batch_bytes,
+}

@@ -23,9 +23,12 @@ _FEWEST_BATCHES = 4  # of the larger size that the folder has to fill
 
 @dataclass(frozen=True)
 class Folder:
-    """What was found: sizes are medians over the files looked at; `complete`: the folder was listed to its end."""
+    """What was found: sizes are medians over the files looked at; `complete`: the folder was listed to its end.
 
-    root: Path
+    `root` is `None` for photos that a run generates.
+    """
+
+    root: Path | None
     files: int
     classes: int
     complete: bool
@@ -37,6 +40,10 @@ class Folder:
     def total_bytes(self) -> float:
         """Of the files that were listed, which is the least that the folder holds."""
         return self.files * self.bytes_per_file
+
+
+GENERATED = Folder(None, 512, 8, True, (".jpg",), 110e3, 0.18)
+"""What `dataset.generate` makes by default."""
 
 
 def look_at(root: Path) -> Folder:
@@ -60,7 +67,6 @@ def look_at(root: Path) -> Folder:
 def suite_text(folder: Folder, file: Path, *, gpus: int, available_bytes: int | None = None) -> str:
     """The suite as text, with `root` relative to the file it is written to."""
     free = psutil.virtual_memory().available if available_bytes is None else available_bytes
-    root = os.path.relpath(folder.root.resolve(), file.resolve().parent)
     cold = folder.total_bytes > free / 2
     eats = "a training step on the accelerator" if gpus else "an emulated accelerator: none was found"
     why_cold = "half of the free memory does not hold the files: training reads them from the disk"
@@ -74,7 +80,7 @@ name: {name_of(folder.root)}
 
 dataset:
   kind: image_folder
-  root: {_quoted(root)}    # relative to this file
+  root: {_root(folder, file)}
   sample: {SAMPLE}               # of a larger folder, so many files are used
   decoder: pillow{_decoders(folder)}
   transform: imagenet_train   # your own: package.module:callable
@@ -99,9 +105,17 @@ measure:
 """
 
 
-def name_of(root: Path) -> str:
+def name_of(root: Path | None) -> str:
     """A name for the suite and its file."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", root.resolve().name).strip("-")[:40] or "images"
+    name = root.resolve().name if root is not None else ""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:40] or "images"
+
+
+def _root(folder: Folder, file: Path) -> str:
+    if folder.root is None:
+        return "${LOADERBENCH_DATA:-}  # a folder of images; empty: photo-like JPEGs are generated once and cached"
+    root = os.path.relpath(folder.root.resolve(), file.resolve().parent)
+    return f"{_quoted(root)}    # relative to this file"
 
 
 def _some(found: ImageFiles) -> list[str]:
@@ -119,6 +133,8 @@ def _megapixels(path: str) -> float | None:
 
 
 def _described(folder: Folder) -> str:
+    if folder.root is None:
+        return "generated photos: `loaderbench init DIR` looks at a folder of yours"
     many = f"{folder.files:,} files" if folder.complete else f"more than {folder.files:,} files"
     size = f", {folder.megapixels:.2g} megapixels" if folder.megapixels else ""
     kinds = " ".join(folder.suffixes)

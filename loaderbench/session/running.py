@@ -120,10 +120,12 @@ def run(
     seconds: float | None = None,
     verify: bool | None = None,
     out: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
     listener: Listener | None = None,
 ) -> Run:
     """Measure a suite file and return the run; keyword arguments override the suite as the flags of `run` do.
 
+    `resume` is the folder of a run of it that did not end, in which this one goes on.
     A `listener` hears how far it is. Raises `SuiteError`, `UsageError` and `MissingError`, each one clear line, and
     `KeyboardInterrupt` after writing what was measured until then.
     """
@@ -136,7 +138,10 @@ def run(
     loaded = load_suite(Path(suite), overrides)
     if data is not None and not isinstance(loaded.suite.dataset, ImageFolder):
         raise UsageError("data: the suite's dataset is a target, which takes no folder")
-    result = run_suite(loaded, Path(out) if out is not None else None, listener)
+    if resume is not None and out is not None:
+        raise UsageError("resume goes on in the folder of that run; leave `out` away")
+    place, earlier = (Path(folder) if folder is not None else None for folder in (out, resume))
+    result = run_suite(loaded, place, listener, earlier)
     if result.stopped_by is not None:
         raise KeyboardInterrupt(f"what was measured is in {result.folder}")
     return result.run

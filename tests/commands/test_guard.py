@@ -119,6 +119,11 @@ def test_init_quotes_whatever_a_folder_is_called(cli: Cli, tmp_path: Path, photo
     assert "24 images" in cli("check", "odd.yaml").stdout
 
 
+def test_init_without_a_folder_writes_a_suite_on_generated_photos(cli: Cli, tmp_path: Path) -> None:
+    assert cli("init").stdout.startswith("images.yaml: ")
+    assert cli("check", "images.yaml").stdout.startswith("images: 512 photo-like JPEGs")
+
+
 def test_init_says_where_there_is_no_image(cli: Cli, tmp_path: Path) -> None:
     result = cli("init", tmp_path)
     assert result.returncode == 5

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
+import loaderbench
+from loaderbench.errors import UsageError
 from loaderbench.store import read_run, read_trials
 
 SUITE = """\
@@ -122,13 +124,15 @@ def test_what_has_changed_is_told_and_nothing_is_lost(
     assert (killed / "r" / "trials.jsonl").read_bytes() == trials
 
 
-def test_a_line_that_was_cut_costs_that_line_only(cli: Cli, killed: Path) -> None:
+def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(killed: Path) -> None:
     file = killed / "r" / "trials.jsonl"
     whole = file.read_text().splitlines()[:2]
     file.write_text(whole[0] + "\n" + whole[1][: len(whole[1]) // 2])
     assert [trial.id for trial in read_trials(killed / "r")] == [json.loads(whole[0])["id"]]
-    assert cli("run", "s.yaml", "--resume", "r").returncode == 0
-    assert len(read_run(killed / "r").trials) == TRIALS
+    run = loaderbench.run(killed / "s.yaml", resume=killed / "r")
+    assert len(run.trials) == len(read_run(killed / "r").trials) == TRIALS
+    with pytest.raises(UsageError, match="leave `out` away"):
+        loaderbench.run(killed / "s.yaml", resume=killed / "r", out="x")
 
 
 @pytest.mark.parametrize(

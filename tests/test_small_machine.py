@@ -1,0 +1,100 @@
+"""A run where there is too little: of shared memory, of disk, of open files. One sentence, and nothing is lost."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loaderbench.store import read_run, read_trials
+
+TARGETS = """
+import torch
+class Samples(torch.utils.data.Dataset):
+    def __len__(self): return 4096
+    def __getitem__(self, index): return torch.zeros(3, 224, 224)
+def samples(): return Samples()
+"""
+SUITE = """
+dataset: {{kind: target, target: "lb_small:samples"}}
+sweep: {{num_workers: [0, 2], batch_size: {batches}}}
+consumer: {{kind: none}}
+measure: {{rounds: {rounds}, seconds: 0.1, verify: false}}
+"""
+RUN = f"{sys.executable} -m loaderbench run s.yaml -q"
+
+
+def may_mount() -> bool:
+    tried = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return (
+        shutil.which("unshare") is not None and not subprocess.run(tried, capture_output=True, check=False).returncode
+    )
+
+
+mounts = pytest.mark.skipif(not may_mount(), reason="no right to mount a small file system")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "lb_small.py").write_text(TARGETS)
+    (tmp_path / "s.yaml").write_text(SUITE.format(batches="[4]", rounds=3))
+    (tmp_path / "small").mkdir()
+    return tmp_path
+
+
+def shell(place: Path, script: str, *, apart: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run a script; `apart`: in file systems of its own, of which nothing remains."""
+    command = [*(["unshare", "--mount"] if apart else []), "sh", "-c", script]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300, check=False)
+
+
+@mounts
+def test_a_shared_memory_of_64_mb_is_told_in_bytes_and_costs_only_what_does_not_fit(place: Path) -> None:
+    (place / "s.yaml").write_text(SUITE.format(batches="[4, 128]", rounds=1))
+    done = shell(place, f"mount -t tmpfs -o size=64m tmpfs /dev/shm && {RUN} --out r", apart=True)
+
+    assert done.returncode == 0, done.stderr
+    trials = {tuple(trial.config.values()): trial for trial in read_run(place / "r").trials}
+    full = trials.pop((2, 128))
+    assert full.failure is not None
+    assert full.failure.kind == "shared_memory_full"
+    assert "/dev/shm has 64 MiB" in full.failure.hint
+    assert "A batch of 128 takes about 74 MiB of it" in full.failure.hint
+    assert [trial.status for trial in trials.values()] == ["completed"] * 3
+
+
+@mounts
+def test_a_disk_that_fills_up_is_one_line_and_with_room_the_run_goes_on(place: Path) -> None:
+    script = f"""
+        mount -t tmpfs -o size=40k tmpfs small
+        {RUN} --out small/r; echo "code $?"; cp -r small/r full
+        mount -o remount,size=10m small
+        {RUN} --resume small/r > printed; echo "code $?"; cp -r small/r whole
+    """
+    done = shell(place, script, apart=True)
+
+    assert done.stdout.split("\n")[:2] == ["code 2", "code 0"], done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("loaderbench: small/r/trials.jsonl: cannot be written to: No space left on device; what was")
+    kept = {trial.id: trial.samples_per_s for trial in read_trials(place / "full")}
+    run = read_run(place / "whole")
+    assert kept
+    assert kept.items() <= {trial.id: trial.samples_per_s for trial in (*run.trials, *run.noise.aa_trials)}.items()
+    assert [trial.status for trial in run.trials] == ["completed"] * 6
+
+
+@mounts
+def test_a_file_system_that_cannot_be_written_to_is_found_before_measuring(place: Path) -> None:
+    done = shell(place, f"mount -t tmpfs -o ro tmpfs small && {RUN} --out small/r", apart=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "loaderbench: small/r: cannot be written to: Read-only file system\n"
+
+
+def test_too_few_open_files_for_anything_is_one_line(place: Path) -> None:
+    done = shell(place, f"ulimit -n 10; {RUN} --out r")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == "loaderbench: Too many open files: raise the limit (ulimit -n)\n"
+    assert not (place / "r").exists()
