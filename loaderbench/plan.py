@@ -8,7 +8,7 @@ from itertools import product
 
 from loaderbench.analysis.intervals import FEWEST_ROUNDS
 from loaderbench.analysis.rungs import MOST_ROUNDS, why_not
-from loaderbench.records import Config, PlanSummary, Reasons, RungName, Scalar, config_label, varying
+from loaderbench.records import Config, PlanSummary, Reasons, RungName, Scalar, Trial, config_label, varying
 from loaderbench.suite import ImageFolder, Suite
 from loaderbench.suite.arguments import NEEDS_WORKERS
 
@@ -104,6 +104,12 @@ class Plan:
         """What a run keeps of its plan."""
         count = len(self.configurations)
         return PlanSummary(self.axes, count, self.rounds, count * self.rounds, self.collapsed)
+
+
+def is_of_sweep(trial: Trial) -> bool:
+    """Whether a trial is of a round of the sweep, by its name: `r1-c00`, or `r1-aa` for the twin of the baseline."""
+    of_round = trial.id.startswith(f"r{trial.round}-c") or trial.id == f"r{trial.round}-aa"
+    return of_round and trial.rung == "end_to_end"
 
 
 def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer: str = "none") -> Plan:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from loaderbench.analysis.comparison import compare_runs
+from loaderbench.conclusion.left import has_left_trials, with_left_trials
 from loaderbench.records import Comparison, RunRecord, TimelinePoint, to_dict
 from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
@@ -17,7 +18,7 @@ from loaderbench.report.html import render_html
 from loaderbench.report.markdown import render_markdown
 from loaderbench.report.notebook import notebook_html
 from loaderbench.report.tree import ReportDocument
-from loaderbench.store import read_run, read_timeline, timeline_frame, trials_frame
+from loaderbench.store import TRIALS_FILE, read_run, read_timeline, read_trials, timeline_frame, trials_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,6 +89,12 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Read a run folder or its `run.json`. Raises `RunFileError`, in one line."""
+    """Read a run folder or its `run.json`; of a run that was killed, what it had measured by then.
+
+    Raises `RunFileError`, in one line.
+    """
     place = Path(path)
-    return Run(read_run(place), read_timeline(place), place if place.is_dir() else place.parent)
+    folder, record = place if place.is_dir() else place.parent, read_run(place)
+    if has_left_trials(record) and (folder / TRIALS_FILE).is_file():
+        record = with_left_trials(record, read_trials(folder))
+    return Run(record, read_timeline(place), folder)

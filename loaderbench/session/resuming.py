@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from loaderbench.errors import UsageError
+from loaderbench.plan import is_of_sweep
 from loaderbench.records import DatasetSummary, Environment, RunRecord, TimelinePoint, Trial, to_dict
 from loaderbench.store import read_run, read_timeline, read_trials
 
@@ -26,7 +27,10 @@ class Earlier:
 
 
 def read_earlier(folder: Path) -> Earlier:
-    """Read what there is to go on with. Raises `UsageError` and `RunFileError`, in one line."""
+    """Read what there is to go on with: a remedy's trials are measured again, for a round needs both of its pair.
+
+    Raises `UsageError` and `RunFileError`, in one line.
+    """
     if not folder.is_dir():
         raise UsageError(f"--resume {folder}: no such run folder")
     record = read_run(folder)
@@ -34,15 +38,10 @@ def read_earlier(folder: Path) -> Earlier:
         raise UsageError(f"--resume {folder}: that run came to its end; nothing is left to measure")
     if record.kind == "profile":
         raise UsageError(f"--resume {folder}: is the profile of a loop, which only the loop itself can go on with")
-    found = [t for t in read_trials(folder) if t.status == "completed" and t.rung == "end_to_end" and _of_sweep(t)]
+    found = [t for t in read_trials(folder) if t.status == "completed" and is_of_sweep(t)]
     kept = {trial.id: trial for trial in found}
     timeline = tuple(point for point in read_timeline(folder) if point.trial in kept)
     return Earlier(folder, record, kept, timeline)
-
-
-def _of_sweep(trial: Trial) -> bool:
-    """By its name, `r1-c00` or `r1-aa`: trials of remedies are measured again, for a round needs both of its pair."""
-    return trial.id.startswith(f"r{trial.round}-c") or trial.id == f"r{trial.round}-aa"
 
 
 def refuse_changes(earlier: Earlier, suite: dict[str, Any], environment: Environment, dataset: DatasetSummary) -> None:

@@ -124,6 +124,16 @@ def test_what_has_changed_is_told_and_nothing_is_lost(
     assert (killed / "r" / "trials.jsonl").read_bytes() == trials
 
 
+def test_what_a_killed_run_had_measured_is_shown_and_drawn(cli: Cli, killed: Path) -> None:
+    left = {trial.id for trial in read_trials(killed / "r") if not trial.id.endswith("-aa")}
+    run = loaderbench.load(killed / "r")
+    assert {trial.id for trial in run.trials} == left
+    assert not run.complete
+    assert f"{len(left)} of {TRIALS} trials measured" in cli("show", "r").stdout
+    assert cli("report", "r").returncode == 0
+    assert all(name in (killed / "r" / "report.html").read_text() for name in left)
+
+
 def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(killed: Path) -> None:
     file = killed / "r" / "trials.jsonl"
     whole = file.read_text().splitlines()[:2]
