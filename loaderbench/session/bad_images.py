@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from loaderbench.errors import MissingError
@@ -27,12 +27,11 @@ def without_bad_images(inputs: Inputs, suite: Suite, server: TrialServer, listen
     listener.doing(f"decoding {len(inputs.samples):,} files once, to leave out those that cannot be")
     bad = find_bad_images(server, inputs.samples, sorted(_decoders(dataset, suite)))
     good = tuple(sample for sample in inputs.samples if sample[0] not in bad)
+    told = _told(bad, [path for path, _ in inputs.samples])
     if not good:
-        raise MissingError(f"dataset.skip_bad: none of {len(bad):,} files can be decoded; {_told(bad.items())[0]}")
+        raise MissingError(f"dataset.skip_bad: none of {len(bad):,} files can be decoded; {told[0]}")
     reasons = {name: why for name, why in inputs.summary.not_measured.items() if name != "bad_files"}
-    summary = replace(
-        inputs.summary, files=len(good), bad_files=len(bad), bad_images=_told(bad.items()), not_measured=reasons
-    )
+    summary = replace(inputs.summary, files=len(good), bad_files=len(bad), bad_images=told, not_measured=reasons)
     return replace(inputs, samples=good, summary=summary)
 
 
@@ -40,22 +39,20 @@ def note_left_out(found: DatasetSummary) -> list[str]:
     """What a reader of the run is told of them; nothing where none was left out."""
     if not found.bad_files:
         return []
-    many = (
-        "1 file that cannot be decoded was"
-        if found.bad_files == 1
-        else f"{found.bad_files:,} files that cannot be decoded were"
-    )
+    files = f"{found.bad_files:,} file{'' if found.bad_files == 1 else 's'}"
     more = f"; and {found.bad_files - _SHOWN:,} more" if found.bad_files > _SHOWN else ""
-    return [f"{many} left out: {'; '.join(found.bad_images[:_SHOWN])}{more}"]
+    return [f"left out {files} that cannot be decoded: {'; '.join(found.bad_images[:_SHOWN])}{more}"]
 
 
 def _decoders(dataset: ImageFolder, suite: Suite) -> set[str]:
+    """Those of the suite; what Pillow opens only is decoded by it later."""
     axis = suite.sweep.get("decoder", dataset.decoder)
-    return set(axis if isinstance(axis, list) else [axis])
+    named = set(axis if isinstance(axis, list) else [axis])
+    return {"pillow" if name == "pillow_lazy" else name for name in named}
 
 
-def _told(bad: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def _told(bad: Mapping[str, str], paths: Iterable[str]) -> tuple[str, ...]:
     """`class/name.jpg: Error: what`: the names below the folder, and not where that lies."""
-    rows = sorted(bad)
-    root = os.path.commonpath([os.path.dirname(path) for path, _ in rows]) if rows else ""  # noqa: PTH120
-    return tuple(f"{os.path.relpath(path, root)}: {why.replace(path, '...')}" for path, why in rows[:NAMED])
+    root = os.path.commonpath({os.path.dirname(path) for path in paths})  # noqa: PTH120 - of a million files
+    rows = sorted(bad.items())[:NAMED]
+    return tuple(f"{os.path.relpath(path, root)}: {why.replace(path, '...')}" for path, why in rows)
