@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -66,12 +67,12 @@ class Store:
         kept = f"{RUN_FILE} has what was measured: `loaderbench report {self.folder}` draws it when it can be"
         return self._write(PAGE_FILE, html, kept)
 
-    def write_timeline(self, points: Sequence[TimelinePoint]) -> Path:
+    def write_timeline(self, readings: Readings) -> Path:
         """Write every reading of the monitors as Parquet."""
         import pyarrow
         from pyarrow import parquet
 
-        columns = {name: [getattr(point, name) for point in points] for name in _TIMELINE_COLUMNS}
+        columns = dict(zip(_TIMELINE_COLUMNS, _columns(readings), strict=True))
         types = (pyarrow.string(), pyarrow.float64(), pyarrow.string(), pyarrow.float64())
         schema = pyarrow.schema(list(zip(_TIMELINE_COLUMNS, types, strict=True)))
         with _one_line(self.folder / TIMELINE_FILE):
@@ -106,6 +107,18 @@ class Store:
                 part.unlink(missing_ok=True)
                 raise
         return path
+
+
+def _columns(readings: Readings) -> tuple[list[str], array[float], list[str], array[float]]:
+    """Trials, seconds, metrics and values, each of one length."""
+    trials, seconds, metrics, values = list[str](), array("d"), list[str](), array("d")
+    for trial in readings.trials:
+        for metric, (at_s, read) in readings.of(trial).items():
+            trials += [trial] * len(at_s)
+            metrics += [metric] * len(at_s)
+            seconds.extend(at_s)
+            values.extend(read)
+    return trials, seconds, metrics, values
 
 
 def _line(trial: Trial) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loaderbench.errors import RunFileError, UsageError
-from loaderbench.records import Failure, GpuUse, TimelinePoint, Trial, to_dict
+from loaderbench.records import Failure, GpuUse, Readings, TimelinePoint, Trial, to_dict
 from loaderbench.store import (
     Store,
     new_run_folder,
@@ -87,7 +87,7 @@ def test_an_unused_folder_is_taken_away_and_a_used_one_stays(tmp_path: Path) -> 
 
 def test_a_timeline_comes_back_as_it_was(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
-    store.write_timeline(POINTS)
+    store.write_timeline(Readings(POINTS))
     store.close()
     assert list(read_timeline(tmp_path / "run")) == POINTS
     assert list(timeline_frame(POINTS)["value"]) == [5.0, 6.0]

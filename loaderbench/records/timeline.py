@@ -25,6 +25,10 @@ class Readings:
 
     def __init__(self, points: Iterable[TimelinePoint] = ()) -> None:
         self._trials: dict[str, dict[str, Series]] = {}
+        self.extend(points)
+
+    def extend(self, points: Iterable[TimelinePoint]) -> None:
+        """Add readings."""
         for point in points:
             seconds, values = self.series(point.trial, point.metric)
             seconds.append(point.t_s)

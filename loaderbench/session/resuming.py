@@ -9,7 +9,7 @@ from typing import Any
 
 from loaderbench.errors import UsageError
 from loaderbench.plan import is_of_sweep
-from loaderbench.records import DatasetSummary, Environment, RunRecord, TimelinePoint, Trial, to_dict
+from loaderbench.records import DatasetSummary, Environment, Readings, RunRecord, Trial, to_dict
 from loaderbench.store import read_run, read_timeline, read_trials
 
 _MAY_DIFFER = {("measure", "budget"), ("measure", "verify"), ("measure", "timeout_s")}
@@ -23,7 +23,7 @@ class Earlier:
     folder: Path
     record: RunRecord
     trials: dict[str, Trial]
-    timeline: tuple[TimelinePoint, ...]
+    timeline: Readings
 
 
 def read_earlier(folder: Path) -> Earlier:
@@ -40,7 +40,7 @@ def read_earlier(folder: Path) -> Earlier:
         raise UsageError(f"--resume {folder}: is the profile of a loop, which only the loop itself can go on with")
     found = [t for t in read_trials(folder) if t.status == "completed" and is_of_sweep(t)]
     kept = {trial.id: trial for trial in found}
-    timeline = tuple(point for point in read_timeline(folder) if point.trial in kept)
+    timeline = Readings(point for point in read_timeline(folder) if point.trial in kept)
     return Earlier(folder, record, kept, timeline)
 
 

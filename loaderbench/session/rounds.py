@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Reasons, TimelinePoint, Trial, Verification
+from loaderbench.records import Readings, Reasons, Trial, Verification
 from loaderbench.runner import Outcome, not_tried
 from loaderbench.search import Strategy
 from loaderbench.session.ladder import Ladder
@@ -37,7 +37,7 @@ class Measurements:
     twins: list[Trial] = field(default_factory=list)
     rungs: list[Trial] = field(default_factory=list)
     no_rungs: Reasons = field(default_factory=dict)
-    timeline: list[TimelinePoint] = field(default_factory=list)
+    timeline: Readings = field(default_factory=Readings)
     verification: Verification | None = None
     no_verification: str = ""
     why_partial: str | None = None
@@ -72,7 +72,7 @@ class Rounds:
         self._plan, self._measure, self._store, self._listener = plan, measure, store, listener
         self._budget_s = budget_s
         self._deadline_s = None if budget_s is None else time.monotonic() + budget_s
-        self._found = Measurements(timeline=list(earlier.timeline) if earlier else [])
+        self._found = Measurements(timeline=earlier.timeline if earlier else Readings())
         self._earlier = dict(earlier.trials) if earlier else {}
         self._verifier: Verifier | None = None
 

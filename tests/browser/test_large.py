@@ -22,7 +22,7 @@ def page(tmp_path: Path) -> Path:
     store = Store(tmp_path / "run")
     store.write_run(run)
     store.write_timeline(
-        [TimelinePoint(t.id, i / 10, "data_wait_s", i / 1e3) for t in run.trials for i in range(READINGS)]
+        Readings(TimelinePoint(t.id, i / 10, "data_wait_s", i / 1e3) for t in run.trials for i in range(READINGS))
     )
     store.close()
     saved, readings = read_run(tmp_path / "run"), read_timeline(tmp_path / "run")
