@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError, UsageError
+from loaderbench.locking import hold
 from loaderbench.records import SCHEMA_VERSION, Readings, RunRecord, TimelinePoint, Trial, to_dict
 
 if TYPE_CHECKING:
@@ -37,14 +38,22 @@ class Store:
             if not again and folder.exists() and any(folder.iterdir()):
                 raise UsageError(f"{folder}: exists and is not empty; give --out a new folder")
             (folder / "logs").mkdir(parents=True, exist_ok=True)
-            self._trials = (folder / TRIALS_FILE).open("a", encoding="utf-8")
+            self._trials = self._opened()
 
     def keep_only(self, trials: Iterable[Trial]) -> None:
         """Begin again with these trials: what failed, or belongs to a later step, is measured anew."""
         self._trials.close()
         with _one_line(self.folder / TRIALS_FILE):
             self._write(TRIALS_FILE, "".join(map(_line, trials)))
-            self._trials = (self.folder / TRIALS_FILE).open("a", encoding="utf-8")
+            self._trials = self._opened()
+
+    def _opened(self) -> IO[str]:
+        """The file of trials, to append to, and ours alone."""
+        file = (self.folder / TRIALS_FILE).open("a", encoding="utf-8")
+        if not hold(file):
+            file.close()
+            raise UsageError(f"{self.folder}: a run is under way in it; wait for its end, or give --out a new folder")
+        return file
 
     def log(self, trial_id: str) -> Path:
         """Where a trial's output goes."""

@@ -66,6 +66,18 @@ def test_a_folder_that_was_there_before_stays(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_in_which_a_run_is_under_way_is_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.append(DONE)
+    with pytest.raises(UsageError, match="a run is under way in it"):
+        Store(tmp_path / "run", again=True)
+    store.keep_only([DONE])
+    with pytest.raises(UsageError, match="a run is under way in it"):
+        Store(tmp_path / "run", again=True)
+    store.close()
+    Store(tmp_path / "run", again=True).close()
+
+
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
     full = Path("/dev/full")

@@ -95,13 +95,21 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
     return Failure(kind, f"ended with exit code {exit_code} before it was measured", known.hint)
 
 
-def hang(timeout_s: float, phase: str, stands: str = "") -> Failure:
-    """Name a trial that was ended by the watchdog, what it was doing, and where each of its processes stood."""
+def hang(timeout_s: float, phase: str, stands: str = "", log_end: str = "") -> Failure:
+    """Name a trial that was ended by the watchdog, what it was doing, and where each of its processes stood.
+
+    What a process had written of an exception before that is the cause where it has a name: torch's queues wait for
+    ever for what could not be sent.
+    """
     where = f"; {stands}; the log has the stacks of each" if stands else ""
+    raised = last_words(log_end) if _TRACEBACK in log_end else ""
+    known = classify(raised) if raised else None
     return Failure(
         "hang",
-        f"no result after {timeout_s:g} s; it was in {phase}{where}",
-        "a loader this slow needs a larger measure.timeout_s; one that stands still may hold a lock over a fork: "
+        f"no result after {timeout_s:g} s; it was in {phase}{where}" + (f"; before that: {raised}" if raised else ""),
+        known.hint
+        if known is not None and known.kind != "error"
+        else "a loader this slow needs a larger measure.timeout_s; one that stands still may hold a lock over a fork: "
         "try multiprocessing_context: spawn",
     )
 

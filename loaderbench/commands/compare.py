@@ -30,10 +30,10 @@ def compare(
 
     from loaderbench.records import to_dict
     from loaderbench.report.compared import comparison_markdown, print_comparison
-    from loaderbench.store import read_run
+    from loaderbench.result import load
 
     check_outputs(json_file, md_file, junit)
-    then, now = read_run(before), read_run(after)
+    then, now = load(before).record, load(after).record
     comparison, gates = Guard(fail_if, warn_if, then).judge(now)
     assert comparison is not None
     text = comparison_markdown(comparison, gates)

@@ -42,8 +42,9 @@ def run(
     """Measure a suite, find the best configuration and write the report."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
+    from loaderbench.result import load
     from loaderbench.session import run_suite
-    from loaderbench.store import read_run, run_json
+    from loaderbench.store import run_json
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
@@ -51,7 +52,7 @@ def run(
     if resume is not None and out is not None:
         raise UsageError("--resume goes on in the folder of that run; leave --out away")
     check_outputs(json_file, md_file, junit)
-    guard = Guard(fail_if, warn_if, read_run(baseline) if baseline else None)
+    guard = Guard(fail_if, warn_if, load(baseline).record if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener, resume)
     if json_file is not None:
@@ -66,9 +67,10 @@ def run(
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     if result.stopped_by is not None:
-        kept = f"what was measured is in {result.folder}"
+        said = f"loaderbench: interrupted; what was measured is in {result.folder}"
         again = f"go on with: loaderbench run {suite} --resume {result.folder}"
-        raise Interrupted(f"loaderbench: interrupted; {kept}; {again}", result.stopped_by)
+        whole = result.run.record.complete
+        raise Interrupted(f"{said}, and it is all" if whole else f"{said}; {again}", result.stopped_by)
     if not any(trial.status == "completed" for trial in result.run.record.trials):
         raise NoMeasurementError(_nothing_measured(result.run.record, result.page))
     raise_for(gates)

@@ -27,9 +27,11 @@ def decode_pillow_draft(path: str) -> Image.Image:
 
 def decode_torchvision(path: str) -> Any:
     """Decode the file's bytes to a uint8 tensor of shape (3, height, width), without PIL."""
+    import torch
     from torchvision.io import ImageReadMode, decode_image, read_file
 
-    return decode_image(read_file(path), mode=ImageReadMode.RGB)
+    image = decode_image(read_file(path), mode=ImageReadMode.RGB)
+    return image if image.dtype is torch.uint8 else (image.to(torch.int32) >> 8).to(torch.uint8)  # a PNG of 16 bits
 
 
 def open_pillow(path: str) -> Image.Image:

@@ -11,11 +11,15 @@ from loaderbench.records.words import Config, Reasons, RungName, Status
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a trial gave no measurement: a kind of the catalogue, the message as it came, and what to do."""
+    """Why a trial gave no measurement: a kind of the catalogue, the message as it came, and what to do.
+
+    `by_oom_killer`: of what was killed, whether the kernel did it for want of memory; `None` where nobody counts.
+    """
 
     kind: str
     message: str
     hint: str
+    by_oom_killer: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import multiprocessing
 import os
-import select
-import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,17 +18,19 @@ from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
 from loaderbench.recorder import Measurement
 from loaderbench.runner.clues import clue_of
-from loaderbench.runner.orders import Phase, Raised, Result, TrialOrder
-from loaderbench.runner.processes import end_own_session
+from loaderbench.runner.orders import Clue, Phase, Raised, Result, TrialOrder
+from loaderbench.runner.processes import end_own_session, enter_own_session
 from loaderbench.runner.stacks import answer_with_stacks
 from loaderbench.suite import ImageFolder
 from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS
 
+_FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
+_GONE = "a DataLoader worker that exited unexpectedly: its batch could not be fetched"
+
 
 def trial_main(order: TrialOrder, pipe: Connection) -> None:
     """Run one trial; the last message is a `Result` or a `Raised`."""
-    _enter_own_session()
-    _end_with(pipe)
+    enter_own_session(pipe)
     _write_to(order.log)
     answer_with_stacks()
     made: list[Any] = []
@@ -42,7 +40,8 @@ def trial_main(order: TrialOrder, pipe: Connection) -> None:
         traceback.print_exc()
         said = "\ncaused by ".join(_words(error))
         try:
-            pipe.send(Raised(said, clue_of(classify(said).kind, made[0]) if made else ""))
+            pipe.send(Raised(said))
+            pipe.send(Clue(clue_of(classify(said).kind, made[0]) if made else ""))  # which may take long
         except OSError:  # the run itself is gone
             end_own_session()
         raise SystemExit(1) from None
@@ -52,7 +51,14 @@ def _words(error: BaseException | None) -> Iterator[str]:
     """Type and message of an exception and of each that caused it: torch names the signal in the cause."""
     while error is not None:
         yield "".join(traceback.format_exception_only(type(error), error)).strip()
+        if isinstance(error, FileNotFoundError | ConnectionError | EOFError) and _fetched(error):
+            yield _GONE
         error = error.__cause__
+
+
+def _fetched(error: BaseException) -> bool:
+    """Whether it was raised while a batch was fetched from the worker that made it."""
+    return any(frame.filename.endswith(_FETCHES) for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _measure(order: TrialOrder, pipe: Connection, made: list[Any]) -> None:
@@ -160,30 +166,8 @@ def _step(order: TrialOrder) -> Callable[[Any], Any] | None:
     return step  # type: ignore[no-any-return]
 
 
-def _end_with(pipe: Connection) -> None:
-    """End this whole session when the run is gone, whatever a loader is doing just then."""
-    if not hasattr(select, "poll"):
-        return
-    watch = select.poll()
-    watch.register(pipe.fileno(), 0)  # hang-up is always told
-
-    def wait() -> None:
-        watch.poll()
-        end_own_session()
-
-    threading.Thread(target=wait, name="loaderbench-parent-watch", daemon=True).start()
-
-
-def _enter_own_session() -> None:
-    """Be the head of a session, so that all that is started here can be ended at once."""
-    if hasattr(os, "setsid"):
-        os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    multiprocessing.set_start_method(None, force=True)  # workers start as Python's default says, not as this did
-
-
 def _write_to(log: Path) -> None:
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):
         os.dup2(file, stream)
     os.close(file)

@@ -17,12 +17,18 @@ from loaderbench.suite import ImageFolder
 _CROP = 224  # pixels of a side, of every recipe that has a name
 _FLOAT_BYTES = 4
 _PREFETCH = 2  # torch's own
+_KILLED = ("worker_killed", "process_killed")
+_BY_ANOTHER = "it was killed by something else: a person, a scheduler of jobs, a guard of memory outside the kernel"
 
 
 def explained(failure: Failure, order: TrialOrder, kills_before: int | None) -> Failure:
     """The same failure, its hint with what this machine says of it. `kills_before`: of the OOM killer, until then."""
     facts = _FACTS.get(failure.kind)
     said = facts(order, kills_before) if facts is not None else ""
+    if failure.kind in _KILLED and kills_before is not None and (kills := oom_kills()) is not None:
+        failure = replace(failure, by_oom_killer=kills > kills_before)
+        if not failure.by_oom_killer:
+            failure = replace(failure, hint=_BY_ANOTHER)
     return with_clue(failure, said)
 
 
@@ -93,6 +99,9 @@ def _bad_images(order: TrialOrder, _: int | None) -> str:
     if not order.samples:
         return ""
     bad, seen = count_bad_images(order.samples)
+    decoder = order.planned.config.get("decoder", getattr(order.suite.dataset, "decoder", "pillow"))
+    if not bad and not str(decoder).startswith("pillow"):
+        return f"Pillow decodes each of {seen:,} files looked at: decoder: pillow reads what {decoder} does not"
     files = f"{seen:,} files" if seen == len(order.samples) else f"the first {seen:,} of {len(order.samples):,} files"
     return f"Pillow cannot decode {bad:,} of {files}"
 

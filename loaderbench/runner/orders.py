@@ -45,13 +45,19 @@ class Result:
 
 @dataclass(frozen=True)
 class Raised:
-    """The trial raised; the text is the exception's type and message. `clue`: what its objects say of that, if any."""
+    """The trial raised; the text is the exception's type and message. A `Clue` follows."""
 
     text: str
-    clue: str = ""
+
+
+@dataclass(frozen=True)
+class Clue:
+    """What the trial's objects say of what it raised, in a sentence; empty where they say nothing."""
+
+    text: str
 
 
 LEAVE = "leave"
 """What the run sends when the trial may end."""
 
-Message = Phase | Result | Raised
+Message = Phase | Result | Raised | Clue

@@ -1,8 +1,10 @@
-"""Ends what a trial started, all of it."""
+"""Begins the session of a process that is started here, and ends all that was started in it."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import select
 import signal
 import threading
 from contextlib import suppress
@@ -15,26 +17,27 @@ import psutil
 from loaderbench.runner.orders import LEAVE
 
 GRACE_S = 10.0  # a worker finishes its batch before it looks up
+_MANAGER = "torch_shm_manager"  # removes the files it manages when the last process that uses them is gone
+_MANAGER_S = 1.0
 _ENDING = threading.Lock()
 
 
-def end_trial(process: BaseProcess, pipe: Connection | None, grace_s: float) -> None:
-    """End a trial's session and every process below it; with a pipe, let it end by itself first."""
-    below = _below(process.pid)  # before it ends: a child with a session of its own is then no longer found
-    if pipe is not None:
-        with suppress(OSError):
-            pipe.send(LEAVE)
-        process.join(grace_s)
-    if process.pid is not None and hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    for child in below:
-        with suppress(psutil.Error):
-            child.kill()
-    if process.is_alive():
-        process.kill()
-    process.join()
-    _remove_shared_memory([process.pid or -1, *(child.pid for child in below)])
+def enter_own_session(pipe: Connection) -> None:
+    """Be the head of a session that can be ended at once, and that ends when the other end of the pipe is gone."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    multiprocessing.set_start_method(None, force=True)  # workers start as Python's default says, not as this did
+    if not hasattr(select, "poll"):
+        return
+    watch = select.poll()
+    watch.register(pipe.fileno(), 0)  # hang-up is always told
+
+    def wait() -> None:
+        watch.poll()
+        end_own_session()
+
+    threading.Thread(target=wait, name="loaderbench-parent-watch", daemon=True).start()
 
 
 def end_own_session() -> None:
@@ -44,13 +47,38 @@ def end_own_session() -> None:
     """
     with _ENDING:
         below = _below(os.getpid())
-        for child in below:
-            with suppress(psutil.Error):
-                child.kill()
-        psutil.wait_procs(below, timeout=1.0)  # so that none makes a file after they were looked for
+        psutil.wait_procs(_kill(below), timeout=1.0)  # so that none makes a file after they were looked for
         _remove_shared_memory([os.getpid(), *(child.pid for child in below)])
-        if hasattr(os, "killpg"):
-            os.killpg(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def end_session(process: BaseProcess, pipe: Connection | None = None, grace_s: float = 0.0) -> None:
+    """End a process's session and every process below it; with a pipe, let it end by itself first."""
+    below = _below(process.pid)  # before it ends: a child with a session of its own is then no longer found
+    if pipe is not None:
+        with suppress(OSError):
+            pipe.send(LEAVE)
+        process.join(grace_s)
+    if process.is_alive():
+        process.kill()
+    process.join()
+    killed = _kill(below)
+    psutil.wait_procs([child for child in below if child not in killed], timeout=_MANAGER_S)
+    if process.pid is not None and hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    _remove_shared_memory([process.pid or -1, *(child.pid for child in below)])
+
+
+def _kill(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Kill all but torch's manager of shared memory, which cleans up and ends when it is alone; return those."""
+    killed = []
+    for process in processes:
+        with suppress(psutil.Error):
+            if process.name() != _MANAGER:
+                process.kill()
+                killed.append(process)
+    return killed
 
 
 def _below(pid: int | None) -> list[psutil.Process]:

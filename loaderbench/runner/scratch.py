@@ -14,25 +14,36 @@ from functools import cache
 from multiprocessing import util
 from pathlib import Path
 
+from loaderbench import locking
+
 PREFIX, _LOCK = "loaderbench-", "lock"
 _LAST = -200  # after the end of multiprocessing's own folder, which is at -100
+_SOCKET = "/loaderbench-12345678/pymp-12345678/listener-12345678"
+_LONGEST_SOCKET = 100  # bytes of its path, of the 104 that macOS takes and the 108 of Linux
+_SHORT = Path("/tmp")
 
 
 @cache
 def claim_scratch() -> Path | None:
     """Make this process's folder and remove those of the dead; `None` where the system knows no such lock."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, whose processes reach each other without files
+    if not locking.KNOWN:  # Windows, whose processes reach each other without files
         return None
-    _remove_left()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    place = _place()
+    _remove_left(place)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
     lock = (folder / "new").open("w")
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    locking.hold(lock)
     (folder / "new").rename(folder / _LOCK)  # held from the moment that another can find it
     util.Finalize(None, _leave, args=(folder, lock), exitpriority=_LAST)
     _let_multiprocessing_use(folder)
     return folder
+
+
+def _place() -> Path:
+    """The folder for temporary files, unless the path of a socket in it were too long for the system."""
+    usual = Path(tempfile.gettempdir())
+    too_long = len(os.fsencode(f"{usual}{_SOCKET}")) > _LONGEST_SOCKET
+    return _SHORT if too_long and os.access(_SHORT, os.W_OK) else usual
 
 
 def _let_multiprocessing_use(folder: Path) -> None:
@@ -48,18 +59,15 @@ def _leave(folder: Path, lock: object) -> None:  # noqa: ARG001 - kept open, and
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_left() -> None:
+def _remove_left(place: Path) -> None:
     """Remove this user's folders whose owners are gone."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):  # another's, held, or gone meanwhile
+    for folder in place.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another's, or gone meanwhile
             if folder.stat().st_uid == os.getuid() and _is_free(folder / _LOCK):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_free(lock: Path) -> bool:
-    """Whether nobody holds it. Raises `OSError` where there is none, or it is held."""
-    import fcntl
-
+    """Whether nobody holds it. Raises `OSError` where there is none."""
     with lock.open("r+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return True
+        return locking.hold(file)

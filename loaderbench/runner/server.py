@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
+from loaderbench.runner.processes import end_session, enter_own_session
 from loaderbench.runner.scratch import claim_scratch
 
 PRELOAD = "loaderbench.runner.forkserver_preload"
@@ -46,7 +47,7 @@ class TrialServer:
     def ask(self, target: Callable[..., None], *args: object, timeout_s: float) -> Any:
         """Call `target(pipe, *args)` in a process and return what it sends; `None` where it ends or takes too long."""
         ours, theirs = self.pipe()
-        process = self.start(target, theirs, *args)
+        process = self.start(_answer, target, theirs, *args)
         theirs.close()
         try:
             return ours.recv() if ours.poll(timeout_s) else None
@@ -54,13 +55,18 @@ class TrialServer:
             return None
         finally:
             ours.close()
-            process.kill()
-            process.join()
+            end_session(process)
 
     def pipe(self) -> tuple[Any, Any]:
         """Make a two-way pipe; give the second end to a process that is started here."""
         ends: tuple[Any, Any] = self._context.Pipe(duplex=True)
         return ends
+
+
+def _answer(target: Callable[..., None], pipe: Any, *args: object) -> None:
+    """Call what was asked for, in a session that ends when nobody waits for the answer any more."""
+    enter_own_session(pipe)
+    target(pipe, *args)
 
 
 @contextmanager

@@ -19,14 +19,16 @@ from loaderbench.recorder import why_missing
 from loaderbench.records import Environment, Failure, TimelinePoint, Trial
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.explaining import explained, with_clue
-from loaderbench.runner.orders import Message, Phase, Raised, Result, TrialOrder
-from loaderbench.runner.processes import GRACE_S, end_trial
+from loaderbench.runner.orders import Clue, Message, Phase, Raised, Result, TrialOrder
+from loaderbench.runner.processes import GRACE_S, end_session
 from loaderbench.runner.readings import readings_of, timeline_of, with_blocked
 from loaderbench.runner.reference import ReferenceDecode
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.stacks import dump_stacks
 
 LOG_END_BYTES = 4_000
+CLUE_S = 5.0
+FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
 NO_LOOP = "a trial takes its batches without end, and its consumer in one piece"
 
 
@@ -104,12 +106,13 @@ class TrialRunner:
         grace_s = 0.0
         try:
             end = _follow(process, ours, order, began_s)
+            grace_s = 0.0 if isinstance(end, Failure) and end.kind == "hang" else FAILED_GRACE_S
             if isinstance(end, Result):
                 sampler.read_memory()
                 grace_s = GRACE_S
         finally:
             sampling = sampler.stop()
-            end_trial(process, ours if grace_s else None, grace_s)
+            end_session(process, ours if grace_s else None, grace_s)
             ours.close()
         return _Watched(end, sampling, began_s)
 
@@ -127,17 +130,24 @@ def _follow(process: BaseProcess, pipe: Any, order: TrialOrder, began_s: float) 
     while True:
         left_s = began_s + timeout_s - time.monotonic()
         if left_s <= 0 or not wait([pipe, process.sentinel], left_s):
-            return hang(timeout_s, phase, dump_stacks(process.pid, order.log))
+            said = _end_of(order.log)
+            return hang(timeout_s, phase, dump_stacks(process.pid, order.log), said)
         message = _receive(pipe)
         if isinstance(message, Phase):
             phase = message.name
         elif isinstance(message, Result):
             return message
         elif isinstance(message, Raised):
-            return with_clue(classify(message.text), message.clue)
+            return with_clue(classify(message.text), _clue(pipe))
         else:
             process.join(1.0)
             return classify_exit(process.exitcode or 0, _end_of(order.log))
+
+
+def _clue(pipe: Any) -> str:
+    """What the trial says of what it raised, if it does so soon; then it may end by itself."""
+    clue = _receive(pipe) if pipe.poll(CLUE_S) else None
+    return clue.text if isinstance(clue, Clue) else ""
 
 
 def _receive(pipe: Any) -> Message | None:

@@ -16,9 +16,10 @@ def why_pruned(config: Config, done: Sequence[Trial]) -> str | None:
     """Why a configuration is not tried; `None` where nothing speaks against it.
 
     One that hung or ran out of memory is not tried again, nor is the same with a larger batch after it ran out of it.
+    What somebody else killed, as the kernel knows, says nothing of the next.
     """
     for trial in done:
-        kind = trial.failure.kind if trial.failure else ""
+        kind = trial.failure.kind if trial.failure and trial.failure.by_oom_killer is not False else ""
         if trial.config == config and (kind == "hang" or kind in OUT_OF_MEMORY):
             return f"it failed in round {trial.round} ({_words(kind)}) and would again"
         if kind in OUT_OF_MEMORY and _is_larger(config, trial.config):

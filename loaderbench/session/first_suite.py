@@ -76,7 +76,7 @@ def suite_text(folder: Folder, file: Path, *, gpus: int, available_bytes: int | 
 # Made by `loaderbench init` for {_described(folder)}.
 #   loaderbench check {file.name}      what it would measure
 #   loaderbench run {file.name}        measure, diagnose, try remedies, write the report
-name: {name_of(folder.root)}
+name: {_quoted(name_of(folder.root))}
 
 dataset:
   kind: image_folder
@@ -166,4 +166,4 @@ def _pinning(gpus: int) -> str:
 def _quoted(text: str) -> str:
     """A YAML string in which nothing of a path is a sign; `${` would begin a name from the environment."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("${", "${NONE:-$}{")
-    return f'"{escaped}"'
+    return '"' + "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped) + '"'

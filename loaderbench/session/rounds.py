@@ -15,7 +15,7 @@ from loaderbench.search import Strategy
 from loaderbench.session.ladder import Ladder
 from loaderbench.session.listener import Listener, climbing, progress_of, trying, typical_s
 from loaderbench.session.resuming import Earlier
-from loaderbench.session.signals import ignore_signals
+from loaderbench.session.signals import put_off_signals
 from loaderbench.session.verifying import Verifier
 from loaderbench.store import Store
 
@@ -29,6 +29,7 @@ ALL_FAILED = "every trial of the first round failed, so that no further round wa
 class Measurements:
     """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it.
 
+    `late_signals` came when nothing was left to measure.
     `rungs` are the trials of the ladder, `no_rungs` why others of it (all, under `ladder`) were not measured.
     `verification` are the remedies that were tried, `no_verification` why none was.
     """
@@ -42,6 +43,7 @@ class Measurements:
     no_verification: str = ""
     why_partial: str | None = None
     stopped_by: int | None = None
+    late_signals: list[int] = field(default_factory=list)
 
     @property
     def all(self) -> list[Trial]:
@@ -84,7 +86,7 @@ class Rounds:
             self._climb(ladder)
             self._verify(make_verifier)
         except (KeyboardInterrupt, Terminated) as stop:
-            ignore_signals()
+            put_off_signals(found.late_signals)
             found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
             found.why_partial = self._interrupted()
             found.no_rungs.setdefault("ladder", found.why_partial)
@@ -92,7 +94,7 @@ class Rounds:
                 found.verification, found.no_verification = self._verifier.result("interrupted")
             else:
                 found.no_verification = found.why_partial
-        ignore_signals()
+        put_off_signals(found.late_signals)
         return found
 
     def _sweep(self, search: Strategy) -> None:

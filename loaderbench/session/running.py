@@ -39,7 +39,7 @@ STILL_S = 0.3  # how long the machine is looked at before the first trial
 
 @dataclass(frozen=True)
 class SessionResult:
-    """A run, where it lies, and the signal that ended it early."""
+    """A run, where it lies, and the signal that ended it early, or came while its page was drawn."""
 
     run: Run
     folder: Path
@@ -108,7 +108,9 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Ea
     store.write_timeline(measurements.timeline)
     page = store.write_page(render_html(build_document(record, measurements.timeline)))
     update_index(store.folder)
-    return SessionResult(Run(record, measurements.timeline, store.folder), store.folder, page, measurements.stopped_by)
+    run = Run(record, measurements.timeline, store.folder)
+    stopped_by = measurements.stopped_by or next(iter(measurements.late_signals), None)
+    return SessionResult(run, store.folder, page, stopped_by)
 
 
 def run(

@@ -10,11 +10,14 @@ from contextlib import contextmanager
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
-def ignore_signals() -> None:
-    """Let the result be written, which takes a second or two; `restored_signals` undoes it."""
+def put_off_signals(came: list[int]) -> None:
+    """Let the result be written, which takes a second or two; what comes meanwhile is noted in `came`.
+
+    `restored_signals` undoes it.
+    """
     if threading.current_thread() is threading.main_thread():
         for number in _ENDING:
-            signal.signal(number, signal.SIG_IGN)
+            signal.signal(number, lambda signal_number, _: came.append(signal_number))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,8 +11,11 @@ from xml.etree import ElementTree
 import pytest
 from command_line import Cli
 
+from loaderbench.datasets.image_folder import scan_image_folder
 from loaderbench.records import RunRecord, to_dict
+from loaderbench.session.first_suite import look_at, suite_text
 from loaderbench.store import read_run
+from loaderbench.suite import ImageFolder, load_suite
 
 EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 
@@ -122,6 +126,24 @@ def test_init_quotes_whatever_a_folder_is_called(cli: Cli, tmp_path: Path, photo
 def test_init_without_a_folder_writes_a_suite_on_generated_photos(cli: Cli, tmp_path: Path) -> None:
     assert cli("init").stdout.startswith("images.yaml: ")
     assert cli("check", "images.yaml").stdout.startswith("images: 512 photo-like JPEGs")
+
+
+@pytest.mark.parametrize(
+    "name", ["123", "1_000", "0x1f", "true", "null", "bell\x07", "caf\u00e9", os.fsdecode(b"caf\xff")]
+)
+def test_init_writes_a_suite_that_can_be_read_whatever_the_folder_is_called(
+    tmp_path: Path, photos: Path, name: str
+) -> None:
+    root, file = tmp_path / "of" / name, tmp_path / "of" / "s.yaml"
+    root.parent.mkdir()
+    root.mkdir()
+    (root / "a").symlink_to(photos, target_is_directory=True)
+    file.write_text(suite_text(look_at(root), file, gpus=0))
+    suite = load_suite(file).suite
+    assert isinstance(suite.dataset, ImageFolder)
+    assert suite.name in (name, "bell", "caf")
+    assert suite.dataset.root == name
+    assert len(scan_image_folder(file.parent / suite.dataset.root).samples) == 24
 
 
 def test_init_says_where_there_is_no_image(cli: Cli, tmp_path: Path) -> None:

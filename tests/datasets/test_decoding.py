@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch")
 
@@ -34,6 +36,13 @@ def test_pillow_and_torchvision_decode_the_same_picture(photos: Path) -> None:
     ours, theirs = (to_tensor(DECODERS[name](first(photos))) for name in ("pillow", "torchvision"))
     assert ours.shape == theirs.shape
     assert (ours - theirs).abs().mean() < 0.01
+
+
+def test_a_picture_of_16_bits_becomes_one_of_8(tmp_path: Path) -> None:
+    Image.fromarray(np.full((8, 8), 0xAB12, np.uint16)).save(tmp_path / "deep.png")
+    pixels = DECODERS["torchvision"](str(tmp_path / "deep.png"))
+    assert pixels.dtype is torch.uint8
+    assert set(pixels.unique().tolist()) == {0xAB}
 
 
 def test_a_corrupt_image_is_named_by_its_path(tmp_path: Path) -> None:

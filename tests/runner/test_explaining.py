@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from loaderbench.plan import PlannedTrial
 from loaderbench.records import Config, Failure
-from loaderbench.runner import TrialOrder
+from loaderbench.runner import TrialOrder, explaining
 from loaderbench.runner.explaining import explained, needed_bytes
 from loaderbench.suite import Suite
 
@@ -41,9 +42,27 @@ def test_shared_memory_is_told_as_needed_and_as_it_is() -> None:
     assert said.endswith(". Fewer workers")
 
 
+@pytest.mark.parametrize("kind", ["worker_killed", "process_killed"])
+@pytest.mark.parametrize(("after", "by_kernel"), [(3, False), (4, True)])
+def test_what_the_kernel_did_not_kill_is_not_said_to_have_run_out_of_memory(
+    monkeypatch: pytest.MonkeyPatch, kind: str, after: int, by_kernel: bool
+) -> None:
+    monkeypatch.setattr(explaining, "oom_kills", lambda: after)
+    found = explained(Failure(kind, "", "out of memory, most likely"), order({"num_workers": 4}), 3)
+    assert found.by_oom_killer is by_kernel
+    assert ("Out of memory, most likely" in found.hint) is by_kernel
+    assert ("killed by something else" in found.hint) is not by_kernel
+
+
 def test_an_end_for_want_of_memory_says_whether_the_kernel_counted_it() -> None:
     assert "of memory is free now" in hint("worker_killed", {"num_workers": 4}, None)
     assert "2 workers with batches of 32" in hint("host_memory", {"num_workers": 2})
+
+
+def test_what_pillow_reads_and_another_decoder_does_not_is_not_called_broken(photos: Path) -> None:
+    asked = replace(order({"decoder": "torchvision"}), samples=tuple((str(path), 0) for path in photos.rglob("*.jpg")))
+    said = explained(Failure("bad_image", "", "repair it"), asked, None).hint
+    assert said.startswith("Pillow decodes each of 24 files looked at: decoder: pillow reads what torchvision does not")
 
 
 def test_what_this_machine_knows_nothing_of_keeps_its_hint() -> None:

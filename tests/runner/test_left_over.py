@@ -23,6 +23,12 @@ class Samples(torch.utils.data.Dataset):
 
 def samples(): return Samples()
 """
+ASKED = """
+import os, time
+def wait(pipe):
+    print(os.getpid(), flush=True)
+    time.sleep(1000)
+"""
 SUITE = """
 dataset: {kind: target, target: 'lb_sharing:samples'}
 sweep: {num_workers: [2], batch_size: [4]}
@@ -70,6 +76,26 @@ def test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next_and_that
     for process in (living, later):
         assert process.communicate("\n")[1] == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_a_socket_s_path_would_be_too_long_it_lies_in_a_shorter_place(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 80)
+    deep.mkdir()
+    process, folder = claimed(deep)
+    assert folder.parent == Path("/tmp")
+    process.communicate("\n")
+    assert not folder.exists()
+
+
+def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> None:
+    (tmp_path / "lb_asked.py").write_text(ASKED)
+    ask = "import lb_asked; from loaderbench.runner import TrialServer as S; S().ask(lb_asked.wait, timeout_s=1000)"
+    asking = subprocess.Popen([sys.executable, "-c", ask], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert asking.stdout is not None
+    asked = psutil.Process(int(asking.stdout.readline()))
+    asking.kill()
+    asking.wait()
+    assert psutil.wait_procs([asked], timeout=30)[1] == []
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")

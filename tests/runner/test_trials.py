@@ -15,6 +15,7 @@ from loaderbench.records import Trial
 from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, probe
 from loaderbench.suite import Suite
 
+SPOILS = ("shapes", "leaves", "unsendable")
 TARGETS = """
 import os, signal, subprocess, sys, threading, time
 from pathlib import Path
@@ -28,6 +29,10 @@ class Numbers(Dataset):
         time.sleep(0.001)
         if self.spoil == "lock": lock = threading.Lock(); lock.acquire(); lock.acquire()
         if self.spoil == "raise": raise ValueError("planted in a worker")
+        if self.spoil == "leaves" and index > 20: raise SystemExit(3)
+        if self.spoil == "unsendable":
+            class Local(Exception): pass
+            raise Local("cannot be sent")
         if self.spoil == "shapes": return torch.zeros(1 + index % 3)
         if self.spoil == "kill_worker": os.kill(os.getpid(), signal.SIGKILL)
         return torch.zeros(3), index
@@ -161,6 +166,8 @@ def test_the_user_s_own_step_or_what_makes_one_is_a_consumer(runner: TrialRunner
     [
         ("numbers", {"num_workers": 1}, "error", "planted in a worker"),
         ("kill", {"num_workers": 1}, "worker_killed", "killed by signal"),
+        ("leaves", {"num_workers": 1}, "worker_exited", "exited unexpectedly"),
+        ("unsendable", {"num_workers": 1}, "hang", "before that: "),
         ("shapes", {"batch_size": 4}, "collate", "sample 0 is Tensor[1], sample 1 is Tensor[2]. Samples of one batch"),
         ("kills_itself", {}, "process_killed", "signal 9"),
         ("exits", {}, "process_exited", "exit code 7"),
@@ -172,11 +179,11 @@ def test_the_user_s_own_step_or_what_makes_one_is_a_consumer(runner: TrialRunner
 def test_a_failing_trial_is_a_record_with_its_cause(
     runner: TrialRunner, tmp_path: Path, name: str, config: dict[str, Any], kind: str, words: str
 ) -> None:
-    spoilt = {"numbers": "raise", "shapes": "shapes", "kill": "kill_worker"}.get(name)
+    spoilt = {"numbers": "raise", "kill": "kill_worker"}.get(name, name if name in SPOILS else None)
     dataset = target("numbers", spoil=spoilt) if spoilt else target(name)
-    trial = run(runner, tmp_path, dataset, config).trial
+    trial = run(runner, tmp_path, dataset, config, timeout_s=8.0 if kind == "hang" else 60.0).trial
     assert trial.failure is not None
-    assert (trial.status, trial.failure.kind) == ("failed", kind)
+    assert (trial.status, trial.failure.kind) == ("timed_out" if kind == "hang" else "failed", kind)
     assert words in f"{trial.failure.message} {trial.failure.hint}"
     assert trial.samples_per_s is None
     silent = {field for field, value in vars(trial).items() if value is None} - set(trial.not_measured) - {"failure"}

@@ -20,6 +20,13 @@ def test_a_larger_batch_is_not_tried_where_a_smaller_one_ran_out_of_memory(kind:
         assert why_pruned(other, done) is None
 
 
+def test_what_somebody_else_killed_prunes_nothing() -> None:
+    failure = Failure("worker_killed", "", "", by_oom_killer=False)
+    trial = Trial(id="t", config={"batch_size": 64}, round=1, status="failed", failure=failure)
+    assert why_pruned({"batch_size": 64}, [trial]) is None
+    assert why_pruned({"batch_size": 128}, [trial]) is None
+
+
 def test_what_hung_is_not_waited_for_again() -> None:
     done = [failed("hang", batch_size=64)]
     assert "would again" in str(why_pruned({"batch_size": 64}, done))

@@ -251,6 +251,7 @@ def test_a_second_ctrl_c_while_the_page_is_drawn_loses_nothing(photos: Path, tmp
         os.kill(running.pid, signal.SIGINT)
         time.sleep(0.05)
     running.communicate(timeout=60)
+    assert running.returncode == 130
     assert len(json.loads((tmp_path / "r" / "run.json").read_text())["trials"]) == 6
     assert (tmp_path / "r" / "report.html").is_file()
 

@@ -1,0 +1,29 @@
+"""A lock that the system gives back when its holder ends, however it ends."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows has other locks, and needs none here
+    fcntl = None  # type: ignore[assignment]
+
+KNOWN = fcntl is not None
+"""Whether this system has such locks."""
+
+
+def hold(file: IO[Any]) -> bool:
+    """Take the lock of an open file until it is closed; `False` where another process holds it.
+
+    A file system without locks, as some of a network are, is taken as one on which nobody else is.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
