@@ -1,0 +1,94 @@
+"""Reads a run folder back without executing anything of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from loaderbench.errors import RunFileError
+from loaderbench.records import SCHEMA_VERSION, Readings, RunRecord, Trial
+from loaderbench.store.files import RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
+from loaderbench.store.numbers import NUMBERS
+
+MAX_RUN_BYTES = 500_000_000
+
+
+def read_run(path: Path) -> RunRecord:
+    """Read a run folder or its `run.json`. Raises `RunFileError`, in one line."""
+    file = path / RUN_FILE if path.is_dir() else path
+    data = _read_json(file)
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != SCHEMA_VERSION:
+        later = isinstance(version, int) and version > SCHEMA_VERSION
+        advice = ": a later loaderbench wrote it, and reads it" if later else ""
+        raise RunFileError(f"{file}: schema_version is {version!r}; this version reads {SCHEMA_VERSION}{advice}")
+    try:
+        return TypeAdapter(RunRecord).validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunFileError(f"{file}: {where}: {first['msg'].lower()}") from None
+
+
+def read_trials(folder: Path) -> list[Trial]:
+    """The trials as each was written when it ended; a line that cannot be read costs that line only."""
+    adapter, found = TypeAdapter(Trial), list[Trial]()
+    try:
+        lines = (folder / TRIALS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise RunFileError(f"{folder / TRIALS_FILE}: cannot be read: {error.strerror or error}") from None
+    for line in lines:
+        with suppress(ValueError, RecursionError):  # pydantic's errors are of values too
+            found.append(adapter.validate_python(json.loads(line, **NUMBERS)))
+    return found
+
+
+def read_timeline(path: Path) -> Readings:
+    """Read the timeline beside a run; empty where there is none. Raises `RunFileError`, in one line."""
+    file = (path if path.is_dir() else path.parent) / TIMELINE_FILE
+    found = Readings()
+    if not file.is_file():
+        return found
+    from pyarrow import ArrowException, parquet
+
+    try:
+        table = parquet.ParquetFile(file).read(columns=list(TIMELINE_COLUMNS)).combine_chunks()  # without pandas
+        if not table.num_rows:
+            return found
+        columns = [table[name].chunk(0).to_numpy() for name in ("t_s", "value")]
+        for (trial, metric), rows in _rows_of_series(table):
+            for own, column in zip(found.series(trial, metric), columns, strict=True):
+                own.frombytes(column[rows].astype("f8").tobytes())
+    except (ArrowException, KeyError, OSError, TypeError, ValueError) as error:
+        raise RunFileError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from None
+    return found
+
+
+def _rows_of_series(table: Any) -> Iterator[tuple[tuple[str, str], Any]]:
+    """Each trial and metric of a timeline with the numbers of its rows, in their order."""
+    import numpy as np
+
+    trials, metrics = (table[name].chunk(0).dictionary_encode() for name in ("trial", "metric"))
+    keys = trials.indices.to_numpy() * len(metrics.dictionary) + metrics.indices.to_numpy().astype("i8")
+    order = np.argsort(keys, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+        trial, metric = divmod(int(keys[rows[0]]), len(metrics.dictionary))
+        yield (str(trials.dictionary[trial]), str(metrics.dictionary[metric])), rows
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        if file.stat().st_size > MAX_RUN_BYTES:
+            raise RunFileError(f"{file}: is larger than {MAX_RUN_BYTES:,} bytes")
+        return json.loads(file.read_text(encoding="utf-8"), **NUMBERS)
+    except FileNotFoundError:
+        raise RunFileError(f"{file}: no such run; give a run folder or its {RUN_FILE}") from None
+    except OSError as error:
+        raise RunFileError(f"{file}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise RunFileError(f"{file}: is not the JSON of a run: {str(error).splitlines()[0]}") from None

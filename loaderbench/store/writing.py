@@ -1,0 +1,148 @@
+"""Writes a run folder as the run goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO
+
+from loaderbench.errors import UsageError
+from loaderbench.locking import hold
+from loaderbench.records import Readings, RunRecord, Trial, to_dict
+from loaderbench.store.files import PAGE_FILE, RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
+
+
+class Store:
+    """Writes one run folder. Creating it finds out whether it can be written to, before anything is measured."""
+
+    def __init__(self, folder: Path, *, again: bool = False) -> None:
+        """Make the folder, or go on `again` in one that is there."""
+        self.folder = folder
+        self._made = not folder.exists()
+        with _one_line(folder):
+            if not again and folder.exists() and any(folder.iterdir()):
+                raise UsageError(f"{folder}: exists and is not empty; give --out a new folder")
+            (folder / "logs").mkdir(parents=True, exist_ok=True)
+            self._trials = self._opened()
+
+    def keep_only(self, trials: Iterable[Trial]) -> None:
+        """Begin again with these trials: what failed, or belongs to a later step, is measured anew."""
+        self._trials.close()
+        with _one_line(self.folder / TRIALS_FILE):
+            self._write(TRIALS_FILE, "".join(map(_line, trials)))
+            self._trials = self._opened()
+
+    def _opened(self) -> IO[str]:
+        """The file of trials, to append to, and ours alone."""
+        file = (self.folder / TRIALS_FILE).open("a", encoding="utf-8")
+        if not hold(file):
+            file.close()
+            raise UsageError(f"{self.folder}: a run is under way in it; wait for its end, or give --out a new folder")
+        return file
+
+    def log(self, trial_id: str) -> Path:
+        """Where a trial's output goes."""
+        return self.folder / "logs" / f"{trial_id}.log"
+
+    def append(self, trial: Trial) -> None:
+        """Add a trial and wait until the disk has it."""
+        kept = f"what was measured before is kept, and --resume {self.folder} goes on when it can be"
+        with _one_line(self.folder / TRIALS_FILE, kept):
+            self._trials.write(_line(trial))
+            self._trials.flush()
+            os.fsync(self._trials.fileno())
+
+    def write_run(self, run: RunRecord) -> Path:
+        """Write `run.json` at once or not at all."""
+        return self._write(RUN_FILE, run_json(run))
+
+    def write_page(self, html: str) -> Path:
+        """Write `report.html` at once or not at all."""
+        kept = f"{RUN_FILE} has what was measured: `loaderbench report {self.folder}` draws it when it can be"
+        return self._write(PAGE_FILE, html, kept)
+
+    def write_timeline(self, readings: Readings) -> Path:
+        """Write every reading of the monitors as Parquet."""
+        import pyarrow
+        from pyarrow import parquet
+
+        columns = dict(zip(TIMELINE_COLUMNS, _columns(readings), strict=True))
+        types = (pyarrow.string(), pyarrow.float64(), pyarrow.string(), pyarrow.float64())
+        schema = pyarrow.schema(list(zip(TIMELINE_COLUMNS, types, strict=True)))
+        with _one_line(self.folder / TIMELINE_FILE):
+            parquet.write_table(pyarrow.table(columns, schema=schema), self.folder / TIMELINE_FILE, compression="zstd")
+        return self.folder / TIMELINE_FILE
+
+    def discard(self) -> None:
+        """Remove the folder where nothing was measured; what a trial wrote stays."""
+        self.close()
+        if (self.folder / TRIALS_FILE).stat().st_size == 0:
+            for name in (TRIALS_FILE, RUN_FILE):
+                (self.folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # a trial that was under way has left its log
+                (self.folder / "logs").rmdir()
+            if self._made:
+                with suppress(OSError):
+                    self.folder.rmdir()
+
+    def close(self) -> None:
+        """Close `trials.jsonl`."""
+        with suppress(OSError):  # what a full disk did not take was told when it was appended
+            self._trials.close()
+
+    def _write(self, name: str, text: str, kept: str = "") -> Path:
+        path = self.folder / name
+        part = path.with_name(f".{name}.part")
+        with _one_line(path, kept):
+            try:
+                part.write_text(text, encoding="utf-8")
+                part.replace(path)
+            except OSError:
+                part.unlink(missing_ok=True)
+                raise
+        return path
+
+
+def _columns(readings: Readings) -> tuple[list[str], array[float], list[str], array[float]]:
+    """Trials, seconds, metrics and values, each of one length."""
+    trials, seconds, metrics, values = list[str](), array("d"), list[str](), array("d")
+    for trial in readings.trials:
+        for metric, (at_s, read) in readings.of(trial).items():
+            trials += [trial] * len(at_s)
+            metrics += [metric] * len(at_s)
+            seconds.extend(at_s)
+            values.extend(read)
+    return trials, seconds, metrics, values
+
+
+def _line(trial: Trial) -> str:
+    return json.dumps(to_dict(trial), allow_nan=False) + "\n"
+
+
+@contextmanager
+def _one_line(path: Path, kept: str = "") -> Iterator[None]:
+    """Say in one line that a disk is full, or whatever else keeps a file from being written; and what is `kept`."""
+    try:
+        yield
+    except OSError as error:
+        said = f"{path}: cannot be written to: {error.strerror or error}"
+        raise UsageError(f"{said}; {kept}" if kept else said) from None
+
+
+def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
+    """`<parent>/<suite>-<UTC time>`, not yet there."""
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "suite"
+    stem = f"{slug}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+    taken = (parent / f"{stem}{suffix}" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
+    return next(folder for folder in taken if not folder.exists())
+
+
+def run_json(run: RunRecord) -> str:
+    """The text of `run.json`: ASCII, so that a file name that is no Unicode can stand in it."""
+    return json.dumps(to_dict(run), allow_nan=False, indent=1)
