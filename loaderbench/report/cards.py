@@ -50,6 +50,8 @@ def _empty(run: RunRecord) -> str:
     if run.best is None:
         reason = run.not_measured.get("best", "no configuration is named best")
         return f"Nothing can be recommended: {words.plain(reason, words.SENTENCE_LIMIT)}."
+    if run.verdict.bound == "unknown":
+        return "Nothing is recommended, because the cause of the wait could not be told."
     return "Nothing to change was found."
 
 

@@ -59,6 +59,14 @@ def test_recommendations_are_parted_by_what_came_of_them() -> None:
     assert [aside.reason.text for aside in part.not_checked] == [runs.NO_ACCELERATOR]
 
 
+def test_without_a_cause_there_is_no_advice_and_it_is_said_why() -> None:
+    run = replace(runs.typical(), recommendations=())
+    for bound, said in (("unknown", "the cause of the wait could not be told"), ("compute", "Nothing to change")):
+        part = build_document(replace(run, verdict=replace(run.verdict, bound=bound))).recommendations
+        assert part is not None
+        assert said in str(part.empty)
+
+
 def test_a_card_names_only_what_changes_and_links_its_trials_to_their_rows() -> None:
     document = build_document(runs.typical())
     card = document.recommendations.cards[0]
