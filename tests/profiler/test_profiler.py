@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -17,25 +19,43 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 from loaderbench import Profiler, Run
 from loaderbench.records import Trial
 
+ATTEMPTS, PAUSE_S = 20, 0.3
+
 
 def trial_of(run: Run) -> Trial:
     (trial,) = run.trials
     return trial
 
 
-def told_truly(told: float, planted: float) -> bool:
-    return told == pytest.approx(planted, rel=0.02, abs=50e-6)
+def told_truly(told: float, planted: float, gap_s: float = 0.0) -> bool:
+    """Within 2 % or 50 microseconds, beside the `gap_s` that any stop-watch has to what it times."""
+    return told == pytest.approx(planted, rel=0.02, abs=50e-6 + gap_s)
+
+
+def bare_gap_s() -> float:
+    """What a generator that times the body of its loop tells too much just now: Python wakes slowly from a sleep."""
+    told_s = []
+
+    def timed(batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            began_s = time.perf_counter()
+            yield batch
+            told_s.append(time.perf_counter() - began_s)
+
+    steps_s = [pause(0.002) for _ in timed(Planted())]
+    return max(0.0, fmean(told_s) - fmean(steps_s))
 
 
 def quiet_once(test: Callable[..., None]) -> Callable[..., None]:
-    """A neighbour may take the CPU between the planted clock and ours; not in each of five attempts."""
+    """A neighbour may take the CPU between the planted clock and ours, for seconds at times, and not for ever."""
 
     @functools.wraps(test)
     def attempts(*args: Any, **kwargs: Any) -> None:
-        for _ in range(4):
+        for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(AssertionError):
                 test(*args, **kwargs)
                 return
+            time.sleep(PAUSE_S)
         test(*args, **kwargs)
 
     return attempts
@@ -51,7 +71,7 @@ def test_wait_and_step_are_told_as_they_were_planted() -> None:
     assert trial.step is not None
     assert (trial.batches, trial.samples, trial.data_wait.count) == (35, 140, 35)
     assert told_truly(trial.data_wait.mean_s, sum(loader.slept_s[5:]) / 35)
-    assert told_truly(trial.step.mean_s, sum(steps_s[5:]) / 35)
+    assert told_truly(trial.step.mean_s, sum(steps_s[5:]) / 35, bare_gap_s())
 
 
 def test_wait_and_step_add_up_to_the_wall_time() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.reading import Traced
 
 WITHIN, WITHIN_S = 0.02, 50e-6
-ATTEMPTS = 12
+ATTEMPTS, PAUSE_S = 12, 0.3
 
 
 def state_of(loader: DataLoader[Any]) -> dict[str, Any]:
@@ -103,6 +104,7 @@ def told_truly(measure: Callable[[], tuple[list[Any], Traced]]) -> Traced:
         off = {name: (told[name], planted[name]) for name in planted.keys() - agreed}
         if not off:
             return found
+        time.sleep(PAUSE_S)  # what takes the CPU may do so for seconds
     raise AssertionError(f"told, planted: {off}")
 
 
