@@ -15,7 +15,8 @@ def what_fits(failed: Trial, trials: Sequence[Trial]) -> str:
 
     One that failed in another round does not fit.
     """
-    if failed.failure is None or failed.failure.kind not in WANTS_ROOM:
+    failure = failed.failure
+    if failure is None or failure.kind not in WANTS_ROOM or failure.by_oom_killer is False:
         return ""
     found = [(noun, _largest(name, failed, trials)) for name, noun in _AXES]
     told = [f"{most} {noun}" for noun, most in found if most is not None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loaderbench.analysis.fitting import WANTS_ROOM, what_fits
@@ -24,6 +26,14 @@ def test_the_largest_of_each_that_was_completed_is_told(kind: str) -> None:
 def test_what_failed_in_another_round_or_is_larger_does_not_fit() -> None:
     failed = trial(4, 64, "worker_killed")
     assert what_fits(failed, [failed, trial(8, 64), trial(2, 64), trial(2, 64, "worker_killed")]) == ""
+
+
+def test_what_somebody_else_killed_wanted_no_room() -> None:
+    failed = trial(4, 64, "worker_killed")
+    assert failed.failure is not None
+    by_another = replace(failed, failure=replace(failed.failure, by_oom_killer=False))
+    assert what_fits(failed, [trial(2, 64)])
+    assert what_fits(by_another, [trial(2, 64)]) == ""
 
 
 def test_other_failures_want_no_room() -> None:
