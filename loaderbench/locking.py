@@ -13,17 +13,17 @@ KNOWN = fcntl is not None
 """Whether this system has such locks."""
 
 
-def hold(file: IO[Any]) -> bool:
+def hold(file: IO[Any]) -> bool | None:
     """Take the lock of an open file until it is closed; `False` where another process holds it.
 
-    A file system without locks, as some of a network are, is taken as one on which nobody else is.
+    `None` where nobody can tell: some file systems, those of a network among them, know no locks.
     """
     if fcntl is None:
-        return True
+        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        return True
+        return None
     return True

@@ -68,6 +68,6 @@ def _remove_left(place: Path) -> None:
 
 
 def _is_free(lock: Path) -> bool:
-    """Whether nobody holds it. Raises `OSError` where there is none."""
+    """Whether nobody holds it for sure. Raises `OSError` where there is none."""
     with lock.open("r+") as file:
-        return locking.hold(file)
+        return locking.hold(file) is True

@@ -41,7 +41,7 @@ class Store:
     def _opened(self) -> IO[str]:
         """The file of trials, to append to, and ours alone."""
         file = (self.folder / TRIALS_FILE).open("a", encoding="utf-8")
-        if not hold(file):
+        if hold(file) is False:
             file.close()
             raise UsageError(f"{self.folder}: a run is under way in it; wait for its end, or give --out a new folder")
         return file
