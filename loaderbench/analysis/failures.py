@@ -74,6 +74,15 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 )
 
 
+OUT_OF_MEMORY = frozenset({"host_memory", "device_memory", "worker_killed", "process_killed", "shared_memory_full"})
+"""Kinds of failure that a larger batch can only make worse."""
+
+
+def ran_out_of_memory(failure: Failure | None) -> bool:
+    """Whether a failure is of such a kind; what was killed by another than the kernel is not."""
+    return failure is not None and failure.kind in OUT_OF_MEMORY and failure.by_oom_killer is not False
+
+
 def classify(message: str) -> Failure:
     """Name an exception by its type and text as Python prints them, one of a worker included."""
     shown = _shorten(message)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loaderbench.analysis.failures import ran_out_of_memory
 from loaderbench.records import Trial
 
-WANTS_ROOM = frozenset({"shared_memory_full", "worker_killed", "process_killed", "host_memory", "device_memory"})
 _AXES = (("num_workers", "workers"), ("batch_size", "samples in a batch"))
 
 
@@ -15,8 +15,7 @@ def what_fits(failed: Trial, trials: Sequence[Trial]) -> str:
 
     One that failed in another round does not fit.
     """
-    failure = failed.failure
-    if failure is None or failure.kind not in WANTS_ROOM or failure.by_oom_killer is False:
+    if not ran_out_of_memory(failed.failure):
         return ""
     found = [(noun, _largest(name, failed, trials)) for name, noun in _AXES]
     told = [f"{most} {noun}" for noun, most in found if most is not None]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loaderbench.analysis.failures import ran_out_of_memory
 from loaderbench.records import Config, Trial, config_label
-
-OUT_OF_MEMORY = frozenset({"host_memory", "device_memory", "worker_killed", "process_killed", "shared_memory_full"})
-"""Kinds of failure that a larger batch can only make worse."""
 
 _BATCH = "batch_size"
 
@@ -19,10 +17,10 @@ def why_pruned(config: Config, done: Sequence[Trial]) -> str | None:
     What somebody else killed, as the kernel knows, says nothing of the next.
     """
     for trial in done:
-        kind = trial.failure.kind if trial.failure and trial.failure.by_oom_killer is not False else ""
-        if trial.config == config and (kind == "hang" or kind in OUT_OF_MEMORY):
+        kind, no_room = trial.failure.kind if trial.failure else "", ran_out_of_memory(trial.failure)
+        if trial.config == config and (kind == "hang" or no_room):
             return f"it failed in round {trial.round} ({_words(kind)}) and would again"
-        if kind in OUT_OF_MEMORY and _is_larger(config, trial.config):
+        if no_room and _is_larger(config, trial.config):
             return f"{config_label(trial.config)} failed already ({_words(kind)}), and this batch is larger"
     return None
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.analysis.fitting import WANTS_ROOM, what_fits
+from loaderbench.analysis.failures import OUT_OF_MEMORY
+from loaderbench.analysis.fitting import what_fits
 from loaderbench.records import Failure, Trial
 
 
@@ -16,7 +17,7 @@ def trial(workers: int, batch: int, kind: str | None = None) -> Trial:
     return Trial(id="t", config={"num_workers": workers, "batch_size": batch}, round=1, status=status, failure=failure)
 
 
-@pytest.mark.parametrize("kind", sorted(WANTS_ROOM))
+@pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY))
 def test_the_largest_of_each_that_was_completed_is_told(kind: str) -> None:
     done = [trial(1, 64), trial(4, 64), trial(4, 256), trial(8, 32), trial(8, 128)]
     told = what_fits(trial(8, 256, kind), [*done, trial(2, 256)])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from loaderbench.analysis.failures import OUT_OF_MEMORY
 from loaderbench.records import Config, Failure, Trial
-from loaderbench.search.pruning import OUT_OF_MEMORY, why_pruned
+from loaderbench.search.pruning import why_pruned
 
 
 def failed(kind: str, **config: int) -> Trial:
