@@ -200,11 +200,11 @@ def test_tracing_fills_stages_workers_and_slow_samples(photos: Path) -> None:
 
     dataset = ImageFolder(str(photos), t.Compose([t.RandomResizedCrop(32), t.ToTensor()]))
     loader = DataLoader(dataset, batch_size=2, num_workers=1, shuffle=True)
-    for _ in range(5):  # on a busy machine the one worker of so short a loop may be gone before it is looked at
+    for doubled in range(6):  # a look that took long is not repeated soon: the one worker may be gone before a second
         with Profiler(warmup=4, trace=True) as prof:
             for _ in range(3):
                 for _ in prof.iter(loader):
-                    pause(0.01)
+                    pause(0.01 * 2**doubled)
         trial = trial_of(prof.result)
         if trial.workers is not None:
             break
