@@ -18,7 +18,7 @@ _LEGEND = {"best": "best", "tied": "tied with the best"}
 
 
 def print_summary(document: ReportDocument, console: Console, *, report_path: str | Path | None = None) -> None:
-    """The verdict, what proves it, what to change first, the warnings, and where the report lies.
+    """The verdict, what proves it, what to change first, warnings, notes, and where the report lies.
 
     The proof is the five best configurations of a sweep, or where the step of a profiled loop goes.
     """
@@ -36,6 +36,7 @@ def print_summary(document: ReportDocument, console: Console, *, report_path: st
     _list(console, "Recommendations", [card.one_line for card in advice])
     _list(console, "Failures", [_failure(group) for group in document.failures])
     _list(console, "Warnings", [text.text for text in document.warnings], "yellow")
+    _list(console, "Good to know", [text.text for text in document.notes], "dim")
     if report_path is not None:
         say(console)
         say(console, f"Report: {report_path}")

@@ -50,6 +50,7 @@ def _sections(document: ReportDocument) -> Iterator[tuple[str, str]]:
     yield "configurations", _ranking(document.ranking) if document.ranking else ""
     yield "failures", _titled("Failures", _lines([_failure(group) for group in document.failures]))
     yield "warnings", _titled("Reasons to distrust this run", _list(document.warnings))
+    yield "notes", _titled("Good to know", _list(document.notes))
     yield "environment", _environment(document)
 
 

@@ -50,6 +50,14 @@ def test_the_summary_has_the_verdict_the_advice_the_warnings_and_where_the_repor
     assert text.rstrip().endswith("Report: reports/images/report.html")
 
 
+def test_what_is_good_to_know_is_said_in_the_terminal_too() -> None:
+    left_out = "left out 2 files that cannot be decoded: a/b.jpg: OSError: truncated"
+    text = printed(replace(runs.gpu_run(), notes=(left_out,)))
+
+    assert "\nGood to know\n  left out 2 files that cannot be decoded: a/b.jpg" in text
+    assert "Good to know" not in printed(replace(runs.gpu_run(), notes=()))
+
+
 def test_square_brackets_are_text_and_no_markup() -> None:
     assert "[measured]" in printed(runs.typical(), terminal=True)
 

@@ -229,3 +229,8 @@ def test_the_table_has_twenty_rows_and_the_best_among_them() -> None:
 
 def test_the_same_run_is_the_same_text() -> None:
     assert markdown(runs.typical) == markdown(runs.typical)
+
+
+def test_what_is_good_to_know_is_in_the_comment() -> None:
+    run = replace(runs.gpu_run(), notes=("left out 2 files that cannot be decoded: a.jpg: OSError: truncated",))
+    assert "### Good to know\n\n- left out 2 files" in render_markdown(build_document(run)).replace("\u200b", "")
