@@ -13,10 +13,15 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
+from loaderbench.errors import UsageError
 from loaderbench.runner.processes import end_session, enter_own_session
 from loaderbench.runner.scratch import claim_scratch
 
 PRELOAD = "loaderbench.runner.forkserver_preload"
+_FORKED = (
+    "this process was forked from one that had run loaderbench, and can start no trials: "
+    "start it by spawn, or run loaderbench as a command"
+)
 
 
 class TrialServer:
@@ -30,11 +35,17 @@ class TrialServer:
             self._context.set_forkserver_preload([PRELOAD])
 
     def warm_up(self) -> None:
-        """Let the server import in the background while something else is done."""
+        """Let the server import in the background while something else is done.
+
+        Raises `UsageError` in a process that was forked from one with a server, which no other may use or wait for.
+        """
         claim_scratch()
         if self.method == "forkserver":
-            with _sigint_ignored():
-                forkserver.ensure_running()
+            try:
+                with _sigint_ignored():
+                    forkserver.ensure_running()
+            except ChildProcessError:
+                raise UsageError(_FORKED) from None
 
     def start(self, target: Callable[..., None], *args: object) -> BaseProcess:
         """Start a process that calls `target(*args)`."""

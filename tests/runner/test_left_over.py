@@ -29,6 +29,20 @@ def wait(pipe):
     print(os.getpid(), flush=True)
     time.sleep(1000)
 """
+FORKED = """
+import os
+from loaderbench.errors import UsageError
+from loaderbench.runner import TrialServer
+TrialServer().warm_up()
+if os.fork() == 0:
+    try:
+        TrialServer().warm_up()
+    except UsageError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+TrialServer().warm_up()
+"""
 SUITE = """
 dataset: {kind: target, target: 'lb_sharing:samples'}
 sweep: {num_workers: [2], batch_size: [4]}
@@ -96,6 +110,12 @@ def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> Non
     asking.kill()
     asking.wait()
     assert psutil.wait_procs([asked], timeout=30)[1] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_that_was_forked_from_one_with_a_server_is_told_that_it_can_start_nothing() -> None:
+    found = subprocess.run([sys.executable, "-c", FORKED], check=True, capture_output=True, text=True, timeout=120)
+    assert "this process was forked from one that had run loaderbench" in found.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
