@@ -210,7 +210,7 @@ def test_what_a_trial_prints_is_in_its_log(runner: TrialRunner, tmp_path: Path) 
 
 
 def test_a_trial_that_stands_still_is_ended_with_all_it_started(runner: TrialRunner, tmp_path: Path) -> None:
-    trial = run(runner, tmp_path, target("stands_still"), {}, timeout_s=3.0).trial
+    trial = run(runner, tmp_path, target("stands_still"), {}, timeout_s=6.0).trial
     assert trial.failure is not None
     assert (trial.status, trial.failure.kind) == ("timed_out", "hang")
     assert "building the dataset" in trial.failure.message
@@ -219,7 +219,7 @@ def test_a_trial_that_stands_still_is_ended_with_all_it_started(runner: TrialRun
 
 def test_a_hang_says_where_each_process_stands_and_the_log_has_its_stacks(runner: TrialRunner, tmp_path: Path) -> None:
     dataset, config = target("numbers", spoil="lock"), {"batch_size": 4, "num_workers": 1}
-    failure = run(runner, tmp_path, dataset, config, timeout_s=5.0).trial.failure
+    failure = run(runner, tmp_path, dataset, config, timeout_s=8.0).trial.failure
     assert failure is not None
     assert failure.kind == "hang"
     assert failure.message.count("stands in") == 2, "the trial's own process and its worker"
