@@ -22,7 +22,7 @@ def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Re
     verification = findings.verification
     if verification is None:
         return tuple(found)
-    answered = [_answered(told, findings, verification) for told in found]
+    answered = [_unless_set_again(_answered(told, findings, verification), verification) for told in found]
     whole = _combination(findings, verification, found)
     if whole is None:
         return tuple(answered)
@@ -60,6 +60,16 @@ def _answered(told: Recommendation, findings: Findings, verification: Verificati
         reason=None,
     )
     return measured if found.answer == "gain" else _no_gain(measured, found)
+
+
+def _unless_set_again(told: Recommendation, verification: Verification) -> Recommendation:
+    """What the sweep recommends is no advice where trying remedies kept something else for the same axis."""
+    axes = {axis for tried in verification.accepted for axis in tried.change}
+    again = {axis: verification.config[axis] for axis in axes & told.change.keys()}
+    of_sweep = all(tried.id != told.id for tried in verification.tried)
+    if told.status != "open" or not of_sweep or all(told.change[axis] == value for axis, value in again.items()):
+        return told
+    return replace(told, status="already_ok", reason=f"remedies were tried since, and kept {config_label(again)}")
 
 
 def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -> Iterator[str]:

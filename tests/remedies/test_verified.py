@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sweeps import answers, measured
 from test_by_cause import CAUSES, FOLDER, diagnosis
 
 from loaderbench.records import Config, Failure, Recommendation, Trial, Tried, Verification
@@ -135,3 +136,16 @@ def test_where_epochs_are_short_the_card_says_what_each_loses_at_its_start(sampl
     card = told([tried("more_workers", change)], trials, cause="more_workers")["more_workers"]
     assert card.status == "open"
     assert ("each epoch also takes 400 ms to start, 57 % of its time" in (card.caveat or "")) is warned
+
+
+def test_no_card_of_the_sweep_contradicts_what_was_kept_since() -> None:
+    present: Config = {"num_workers": 0}
+    kept: Config = {"num_workers": 2}
+    swept = measured([({"num_workers": 1}, [60, 61, 62]), (present, [100, 101, 102])], {"num_workers": [0, 1]})
+    assert answers(swept)["fewer_workers"].status == "open"
+
+    main = tried("main_process_loading", kept, present, accepted=True)
+    trials = pairs(1, [(present, 100.0), (kept, 140.0)])
+    since = Verification(present=present, config=kept, tried=(main,), trials=tuple(trials), ended="")
+    card = answers(replace(swept, verification=since))["fewer_workers"]
+    assert (card.status, card.reason) == ("already_ok", "remedies were tried since, and kept num_workers=2")
