@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,22 @@ from rich.console import Console
 
 from loaderbench.analysis.comparison import compare_runs
 from loaderbench.conclusion.left import has_left_trials, with_left_trials
-from loaderbench.records import Comparison, RunRecord, TimelinePoint, to_dict
+from loaderbench.records import Comparison, RunRecord, TimelinePoint
 from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.markdown import render_markdown
 from loaderbench.report.notebook import notebook_html
 from loaderbench.report.tree import ReportDocument
-from loaderbench.store import TRIALS_FILE, read_run, read_timeline, read_trials, timeline_frame, trials_frame
+from loaderbench.store import (
+    TRIALS_FILE,
+    read_run,
+    read_timeline,
+    read_trials,
+    run_json,
+    timeline_frame,
+    trials_frame,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +64,9 @@ class Run:
         return f"<Run {self.record.name}: {self.record.verdict.headline}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of `run.json`."""
-        return to_dict(self.record)
+        """Return the content of `run.json`, as `json.load` gives it."""
+        found: dict[str, Any] = json.loads(run_json(self.record))
+        return found
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return one row per trial, with a column per axis and one per reading."""

@@ -12,10 +12,13 @@ from loaderbench.suite.yaml_text import TextError, parse_text
 
 
 def load_with_flags(
-    file: Path, *, data: Path | None, axes: Sequence[str], measure: dict[str, Any]
-) -> LoadedSuite:  # fmt: skip
-    """Read a suite with `--data`, `-P` and the flags of `measure` applied. Raises `SuiteError` and `UsageError`."""
-    overrides = [_axis(text) for text in axes]
+    file: Path, *, data: Path | None, axes: Sequence[str], measure: dict[str, Any], earlier: Sequence[Override] = ()
+) -> LoadedSuite:
+    """Read a suite with `--data`, `-P` and the flags of `measure` applied, on top of what `earlier` flags set.
+
+    Raises `SuiteError` and `UsageError`.
+    """
+    overrides = [*earlier, *map(_axis, axes)]
     if data is not None:
         overrides.append(Override(("dataset", "root"), str(data.resolve()), f"--data {data}"))
     for name, value in measure.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,14 +44,14 @@ def run(
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
     from loaderbench.result import load
-    from loaderbench.session import run_suite
+    from loaderbench.session import overrides_of, run_suite
     from loaderbench.store import run_json
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
-    loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
     if resume is not None and out is not None:
         raise UsageError("--resume goes on in the folder of that run; leave --out away")
+    loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
     check_outputs(json_file, md_file, junit)
     guard = Guard(fail_if, warn_if, load(baseline).record if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
@@ -68,7 +69,7 @@ def run(
         webbrowser.open(result.page.absolute().as_uri())
     if result.stopped_by is not None:
         said = f"loaderbench: interrupted; what was measured is in {result.folder}"
-        again = f"go on with: loaderbench run {suite} --resume {result.folder}"
+        again = f"go on with: loaderbench run {shlex.quote(str(suite))} --resume {shlex.quote(str(result.folder))}"
         whole = result.run.record.complete
         raise Interrupted(f"{said}, and it is all" if whole else f"{said}; {again}", result.stopped_by)
     if not any(trial.status == "completed" for trial in result.run.record.trials):

@@ -88,6 +88,7 @@ def conclude(measured: Measured) -> RunRecord:
         not_measured={name: why for name, (value, why) in known.items() if value is None},
         loaderbench_version=measured.version,
         suite_file=measured.suite_file,
+        overrides=measured.overrides,
     )
 
 
@@ -114,6 +115,7 @@ def conclude_again(run: RunRecord) -> RunRecord:
             notes=run.notes,
             version=run.loaderbench_version,
             suite_file=run.suite_file,
+            overrides=run.overrides,
             kind=run.kind,
             rungs=run.ladder.trials if run.ladder else (),
             no_rungs=_left_out(run),

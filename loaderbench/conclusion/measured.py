@@ -44,6 +44,7 @@ class Measured:
     notes: Sequence[str] = field(default_factory=tuple)
     version: str = ""
     suite_file: str = ""
+    overrides: dict[str, Any] = field(default_factory=dict)
     kind: Kind = "sweep"
     rungs: Sequence[Trial] = ()
     no_rungs: Reasons = field(default_factory=dict)

@@ -17,10 +17,11 @@ from loaderbench.errors import MissingError
 def find_target(name: str, folder: Path) -> Callable[..., Any]:
     """Import a target. Raises `MissingError` where there is none; what its module raises passes through."""
     module_name, _, attribute = name.partition(":")
-    if str(folder) not in sys.path:
+    if sys.path[:1] != [str(folder)]:
         sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(module_name)
+        _refuse_another(name, module_name, folder)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise MissingError(f"target {name}: no module {error.name} beside the suite or on sys.path") from None
@@ -34,6 +35,16 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
     if not callable(found):
         raise MissingError(f"target {name}: is {type(found).__name__}, not something to call")
     return found
+
+
+def _refuse_another(name: str, module_name: str, folder: Path) -> None:
+    """A module that was imported before hides the one beside the suite. Raises `MissingError`."""
+    top, *_ = module_name.split(".")
+    beside = [file for file in (folder / f"{top}.py", folder / top / "__init__.py") if file.is_file()]
+    loaded = getattr(sys.modules[top], "__file__", None)
+    if beside and not any(loaded and Path(loaded).samefile(file) for file in beside):
+        hidden = f"the module {top} beside the suite is hidden by {loaded or 'a built-in one'}"
+        raise MissingError(f"target {name}: {hidden}, which was imported before; give yours another name")
 
 
 def call_target(target: Callable[..., Any], args: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Any, set[str]]:

@@ -207,7 +207,8 @@ class RunRecord:
     """`run.json`: everything a run measured and concluded. The page is a drawing of it.
 
     `consumer` is the kind that `auto` became; `loop` is a user's own. `kind`: a sweep of a suite, or a profile of a
-    user's own loop. `suite_file` is the suite as it was named to the command.
+    user's own loop. `suite_file` is the suite as it was named to the command, and `overrides` what its flags set in it,
+    such as `measure.rounds`.
     """
 
     name: str
@@ -239,4 +240,5 @@ class RunRecord:
     not_measured: Reasons = field(default_factory=dict)
     loaderbench_version: str = ""
     suite_file: str = ""
+    overrides: dict[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from loaderbench.records import Environment, RunRecord
 from loaderbench.report import numbers, words
 from loaderbench.report.parts import Fact, State, Text
@@ -28,7 +30,8 @@ def _how_to_go_on(run: RunRecord) -> str:
     """What to type; the folder is that of the page, whatever it is called by now."""
     if not run.suite_file:
         return ""
-    return f" Go on with: loaderbench run {words.plain(run.suite_file, words.LABEL_LIMIT)} --resume FOLDER_OF_THIS_PAGE"
+    file = words.plain(shlex.quote(run.suite_file), words.LABEL_LIMIT)
+    return f" Go on with: loaderbench run {file} --resume FOLDER_OF_THIS_PAGE"
 
 
 def facts(run: RunRecord) -> tuple[Fact, ...]:

@@ -54,6 +54,7 @@ class Conditions:
             notes=[*([found.why_partial] if found.why_partial else []), *note_left_out(self.inputs.summary)],
             version=version("loaderbench"),
             suite_file=str(self.loaded.file),
+            overrides={".".join(map(str, found.path)): found.value for found in self.loaded.overrides},
             rungs=found.rungs,
             no_rungs=found.no_rungs,
             verification=found.verification,

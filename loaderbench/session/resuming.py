@@ -10,7 +10,8 @@ from typing import Any
 from loaderbench.errors import UsageError
 from loaderbench.plan import is_of_sweep
 from loaderbench.records import DatasetSummary, Environment, Readings, RunRecord, Trial, to_dict
-from loaderbench.store import read_run, read_timeline, read_trials
+from loaderbench.store import RUN_FILE, read_run, read_timeline, read_trials
+from loaderbench.suite import Override
 
 _MAY_DIFFER = {("measure", "budget"), ("measure", "verify"), ("measure", "timeout_s")}
 _PACKAGES = ("torch", "torchvision", "pillow", "numpy")
@@ -31,6 +32,7 @@ def read_earlier(folder: Path) -> Earlier:
 
     Raises `UsageError` and `RunFileError`, in one line.
     """
+    folder = folder.parent if folder.name == RUN_FILE else folder
     if not folder.is_dir():
         raise UsageError(f"--resume {folder}: no such run folder")
     record = read_run(folder)
@@ -42,6 +44,12 @@ def read_earlier(folder: Path) -> Earlier:
     kept = {trial.id: trial for trial in found}
     timeline = Readings(point for point in read_timeline(folder) if point.trial in kept)
     return Earlier(folder, record, kept, timeline)
+
+
+def overrides_of(folder: Path | None) -> list[Override]:
+    """What the flags of the earlier call set; none where there was none. Raises as `read_earlier` does."""
+    kept = read_earlier(folder).record.overrides if folder is not None else {}
+    return [Override(tuple(key.split(".", 1)), value, f"--resume {folder}: {key}") for key, value in kept.items()]
 
 
 def refuse_changes(earlier: Earlier, suite: dict[str, Any], environment: Environment, dataset: DatasetSummary) -> None:

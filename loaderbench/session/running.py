@@ -27,7 +27,7 @@ from loaderbench.session.inputs import prepare_inputs, resolve_consumer
 from loaderbench.session.ladder import Ladder
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
-from loaderbench.session.resuming import Earlier, read_earlier, refuse_changes
+from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
 from loaderbench.session.rounds import Measurements, Rounds
 from loaderbench.session.signals import restored_signals
 from loaderbench.store import Store, new_run_folder
@@ -131,7 +131,11 @@ def run(
     A `listener` hears how far it is. Raises `SuiteError`, `UsageError` and `MissingError`, each one clear line, and
     `KeyboardInterrupt` after writing what was measured until then.
     """
-    overrides = [Override(("sweep", axis), list(values), f"axes[{axis!r}]") for axis, values in (axes or {}).items()]
+    if resume is not None and out is not None:
+        raise UsageError("resume goes on in the folder of that run; leave `out` away")
+    place, earlier = (Path(folder) if folder is not None else None for folder in (out, resume))
+    overrides = overrides_of(earlier)
+    overrides += [Override(("sweep", axis), list(values), f"axes[{axis!r}]") for axis, values in (axes or {}).items()]
     if data is not None:
         overrides.append(Override(("dataset", "root"), str(Path(data).resolve()), f"data={str(data)!r}"))
     for name, value in (("rounds", rounds), ("seconds", seconds), ("verify", verify)):
@@ -140,9 +144,6 @@ def run(
     loaded = load_suite(Path(suite), overrides)
     if data is not None and not isinstance(loaded.suite.dataset, ImageFolder):
         raise UsageError("data: the suite's dataset is a target, which takes no folder")
-    if resume is not None and out is not None:
-        raise UsageError("resume goes on in the folder of that run; leave `out` away")
-    place, earlier = (Path(folder) if folder is not None else None for folder in (out, resume))
     result = run_suite(loaded, place, listener, earlier)
     if result.stopped_by is not None:
         raise KeyboardInterrupt(f"what was measured is in {result.folder}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from loaderbench.suite.problems import nearest
+
 Check = Callable[[Any], "str | None"]
 """What is wrong with a value, or `None`."""
 
@@ -42,13 +44,24 @@ def one_of(*names: str | None) -> Check:
 
     def check(value: Any) -> str | None:
         shown = ", ".join("null" if name is None else name for name in names)
-        return None if value in names else f"{value!r} is not one of {shown}"
+        if value in names:
+            return None
+        return f"{value!r} is not one of {shown}{nearest(value, [name for name in names if name])}"
 
     return check
 
 
 DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg")
 TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_eval", "to_tensor")
+
+
+def recipe(value: Any) -> str | None:
+    """Accept a recipe's name, or `package.module:callable`, which is looked up when a trial runs and not before."""
+    if (what := text(value)) or ":" in value or value in TRANSFORMS:
+        return what
+    shown = ", ".join(TRANSFORMS)
+    return f"{value!r} is not one of {shown}, nor package.module:callable{nearest(value, TRANSFORMS)}"
+
 
 MAX_BATCH_SIZE = 1_000_000
 MAX_WORKERS = MAX_PREFETCH = MAX_THREADS = 1_024  # far above any host's use, far below what brings one down
@@ -78,7 +91,7 @@ SMALLEST_SIDE, LARGEST_SIDE = 32, 8_192  # pixels
 
 DATASET_OPTIONS: Mapping[str, Check] = {
     "decoder": one_of(*DECODERS),
-    "transform": text,
+    "transform": recipe,
     "normalize": one_of("worker", "device"),
     "presize": integer(SMALLEST_SIDE, LARGEST_SIDE, or_null=True),
     "image_cache": one_of("shared_memory", None),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS, TRANSFORMS, WORKER_OPTIONS, Check, one_of
+from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS, WORKER_OPTIONS, Check
 from loaderbench.suite.model import Suite, Target
 from loaderbench.suite.problems import Problem, nearest
 from loaderbench.suite.yaml_text import KeyPath
@@ -97,17 +97,8 @@ def _takes_any_axis(checks: Mapping[str, Check]) -> bool:
 
 
 def _value_problems(path: KeyPath, value: Any, check: Check) -> Iterator[Problem]:
-    what = check(value) or (_transform(value) if "transform" in path[1:] else None)
-    if what is not None:
+    if (what := check(value)) is not None:
         yield Problem(path, what)
-
-
-def _transform(value: str) -> str | None:
-    """A recipe's name, or `package.module:callable`, which is looked up when a trial runs and not before."""
-    if ":" in value:
-        return None
-    what = one_of(*TRANSFORMS)(value)
-    return None if what is None else f"{what}, nor package.module:callable{nearest(value, TRANSFORMS)}"
 
 
 def _scalar(value: Any) -> str | None:

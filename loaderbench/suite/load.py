@@ -29,10 +29,11 @@ class Override:
 
 @dataclass(frozen=True)
 class LoadedSuite:
-    """A suite, and the folder that its relative paths and its targets are looked up in."""
+    """A suite, the folder that its relative paths and its targets are looked up in, and what flags set in it."""
 
     suite: Suite
     file: Path
+    overrides: Sequence[Override] = ()
 
     @property
     def folder(self) -> Path:
@@ -54,7 +55,7 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     suite = _validate(parsed.value, where, file)
     if problems := list(find_problems(suite)):
         raise SuiteError(where.first(problems))
-    return LoadedSuite(suite, file)
+    return LoadedSuite(suite, file, tuple(overrides))
 
 
 def _read(file: Path) -> str:

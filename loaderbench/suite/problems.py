@@ -14,7 +14,6 @@ from loaderbench.suite.yaml_text import KeyPath
 
 _PARTS: dict[KeyPath, list[type[BaseModel]]] = {
     (): [Suite],
-    ("dataset",): [ImageFolder, Target],
     ("dataset", "generate"): [Generate],
     ("consumer",): [Consumer],
     ("measure",): [Measure],
@@ -60,7 +59,7 @@ def problem_of(detail: ErrorDetails) -> Problem:
     """Say one finding of pydantic's in this program's words."""
     path, kind, given = _without_tag(detail["loc"]), detail["type"], detail["input"]
     if kind == "extra_forbidden":
-        words = [name for part in _PARTS.get(path[:-1], []) for name in part.model_fields]
+        words = [name for part in _parts(path[:-1], detail["loc"]) for name in part.model_fields]
         return Problem(
             path, f"unknown key{nearest(path[-1], words) or '; the keys here are ' + ', '.join(words)}", True
         )
@@ -70,6 +69,13 @@ def problem_of(detail: ErrorDetails) -> Problem:
         given, words = given["kind"], ["image_folder", "target"]
         return Problem((*path, "kind"), f"{given!r} is not one of {', '.join(words)}{nearest(given, words)}")
     return Problem(path, _what_is_wrong(detail))
+
+
+def _parts(path: KeyPath, loc: KeyPath) -> list[type[BaseModel]]:
+    """The models that have the keys of a section; of the dataset, that of its kind."""
+    if path == ("dataset",):
+        return [Target if loc[1] == "target" else ImageFolder]
+    return _PARTS.get(path, [])
 
 
 def _what_is_wrong(detail: ErrorDetails) -> str:

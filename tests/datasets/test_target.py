@@ -19,6 +19,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     before = list(sys.path)
     yield tmp_path
     sys.path[:] = before
+    for name in [name for name in sys.modules if name.startswith("lb_target_")]:
+        del sys.modules[name]  # of a folder of its own each
 
 
 def test_a_function_or_an_attribute_s_attribute_is_found(folder: Path) -> None:
@@ -36,6 +38,21 @@ def test_a_function_or_an_attribute_s_attribute_is_found(folder: Path) -> None:
 def test_a_missing_target_is_one_line(folder: Path, name: str, words: str) -> None:
     with pytest.raises(MissingError, match=words):
         find_target(name, folder)
+
+
+def test_what_lies_beside_the_suite_comes_before_the_rest_of_the_path(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for place in (folder, other):
+        (place / "lb_target_twice.py").write_text(f"def f(): return {place.name!r}\n")
+    sys.path[:0] = [str(other), str(folder)]
+    assert find_target("lb_target_twice:f", folder)() == folder.name
+
+
+def test_a_module_that_hides_the_one_beside_the_suite_is_named(folder: Path) -> None:
+    (folder / "queue.py").write_text("def make(): return []\n")
+    with pytest.raises(MissingError, match=r"the module queue beside the suite is hidden by .*queue\.py, which"):
+        find_target("queue:make", folder)
 
 
 def test_what_the_target_s_module_raises_passes_through(folder: Path) -> None:

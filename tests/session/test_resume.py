@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -85,20 +86,32 @@ def test_it_goes_on_and_measures_nothing_twice(cli: Cli, place: Path, by: signal
     assert len(names) == len(set(names))
 
 
-def test_an_interrupted_run_says_how_to_go_on(place: Path) -> None:
-    (place / "s.yaml").write_text(SUITE.replace("seconds: 0.1", "seconds: 5"))
+def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_that_can_be_pasted(place: Path) -> None:
+    (place / "s.yaml").write_text(SUITE.replace("seconds: 0.1", "seconds: 5").replace("photos", "nowhere"))
+    arguments = ["run", "s.yaml", "--out", "a run", "--data", "photos", "-P", "num_workers=0", "--seed", "7"]
     running = subprocess.Popen(
         [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-         "from loaderbench.__main__ import main; import sys; sys.argv[1:] = ['run', 's.yaml', '--out', 'r']; main()"],
+         f"from loaderbench.__main__ import main; import sys; sys.argv[1:] = {arguments!r}; main()"],
         cwd=place, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (place / "r" / "run.json").exists():
+    while time.monotonic() < deadline and not (place / "a run" / "run.json").exists():
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "loaderbench run s.yaml --resume r" in said.splitlines()[-1]
+    command = said.splitlines()[-1].partition("go on with: ")[2]
+    assert command == "loaderbench run s.yaml --resume 'a run'"
+    again = f"{shlex.quote(sys.executable)} -m {command} --no-verify"
+    done = subprocess.run(again, shell=True, cwd=place, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    run = read_run(place / "a run")
+    assert run.complete
+    assert {trial.config["num_workers"] for trial in run.trials} == {0}
+    assert run.overrides == {
+        "dataset.root": str((place / "photos").resolve()), "sweep.num_workers": [0], "measure.seed": 7,
+        "measure.verify": False,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

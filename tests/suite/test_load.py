@@ -43,7 +43,10 @@ WRONG = {
     "did you mean image_folder?",
     "dataset: {kind: target}": "1:10: dataset: needs the key target",
     "dataset: {kind: target, target: x}": "1:33: dataset.target: 'x' is not of the form package.module:name",
-    "dataset: {decoder: pilow}": "1:20: dataset.decoder: 'pilow' is not one of pillow",
+    "dataset: {decoder: pilow}": "1:20: dataset.decoder: 'pilow' is not one of pillow, pillow_draft, pillow_lazy, "
+    "torchvision, simplejpeg; did you mean pillow?",
+    "dataset: {kind: target, target: 'a:b', root: x}": "1:40: dataset.root: unknown key; the keys here are kind, "
+    "target, args",
     "dataset: {sampel: 3}": "1:11: dataset.sampel: unknown key; did you mean sample?",
     "dataset: {root: '${LB_NOT_SET}'}": "1:17: dataset.root: the environment variable LB_NOT_SET is not set",
     "dataset: !!python/object/apply:os.system {}": "1:10: dataset: the tag tag:yaml.org,2002:python/object",
