@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 import traceback
@@ -12,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from loaderbench.commands import check, compare, doctor, init, photos, report, run, schema, show
-from loaderbench.errors import Interrupted, LoaderbenchError, MissingError, Terminated, printable
+from loaderbench.errors import Interrupted, LoaderbenchError, MissingError, Terminated, UsageError, printable
 
 FAULT = 70
 _INTERRUPTED = 128 + signal.SIGINT
@@ -21,7 +22,6 @@ _SIGPIPE = 13  # Windows has no name for it
 app = typer.Typer(
     name="loaderbench",
     help="Says why the accelerator waits for images, and finds the loader configuration that feeds it.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # rich would double the time of --help
     pretty_exceptions_enable=False,
@@ -48,22 +48,25 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def options(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Says why the accelerator waits for images, and finds the loader configuration that feeds it."""
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(UsageError.exit_code)
 
 
 def main() -> None:
     """Run the command line and exit with the code that `interfaces.md` gives to what happened."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        exit_code = app(standalone_mode=False)
-        if exit_code == _INTERRUPTED:  # typer makes a code of the exception
-            _end("loaderbench: interrupted", _INTERRUPTED)
+        exit_code = _call()
+        sys.stdout.flush()
         sys.exit(exit_code)
     except Interrupted as stop:
         _end(str(stop), stop.exit_code)
@@ -74,7 +77,7 @@ def main() -> None:
     except Terminated:
         _end("loaderbench: terminated", 128 + signal.SIGTERM)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe has left; there is nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader of a pipe has left; nobody is there to tell
         sys.exit(128 + _SIGPIPE)
     except Exception as error:
         if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
@@ -83,6 +86,17 @@ def main() -> None:
             _end(f"loaderbench: {error.strerror}: raise the limit (ulimit -n)", MissingError.exit_code)
         traceback.print_exc()
         _end(f"loaderbench: a fault of its own ({type(error).__name__}); please report it with the lines above", FAULT)
+
+
+def _call() -> int:
+    """Call the verb and return its exit code; unlike the library's own `main`, let every exception through."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("loaderbench", sys.argv[1:]) as context:
+            command.invoke(context)
+    except typer.Exit as stop:
+        return stop.exit_code
+    return 0
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.guard import FailIf, Guard, JunitFile, WarnIf, raise_for, write_guarded
-from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, write_output
+from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, make_console, write_output
 
 Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="A run folder, or its run.json.")]
+JsonFile = Annotated[str | None, typer.Option("--json", help="Write the comparison and the gates there; - is stdout.")]
 After = Annotated[Path, typer.Argument(metavar="AFTER", help="The later run.")]
 
 
@@ -26,8 +27,6 @@ def compare(
     """Compare two runs: improved, regressed, within noise, inconclusive or incomparable."""
     import json
 
-    from rich.console import Console
-
     from loaderbench.records import to_dict
     from loaderbench.report.compared import comparison_markdown, print_comparison
     from loaderbench.result import load
@@ -42,7 +41,7 @@ def compare(
         write_output("--json", json_file, json.dumps(found, indent=1, allow_nan=False) + "\n")
     if md_file is not None:
         write_output("--md", md_file, text)
-    if STDOUT not in (json_file, md_file):
-        print_comparison(Console(), comparison, gates)
+    if STDOUT not in (json_file, md_file, str(junit)):
+        print_comparison(make_console(), comparison, gates)
     write_guarded(junit, now, gates, text)
     raise_for(gates)

@@ -60,9 +60,13 @@ def raise_for(results: Sequence[GateResult]) -> None:
     failed = [result for result in asked if result.outcome == "failed"]
     open_ones = [result for result in asked if result.outcome == "inconclusive"]
     if failed:
-        raise GateFailedError(f"gate failed: {failed[0].gate.text}: {failed[0].said}")
+        raise GateFailedError(_said("failed", failed))
     if open_ones:
-        raise InconclusiveError(f"gate inconclusive: {open_ones[0].gate.text}: {open_ones[0].said}")
+        raise InconclusiveError(_said("inconclusive", open_ones))
+
+
+def _said(how: str, results: Sequence[GateResult]) -> str:
+    return "; ".join(f"gate {how}: {result.gate.text}: {result.said}" for result in results)
 
 
 def write_guarded(junit: Path | None, run: RunRecord, results: Sequence[GateResult], summary: str) -> None:

@@ -6,11 +6,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from loaderbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 STDOUT = "-"
 
@@ -22,10 +25,12 @@ MarkdownFile = Annotated[
 
 def check_outputs(json_file: str | None, md_file: str | None, junit: Path | None = None) -> None:
     """Find out before measuring whether each can be written, and that they are two. Raises `UsageError`."""
-    if json_file is not None and json_file == md_file:
-        raise UsageError(f"--json {json_file} --md {md_file}: one place cannot take both; give one of them another")
-    for flag, place in (("--json", json_file), ("--md", md_file), ("--junit", str(junit) if junit else None)):
-        if place is not None and place != STDOUT:
+    places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
+    given = {flag: place for flag, place in places.items() if place is not None}
+    for flag, place in given.items():
+        if alike := [f"{other} {place}" for other in given if given[other] == place and other != flag]:
+            raise UsageError(f"{flag} {place} {alike[0]}: one place cannot take both; give one of them another")
+        if place != STDOUT:
             with _one_line(flag, place):
                 Path(place).open("a").close()
 
@@ -39,6 +44,17 @@ def write_output(flag: str, place: str, text: str) -> None:
         return
     with _one_line(flag, place):
         Path(place).write_text(text, encoding="utf-8")
+
+
+def make_console() -> Console:
+    """Stdout as the summary is printed to it. Raises `BrokenPipeError` where its reader has left."""
+    from rich.console import Console
+
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # where rich itself would exit with the code of a gate that failed
+
+    return Pipe()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 
 from loaderbench.commands.guard import FailIf, Guard, JunitFile, WarnIf, raise_for, write_guarded
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
-from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, write_output
+from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, make_console, write_output
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
 from loaderbench.records import Comparison, GateResult, RunRecord
 
@@ -62,7 +62,7 @@ def run(
     text = _markdown(result.run.to_markdown(), comparison, gates)
     if md_file is not None:
         write_output("--md", md_file, text)
-    if STDOUT not in (json_file, md_file):
+    if STDOUT not in (json_file, md_file, str(junit)):
         _print_summary(result.run.record, result.page, comparison, gates)
     write_guarded(junit, result.run.record, gates, text)
     if open_page:
@@ -78,13 +78,11 @@ def run(
 
 
 def _print_summary(record: RunRecord, page: Path, comparison: Comparison | None, gates: Sequence[GateResult]) -> None:
-    from rich.console import Console
-
     from loaderbench.report.compared import print_comparison, print_gates
     from loaderbench.report.console import print_summary
     from loaderbench.report.document import build_document
 
-    console = Console()
+    console = make_console()
     print_summary(build_document(record), console, report_path=str(page))
     if comparison is not None:
         console.print()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, write_output
+from loaderbench.commands.outputs import STDOUT, MarkdownFile, make_console, write_output
 
 
 def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
     """Print the verdict and the best configurations of a saved run."""
-    from rich.console import Console
-
     from loaderbench.report.console import print_summary
     from loaderbench.report.document import build_document
     from loaderbench.result import load
@@ -20,4 +18,4 @@ def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
     if md_file == STDOUT:
         return
     page = (run if run.is_dir() else run.parent) / "report.html"
-    print_summary(build_document(saved.record), Console(), report_path=str(page) if page.is_file() else None)
+    print_summary(build_document(saved.record), make_console(), report_path=str(page) if page.is_file() else None)

@@ -12,10 +12,12 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
 
 from loaderbench.loaders.worker_setup import WORKER_OPTIONS, worker_setup
 
-SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order")
+SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context")
 """What may still be set on a `DataLoader` that is made already; torch refuses the rest."""
 
-_WITHOUT_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+_WITHOUT_WORKERS = {"prefetch_factor": None, "persistent_workers": False, "multiprocessing_context": None, "timeout": 0}
+"""What torch refuses, or ignores, without workers, and the value that asks for nothing."""
+
 _ARGUMENTS = inspect.signature(DataLoader.__init__).parameters
 
 
@@ -82,21 +84,23 @@ def _made(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> Batches:
 
 def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
     prefetched = loader.num_workers * (loader.prefetch_factor or 0)
-    streams = isinstance(loader.dataset, IterableDataset)
-    length = None if streams else len(loader.dataset)  # type: ignore[arg-type]
+    told = hasattr(loader.dataset, "__len__") and not isinstance(loader.dataset, IterableDataset)
+    length = len(loader.dataset) if told else None  # type: ignore[arg-type]
     return Batches(loader, loader.num_workers, prefetched, frozenset(configured), loader.batch_size, length)
 
 
 def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
     """Change a loader that somebody else made, before it is iterated over; return what could be changed."""
     changed = {name: value for name, value in arguments.items() if name in SETTABLE}
-    for name, value in changed.items():
-        setattr(loader, name, value)
+    loader.num_workers = changed.get("num_workers", loader.num_workers)  # the others depend on it
+    if not loader.num_workers:
+        loader.prefetch_factor, loader.timeout = None, 0
+        asks = {name for name, value in _WITHOUT_WORKERS.items() if arguments.get(name, value) != value}
+        changed = {name: value for name, value in arguments.items() if name in {*SETTABLE, *_WITHOUT_WORKERS} - asks}
+    for name in changed.keys() & SETTABLE:
+        setattr(loader, name, changed[name])
     if loader.num_workers and loader.prefetch_factor is None:
         loader.prefetch_factor = 2  # torch's own, which it sets where workers were asked for at once
-    if not loader.num_workers:
-        loader.prefetch_factor = None
-        changed = {name: value for name, value in changed.items() if name not in _WITHOUT_WORKERS}
     _set_up(loader, arguments)
     return [*changed, *(name for name in WORKER_OPTIONS if name in arguments)]
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.errors import UsageError
-from loaderbench.profiler.source import ProfiledLoader, alike, check_free, claim, release
+from loaderbench.profiler.source import alike, check_free, claim, profiled, release
 from loaderbench.profiler.stage import Stage
 from loaderbench.tracing.clock import thread
 
@@ -94,7 +94,7 @@ class Profiler:
         check_free(source, self)
         if not hasattr(source, "__iter__") and not hasattr(source, "__getitem__"):
             raise UsageError(f"iter() takes a loader or another iterable of batches, not {type(source).__name__}")
-        return ProfiledLoader(source, self._epoch)
+        return profiled(source, self._epoch)
 
     def stage(self, name: str) -> Stage:
         """A part of the loop or of the loading, marked by `with` or as a decorator; in workers too.
@@ -112,6 +112,8 @@ class Profiler:
             raise UsageError(f"profiler {self.name!r} was not started: there is no result")
         if self._result is not None:
             return self._result
+        if self._state == "running" and thread() == self._thread:  # another must not add up what the loop still adds to
+            self._recorder.add_up()
         state = random.getstate()  # a library that is imported for it draws
         try:
             from loaderbench.profiler.result import make_run
@@ -174,6 +176,7 @@ class Profiler:
     def _finish(self) -> None:
         if self._state == "running":
             self._state = "done"
+            self._release()
             self._recorder.add_up()
             self._observer.divide(self._recorder.take_waits())
             self._observer.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +34,7 @@ class ProfiledLoader:
         return bool(self._source)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__slots__:  # asked for by copy and pickle before there is one
+        if name in ("_source", "_epoch", "_under_way"):  # asked for by copy and pickle before there is one
             raise AttributeError(name)
         return getattr(self._source, name)
 
@@ -42,6 +43,45 @@ class ProfiledLoader:
 
     def __repr__(self) -> str:
         return f"<profiled {self._source!r}>"
+
+    def __copy__(self) -> ProfiledLoader:
+        return type(self)(copy.copy(self._source), self._epoch)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProfiledLoader:
+        return type(self)(copy.deepcopy(self._source, memo), self._epoch)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent to another process it is the source alone: nobody profiles there."""
+        return _itself, (self._source,)
+
+
+class ProfiledIterator(ProfiledLoader):
+    """Of a source that is an iterator: `next` takes its batches too, and a loop afterwards goes on with the rest."""
+
+    __slots__ = ("_under_way",)
+
+    def __init__(self, source: Any, epoch: Callable[[Any], Iterator[Any]]) -> None:
+        super().__init__(source, epoch)
+        object.__setattr__(self, "_under_way", None)
+
+    def __next__(self) -> Any:
+        if self._under_way is None:
+            object.__setattr__(self, "_under_way", super().__iter__())
+        return next(self._under_way)
+
+    def __iter__(self) -> Iterator[Any]:
+        begun: Iterator[Any] | None = self._under_way
+        object.__setattr__(self, "_under_way", None)
+        return super().__iter__() if begun is None else begun
+
+
+def profiled(source: Any, epoch: Callable[[Any], Iterator[Any]]) -> ProfiledLoader:
+    """The source, whose epochs `epoch` records."""
+    return (ProfiledIterator if hasattr(source, "__next__") else ProfiledLoader)(source, epoch)
+
+
+def _itself(source: Any) -> Any:
+    return source
 
 
 def check_free(source: Any, owner: Any) -> None:
@@ -75,7 +115,7 @@ def alike(source: Any, other: Any) -> bool:
 
 def _kind(loader: Any) -> tuple[Any, ...]:
     dataset = getattr(loader, "dataset", None)
-    return type(loader), type(dataset), length_of(dataset)
+    return type(loader), type(dataset), length_of(dataset), getattr(loader, "batch_size", None)
 
 
 def length_of(dataset: Any) -> int | None:

@@ -144,10 +144,18 @@ def image_samples(order: TrialOrder, arguments: dict[str, Any]) -> Any:
         decoder = SharedImages(order.samples, decoder, room_bytes=room_bytes())
     name = str(options["transform"])
     recipe = TRANSFORMS.get(name)
-    transform = (
-        recipe(options["normalize"] != "device") if recipe is not None else find_target(name, order.suite_folder)
-    )
+    if recipe is not None:
+        transform = recipe(options["normalize"] != "device")
+    else:
+        transform = _transform(find_target(name, order.suite_folder))
     return ImageSamples(order.samples, decoder, transform)
+
+
+def _transform(target: Callable[..., Any]) -> Callable[[Any], Any]:
+    """The user's own: what a class or a function without parameters makes, or else the function of an image itself."""
+    parameters = inspect.signature(target).parameters.values()
+    takes_an_image = any(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
+    return target if takes_an_image and not inspect.isclass(target) else target()
 
 
 def _step(order: TrialOrder) -> Callable[[Any], Any] | None:

@@ -16,6 +16,15 @@ from loaderbench.suite.problems import Problem, problem_of
 from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
 
 MAX_BYTES = 1_000_000
+_TEXTS: tuple[KeyPath, ...] = (
+    ("name",),
+    ("dataset", "root"),
+    ("dataset", "target"),
+    ("dataset", "transform"),
+    ("consumer", "model"),
+    ("consumer", "target"),
+)
+"""What is a text whatever it looks like: a folder may be called 2024."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class LoadedSuite:
 def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     """Read and check a suite; imports nothing that it names. Raises `SuiteError`."""
     try:
-        parsed = parse_text(_read(file))
+        parsed = parse_text(_read(file), _TEXTS)
     except TextError as error:
         raise SuiteError(_line(str(file), error.position, error.path, error.what)) from None
     if not isinstance(parsed.value, dict):

@@ -10,14 +10,15 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from loaderbench.records import Scalar
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_DURATION = re.compile(r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)m(?:in)?)?(?:(?P<s>\d+(?:\.\d+)?)s)?")
+_NUMBER = r"\d+(?:\.\d+)?"
+_UNITS = rf"(?:({_NUMBER})h)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?"
 
 
 def parse_duration_s(value: Any) -> Any:
     """Seconds of `10m`, `90s`, `1h30m` or a plain number; anything else is returned for pydantic to refuse."""
-    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())) and value.strip():
-        parts = {unit: float(found or 0) for unit, found in match.groupdict().items()}
-        return parts["h"] * 3600 + parts["m"] * 60 + parts["s"]
+    if isinstance(value, str) and (match := re.fullmatch(_UNITS, value.strip())) and value.strip():
+        hours, minutes, seconds = (float(found or 0) for found in match.groups())
+        return hours * 3600 + minutes * 60 + seconds
     if isinstance(value, str):
         raise ValueError(f"{value!r} is not a duration such as 90s, 10m or 1h30m")
     return value
@@ -38,7 +39,8 @@ def _plain(value: Any) -> Any:
 
 Count = Annotated[int, Field(gt=0)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Duration = Annotated[Amount, BeforeValidator(parse_duration_s)]
+_Written = Annotated[str, Field(pattern=f"^(?=.*\\d)({_UNITS})$")]
+Duration = Annotated[Amount, BeforeValidator(parse_duration_s, json_schema_input_type=Amount | _Written)]
 Plain = Annotated[Scalar, PlainValidator(_plain, json_schema_input_type=Scalar)]
 Seed = Annotated[int, Field(ge=0, le=2**32)]  # torch takes 64 bits, and each round adds one
 TargetName = Annotated[str, AfterValidator(_target_name)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ MAX_NODES = 10_000  # an alias bomb needs more
 MAX_BITS = 63  # of a whole number, beside its sign: what torch holds
 _UNREADABLE = (YAMLError, ValueError, LookupError, ArithmeticError, RecursionError)  # what ruamel.yaml fails with
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_IN_FLOW = '; within { } or [ ] write "${NAME}" in quotes, or what is to be a number on a line of its own'
 _CORE = "tag:yaml.org,2002:"
 _TAGS = {"map", "seq", "int", "float", "bool", "null", "str", "timestamp"}
 
@@ -53,26 +55,28 @@ class ParsedText:
     values: dict[KeyPath, Position] = field(default_factory=dict)
 
 
-def parse_text(text: str) -> ParsedText:
-    """Parse one YAML document. Raises `TextError`."""
+def parse_text(text: str, texts: Collection[KeyPath] = ()) -> ParsedText:
+    """Parse one YAML document; at `texts` what comes from a variable stays text. Raises `TextError`."""
     yaml = YAML(typ="safe", pure=True)
     try:
         root = yaml.compose(text)
     except MarkedYAMLError as error:
-        raise TextError(f"not valid YAML: {error.problem or error.context}", _mark(error)) from None
+        mark = _mark(error)
+        hint = _IN_FLOW if "${" in "".join(text.splitlines()[mark.line - 1 : mark.line]) else ""
+        raise TextError(f"not valid YAML: {error.problem or error.context}{hint}", mark) from None
     except _UNREADABLE as error:
         first = str(error).splitlines() or [type(error).__name__]
         raise TextError(f"not valid YAML: {first[0]}", Position(1, 1)) from None
     if root is None:
         raise TextError("is empty; `suites/images.yaml` is a suite to start from", Position(1, 1))
-    return _Reader(yaml).read(root)
+    return _Reader(yaml, texts).read(root)
 
 
 class _Reader:
     """Walks the nodes once."""
 
-    def __init__(self, yaml: YAML) -> None:
-        self._yaml = yaml
+    def __init__(self, yaml: YAML, texts: Collection[KeyPath]) -> None:
+        self._yaml, self._texts = yaml, texts
         self._nodes = 0
         self._parsed = ParsedText(None)
 
@@ -111,7 +115,8 @@ class _Reader:
         text, tag = node.value, str(node.tag)
         if "${" in text:
             text = _substitute(text, _position(node), path)
-            if not getattr(node, "style", None):  # plain: `${N:-3}` is the number 3; quoted, it stays text
+            plain = not getattr(node, "style", None)  # `${N:-3}` is the number 3; quoted, it stays text
+            if plain and not (text and path in self._texts):
                 tag = str(self._yaml.resolver.resolve(ScalarNode, text, (True, False)))
         kind = tag.removeprefix(_CORE)
         if kind in {"str", "timestamp"}:

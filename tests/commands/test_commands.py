@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import Cli
 
+EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 SUITE = "name: s\ndataset: {root: data}\nsweep: {batch_size: [4, 8], num_workers: auto}\n"
 
 
@@ -27,8 +30,6 @@ def one_line(text: str) -> str:
 
 
 def test_help_imports_nothing_that_is_slow(cli: Cli) -> None:
-    import subprocess
-
     code = (
         "import sys; from loaderbench.commands import app\ntry: app.app(['--help'])\nexcept SystemExit: pass\n"
         "slow = {'torch', 'pandas', 'numpy', 'plotly', 'pydantic', 'rich', 'scipy', 'ruamel', 'psutil'}\n"
@@ -38,6 +39,32 @@ def test_help_imports_nothing_that_is_slow(cli: Cli) -> None:
     assert result.stdout.splitlines()[-1] == "[]"
     for verb in ("run", "check", "report", "show", "photos", "schema"):
         assert verb in result.stdout
+
+
+def test_without_a_verb_the_help_is_printed_and_it_is_wrong_use(cli: Cli) -> None:
+    result = cli()
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("Usage: loaderbench")
+    assert len(result.stderr.splitlines()) > 10
+
+
+@pytest.mark.parametrize("arguments", ["show", "show --md -", "compare"])
+def test_a_reader_that_leaves_is_no_gate_that_failed(arguments: str) -> None:
+    verb, *flags = arguments.split()
+    runs = [str(EXAMPLE)] * (2 if verb == "compare" else 1)
+    command = [sys.executable, "-m", "loaderbench", verb, *runs, *flags]
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("flags", [("--json", "-", "--junit", "-"), ("--md", "x", "--junit", "x")])
+def test_one_place_takes_one_result(cli: Cli, flags: tuple[str, ...]) -> None:
+    result = cli("compare", EXAMPLE, EXAMPLE, *flags)
+    assert result.returncode == 2
+    assert "one place cannot take both" in one_line(result.stderr)
 
 
 def test_check_prints_the_plan_and_measures_nothing(cli: Cli, place: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset  # noqa: E402
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset  # noqa: E402
 
 from loaderbench.loaders import build_loader  # noqa: E402
 
@@ -53,6 +53,29 @@ def test_loaders_streams_and_iterables_stay_as_they_are() -> None:
     assert build_loader([1, 2], {}, seed=0).iterable == [1, 2]
     stream = build_loader(Stream(), {"batch_size": 2, "shuffle": True}, seed=0)
     assert [batch.tolist() for batch in stream.iterable] == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_on_a_loader_that_is_made_already_what_needs_workers_is_left_out_and_the_rest_is_set() -> None:
+    left_out = {"num_workers": 0, "prefetch_factor": None, "persistent_workers": False, "multiprocessing_context": None}
+    assert build_loader(DataLoader(DATA), left_out, seed=0).configured == left_out.keys()
+    asked = {"num_workers": 0, "prefetch_factor": 4}
+    made = DataLoader(DATA, num_workers=1, timeout=9)
+    assert build_loader(made, asked, seed=0).configured == {"num_workers"}
+    assert len(list(made)) == len(DATA)
+    loader = DataLoader(DATA)
+    forked = {"num_workers": 1, "prefetch_factor": 3, "multiprocessing_context": "fork"}
+    assert build_loader(loader, forked, seed=0).configured == forked.keys()
+    assert loader.multiprocessing_context.get_start_method() == "fork"
+    assert len(list(loader)) == len(DATA)
+
+
+def test_a_loader_over_a_dataset_without_a_length_has_no_known_epoch() -> None:
+    class Unknown(Dataset[int]):
+        def __getitem__(self, index: int) -> int:
+            return index
+
+    found = build_loader(DataLoader(Unknown(), batch_sampler=[[0, 1], [2]]), {}, seed=0)
+    assert found.samples_per_epoch is None
 
 
 @pytest.mark.parametrize(

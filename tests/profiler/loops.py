@@ -14,9 +14,15 @@ from torch.utils.data import DataLoader, Dataset
 
 from loaderbench import Profiler, Run
 from loaderbench.profiler import source
+from loaderbench.records import Trial
 from loaderbench.tracing import active
 
 marker = Profiler("marks")  # at module level, as a user's script has it; a spawned worker makes one of its own
+
+
+def trial_of(run: Run) -> Trial:
+    (trial,) = run.trials
+    return trial
 
 
 def pause(seconds: float) -> float:

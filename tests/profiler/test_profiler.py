@@ -13,18 +13,12 @@ from typing import Any
 
 import pytest
 import torch
-from loops import Numbers, Planted, augment, pause
+from loops import Numbers, Planted, augment, pause, trial_of
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from loaderbench import Profiler, Run
-from loaderbench.records import Trial
+from loaderbench import Profiler
 
 ATTEMPTS, PAUSE_S = 20, 0.3
-
-
-def trial_of(run: Run) -> Trial:
-    (trial,) = run.trials
-    return trial
 
 
 def told_truly(told: float, planted: float, gap_s: float = 0.0) -> bool:

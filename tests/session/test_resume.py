@@ -87,7 +87,7 @@ def test_it_goes_on_and_measures_nothing_twice(cli: Cli, place: Path, by: signal
 
 
 def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_that_can_be_pasted(place: Path) -> None:
-    (place / "s.yaml").write_text(SUITE.replace("seconds: 0.1", "seconds: 5").replace("photos", "nowhere"))
+    (place / "s.yaml").write_text(SUITE.replace("seconds: 0.1", "seconds: 2").replace("photos", "nowhere"))
     arguments = ["run", "s.yaml", "--out", "a run", "--data", "photos", "-P", "num_workers=0", "--seed", "7"]
     running = subprocess.Popen(
         [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"

@@ -43,6 +43,7 @@ WRONG = {
     "did you mean image_folder?",
     "dataset: {kind: target}": "1:10: dataset: needs the key target",
     "dataset: {kind: target, target: x}": "1:33: dataset.target: 'x' is not of the form package.module:name",
+    "sweep: {transform: [null]}": "1:21: sweep.transform[0]: None is not a text",
     "dataset: {decoder: pilow}": "1:20: dataset.decoder: 'pilow' is not one of pillow, pillow_draft, pillow_lazy, "
     "torchvision, simplejpeg; did you mean pillow?",
     "dataset: {kind: target, target: 'a:b', root: x}": "1:40: dataset.root: unknown key; the keys here are kind, "
@@ -101,11 +102,29 @@ def test_a_variable_of_the_environment_keeps_its_type_unless_it_is_quoted(
     assert (suite.name, suite.measure.rounds, suite.measure.seconds) == ("7", 7, 0.5)
 
 
+@pytest.mark.parametrize("given", ["2024", "~", "null", "12e4567", "true"])
+def test_a_name_and_a_folder_from_the_environment_stay_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("LB_TEXT", given)
+    suite = load_suite(write(tmp_path, "name: ${LB_TEXT}\ndataset:\n  root: ${LB_TEXT:-}\n")).suite
+    assert (suite.name, getattr(suite.dataset, "root", None)) == (given, given)
+
+
+def test_a_variable_between_braces_is_told_to_be_quoted(tmp_path: Path) -> None:
+    assert 'write "${NAME}" in quotes' in refusal(tmp_path, "measure: {rounds: ${LB_ROUNDS:-3}}")
+
+
 def test_an_empty_variable_means_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LB_DATA", "")
     dataset = load_suite(write(tmp_path, "dataset:\n  root: ${LB_DATA:-}\n")).suite.dataset
     assert isinstance(dataset, ImageFolder)
     assert dataset.root is None
+
+
+def test_any_argument_of_a_target_s_own_is_an_axis_though_a_folder_has_an_option_of_that_name(tmp_path: Path) -> None:
+    text = "dataset: {kind: target, target: 'a:b'}\nsweep: {transform: [null, light, 2], decoder: [mine]}"
+    assert load_suite(write(tmp_path, text)).suite.sweep == {"transform": [None, "light", 2], "decoder": ["mine"]}
 
 
 def test_a_flag_overrides_the_file_and_is_named_when_it_is_wrong() -> None:
