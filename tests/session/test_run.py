@@ -272,3 +272,25 @@ def test_a_signal_keeps_what_was_measured(photos: Path, tmp_path: Path, number: 
     assert len(run["trials"]) + len(run["noise"]["aa_trials"]) >= 2
     assert (tmp_path / "r" / "report.html").is_file()
     assert "Traceback" not in errors
+
+
+def test_transforms_of_the_user_s_own_are_functions_of_an_image_classes_or_what_makes_them(
+    cli: Cli, photos: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import torch\n"
+        "def small(image): return torch.zeros(3, 8, 8)\n"
+        "def made(): return small\n"
+        "class Recipe:\n"
+        "    def __init__(self, size=8): self.size = size\n"
+        "    def __call__(self, image): return torch.zeros(3, self.size, self.size)\n"
+    )
+    (tmp_path / "s.yaml").write_text(
+        f"dataset: {{root: {photos}}}\nloader: {{batch_size: 4}}\nconsumer: {{kind: none}}\n"
+        "sweep: {transform: ['mine:small', 'mine:made', 'mine:Recipe']}\n"
+        "measure: {rounds: 1, seconds: 0.1, verify: false}\n"
+    )
+    result = cli("run", "s.yaml", "--out", "r", "-q")
+    assert result.returncode == 0, result.stderr
+    trials = json.loads((tmp_path / "r" / "run.json").read_text())["trials"]
+    assert [trial["status"] for trial in trials] == ["completed"] * 3
