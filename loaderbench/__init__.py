@@ -20,4 +20,10 @@ _HOMES = {"Profiler": "profiler", "Run": "result", "load": "result", "run": "ses
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"loaderbench.{_HOMES[name]}"), name)
+    if name == "__version__":
+        return import_module("importlib.metadata").version("loaderbench")
     raise AttributeError(f"module 'loaderbench' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

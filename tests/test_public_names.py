@@ -18,3 +18,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_importing_the_package_imports_neither_torch_nor_pandas() -> None:
     code = "import loaderbench, sys; print(sorted({'torch', 'pandas', 'plotly', 'scipy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_package_tells_its_version_and_its_names() -> None:
+    assert loaderbench.__version__.count(".") == 2
+    assert set(loaderbench.__all__) <= set(dir(loaderbench))

@@ -7,6 +7,7 @@ from loaderbench.analysis.verdict import Subject
 from loaderbench.records import Ceiling, Ladder
 
 NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
+_INTERVAL = "samples_per_s_interval"
 _DEMAND = "the demand of the emulated accelerator"
 
 
@@ -22,7 +23,9 @@ def find_ceiling(
     if consumer == "loop":
         return _loop_ceiling(subject)
     if consumer == "emulated":
-        return Ceiling(samples_per_s=demand, headspace=_headspace(subject, demand), basis=_DEMAND), ""
+        reasons = {_INTERVAL: "it is given and not measured"}
+        headspace = _headspace(subject, demand)
+        return Ceiling(samples_per_s=demand, headspace=headspace, basis=_DEMAND, not_measured=reasons), ""
     if consumer not in REPLAYED_TO:
         return None, "without a consumer there is none"
     rung = next((found for found in ladder.rungs if found.name == "replay_host"), None) if ladder else None
@@ -35,6 +38,7 @@ def find_ceiling(
         headspace=_headspace(subject, rate.est),
         basis=f"cached batches replayed, {rounds} round{'s' if rounds > 1 else ''}",
         samples_per_s_interval=rate if rate.lo is not None else None,
+        not_measured={} if rate.lo is not None else {_INTERVAL: "one round has no interval"},
     ), ""
 
 
@@ -43,7 +47,8 @@ def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
     if wait >= NOTHING_BUT_WAITING:
         return None, "the loop did nothing but wait for data"
     rate = subject.samples_per_s.est / (1 - wait)
-    return Ceiling(samples_per_s=rate, headspace=wait, basis="the loop's own time between batches"), ""
+    basis, reasons = "the loop's own time between batches", {_INTERVAL: "one process has no interval"}
+    return Ceiling(samples_per_s=rate, headspace=wait, basis=basis, not_measured=reasons), ""
 
 
 def _headspace(subject: Subject, ceiling: float) -> float:

@@ -140,4 +140,5 @@ def _sampled(traced: Traced) -> str | None:
     """What was left out, so that tracing does not cost more than its share."""
     if not traced.traced or traced.traced > 0.99 * traced.samples:
         return None
-    return f"stages were timed in one of {traced.samples / traced.traced:.1f} samples: these are too short to time all"
+    share = f"{100 * traced.traced / traced.samples:.0f} % of the samples"
+    return f"stages were timed in {share}: timing all would have taken more than its share of the time"

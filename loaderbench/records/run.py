@@ -131,6 +131,7 @@ class Ceiling:
     headspace: float
     basis: str
     samples_per_s_interval: Interval | None = None
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

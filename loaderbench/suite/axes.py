@@ -72,9 +72,21 @@ def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check]) -> Itera
             path, f"is neither a DataLoader argument nor a dataset option{nearest(axis, checks)}", at_key=True
         )
         return
+    yield from _equal_values(path, values if isinstance(values, list) else [])
     for index, value in enumerate(values if isinstance(values, list) else [values]):
         where = (*path, index) if isinstance(values, list) else path
         yield from _value_problems(where, value, check)
+
+
+def _equal_values(path: KeyPath, values: list[Any]) -> Iterator[Problem]:
+    """`0` and `false` are one value to Python, and would be one configuration."""
+    seen: dict[Any, Any] = {}
+    for index, value in enumerate(values):
+        if isinstance(value, dict | list):
+            continue
+        first = seen.setdefault(value, value)
+        if type(first) is not type(value):
+            yield Problem((*path, index), f"{value!r} and {first!r} are equal to Python; write one of them as a text")
 
 
 def _size_problems(sweep: Mapping[str, Any]) -> Iterator[Problem]:

@@ -43,6 +43,7 @@ WRONG = {
     "did you mean image_folder?",
     "dataset: {kind: target}": "1:10: dataset: needs the key target",
     "dataset: {kind: target, target: x}": "1:33: dataset.target: 'x' is not of the form package.module:name",
+    "sweep: {drop_last: [true, 1]}": "1:27: sweep.drop_last[1]: 1 and True are equal to Python",
     "sweep: {transform: [null]}": "1:21: sweep.transform[0]: None is not a text",
     "dataset: {decoder: pilow}": "1:20: dataset.decoder: 'pilow' is not one of pillow, pillow_draft, pillow_lazy, "
     "torchvision, simplejpeg; did you mean pillow?",
