@@ -93,7 +93,8 @@ STAGES = {"decode": "decode", "First": "transform", "Second": "transform", "samp
 def told_truly(measure: Callable[[], tuple[list[Any], Traced]]) -> Traced:
     """Measure until each stage was told, once, within 2 % or 50 microseconds of what its own code clocked.
 
-    What a sample takes beside its planted stages is the dataset's own, and is clocked without a tracer. A neighbour may take the CPU between the planted clock and ours; not each time, and not in each stage.
+    What a sample takes beside its planted stages is the dataset's own, and is clocked without a tracer. A neighbour may
+    take the CPU between the planted clock and ours; not each time, and not in each stage.
     """
     off: dict[str, tuple[float, float]] = {}
     agreed: set[str] = set()
@@ -145,9 +146,13 @@ def test_every_stage_is_told_as_its_own_code_clocked_it(arguments: dict[str, Any
 
 
 def test_stages_add_up_to_the_time_of_a_sample() -> None:
-    _, found = traced(FolderStyle())
-    stages_s = sum(per_sample(found, stage) for stage in ("sample", "read", "decode", "transform"))
-    assert stages_s == pytest.approx(sum(found.times.sums_s) / found.samples, rel=0.02)
+    for _ in range(ATTEMPTS):  # a neighbour may take the CPU between two of our clocks
+        _, found = traced(FolderStyle())
+        stages_s = sum(per_sample(found, stage) for stage in ("sample", "read", "decode", "transform"))
+        whole_s = sum(found.times.sums_s) / found.samples
+        if stages_s == pytest.approx(whole_s, rel=0.02):
+            break
+    assert stages_s == pytest.approx(whole_s, rel=0.02)
 
 
 def test_cpu_time_is_apart_from_wall_time() -> None:
