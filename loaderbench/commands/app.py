@@ -67,7 +67,7 @@ def main() -> None:
     try:
         exit_code = _call()
         sys.stdout.flush()
-        sys.exit(exit_code)
+        _exit(exit_code)
     except Interrupted as stop:
         _end(str(stop), stop.exit_code)
     except LoaderbenchError as error:
@@ -106,4 +106,11 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 def _end(line: str, exit_code: int) -> NoReturn:
     """Say one line, whatever a file name or a message holds, and exit."""
     print(printable(line), file=sys.stderr)
+    _exit(exit_code)
+
+
+def _exit(exit_code: int) -> NoReturn:
+    """Exit; all is said and written, and a signal that comes while the interpreter ends changes nothing of it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     sys.exit(exit_code)
