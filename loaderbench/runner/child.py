@@ -153,7 +153,10 @@ def image_samples(order: TrialOrder, arguments: dict[str, Any]) -> Any:
 
 def _transform(target: Callable[..., Any]) -> Callable[[Any], Any]:
     """The user's own: what a class or a function without parameters makes, or else the function of an image itself."""
-    parameters = inspect.signature(target).parameters.values()
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except ValueError:  # of a function in C nothing is told
+        return target
     takes_an_image = any(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
     return target if takes_an_image and not inspect.isclass(target) else target()
 

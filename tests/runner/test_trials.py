@@ -291,3 +291,9 @@ def _tell_modules(pipe: Any) -> None:
 
     pipe.send((there, torch.cuda.is_initialized()))
     time.sleep(0.05)
+
+
+def test_a_transform_in_c_that_tells_no_parameters_is_the_function_of_an_image() -> None:
+    from loaderbench.runner.child import _transform
+
+    assert _transform(max) is max
