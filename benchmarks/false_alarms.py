@@ -88,7 +88,7 @@ def repeat(trials: Trials, unchanged: Config, change: Config, seed: int) -> Foun
         unchanged, unchanged, lambda config, _: candidates if config == unchanged else (), seed=seed
     )
     while planned := selection.next_round(done):
-        done += [trials.run(one) for one in planned]
+        done += trials.run(planned)
     found = judge({**unchanged, **change}, unchanged, done)
     logs = [math.log(t.samples_per_s) for t in done if t.config == unchanged and t.samples_per_s]
     ratio = found.ratio.est if found.ratio else math.nan

@@ -111,7 +111,7 @@ def _measure(
             if name == "limit":
                 rate = limit()
             else:
-                last[name] = trials.run(PlannedTrial(f"l{number}-{len(last)}", steps[name], number))
+                last[name] = trials.run([PlannedTrial(f"l{number}-{len(last)}", steps[name], number)])[0]
                 rate = last[name].samples_per_s or 0.0
             rates.setdefault(name, {})[number] = rate
     return rates, last

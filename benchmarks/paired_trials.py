@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,22 +14,25 @@ from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.inputs import prepare_inputs
 from loaderbench.session.listener import Silent
 from loaderbench.session.measuring import Measuring
+from loaderbench.session.paired import PairedRounds
 from loaderbench.store import Store
 from loaderbench.suite import load_suite
 
 
 class Trials:
-    """Measures planned trials of one suite and keeps what came of them."""
+    """Measures rounds of planned trials of one suite, as a run tries remedies."""
 
     def __init__(self, measure: Measuring) -> None:
-        self._measure = measure
+        self._paired = PairedRounds(measure, in_turns=True)
 
-    def run(self, planned: PlannedTrial) -> Trial:
-        """Measure one; a failed one raises `RuntimeError` with its words."""
-        trial = self._measure(planned).trial
-        if trial.failure is not None:
-            raise RuntimeError(f"{planned.id}: {trial.failure.kind}: {trial.failure.message}")
-        return trial
+    def run(self, planned: Sequence[PlannedTrial]) -> list[Trial]:
+        """Measure a round; a failed trial raises `RuntimeError` with its words."""
+        trials: list[Trial] = []
+        self._paired.run(planned, lambda _: None, lambda _, outcome: trials.append(outcome.trial))
+        for trial in trials:
+            if trial.failure is not None:
+                raise RuntimeError(f"{trial.id}: {trial.failure.kind}: {trial.failure.message}")
+        return trials
 
 
 @contextmanager

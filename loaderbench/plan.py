@@ -16,6 +16,7 @@ FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
 VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
+BEFORE_TURNS_SECONDS = 0.2  # of it alone, in which its stages are timed, before it takes turns with the others
 VERIFY_S = 120.0  # for trying remedies, where the suite has no budget
 RUNG_SHARE = 0.5  # of a trial's steady state; a rung is compared with others of its kind, not ranked
 LEAST_RUNG_S = 0.5
@@ -57,6 +58,7 @@ class Plan:
     rungs: int = 0
     verify_s: float = 0.0
     verify_trial_s: float = 0.0
+    verify_steady_s: float = 0.0
 
     @property
     def estimated_s(self) -> float:
@@ -143,7 +145,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         rung_s,
         rungs,
         verify_s=VERIFY_S if suite.measure.verify else 0.0,
-        verify_trial_s=_trial_s(verify_seconds(suite)),
+        verify_trial_s=_trial_s(before_turns_seconds(suite)) + verify_seconds(suite),
+        verify_steady_s=before_turns_seconds(suite) + verify_seconds(suite),
     )
 
 
@@ -161,6 +164,11 @@ def rung_seconds(suite: Suite) -> float:
 def verify_seconds(suite: Suite) -> float:
     """The steady state of a trial that tries a remedy."""
     return min(VERIFY_SECONDS, suite.measure.seconds)
+
+
+def before_turns_seconds(suite: Suite) -> float:
+    """The steady state of such a trial before it takes turns with the others of its round."""
+    return min(BEFORE_TURNS_SECONDS, verify_seconds(suite))
 
 
 def _trial_s(seconds: float) -> float:

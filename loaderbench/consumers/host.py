@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from loaderbench.consumers.base import HostWaitClock
+from loaderbench.consumers.base import Clock, HostWaitClock
 
 IN_FLIGHT = 2  # a training loop that asks for no result runs about one step ahead of its device
 
@@ -27,18 +27,19 @@ class EmulatedAccelerator:
 
     Its queue is kept as the moments at which its batches will be done; the host sleeps only while the queue is full,
     as a training loop does. A late wake-up delays no batch, because the device's time is computed and not slept.
+    `clock` is the device's, in seconds: it stands still while the trial does.
     """
 
-    def __init__(self, demand: float) -> None:
-        self._demand = demand
+    def __init__(self, demand: float, clock: Clock = time.monotonic) -> None:
+        self._demand, self._clock = demand, clock
         self._done_at_s: deque[float] = deque([0.0], maxlen=IN_FLIGHT)
-        self.wait_clock = HostWaitClock(lambda: self._done_at_s[-1])
+        self.wait_clock = HostWaitClock(lambda: self._done_at_s[-1], clock)
 
     def consume(self, batch: Any, samples: int) -> None:  # noqa: ARG002 - its content costs it nothing
         """Queue the batch; wait for room first."""
         room_at_s = self._done_at_s[0] if len(self._done_at_s) == IN_FLIGHT else 0.0
-        start_s = max(time.monotonic(), self._done_at_s[-1])
-        if (pause_s := room_at_s - time.monotonic()) > 0:
+        start_s = max(self._clock(), self._done_at_s[-1])
+        while (pause_s := room_at_s - self._clock()) > 0:
             time.sleep(pause_s)
         self._done_at_s.append(start_s + samples / self._demand)
 

@@ -10,13 +10,9 @@ from typing import Any
 from loaderbench.analysis.stalls import Wait
 from loaderbench.consumers import Consumer
 from loaderbench.recorder.rules import Rules
-from loaderbench.recorder.samples import count_samples
+from loaderbench.recorder.steps import NoBatchesError, Steps
 
 FEWEST_TO_KEEP = 2  # batches of a loader that ended early
-
-
-class NoBatchesError(Exception):
-    """The loader ended before there was a steady state to measure."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +54,12 @@ def measure(
     *,
     batch_size: int | None = None,
     on_steady: Callable[[], None] = lambda: None,
-    on_closed: Callable[[Measurement], None] = lambda _: None,
+    on_closed: Callable[[Measurement, Steps], None] = lambda *_: None,
 ) -> Measurement:
     """Run until the rules are content.
 
-    `on_steady` is called when warm-up ends, `on_closed` with the result while the loader and its workers still live.
+    `on_steady` is called when warm-up ends; `on_closed` with the result and what takes further batches, while the
+    loader and its workers still live.
     Raises `NoBatchesError` where the loader gives too few batches, and whatever the loader raises.
     """
     began_s = time.monotonic()
@@ -91,7 +88,7 @@ def measure(
         ended_early=not closed,
         waits=tuple(_last_waits(steps, consumer.wait_clock.waits_s(), warmup)),
     )
-    on_closed(found)
+    on_closed(found, steps)
     return found
 
 
@@ -100,53 +97,3 @@ def _last_waits(steps: Steps, waits_s: list[float], warmup: int) -> Iterator[Wai
     for place in range(max(warmup, steps.epoch_at), len(steps.moments_s)):
         got_s = steps.got_s[place]
         yield Wait(place - steps.epoch_at, got_s - waits_s[place], got_s)
-
-
-class Steps:
-    """Takes batches one by one and notes when the consumer could ask for the next."""
-
-    def __init__(self, batches: Iterable[Any], consumer: Consumer, batch_size: int | None = None) -> None:
-        self._iterator = self._again_and_again(batches)
-        self._consumer = consumer
-        self._batch_size = batch_size
-        self.epoch_ends = self.epoch_at = 0
-        self.got_s: list[float] = []
-        self.moments_s: list[float] = []
-        self.samples: list[int] = []
-
-    def take(self) -> bool:
-        """Take one batch; `False` when there is none left."""
-        clock = self._consumer.wait_clock
-        clock.ask()
-        try:
-            batch = next(self._iterator)
-        except StopIteration:
-            return False
-        clock.got()
-        self.got_s.append(time.monotonic())
-        samples = count_samples(batch, self._batch_size)
-        self._consumer.consume(batch, samples)
-        self.moments_s.append(time.monotonic())
-        self.samples.append(samples)
-        return True
-
-    def take_until(self, done: Callable[[list[float]], bool]) -> bool:
-        """Take batches until `done` says so of their moments; `False` when they ended before."""
-        if not self.moments_s:
-            raise NoBatchesError("the loader gives no batch; is the dataset smaller than a batch, with drop_last?")
-        while self.take():
-            if done(self.moments_s):
-                return True
-        return False
-
-    def _again_and_again(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Start the next epoch when one ends; stop when an epoch brings nothing (a generator runs once)."""
-        while True:
-            count = -1
-            for count, batch in enumerate(batches):
-                if count == 0 and self.moments_s:
-                    self.epoch_ends += 1
-                    self.epoch_at = len(self.moments_s)
-                yield batch
-            if count < 0:
-                return

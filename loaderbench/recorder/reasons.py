@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from loaderbench.records import Reasons, Trial
 
 _NO_REASON_NEEDED = ("failure",)
-_ALWAYS = {"sampled": "nothing was left out"}
+_ALWAYS = {"sampled": "nothing was left out", "turns": "it was measured in one piece"}
 
 
 def why_missing(trial: Trial, known: Mapping[str, str], default: str) -> Reasons:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 MIN_BATCHES = 20  # of a steady state, unless that takes more than twice the seconds asked for
 FEWEST_BATCHES = 5  # even then
+FEWEST_BEFORE_TURNS = 2  # where the rate is measured in turns afterwards
 AGREEMENT = 0.2  # two windows agree when their rates differ by no more
 WINDOW_S = 0.05  # shorter windows are noise
 
@@ -17,12 +18,14 @@ class Rules:
     """How long to measure.
 
     `prefetch_batches` are ready or under way before the first is asked for, and no part of the steady state.
-    Workers deliver in turn, so that `cycle` batches (one of each worker) are the least that says a rate.
+    Workers deliver in turn, so that `cycle` batches (one of each worker) are the least that says a rate. `fewest` are
+    content where they take more than twice the seconds.
     """
 
     seconds: float
     prefetch_batches: int = 0
     cycle: int = 1
+    fewest: int = FEWEST_BATCHES
 
     def warmed_up(self, moments_s: Sequence[float]) -> bool:
         """Say whether the queue has been turned over once and two consecutive windows agree, or time is up."""
@@ -35,7 +38,7 @@ class Rules:
         batches, elapsed_s = len(moments_s) - warmup, moments_s[-1] - moments_s[warmup - 1]
         if batches % self.cycle or elapsed_s < self.seconds:
             return False
-        return batches >= MIN_BATCHES or (elapsed_s >= 2 * self.seconds and batches >= FEWEST_BATCHES)
+        return batches >= MIN_BATCHES or (elapsed_s >= 2 * self.seconds and batches >= self.fewest)
 
     def _settled(self, moments_s: Sequence[float]) -> bool:
         if len(moments_s) <= 2 * self.cycle:

@@ -57,6 +57,7 @@ from loaderbench.records.trial import (
     Failure,
     GpuUse,
     Trial,
+    Turns,
 )
 from loaderbench.records.verification import (
     Candidate,
@@ -134,6 +135,7 @@ __all__ = [
     "TimelinePoint",
     "Trial",
     "Tried",
+    "Turns",
     "Verdict",
     "Verification",
     "WaitParts",

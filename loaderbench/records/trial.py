@@ -34,6 +34,21 @@ class GpuUse:
     not_measured: Reasons = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Turns:
+    """What a trial took in so many turns, while the others of its round stood still. `seconds` are its own alone."""
+
+    count: int
+    batches: int
+    samples: int
+    seconds: float
+
+    @property
+    def samples_per_s(self) -> float:
+        """Samples per second of its turns."""
+        return self.samples / self.seconds
+
+
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """One configuration measured once, in a process of its own.
@@ -45,7 +60,8 @@ class Trial:
     asking for the next; `step_stages` are the parts of it that were marked, per batch. `main_process` takes the
     batches. `sampled` says what was thinned out to bound memory; `dataset_traits` what the dataset holds that does
     harm in workers. `rung` says what of the run it measured: any but
-    `end_to_end` belongs to the ladder alone.
+    `end_to_end` belongs to the ladder alone. `turns` follow the steady state, where a round was measured so; then
+    `samples_per_s` is theirs.
     """
 
     id: str
@@ -60,6 +76,7 @@ class Trial:
     samples: int | None = None
     warmup_batches: int | None = None
     steady_s: float | None = None
+    turns: Turns | None = None
     epoch_ends: int | None = None
     ended_early: bool = False
     samples_per_epoch: int | None = None

@@ -5,9 +5,10 @@ from loaderbench.runner.orders import TrialOrder
 from loaderbench.runner.pixels import psnr_of
 from loaderbench.runner.probe import Probe, probe
 from loaderbench.runner.server import TrialServer
-from loaderbench.runner.trial import Outcome, TrialRunner, not_tried
+from loaderbench.runner.trial import Begun, Outcome, TrialRunner, not_tried
 
 __all__ = [
+    "Begun",
     "Outcome",
     "Probe",
     "TrialOrder",

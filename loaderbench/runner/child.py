@@ -16,11 +16,13 @@ from loaderbench.analysis.failures import classify
 from loaderbench.datasets.decoders import DECODERS
 from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
-from loaderbench.recorder import Measurement
+from loaderbench.recorder import Measurement, Steps
+from loaderbench.runner.board import Board
 from loaderbench.runner.clues import clue_of
 from loaderbench.runner.orders import Clue, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.processes import end_own_session, enter_own_session
 from loaderbench.runner.stacks import answer_with_stacks
+from loaderbench.runner.turns import stands_still, stop_workers, take_turns
 from loaderbench.suite import ImageFolder
 from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS
 
@@ -28,14 +30,14 @@ _FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reducti
 _GONE = "a DataLoader worker that exited unexpectedly: its batch could not be fetched"
 
 
-def trial_main(order: TrialOrder, pipe: Connection) -> None:
-    """Run one trial; the last message is a `Result` or a `Raised`."""
+def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
+    """Run one trial; the last message is a `Result` or a `Raised`. `memory` is that of its board."""
     enter_own_session(pipe)
     _write_to(order.log)
     answer_with_stacks()
     made: list[Any] = []
     try:
-        _measure(order, pipe, made)
+        _measure(order, pipe, Board(memory), made)
     except BaseException as error:
         traceback.print_exc()
         said = "\ncaused by ".join(_words(error))
@@ -61,7 +63,7 @@ def _fetched(error: BaseException) -> bool:
     return any(frame.filename.endswith(_FETCHES) for frame in traceback.extract_tb(error.__traceback__))
 
 
-def _measure(order: TrialOrder, pipe: Connection, made: list[Any]) -> None:
+def _measure(order: TrialOrder, pipe: Connection, board: Board, made: list[Any]) -> None:
     """Build, and measure what was built; `made` gets the loader, for whoever has to explain an exception."""
     from loaderbench.consumers import make_consumer
     from loaderbench.datasets.traits import traits_of
@@ -87,14 +89,17 @@ def _measure(order: TrialOrder, pipe: Connection, made: list[Any]) -> None:
         pipe.send(Phase("keeping batches to be replayed"))
     fed, rules = feed(order, batches, _root(order))
     consumer = make_consumer(
-        order.consumer, demand=suite.consumer.demand, model=suite.consumer.model, step=_step(order)
+        order.consumer, demand=suite.consumer.demand, model=suite.consumer.model, step=_step(order), clock=board.now_s
     )
 
-    def tell(found: Measurement) -> None:
-        """Send the result while the workers live, and wait for leave to end."""
+    def tell(found: Measurement, steps: Steps) -> None:
+        """Send the result while the workers live, and take turns until there is leave to end."""
+        if order.in_turns:
+            stop_workers()
         fields = {**fed.fields(found.waits), "dataset_traits": traits_of(getattr(source, "dataset", source))}
-        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, fields))
-        pipe.recv()
+        still = order.in_turns and stands_still(batches.iterable)
+        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, fields, still))
+        take_turns(pipe, board, steps, rules.cycle)
 
     def begin() -> None:
         """Say that the steady state begins, and note it inside the loader."""

@@ -13,7 +13,10 @@ from loaderbench.suite import Suite
 
 @dataclass(frozen=True)
 class TrialOrder:
-    """All that a trial's process needs. `consumer` is a resolved kind; `samples` the files of an image folder."""
+    """All that a trial's process needs. `consumer` is a resolved kind; `samples` the files of an image folder.
+
+    `in_turns`: after its steady state it takes batches in turns with other trials.
+    """
 
     planned: PlannedTrial
     suite: Suite
@@ -21,6 +24,7 @@ class TrialOrder:
     samples: tuple[tuple[str, int], ...]
     consumer: str
     log: Path
+    in_turns: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,20 @@ class Phase:
 class Result:
     """The trial's measurement; the trial's processes still live and wait for leave to end.
 
-    `inside` are the fields of a trial that are known inside its loader, with `not_measured` among them.
+    `inside` are the fields of a trial that are known inside its loader, with `not_measured` among them. `stands_still`:
+    its processes can be stopped and let go on, and others be measured meanwhile.
     """
 
     measurement: Measurement
     recorder_s_per_batch: float
     samples_per_epoch: int | None
     inside: dict[str, Any]
+    stands_still: bool = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The loader has no more batches, though the trial was to take its turn."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,10 @@ class Clue:
     text: str
 
 
+GO_ON = "go on"
+"""What the run sends when the trial may take batches until it gets leave; it stops its processes between the turns."""
+
 LEAVE = "leave"
 """What the run sends when the trial may end."""
 
-Message = Phase | Result | Raised | Clue
+Message = Phase | Result | Ended | Raised | Clue

@@ -22,13 +22,13 @@ _MANAGER_S = 1.0
 _ENDING = threading.Lock()
 
 
-def enter_own_session(pipe: Connection) -> None:
+def enter_own_session(pipe: Connection | None = None) -> None:
     """Be the head of a session that can be ended at once, and that ends when the other end of the pipe is gone."""
     if hasattr(os, "setsid"):
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     multiprocessing.set_start_method(None, force=True)  # workers start as Python's default says, not as this did
-    if not hasattr(select, "poll"):
+    if pipe is None or not hasattr(select, "poll"):
         return
     watch = select.poll()
     watch.register(pipe.fileno(), 0)  # hang-up is always told
@@ -46,10 +46,16 @@ def end_own_session() -> None:
     A thread that comes here while another is at it waits for its end: the death of a worker wakes the main thread.
     """
     with _ENDING:
-        below = _below(os.getpid())
-        psutil.wait_procs(_kill(below), timeout=1.0)  # so that none makes a file after they were looked for
-        _remove_shared_memory([os.getpid(), *(child.pid for child in below)])
-        os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+        end_below(os.getpid())
+
+
+def end_below(head: int) -> None:
+    """End the head of a session with every process below it, and remove what they leave."""
+    below = _below(head)
+    psutil.wait_procs(_kill(below), timeout=1.0)  # so that none makes a file after they were looked for
+    _remove_shared_memory([head, *(child.pid for child in below)])
+    with suppress(ProcessLookupError):
+        os.kill(head, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def end_session(process: BaseProcess, pipe: Connection | None = None, grace_s: float = 0.0) -> None:

@@ -10,6 +10,7 @@ from loaderbench.analysis.stalls import Wait
 from loaderbench.datasets.page_cache import evict, warm
 from loaderbench.loaders.build import Batches
 from loaderbench.recorder import Rules
+from loaderbench.recorder.rules import FEWEST_BATCHES, FEWEST_BEFORE_TURNS
 from loaderbench.runner.inside import Inside
 from loaderbench.runner.orders import TrialOrder
 from loaderbench.runner.replay import Replayed, keep
@@ -47,7 +48,7 @@ def feed(order: TrialOrder, batches: Batches, root: str | None) -> tuple[Fed, Ru
     ahead, cycle = batches.prefetch_batches, max(1, batches.num_workers)
     if rung == "loader_cold":
         return OnePass(inside, len(order.samples) // (batches.batch_size or 1)), PassRules(seconds, ahead, cycle)
-    return inside, Rules(seconds, ahead, cycle)
+    return inside, Rules(seconds, ahead, cycle, FEWEST_BEFORE_TURNS if order.in_turns else FEWEST_BATCHES)
 
 
 class PassRules(Rules):

@@ -68,6 +68,10 @@ class TrialServer:
             ours.close()
             end_session(process)
 
+    def numbers(self, count: int) -> Any:
+        """Make shared memory of so many doubles, all 0; give it to a process that is started here."""
+        return self._context.RawArray("d", count)
+
     def pipe(self) -> tuple[Any, Any]:
         """Make a two-way pipe; give the second end to a process that is started here."""
         ends: tuple[Any, Any] = self._context.Pipe(duplex=True)

@@ -1,34 +1,24 @@
-"""Runs one trial: starts its process, watches it, ends it with all its children, and makes the record."""
+"""Runs trials: starts a process, lets it be watched to its end, and makes the record of it."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
-from loaderbench.analysis.failures import classify, classify_exit, hang
 from loaderbench.environment import oom_kills
-from loaderbench.monitors import GpuMonitor, Sampler, Sampling
+from loaderbench.monitors import GpuMonitor, Sampling
 from loaderbench.plan import PlannedTrial
 from loaderbench.recorder import why_missing
-from loaderbench.records import Environment, Failure, TimelinePoint, Trial
-from loaderbench.runner.child import trial_main
-from loaderbench.runner.explaining import explained, with_clue
-from loaderbench.runner.orders import Clue, Message, Phase, Raised, Result, TrialOrder
-from loaderbench.runner.processes import GRACE_S, end_session
+from loaderbench.records import Environment, Failure, TimelinePoint, Trial, Turns
+from loaderbench.runner.explaining import explained
+from loaderbench.runner.live import LiveTrial
+from loaderbench.runner.orders import Result, TrialOrder
 from loaderbench.runner.readings import readings_of, timeline_of, with_blocked
 from loaderbench.runner.reference import ReferenceDecode
 from loaderbench.runner.server import TrialServer
-from loaderbench.runner.stacks import dump_stacks
 
-LOG_END_BYTES = 4_000
-CLUE_S = 5.0
-FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
 NO_LOOP = "a trial takes its batches without end, and its consumer in one piece"
 
 
@@ -52,7 +42,7 @@ def not_tried(planned: PlannedTrial, why: str) -> Trial:
 
 
 class TrialRunner:
-    """Measures orders one after another on one machine."""
+    """Measures orders on one machine: `run` one after another, or `begin` several that take turns."""
 
     def __init__(self, server: TrialServer, environment: Environment) -> None:
         self._server = server
@@ -62,27 +52,41 @@ class TrialRunner:
 
     def run(self, order: TrialOrder) -> Outcome:
         """Measure one trial. Never raises for what happens inside it: a failure is a record too."""
-        started_at, began_s = datetime.now(timezone.utc), time.monotonic()
+        begun = self.begin(order)
+        try:
+            begun.live.follow()
+        finally:
+            begun.live.end()
+        return self.outcome(begun)
+
+    def begin(self, order: TrialOrder) -> Begun:
+        """Start a trial's process; it has to be followed, and ended."""
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         before_s, kills = self._reference.time_s(), oom_kills()
-        watched = self._watch(order)
+        return Begun(LiveTrial(self._server, order, self._gpu_monitor), now, before_s, kills)
+
+    def outcome(self, begun: Begun, turns: Turns | None = None) -> Outcome:
+        """Make the record of a trial that is ended; its rate is that of its turns, where it took any."""
+        live, order = begun.live, begun.live.order
         record = Trial(
             id=order.planned.id,
             config=order.planned.config,
             round=order.planned.round,
             rung=order.planned.rung,
             status="failed",
-            started_at=started_at.isoformat(timespec="seconds"),
-            reference_decode_before_s=before_s,
+            started_at=begun.at,
+            reference_decode_before_s=begun.reference_before_s,
             reference_decode_after_s=self._reference.time_s(),
-            duration_s=time.monotonic() - began_s,
+            duration_s=live.took_s,
             log=f"logs/{order.log.name}",
         )
-        if isinstance(watched.end, Failure):
-            status: Any = "timed_out" if watched.end.kind == "hang" else "failed"
-            failure = explained(watched.end, order, kills)
-            gone = why_missing(record, {}, "the trial failed")
-            return Outcome(replace(record, status=status, failure=failure, not_measured=gone), [])
-        result, sampling = watched.end, watched.sampling
+        if isinstance(live.found, Failure):
+            return Outcome(_failed(record, live.found, order, begun.kills_before), [])
+        timeline = timeline_of(record.id, live.began_s, live.found.measurement, live.sampling, self._environment)
+        return Outcome(self._completed(record, live.found, live.sampling, turns), timeline)
+
+    def _completed(self, record: Trial, result: Result, sampling: Sampling, turns: Turns | None) -> Trial:
+        """Fill in what was measured."""
         inside = with_blocked(result.inside, sampling)
         readings = readings_of(result.measurement, sampling, self._environment, self._gpu_monitor.why_not)
         trial = replace(
@@ -92,77 +96,24 @@ class TrialRunner:
             samples_per_epoch=result.samples_per_epoch,
             **{**readings, **inside, "not_measured": {}},
         )
+        if turns is not None:
+            trial = replace(trial, turns=turns, samples_per_s=turns.samples_per_s)
         known = {**readings["not_measured"], **inside["not_measured"]}
         trial.not_measured.update(why_missing(trial, known, NO_LOOP))
-        return Outcome(trial, timeline_of(trial.id, watched.began_s, result.measurement, sampling, self._environment))
-
-    def _watch(self, order: TrialOrder) -> _Watched:
-        ours, theirs = self._server.pipe()
-        began_s = time.monotonic()
-        process = self._server.start(trial_main, order, theirs)
-        theirs.close()
-        sampler = Sampler(process.pid or -1, self._gpu_monitor)
-        sampler.start()
-        grace_s = 0.0
-        try:
-            end = _follow(process, ours, order, began_s)
-            grace_s = 0.0 if isinstance(end, Failure) and end.kind == "hang" else FAILED_GRACE_S
-            if isinstance(end, Result):
-                sampler.read_memory()
-                grace_s = GRACE_S
-        finally:
-            sampling = sampler.stop()
-            end_session(process, ours if grace_s else None, grace_s)
-            ours.close()
-        return _Watched(end, sampling, began_s)
+        return trial
 
 
 @dataclass(frozen=True)
-class _Watched:
-    end: Result | Failure
-    sampling: Sampling
-    began_s: float
+class Begun:
+    """A trial that was started at a time, and what the machine said before."""
+
+    live: LiveTrial
+    at: str
+    reference_before_s: float
+    kills_before: int | None
 
 
-def _follow(process: BaseProcess, pipe: Any, order: TrialOrder, began_s: float) -> Result | Failure:
-    """Listen until the trial has a result, has raised, has died or has taken too long."""
-    timeout_s, phase = order.suite.measure.timeout_s, "its start"
-    while True:
-        left_s = began_s + timeout_s - time.monotonic()
-        if left_s <= 0 or not wait([pipe, process.sentinel], left_s):
-            said = _end_of(order.log)
-            return hang(timeout_s, phase, dump_stacks(process.pid, order.log), said)
-        message = _receive(pipe)
-        if isinstance(message, Phase):
-            phase = message.name
-        elif isinstance(message, Result):
-            return message
-        elif isinstance(message, Raised):
-            return with_clue(classify(message.text), _clue(pipe))
-        else:
-            process.join(1.0)
-            return classify_exit(process.exitcode or 0, _end_of(order.log))
-
-
-def _clue(pipe: Any) -> str:
-    """What the trial says of what it raised, if it does so soon; then it may end by itself."""
-    clue = _receive(pipe) if pipe.poll(CLUE_S) else None
-    return clue.text if isinstance(clue, Clue) else ""
-
-
-def _receive(pipe: Any) -> Message | None:
-    """The next message; `None` when the other end is gone."""
-    try:
-        return pipe.recv() if pipe.poll() else None
-    except (EOFError, OSError):
-        return None
-
-
-def _end_of(log: Path) -> str:
-    try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - LOG_END_BYTES))
-            return file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
+def _failed(record: Trial, why: Failure, order: TrialOrder, kills_before: int | None) -> Trial:
+    status: Any = "timed_out" if why.kind == "hang" else "failed"
+    gone = why_missing(record, {}, "the trial failed")
+    return replace(record, status=status, failure=explained(why, order, kills_before), not_measured=gone)

@@ -70,7 +70,8 @@ class Conditions:
         if present is None:
             return None, "nothing was measured"
         strict = self.loaded.suite.measure.budget is not None
-        return Verifier(self.plan, present, partial(candidates, so_far), psnr, until_s=until_s, strict=strict), ""
+        propose = partial(candidates, so_far)
+        return Verifier(self.plan, present, propose, psnr, until_s=until_s, strict=strict, sweep=trials), ""
 
 
 def now() -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from loaderbench.datasets.presized import presized_copies
-from loaderbench.plan import PlannedTrial, verify_seconds
-from loaderbench.records import Config
-from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, psnr_of
+from loaderbench.plan import PlannedTrial, before_turns_seconds, verify_seconds
+from loaderbench.records import Config, Turns
+from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer, psnr_of
+from loaderbench.runner.guard import Guard, guard
 from loaderbench.session.inputs import Inputs
 from loaderbench.session.ladder import order_of
 from loaderbench.session.listener import Listener
@@ -43,9 +45,26 @@ class Measuring:
         """Measure it."""
         order = self._order(planned)
         if planned.tries:
-            measure = order.suite.measure.model_copy(update={"seconds": verify_seconds(order.suite)})
-            order = replace(order, suite=order.suite.model_copy(update={"measure": measure}))
+            order = _lasting(order, verify_seconds(order.suite))
         return self._runner.run(order if planned.rung == "end_to_end" else order_of(order))
+
+    @property
+    def turn_seconds(self) -> float:
+        """How long each trial that tries a remedy is measured in turns, all of its turns together."""
+        return verify_seconds(self._loaded.suite)
+
+    def begin(self, planned: PlannedTrial) -> Begun:
+        """Start a trial that takes turns with others after a short steady state of its own."""
+        order = self._order(planned)
+        return self._runner.begin(replace(_lasting(order, before_turns_seconds(order.suite)), in_turns=True))
+
+    def guard(self) -> AbstractContextManager[Guard]:
+        """What ends trials that are stopped, should the run be killed."""
+        return guard(self._server)
+
+    def outcome(self, begun: Begun, turns: Turns | None) -> Outcome:
+        """What came of a trial that was begun, followed and ended."""
+        return self._runner.outcome(begun, turns)
 
     def psnr(self, pairs: Sequence[tuple[Config, Config]]) -> list[float | None]:
         """How much the samples of two configurations differ, in dB."""
@@ -70,3 +89,9 @@ class Measuring:
             self._listener.doing(f"writing copies of {len(chosen):,} images whose shorter side has {side} pixels")
             self._copies[side] = presized_copies(chosen, side)
         return self._copies[side]
+
+
+def _lasting(order: TrialOrder, seconds: float) -> TrialOrder:
+    """The same order with another length of the steady state."""
+    measure = order.suite.measure.model_copy(update={"seconds": seconds})
+    return replace(order, suite=order.suite.model_copy(update={"measure": measure}))

@@ -13,7 +13,8 @@ from loaderbench.records import Readings, Reasons, Trial, Verification
 from loaderbench.runner import Outcome, not_tried
 from loaderbench.search import Strategy
 from loaderbench.session.ladder import Ladder
-from loaderbench.session.listener import Listener, climbing, progress_of, trying, typical_s
+from loaderbench.session.listener import Listener, Progress, climbing, progress_of, trying, typical_s
+from loaderbench.session.paired import PairedRounds
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.verifying import Verifier
@@ -65,13 +66,15 @@ class Rounds:
         self,
         plan: Plan,
         measure: Callable[[PlannedTrial], Outcome],
+        paired: PairedRounds,
         *,
         store: Store,
         listener: Listener,
         budget_s: float | None,
         earlier: Earlier | None = None,
     ) -> None:
-        self._plan, self._measure, self._store, self._listener = plan, measure, store, listener
+        self._plan, self._measure, self._paired, self._store = plan, measure, paired, store
+        self._listener = listener
         self._budget_s = budget_s
         self._deadline_s = None if budget_s is None else time.monotonic() + budget_s
         self._found = Measurements(timeline=earlier.timeline if earlier else Readings())
@@ -144,22 +147,29 @@ class Rounds:
         self._verifier, found.no_verification = make_verifier(found.trials, until_s)
         if self._verifier is None:
             return
-        while planned := self._verifier.next_round():
-            for trial in planned:
-                tried = len(self._verifier.trials)
-                self._listener.trial_started(trial, trying(tried, until_s - time.monotonic(), found.trials, self._plan))
-                outcome = self._kept(trial)
-                left_s = until_s - time.monotonic()
-                self._listener.trial_ended(outcome.trial, trying(tried + 1, left_s, found.trials, self._plan))
-        found.verification, found.no_verification = self._verifier.result()
+        verifier = self._verifier
+
+        def progress() -> Progress:
+            return trying(len(verifier.trials), until_s - time.monotonic(), found.trials, self._plan)
+
+        def keep(planned: PlannedTrial, outcome: Outcome) -> None:
+            self._keep(planned, outcome)
+            self._listener.trial_ended(outcome.trial, progress())
+
+        while planned := verifier.next_round():
+            self._paired.run(planned, lambda one: self._listener.trial_started(one, progress()), keep)
+        found.verification, found.no_verification = verifier.result()
 
     def _kept(self, planned: PlannedTrial) -> Outcome:
         outcome = self._measure(planned)
+        self._keep(planned, outcome)
+        return outcome
+
+    def _keep(self, planned: PlannedTrial, outcome: Outcome) -> None:
         self._found.add(planned, outcome)  # first: a signal may come at any moment, and run.json is written after it
         if planned.tries and self._verifier is not None:
             self._verifier.trials.append(outcome.trial)
         self._store.append(outcome.trial)
-        return outcome
 
     def _once_more(self, planned: PlannedTrial) -> Outcome | None:
         """What an earlier call has measured already."""

@@ -27,6 +27,7 @@ from loaderbench.session.inputs import prepare_inputs, resolve_consumer
 from loaderbench.session.ladder import Ladder
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
+from loaderbench.session.paired import PairedRounds
 from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
 from loaderbench.session.rounds import Measurements, Rounds
 from loaderbench.session.signals import restored_signals
@@ -96,7 +97,8 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Ea
     runner = TrialRunner(server, environment)
     measure = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
     budget_s = loaded.suite.measure.budget
-    rounds = Rounds(plan, measure, store=store, listener=listener, budget_s=budget_s, earlier=earlier)
+    paired = PairedRounds(measure, in_turns=not accelerator)
+    rounds = Rounds(plan, measure, paired, store=store, listener=listener, budget_s=budget_s, earlier=earlier)
     files = len(inputs.samples)
     ladder = Ladder(loaded.suite, plan, consumer=consumer, accelerator=accelerator, files=files)
     conditions = Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from loaderbench.analysis.verification import FEWEST_PAIRS
 from loaderbench.plan import Plan, PlannedTrial
@@ -24,7 +25,7 @@ class Verifier:
     """Proposes trials for one configuration and keeps what came of them.
 
     `propose` names the remedies for a configuration; `until_s` is the monotonic moment at which no more is tried. The
-    result is compared with the baseline all the same, unless the time is `strict`.
+    result is compared with the baseline all the same, unless the time is `strict`. `sweep` says how long a trial takes.
     """
 
     def __init__(
@@ -36,12 +37,14 @@ class Verifier:
         *,
         until_s: float,
         strict: bool = False,
+        sweep: Sequence[Trial] = (),
     ) -> None:
         self.trials: list[Trial] = []
         self._plan, self._present, self._psnr, self._strict = plan, present, psnr, strict
         now_s = time.monotonic()
         self._until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
-        rounds_s = FEWEST_PAIRS * self._plan.verify_trial_s
+        self._expected_s = _expected_s(plan, present, sweep)
+        rounds_s = FEWEST_PAIRS * self._expected_s
         most = min(MOST_CANDIDATES, max(1, int(STEPS_SHARE * (until_s - now_s) / rounds_s) - 1))
         self._selection = ForwardSelection(present, plan.baseline, propose, seed=plan.seed, most=most)
         self._wanted = bool(self._selection.candidates)
@@ -58,9 +61,9 @@ class Verifier:
         return () if self._strict else self._selection.next_round(self.trials, late=True)
 
     def _trial_s(self) -> float:
-        """How long a trial takes: the mean of those that are done; before any, what the plan expects."""
+        """How long a trial takes: the mean of those that are done; before any, what is expected."""
         took_s = [trial.duration_s for trial in self.trials if trial.duration_s is not None]
-        return sum(took_s) / len(took_s) if took_s else self._plan.verify_trial_s
+        return fmean(took_s) if took_s else self._expected_s
 
     def result(self, why_ended: str = "") -> tuple[Verification | None, str]:
         """What was tried, or why nothing was; `why_ended` where it was cut short, and nobody waits for pixels then."""
@@ -79,3 +82,13 @@ class Verifier:
             ended=why_ended or selection.ended,
             psnr_db=whole,
         ), ""
+
+
+def _expected_s(plan: Plan, present: Config, sweep: Sequence[Trial]) -> float:
+    """What a trial will take: as long for its start and warm-up as in the sweep, where large batches take seconds."""
+    beside_s = [
+        trial.duration_s - trial.steady_s
+        for trial in sweep
+        if trial.config == present and trial.duration_s is not None and trial.steady_s is not None
+    ]
+    return max(plan.verify_trial_s, fmean(beside_s) + plan.verify_steady_s) if beside_s else plan.verify_trial_s

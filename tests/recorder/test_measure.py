@@ -170,7 +170,7 @@ def test_the_result_is_told_while_the_loader_lives() -> None:
         finally:
             order.append("loader ended")
 
-    measure(batches(), NoConsumer(), Rules(seconds=0.05), on_closed=lambda _: order.append("told"))
+    measure(batches(), NoConsumer(), Rules(seconds=0.05), on_closed=lambda *_: order.append("told"))
     assert order[0] == "told"
 
 

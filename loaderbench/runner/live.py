@@ -1,0 +1,180 @@
+"""A trial whose process is watched, and lives on after its steady state until it is ended.
+
+For its turns all its processes are let go on, and then stopped wherever they are: in the middle of a batch, too. Its
+board counts what it has taken, by a clock that stands still with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+from loaderbench.analysis.failures import classify, classify_exit, hang
+from loaderbench.analysis.turns import turn_seconds
+from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
+from loaderbench.records import Failure, Turns
+from loaderbench.runner.board import NUMBERS, Board
+from loaderbench.runner.child import trial_main
+from loaderbench.runner.explaining import with_clue
+from loaderbench.runner.orders import GO_ON, Clue, Ended, Message, Phase, Raised, Result, TrialOrder
+from loaderbench.runner.processes import GRACE_S, end_session
+from loaderbench.runner.server import TrialServer
+from loaderbench.runner.stacks import dump_stacks
+
+LOG_END_BYTES = 4_000
+CLUE_S = 5.0
+FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
+Said = TypeVar("Said", Result, Ended)
+A_TURN = "a turn beside the other trials of its round"
+
+
+class LiveTrial:
+    """One trial's process: `follow` it to its result, let it take turns, `end` it with all that it started.
+
+    `found` is what came of it, `took_s` how long it was waited for, `turned_s` how long its turns were, `turn_s` how
+    long one has to be. `stands_still`: it can take turns with others; `followed`: there is something found.
+    """
+
+    def __init__(self, server: TrialServer, order: TrialOrder, gpu_monitor: GpuMonitor) -> None:
+        self.order, self.took_s, self.turned_s = order, 0.0, 0.0
+        self.found: Result | Failure
+        self.sampling: Sampling
+        self.turn_s: float | None = None
+        self.stands_still = self.followed = False
+        self.began_s = time.monotonic()
+        self._pipe, theirs = server.pipe()
+        memory = server.numbers(NUMBERS)
+        self._board, self._count = Board(memory), 0
+        self._pids, self._still_since_s = list[int](), 0.0
+        self._process: BaseProcess = server.start(trial_main, order, theirs, memory)
+        theirs.close()
+        self._tree = TreeMonitor(self.session)
+        self._sampler = Sampler(self.session, gpu_monitor)
+        self._sampler.start()
+
+    @property
+    def session(self) -> int:
+        """The number of its session, which is that of its process."""
+        return self._process.pid or -1
+
+    def follow(self) -> None:
+        """Wait for its result, or for what became of it; it lives on, stopped where it can stand still."""
+        self.found = self._listen(self.began_s, "its start", Result)
+        if isinstance(self.found, Result):
+            self._sampler.read_memory()
+            inside = self.found.inside
+            self.turn_s = turn_seconds(inside["stages"], inside["workers"] or inside["main_process"])
+            self.stands_still = self.found.stands_still and self.turn_s is not None
+        self.sampling = self._sampler.stop()
+        self.took_s, self.followed = time.monotonic() - self.began_s, True
+        if self.stands_still:
+            self._stop()
+            self._pipe.send(GO_ON)
+
+    def _stop(self) -> None:
+        """Stop all processes that it has now: an epoch may have begun with other workers."""
+        _signal(self._pids, signal.SIGSTOP)
+        self._still_since_s = time.monotonic()
+        self._tree.look_for_processes()
+        self._pids = [self.session, *self._tree.below]
+        _signal(self._pids, signal.SIGSTOP)
+
+    def take_turn(self, seconds: float) -> None:
+        """Let it go on for so long. It may fail in it, or find that its loader has no more."""
+        began_s = time.monotonic()
+        self._board.stood_still(began_s - self._still_since_s)
+        for place, pid in enumerate(self._pids):
+            _wake(pid, place + self._count)
+        self._count += 1
+        if wait([self._pipe, self._process.sentinel], seconds):
+            self.stands_still = False
+            said = self._listen(began_s, A_TURN, Ended)
+            self.found = said if isinstance(said, Failure) else self.found
+        self._stop()
+        took_s = self._still_since_s - began_s
+        self.took_s, self.turned_s = self.took_s + took_s, self.turned_s + took_s
+
+    def turns(self) -> Turns:
+        """What it has taken in its turns, up to the last whole turn of its workers."""
+        note = self._board.read()
+        return Turns(self._count, note.batches, note.samples, note.seconds)
+
+    def end(self, *, at_once: bool = False) -> None:
+        """End it with all that it started; one that was not followed to its result is not waited for either."""
+        began_s = time.monotonic()
+        if not self.followed:
+            self._sampler.stop()
+        failure = self.found if self.followed and isinstance(self.found, Failure) else None
+        at_once = at_once or not self.followed or (failure is not None and failure.kind == "hang")
+        _signal(self._pids, signal.SIGCONT)
+        end_session(self._process, None if at_once else self._pipe, FAILED_GRACE_S if failure else GRACE_S)
+        self._pipe.close()
+        self.took_s += time.monotonic() - began_s
+
+    def _listen(self, began_s: float, phase: str, until: type[Said]) -> Said | Failure:
+        """Listen until the trial says what is waited for, has raised, has died or has taken too long."""
+        timeout_s, log = self.order.suite.measure.timeout_s, self.order.log
+        while True:
+            left_s = began_s + timeout_s - time.monotonic()
+            if left_s <= 0 or not wait([self._pipe, self._process.sentinel], left_s):
+                said = _end_of(log)
+                return hang(timeout_s, phase, dump_stacks(self._process.pid, log), said)
+            message = _receive(self._pipe)
+            if isinstance(message, Phase):
+                phase = message.name
+            elif isinstance(message, until):
+                return message
+            elif isinstance(message, Raised):
+                return with_clue(classify(message.text), _clue(self._pipe))
+            else:
+                self._process.join(1.0)
+                return classify_exit(self._process.exitcode or 0, _end_of(log))
+
+
+def _signal(pids: Sequence[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _wake(pid: int, place: int) -> None:
+    """Let a process go on, from a CPU that another turn does not begin with; the system moves it as it likes.
+
+    CPUs of a shared machine differ by a third for a second or two, and a process that is stopped stays where it was.
+    """
+    with suppress(ProcessLookupError):
+        allowed = os.sched_getaffinity(pid)
+        os.sched_setaffinity(pid, {sorted(allowed)[place % len(allowed)]})
+        os.kill(pid, signal.SIGCONT)
+        os.sched_setaffinity(pid, allowed)
+
+
+def _clue(pipe: Any) -> str:
+    """What the trial says of what it raised, if it does so soon; then it may end by itself."""
+    clue = _receive(pipe) if pipe.poll(CLUE_S) else None
+    return clue.text if isinstance(clue, Clue) else ""
+
+
+def _receive(pipe: Any) -> Message | None:
+    """The next message; `None` when the other end is gone."""
+    try:
+        return pipe.recv() if pipe.poll() else None
+    except (EOFError, OSError):
+        return None
+
+
+def _end_of(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - LOG_END_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
