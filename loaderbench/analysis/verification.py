@@ -40,10 +40,13 @@ class Judgement:
     pairs: int
 
     @property
-    def wide(self) -> bool:
-        """Whether another pair would say more."""
+    def wants_more(self) -> bool:
+        """Whether another pair would say more: the interval is wide, or holds a gain that is not sure enough yet."""
         ratio = self.ratio
-        return ratio is None or ratio.lo is None or ratio.hi is None or ratio.hi / ratio.lo > WIDE
+        if ratio is None or ratio.lo is None or ratio.hi is None:
+            return True
+        almost = self.answer in ("no gain", "undecided") and ratio.lo > 1 and ratio.est >= WORTH_IT
+        return almost or ratio.hi / ratio.lo > WIDE
 
 
 def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgement:

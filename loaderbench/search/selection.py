@@ -68,7 +68,9 @@ class ForwardSelection:
     def _racing(self, done: Sequence[Trial]) -> list[Candidate]:
         """Those that need another pair: not shown to be slower by a few, and not known well enough."""
         left = [found for found in self._live if not is_lost(self._with(found), self.config, done)]
-        return left if self._in_step < FEWEST_PAIRS else [found for found in left if self._judge(found, done).wide]
+        if self._in_step < FEWEST_PAIRS:
+            return left
+        return [found for found in left if self._judge(found, done).wants_more]
 
     def _is_settled(self, done: Sequence[Trial]) -> bool:
         return self._in_step >= MOST_PAIRS or not self._racing(done)
@@ -130,7 +132,7 @@ class ForwardSelection:
         if self.config == self._baseline or not any(tried.accepted for tried in self.tried):
             return True
         found = judge(self.config, self._baseline, done)
-        enough = not found.wide or late or self._in_step >= MOST_PAIRS
+        enough = not found.wants_more or late or self._in_step >= MOST_PAIRS
         return found.pairs >= FEWEST_PAIRS and enough
 
     def _planned(self, name: str, config: Config) -> PlannedTrial:

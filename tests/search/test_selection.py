@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -171,3 +172,20 @@ def test_a_tenth_more_is_found_where_pairs_differ_by_three_percent() -> None:
             done += [_trial(one, 110.0 if "decoder" in one.config else 100.0, 0.03, chance) for one in planned]
         found += accepted(selection) == ["faster_decoder"]
     assert found >= 80
+
+
+@pytest.mark.parametrize(("gain", "spread", "more"), [(1.03, 0.02, True), (1.03, 0.001, False), (1.005, 0.002, False)])
+def test_a_gain_that_is_almost_sure_is_measured_once_more(gain: float, spread: float, more: bool) -> None:
+    """Of five pairs: 95 % lies above 1 and 99 % does not; both do; both do, of what is not worth a change."""
+    logs = [-1.2, -0.6, 0.0, 0.6, 1.2]  # their spread is 0.95
+    changed: Config = {"num_workers": 3}
+    trials = [
+        Trial(id=f"{number}{config}", config=config, round=number, status="completed", samples_per_s=rate)
+        for number, log in enumerate(logs)
+        for config, rate in ((PRESENT, 100.0), (changed, 100.0 * gain * math.exp(spread * log)))
+    ]
+    found = judge(changed, PRESENT, trials)
+    assert found.ratio is not None
+    assert (found.ratio.lo or 0) > 1
+    assert found.answer == ("gain" if gain > 1.02 and not more else "no gain")
+    assert found.wants_more == more
