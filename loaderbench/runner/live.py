@@ -113,7 +113,8 @@ class LiveTrial:
             self._sampler.stop()
         failure = self.found if self.followed and isinstance(self.found, Failure) else None
         at_once = at_once or not self.followed or (failure is not None and failure.kind == "hang")
-        _signal(self._pids, signal.SIGCONT)
+        if self._pids:
+            _signal(self._pids, signal.SIGCONT)
         end_session(self._process, None if at_once else self._pipe, FAILED_GRACE_S if failure else GRACE_S)
         self._pipe.close()
         self.took_s += time.monotonic() - began_s
@@ -149,10 +150,12 @@ def _wake(pid: int, place: int) -> None:
 
     CPUs of a shared machine differ by a third for a second or two, and a process that is stopped stays where it was.
     """
-    with suppress(ProcessLookupError):
+    allowed: set[int] = set()
+    with suppress(OSError):  # it is gone, or its CPUs are others now
         allowed = os.sched_getaffinity(pid)
         os.sched_setaffinity(pid, {sorted(allowed)[place % len(allowed)]})
-        os.kill(pid, signal.SIGCONT)
+    _signal([pid], signal.SIGCONT)
+    with suppress(OSError):
         os.sched_setaffinity(pid, allowed)
 
 
