@@ -69,9 +69,8 @@ class LiveTrial:
         self.found = self._listen(self.began_s, "its start", Result)
         if isinstance(self.found, Result):
             self._sampler.read_memory()
-            inside = self.found.inside
-            self.turn_s = turn_seconds(inside["stages"], inside["workers"] or inside["main_process"])
-            self.stands_still = self.found.stands_still and self.turn_s is not None
+            self.turn_s = _turn_s(self.found) if self.found.stands_still else None
+            self.stands_still = self.turn_s is not None
         self.sampling = self._sampler.stop()
         self.took_s, self.followed = time.monotonic() - self.began_s, True
         if self.stands_still:
@@ -137,6 +136,10 @@ class LiveTrial:
             else:
                 self._process.join(1.0)
                 return classify_exit(self._process.exitcode or 0, _end_of(log))
+
+
+def _turn_s(found: Result) -> float | None:
+    return turn_seconds(found.inside["stages"], found.inside["workers"] or found.inside["main_process"])
 
 
 def _signal(pids: Sequence[int], number: int) -> None:

@@ -79,13 +79,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 def test_an_emulated_device_waits_for_what_the_loader_takes_longer_than_it(
     sleep_s: float, rate: float, share: float
 ) -> None:
-    found = measure(Planted(sleep_s, size=10), EmulatedAccelerator(demand=500), Rules(seconds=1))
+    found = measure(Planted(sleep_s, size=10), EmulatedAccelerator(500, time.monotonic), Rules(seconds=1))
     assert found.samples_per_s == pytest.approx(rate)
     assert found.data_wait_share == pytest.approx(share, abs=1e-9)
 
 
 def test_an_emulated_device_takes_its_time_without_the_host_s_cpu(clock: FakeClock) -> None:
-    device = EmulatedAccelerator(demand=10)
+    device = EmulatedAccelerator(10, time.monotonic)
     began_s = clock.now_s
     moments = []
     for _ in range(4):  # 0.5 s each: the first runs, the second is queued, each further one waits for room
