@@ -151,7 +151,7 @@ def _signal(pids: Sequence[int], number: int) -> None:
 def _wake(pid: int, place: int) -> None:
     """Let a process go on, from a CPU that another turn does not begin with; the system moves it as it likes.
 
-    CPUs of a shared machine differ by a third for a second or two, and a process that is stopped stays where it was.
+    CPUs of a shared machine differ for a second or two, and a process that is stopped stays where it was.
     """
     allowed: set[int] = set()
     with suppress(OSError):  # it is gone, or its CPUs are others now
