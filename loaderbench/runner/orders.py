@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,11 @@ class TrialOrder:
     consumer: str
     log: Path
     in_turns: bool = False
+
+    def lasting(self, seconds: float) -> TrialOrder:
+        """The same order with another length of the steady state."""
+        measure = self.suite.measure.model_copy(update={"seconds": seconds})
+        return replace(self, suite=self.suite.model_copy(update={"measure": measure}))
 
 
 @dataclass(frozen=True)

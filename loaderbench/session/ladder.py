@@ -89,8 +89,7 @@ class Ladder:
 def order_of(order: TrialOrder) -> TrialOrder:
     """The order of a rung: a shorter steady state, and for the loader alone no consumer and a sample of the files."""
     planned, suite = order.planned, order.suite
-    measure = suite.measure.model_copy(update={"seconds": rung_seconds(suite)})
-    order = replace(order, suite=suite.model_copy(update={"measure": measure}))
+    order = order.lasting(rung_seconds(suite))
     if planned.rung not in ("loader_warm", "loader_cold"):
         return order
     samples = order.samples

@@ -45,7 +45,7 @@ class Measuring:
         """Measure it."""
         order = self._order(planned)
         if planned.tries:
-            order = _lasting(order, verify_seconds(order.suite))
+            order = order.lasting(verify_seconds(order.suite))
         return self._runner.run(order if planned.rung == "end_to_end" else order_of(order))
 
     @property
@@ -56,7 +56,7 @@ class Measuring:
     def begin(self, planned: PlannedTrial) -> Begun:
         """Start a trial that takes turns with others after a short steady state of its own."""
         order = self._order(planned)
-        return self._runner.begin(replace(_lasting(order, before_turns_seconds(order.suite)), in_turns=True))
+        return self._runner.begin(replace(order.lasting(before_turns_seconds(order.suite)), in_turns=True))
 
     def guard(self) -> AbstractContextManager[Guard]:
         """What ends trials that are stopped, should the run be killed."""
@@ -89,9 +89,3 @@ class Measuring:
             self._listener.doing(f"writing copies of {len(chosen):,} images whose shorter side has {side} pixels")
             self._copies[side] = presized_copies(chosen, side)
         return self._copies[side]
-
-
-def _lasting(order: TrialOrder, seconds: float) -> TrialOrder:
-    """The same order with another length of the steady state."""
-    measure = order.suite.measure.model_copy(update={"seconds": seconds})
-    return replace(order, suite=order.suite.model_copy(update={"measure": measure}))
