@@ -28,9 +28,9 @@ import torch
 from diagnosis.running import burner
 from paired_trials import Trials, trials_of
 
-from loaderbench.analysis.verification import judge
 from loaderbench.records import Candidate, Config, Trial
 from loaderbench.search import ForwardSelection
+from loaderbench.statistics.judging import judge
 
 TURNS = 100_000  # of a loop that does nothing: some milliseconds of a core, so that little else costs anything
 A_TENTH = 1 / 1.1

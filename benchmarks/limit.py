@@ -27,12 +27,12 @@ from typing import Any
 
 from paired_trials import Trials, trials_of
 
-from loaderbench.analysis.intervals import rate_interval, ratio_interval
 from loaderbench.datasets.cache_folder import usable_cores
 from loaderbench.datasets.image_folder import scan_image_folder
 from loaderbench.datasets.photos import cached_photos
 from loaderbench.plan import PlannedTrial
 from loaderbench.records import Config, Interval, Trial, config_label
+from loaderbench.statistics.intervals import rate_interval, ratio_interval
 
 SUITE = """\
 name: limit

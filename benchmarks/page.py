@@ -52,8 +52,8 @@ class Page:
 
 def write_large_run(folder: Path, trials: int, samples: int) -> None:
     """The example's trials under new names, configurations and rates, with as many readings as are asked for."""
-    from loaderbench.analysis.configurations import summarise
     from loaderbench.records import to_dict
+    from loaderbench.statistics.configurations import summarise
     from loaderbench.store import read_run
 
     example = read_run(EXAMPLE)

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from itertools import product
 
-from loaderbench.analysis.intervals import FEWEST_ROUNDS
-from loaderbench.analysis.rungs import MOST_ROUNDS, why_not
+from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
 from loaderbench.records import Config, PlanSummary, Reasons, RungName, Scalar, Trial, config_label, varying
+from loaderbench.statistics.intervals import FEWEST_ROUNDS
 from loaderbench.suite import ImageFolder, Suite
 from loaderbench.suite.arguments import NEEDS_WORKERS
 

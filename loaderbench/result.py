@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from loaderbench.analysis.comparison import compare_runs
 from loaderbench.conclusion.left import has_left_trials, with_left_trials
 from loaderbench.records import Comparison, RunRecord, TimelinePoint
 from loaderbench.report.console import print_summary
@@ -19,6 +18,7 @@ from loaderbench.report.html import render_html
 from loaderbench.report.markdown import render_markdown
 from loaderbench.report.notebook import notebook_html
 from loaderbench.report.tree import ReportDocument
+from loaderbench.statistics.comparison import compare_runs
 from loaderbench.store import (
     TRIALS_FILE,
     read_run,

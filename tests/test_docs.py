@@ -84,7 +84,7 @@ def test_a_committed_example_is_whole_and_names_no_path_of_the_machine_it_ran_on
 
 
 def test_every_kind_of_failure_is_explained() -> None:
-    from loaderbench.analysis.failures import _KNOWN
+    from loaderbench.diagnosis.failures import _KNOWN
 
     text = (ROOT / "docs" / "failures.md").read_text()
     assert [kind for kind, *_ in _KNOWN if f"`{kind}`" not in text] == []

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "loaderbench"
-WITHOUT_TORCH = {"records", "errors", "analysis", "report", "search", "remedies"}
+WITHOUT_TORCH = {"records", "errors", "statistics", "diagnosis", "report", "search", "remedies"}
 ONLY_STANDARD_LIBRARY = {"records", "errors"}
 
 

@@ -35,7 +35,7 @@ class Guard:
     """
 
     def __init__(self, fail_if: Sequence[str] | None, warn_if: Sequence[str] | None, before: RunRecord | None) -> None:
-        from loaderbench.analysis.gates import parse_gate
+        from loaderbench.statistics.gates import parse_gate
 
         self._before = before
         self._gates: list[Gate] = [parse_gate(text, "--fail-if") for text in fail_if or ()]
@@ -47,8 +47,8 @@ class Guard:
 
     def judge(self, run: RunRecord) -> tuple[Comparison | None, list[GateResult]]:
         """Compare and hold the run to every gate."""
-        from loaderbench.analysis.comparison import compare_runs
-        from loaderbench.analysis.gates import judge_gate
+        from loaderbench.statistics.comparison import compare_runs
+        from loaderbench.statistics.gates import judge_gate
 
         comparison = compare_runs(self._before, run) if self._before is not None else None
         return comparison, [judge_gate(gate, run, comparison) for gate in self._gates]

@@ -100,7 +100,7 @@ def _markdown(report: str, comparison: Comparison | None, gates: Sequence[GateRe
 
 
 def _nothing_measured(record: RunRecord, page: Path) -> str:
-    from loaderbench.analysis.failures import last_words
+    from loaderbench.diagnosis.failures import last_words
 
     failures = [trial.failure for trial in record.trials if trial.failure]
     if not failures:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loaderbench.analysis.choice import choose_best
-from loaderbench.analysis.configurations import summarise
-from loaderbench.analysis.facts import Facts
-from loaderbench.analysis.subject import facts_of, subject_config
-from loaderbench.analysis.verdict import Subject, decide
 from loaderbench.conclusion.measured import Measured
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.subject import facts_of, subject_config
+from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.records import Candidate, Config, Environment, Trial, Verdict, varying
 from loaderbench.remedies import Diagnosis, candidates_for
+from loaderbench.statistics.choice import choose_best
+from loaderbench.statistics.configurations import summarise
 
 
 def subject_of(measured: Measured) -> Config | None:

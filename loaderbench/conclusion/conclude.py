@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loaderbench.analysis.ceiling import find_ceiling
-from loaderbench.analysis.choice import choose_best, describe_baseline
-from loaderbench.analysis.configurations import summarise
-from loaderbench.analysis.contention import describe_contention
-from loaderbench.analysis.doubts import describe_noise, describe_overhead, find_doubts
-from loaderbench.analysis.epochs import epoch_costs, said
-from loaderbench.analysis.ladder import UNKNOWN, describe_ladder
-from loaderbench.analysis.subject import facts_of, find_subject, subject_config, with_cap_noted
-from loaderbench.analysis.verdict import decide
 from loaderbench.conclusion.advice import advise
 from loaderbench.conclusion.candidates import make_diagnosis
 from loaderbench.conclusion.measured import Measured
+from loaderbench.diagnosis.ceiling import find_ceiling
+from loaderbench.diagnosis.contention import describe_contention
+from loaderbench.diagnosis.epochs import epoch_costs, said
+from loaderbench.diagnosis.isolation import UNKNOWN, describe_ladder
+from loaderbench.diagnosis.subject import facts_of, find_subject, subject_config, with_cap_noted
+from loaderbench.diagnosis.verdict import decide
+from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_doubts
 from loaderbench.records import (
     Best,
     Configuration,
@@ -23,6 +21,8 @@ from loaderbench.records import (
     Reasons,
     RunRecord,
 )
+from loaderbench.statistics.choice import choose_best, describe_baseline
+from loaderbench.statistics.configurations import summarise
 
 ONE_CONFIGURATION = "a profile measures one configuration"
 NO_LADDER = "a profile takes no part of the user's loop away"

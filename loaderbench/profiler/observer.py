@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from loaderbench.analysis.stalls import StallSums, Wait
 from loaderbench.monitors import BlockedThread, GpuMonitor
 from loaderbench.profiler.looks import Looks
 from loaderbench.profiler.marks import LoopMarks
 from loaderbench.recorder.causes import stalls_of
 from loaderbench.recorder.samples import count_samples
+from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import Gpu, Reasons
 from loaderbench.tracing.iterable import IterableTrace
 from loaderbench.tracing.loader import LoaderTrace, is_loader

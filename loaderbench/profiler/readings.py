@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from loaderbench.analysis.failures import classify
+from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import with_looks
 from loaderbench.profiler.looks import Look, Looks
 from loaderbench.profiler.observer import Observer

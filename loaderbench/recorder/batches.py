@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from loaderbench.analysis.stalls import Wait
 from loaderbench.histogram import BINS, BINS_PER_OCTAVE, FLOOR_S, Histogram
+from loaderbench.recorder.stalls import Wait
 
 MAX_POINTS = 1_000
 MAX_ROWS = 4_096

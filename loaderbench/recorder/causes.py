@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from loaderbench.analysis.stalls import Spans, StallSums, Wait, divide_waits
+from loaderbench.recorder.stalls import Spans, StallSums, Wait, divide_waits
 from loaderbench.records import Reads, Taking, WaitParts
 from loaderbench.tracing.reading import ReadSums, Span, Traced
 

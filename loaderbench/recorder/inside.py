@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from loaderbench.analysis.stalls import StallSums
 from loaderbench.recorder.causes import NO_READS, NO_SPANS, NO_WORKERS, reads_of, taking_of, wait_parts
 from loaderbench.recorder.spreads import spread_of
+from loaderbench.recorder.stalls import StallSums
 from loaderbench.records import Reasons, SampleTimes, SlowSample, StageCost
 from loaderbench.tracing.reading import Slow, Traced
 

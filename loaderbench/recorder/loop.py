@@ -9,10 +9,10 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from loaderbench.analysis.stalls import Wait
 from loaderbench.histogram import Histogram
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row
 from loaderbench.recorder.samples import count_samples, sample_counter
+from loaderbench.recorder.stalls import Wait
 
 ROWS = 1_024  # are kept before they are added up
 LOOK_S = 0.5

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from loaderbench.analysis.stalls import Wait
 from loaderbench.consumers import Consumer
 from loaderbench.recorder.rules import Rules
+from loaderbench.recorder.stalls import Wait
 from loaderbench.recorder.steps import NoBatchesError, Steps
 
 FEWEST_TO_KEEP = 2  # batches of a loader that ended early

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from loaderbench.analysis.configurations import ratio_of, ties
-from loaderbench.analysis.intervals import excludes_one
 from loaderbench.records import (
     Best,
     Config,
@@ -23,6 +21,8 @@ from loaderbench.records import (
 from loaderbench.remedies.costs import costs, savings
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import evidence, why_not
+from loaderbench.statistics.configurations import ratio_of, ties
+from loaderbench.statistics.intervals import excludes_one
 
 if TYPE_CHECKING:
     from loaderbench.remedies.by_cause import Diagnosis

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loaderbench.analysis.facts import Facts
+from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Candidate, Config, Recommendation, Verdict
 from loaderbench.remedies.base import Findings, Remedy
 from loaderbench.remedies.estimate import estimate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from loaderbench.analysis.facts import Facts
-from loaderbench.analysis.operational import operational_bounds
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.operational import operational_bounds
 from loaderbench.records import Config
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loaderbench.analysis.epochs import epoch_costs
-from loaderbench.analysis.saying import in_percent, in_seconds
+from loaderbench.diagnosis.epochs import epoch_costs
+from loaderbench.diagnosis.wording import in_percent, in_seconds
 from loaderbench.records import EpochCost, Recommendation
 from loaderbench.remedies.base import Findings
 

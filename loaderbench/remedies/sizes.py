@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loaderbench.analysis.facts import Facts
+from loaderbench.diagnosis.facts import Facts
 
 LARGE_BYTES = 1_000_000  # a JPEG of about four megapixels
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from loaderbench.analysis.configurations import summarise
-from loaderbench.analysis.intervals import excludes_one
-from loaderbench.analysis.verification import SMALL, Judgement, judge
 from loaderbench.records import Config, Configuration, Gain, Recommendation, Trial, Tried, Verification, config_label
 from loaderbench.remedies.base import Findings
 from loaderbench.remedies.costs import costs
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import evidence, listed, times
+from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.judging import SMALL, Judgement, judge
 
 COMBINATION = "combination"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loaderbench.analysis.intervals import excludes_one
 from loaderbench.records import Configuration, Interval, Standing
+from loaderbench.statistics.intervals import excludes_one
 
 NO_GAIN = 1.10
 """A gain that cannot exceed this is none worth a change; an interval that reaches further has not decided."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from loaderbench.analysis.facts import Facts
+from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Config, Recommendation, Scalar
 from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_checked
 from loaderbench.suite.arguments import NEEDS_WORKERS

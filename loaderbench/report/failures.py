@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from loaderbench.analysis.failures import last_words
-from loaderbench.analysis.fitting import what_fits
+from loaderbench.diagnosis.failures import last_words, what_fits
 from loaderbench.records import RunRecord, Trial
 from loaderbench.report import numbers, words
 from loaderbench.report.again import command_for_configuration

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loaderbench.analysis.inside import in_main_process, states_in_words
+from loaderbench.diagnosis.wording import in_main_process, states_in_words
 from loaderbench.records import Trial
 from loaderbench.report import slow_samples
 from loaderbench.report.parts import Fact, Table, Text

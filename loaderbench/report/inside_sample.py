@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from loaderbench.analysis.inside import in_main_process
+from loaderbench.diagnosis.wording import in_main_process
 from loaderbench.records import StageCost, Trial
 from loaderbench.report import numbers, stacks, stages, words
 from loaderbench.report.parts import Column, Row, Table, Text, Value

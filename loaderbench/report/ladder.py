@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from loaderbench.analysis.rungs import REPLAYED_TO
+from loaderbench.diagnosis.isolation import REPLAYED_TO
 from loaderbench.records import Interval, Ladder, Rung, RungName, RunRecord
 from loaderbench.report import numbers, words
 from loaderbench.report.contention import contention, workers_in_short

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from loaderbench.analysis.inside import in_main_process
+from loaderbench.diagnosis.wording import in_main_process
 from loaderbench.records import SampleTimes, SlowSample, Trial
 from loaderbench.report import numbers, spreads, stacks, stages, words
 from loaderbench.report.parts import Column, Row, Table, Text, Value

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loaderbench.analysis.verification import Judgement, judge
 from loaderbench.records import Config, RunRecord, Tried, Verification, config_label
 from loaderbench.report import numbers, words
 from loaderbench.report.parts import Column, Fact, Row, Table, Text
 from loaderbench.report.parts_inside import Breakdown
+from loaderbench.statistics.judging import Judgement, judge
 
 _ANSWERS = {
     "gain": "a gain",

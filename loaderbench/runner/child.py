@@ -12,10 +12,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from loaderbench.analysis.failures import classify
 from loaderbench.datasets.decoders import DECODERS
 from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
+from loaderbench.diagnosis.failures import classify
 from loaderbench.recorder import Measurement, Steps
 from loaderbench.runner.board import Board
 from loaderbench.runner.clues import clue_of

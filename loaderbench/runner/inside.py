@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import active_children
 from typing import Any
 
-from loaderbench.analysis.stalls import StallSums, Wait
 from loaderbench.environment import quota_periods
 from loaderbench.monitors import MachineWatch, WorkerWatch
 from loaderbench.recorder import inside_fields
 from loaderbench.recorder.causes import stalls_of
 from loaderbench.recorder.samples import count_samples
+from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.tracing.cost import tracing_s_per_sample
 from loaderbench.tracing.iterable import IterableTrace
 from loaderbench.tracing.loader import LoaderTrace, is_loader

@@ -16,8 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from loaderbench.analysis.failures import classify, classify_exit, hang
-from loaderbench.analysis.turns import turn_seconds
+from loaderbench.diagnosis.failures import classify, classify_exit, hang
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
 from loaderbench.records import Failure, Turns
 from loaderbench.runner.board import NUMBERS, Board
@@ -27,6 +26,7 @@ from loaderbench.runner.orders import GO_ON, Clue, Ended, Message, Phase, Raised
 from loaderbench.runner.processes import GRACE_S, end_session
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.stacks import dump_stacks
+from loaderbench.runner.turn_length import turn_seconds
 
 LOG_END_BYTES = 4_000
 CLUE_S = 5.0

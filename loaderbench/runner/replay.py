@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from loaderbench.analysis.stalls import Wait
 from loaderbench.recorder import NoBatchesError
+from loaderbench.recorder.stalls import Wait
 
 MOST_BATCHES, MOST_BYTES, MOST_S = 16, 1 << 30, 5.0
 """Enough that no cache of the CPU holds them, and few enough that a slow loader is not walked."""

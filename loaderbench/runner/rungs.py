@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from loaderbench.analysis.stalls import Wait
 from loaderbench.datasets.page_cache import evict, warm
 from loaderbench.loaders.build import Batches
 from loaderbench.recorder import Rules
 from loaderbench.recorder.rules import FEWEST_BATCHES, FEWEST_BEFORE_TURNS
+from loaderbench.recorder.stalls import Wait
 from loaderbench.runner.inside import Inside
 from loaderbench.runner.orders import TrialOrder
 from loaderbench.runner.replay import Replayed, keep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loaderbench.analysis.failures import ran_out_of_memory
+from loaderbench.diagnosis.failures import ran_out_of_memory
 from loaderbench.records import Config, Trial, config_label
 
 _BATCH = "batch_size"

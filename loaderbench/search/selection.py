@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from loaderbench.analysis.verification import FEWEST_PAIRS, MOST_PAIRS, Judgement, is_lost, judge
 from loaderbench.plan import PlannedTrial
 from loaderbench.records import Candidate, Config, Trial, Tried
+from loaderbench.statistics.judging import FEWEST_PAIRS, MOST_PAIRS, Judgement, is_lost, judge
 
 MOST_CANDIDATES = 6  # beside each other: each costs a trial in every round
 

@@ -7,13 +7,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from loaderbench.analysis.choice import choose_best
-from loaderbench.analysis.configurations import rates_by_round, summarise
-from loaderbench.analysis.subject import subject_config
+from loaderbench.diagnosis.subject import subject_config
 from loaderbench.plan import Plan, PlannedTrial, rung_seconds, rungs_left_out
 from loaderbench.recorder.rules import FEWEST_BATCHES, MIN_BATCHES
 from loaderbench.records import Config, Reasons, RungName, Trial
 from loaderbench.runner import TrialOrder
+from loaderbench.statistics.choice import choose_best
+from loaderbench.statistics.configurations import rates_by_round, summarise
 from loaderbench.suite import Suite
 
 FILES_SHARE = 8

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from loaderbench.analysis.verification import FEWEST_PAIRS
 from loaderbench.plan import Plan, PlannedTrial
 from loaderbench.records import Candidate, Config, Trial, Verification
 from loaderbench.search import MOST_CANDIDATES, ForwardSelection
+from loaderbench.statistics.judging import FEWEST_PAIRS
 
 STEPS_SHARE = 0.8
 """Of the time, for trying remedies; what is left is for comparing the result with the baseline."""

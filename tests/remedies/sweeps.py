@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from loaderbench.analysis.choice import choose_best
-from loaderbench.analysis.configurations import summarise
 from loaderbench.records import Config, Recommendation, Trial
 from loaderbench.remedies import Findings, recommend
+from loaderbench.statistics.choice import choose_best
+from loaderbench.statistics.configurations import summarise
 
 AXES: dict[str, list[Any]] = {"batch_size": [8, 32], "num_workers": [0, 2, 8], "pin_memory": [False, True]}
 TODAY: Config = {"batch_size": 8, "num_workers": 0, "pin_memory": False}

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from loaderbench.analysis.facts import Facts
+from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Recommendation, Verdict, WorkerStates
 from loaderbench.remedies import REMEDIES, Diagnosis, Findings, candidates_for, recommend
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst

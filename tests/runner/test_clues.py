@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
-from loaderbench.analysis.failures import classify
+from loaderbench.diagnosis.failures import classify
 from loaderbench.runner.clues import clue_of
 
 

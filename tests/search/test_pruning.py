@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loaderbench.analysis.failures import OUT_OF_MEMORY
+from loaderbench.diagnosis.failures import OUT_OF_MEMORY
 from loaderbench.records import Config, Failure, Trial
 from loaderbench.search.pruning import why_pruned
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from loaderbench.analysis.verification import judge
 from loaderbench.plan import PlannedTrial
 from loaderbench.records import Candidate, Config, Failure, Trial
 from loaderbench.search import ForwardSelection
+from loaderbench.statistics.judging import judge
 
 PRESENT: Config = {"num_workers": 2}
 BASELINE: Config = {"num_workers": 0}

@@ -1,1 +1,0 @@
-"""Pure statistics and diagnosis over records: nothing is measured, read or imported from torch here."""

@@ -1,0 +1,1 @@
+"""From trials to what bounds a run, at which stage, and why."""

@@ -1,0 +1,240 @@
+"""The one cause of a wait: rules in the order in which they are asked, each a sentence; the first that holds names it.
+
+First what lies outside of the workers' work (an epoch's beginning, the order, the main process, transport), then what
+keeps the work from a CPU (quota, too many threads, blocking), last the work itself. Worker states decide between these
+as in Linux's "off-CPU analysis" (Gregg, Systems Performance, 2nd ed., 5.5) and the USE method: a resource is the limit
+when it is used up or queued for, not when it is merely used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import (
+    busiest,
+    cpus_left,
+    crowded,
+    disturbed,
+    grows_with_bytes,
+    kernel_works,
+    limit_of_cpus,
+    limit_of_one_thread,
+    limit_of_transport,
+    most_blocked,
+    own_part_of_main,
+    part_of_wait,
+    share_of_cpu,
+    wants_cpu,
+)
+from loaderbench.diagnosis.thresholds import (
+    BLOCKED,
+    LARGE_FILE_BYTES,
+    LOCKED,
+    MOST,
+    NOTICED,
+    ONE_THREAD,
+    QUEUED,
+    RUNNABLE,
+    SPARE_CPUS,
+    THROTTLED,
+)
+from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_percent, in_seconds
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Stage, limit, and the facts they follow from. `limit` is `None` where other programs leave it open."""
+
+    stage: str
+    limit: str | None
+    why: str
+
+
+def find_cause(facts: Facts) -> Cause | None:
+    """Ask the rules one after the other; `None` where none has anything to go by."""
+    return next((cause for rule in RULES if (cause := rule(facts)) is not None), None)
+
+
+def epochs_begin_too_often(facts: Facts) -> Cause | None:
+    """More time is lost before the first batch of each epoch than in all waits after it."""
+    if facts.startup_s is None or facts.startup_share < max(NOTICED, facts.wait_share * (1 - facts.startup_share)):
+        return None
+    of_all = f"{in_percent(facts.startup_share)} of all time"
+    why = f"each epoch begins with {in_seconds(facts.startup_s)} of waiting: {of_all}"
+    return Cause("startup", "startup", why)
+
+
+def finished_batches_wait(facts: Facts) -> Cause | None:
+    """Most of the wait passes while a later batch lies ready and a worker has nothing to do."""
+    share = part_of_wait(facts, "order_s")
+    if share < MOST:
+        return None
+    why = f"in {in_percent(share)} of the wait a later batch lay ready, and a worker idle: they are handed out in order"
+    return Cause("stragglers", "order", why)
+
+
+def quota_holds_back(facts: Facts) -> Cause | None:
+    """The work wants a CPU and is kept from one by a quota, or by a mask that is narrower than the machine."""
+    if wants_cpu(facts) and (facts.throttled_share or 0.0) >= THROTTLED:
+        why = f"the CPU quota was used up in {in_percent(facts.throttled_share or 0.0)} of its periods"
+        return Cause(busiest(facts), "quota", why)
+    allowed = facts.loads.allowed_cpus if facts.loads else None
+    of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
+    of_all = facts.cpus_online if allowed == of_all == 1 else of_all
+    if allowed is None or allowed >= of_all or not crowded(facts, allowed):
+        return None
+    who = "the workers" if facts.workers else "this process"
+    waited = f"{in_percent(facts.waited_for_cpu)} of the time is spent waiting for one"
+    why = f"{who} may use {allowed:.0f} of {of_all:.0f} CPUs, and {waited}"
+    return Cause(busiest(facts), "quota", why)
+
+
+def threads_outnumber_cpus(facts: Facts) -> Cause | None:
+    """Threads of this program stand in the run queue, for there are more of them than CPUs."""
+    enough = (2 * RUNNABLE if disturbed(facts) else RUNNABLE) * facts.cpus  # neighbours make queues, too
+    if facts.waited_for_cpu < QUEUED or facts.runnable_threads < enough or facts.fewer_are_slower:
+        return None
+    threads = f"{facts.runnable_threads:.1f} threads want to run on {facts.cpus:g} CPUs"
+    why = f"{threads}, and {in_percent(facts.waited_for_cpu)} of the time is spent waiting for one"
+    return Cause(busiest(facts), "oversubscription", why)
+
+
+def main_process_is_late(facts: Facts) -> Cause | None:
+    """Most of the wait is the main process's own: at its sampler, or at anything that is no part of a sample."""
+    share = own_part_of_main(facts)
+    if share < MOST:
+        return None
+    why = f"{in_percent(share)} of the wait is the main process's own work, outside of every sample"
+    return Cause("main_process", limit_of_one_thread(facts), why)
+
+
+def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
+    """Most of the wait passes between a batch's being made and its arrival, or in pages of memory to be shared."""
+    if not facts.workers:
+        return None
+    share = part_of_wait(facts, "transport_s")
+    shared = busiest(facts) == "collate" and kernel_works(facts)
+    if share < MOST and not shared:
+        return None
+    if shared:
+        return Cause("transport", "memory", f"batches are written to shared memory: {in_kernel(facts)}")
+    why = f"{in_percent(share)} of the wait is for batches that are made, and on their way to the main process"
+    return Cause("transport", limit_of_transport(facts), why)
+
+
+def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
+    """Threads that could run wait for one another, and leave CPUs idle."""
+    if cpus_left(facts) < SPARE_CPUS:
+        return None
+    if facts.workers and (share := facts.stood_at("lock")) >= LOCKED:
+        return Cause(most_blocked(facts), "lock", f"workers stood at a lock in {in_percent(share)} of the looks")
+    states = facts.loads
+    if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
+        return None
+    total = states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
+    at_work = (states.runnable_threads or total) / max(1, facts.workers)
+    if at_work < ONE_THREAD or total > 2 - ONE_THREAD:
+        return None
+    why = f"its threads use {total:.2f} CPUs together, as if only one of them could run at a time (the GIL)"
+    return Cause(busiest(facts) if facts.is_loader else "main_process", "lock", why)
+
+
+def workers_stand_blocked(facts: Facts) -> Cause | None:
+    """Most of the working time neither runs nor waits for a CPU: it waits for a device or a network."""
+    share = facts.blocked_at_work
+    if share < BLOCKED:
+        return None
+    stage = most_blocked(facts)
+    if stage in ("sample", "decode") and facts.wall_s:
+        stage = "read"  # nothing else in a sample waits for a device
+    per_sample = f", {in_seconds(max(facts.blocked_s(name) for name in facts.wall_s))} a sample" if facts.wall_s else ""
+    who = "workers stand" if facts.workers else "the main process stands"
+    why = f"{who} blocked for {in_percent(share)} of the time they have work{per_sample}"
+    if facts.tail_share >= MOST:
+        stage = "stragglers"
+    if grows_with_bytes(facts):
+        return Cause(stage, "storage_bandwidth", f"{why}, and the longer the more bytes are read")
+    if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
+        return Cause(stage, "storage_bandwidth", f"{why}, for {facts.bytes_read / 2**20:.1f} MiB each")
+    size = "" if facts.bytes_share is None else ", whatever its size"
+    return Cause(stage, "storage_latency", f"{why}{size}")
+
+
+def kernel_zeroes_pages(facts: Facts) -> Cause | None:
+    """Most of the CPU time is the kernel's, at pages of memory that are given and taken back."""
+    return Cause(busiest(facts), "memory", in_kernel(facts)) if kernel_works(facts) else None
+
+
+def work_fills_its_cpus(facts: Facts) -> Cause | None:
+    """The work itself: more workers where CPUs are idle, cheaper stages where they are not."""
+    if not facts.cpu_s and facts.loads is None:
+        return None
+    stage, share = busiest(facts), share_of_cpu(facts)
+    if facts.tail_share >= MOST:
+        stage = "stragglers"
+    elif stage == "sample" and not facts.is_loader:
+        stage = "main_process"  # there is no dataset, and no sample: the loop's own process makes batches
+    limit = limit_of_cpus(facts)
+    if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
+        limit = "cpu"  # a worker would cost more than it takes over
+    what = f"{in_percent(share)} of a sample's CPU time goes to {busiest(facts)}; " if share else ""
+    return Cause(stage, limit, f"{what}{cpus_in_use(facts)}")
+
+
+RULES: tuple[Callable[[Facts], Cause | None], ...] = (
+    epochs_begin_too_often,
+    finished_batches_wait,
+    quota_holds_back,
+    threads_outnumber_cpus,
+    main_process_is_late,
+    batches_are_long_on_the_way,
+    workers_stand_at_a_lock,
+    workers_stand_blocked,
+    kernel_zeroes_pages,
+    work_fills_its_cpus,
+)
+
+_DOING = {
+    "read": "Reading",
+    "decode": "Decoding",
+    "transform": "Transforming",
+    "collate": "Collating",
+    "sample": "Making samples",
+    "transport": "Bringing batches to the main process",
+    "main_process": "The main process",
+    "stragglers": "A few slow samples",
+}
+
+
+def in_words(cause: Cause, facts: Facts) -> str:
+    """The cause, a sentence."""
+    doing = _DOING.get(cause.stage, cause.stage)
+    cpus = f"{facts.cpus:g} CPU{'' if facts.cpus == 1 else 's'}"
+    spare = "" if facts.spare_cpus is None else f", while {facts.spare_cpus:.1f} of {cpus} are left"
+    sentences = {
+        "workers": f"{doing} keeps {_who(facts)} busy{spare}.",
+        "cpu": f"{doing} takes {_most_of(facts, cpus)}.",
+        "oversubscription": f"{facts.runnable_threads:.0f} threads want to run on {cpus}, mostly for {doing.lower()}.",
+        "quota": f"{doing} is held back: {cause.why}.",
+        "storage_latency": f"{doing} waits for an answer: {cause.why}.",
+        "storage_bandwidth": f"{doing} waits for bytes: {cause.why}.",
+        "lock": f"{doing} goes on in one thread at a time: {cause.why}.",
+        "order": "Finished batches wait for a slow one ahead of them.",
+        "startup": f"Each epoch begins with {in_seconds(facts.startup_s or 0.0)} of waiting for its first batch.",
+        "memory": f"{doing} waits for memory: {cause.why}.",
+    }
+    return sentences.get(cause.limit or "", "")
+
+
+def _who(facts: Facts) -> str:
+    if not facts.workers:
+        return "the one process that takes the batches"
+    return "its worker" if facts.workers == 1 else f"{facts.workers} workers"
+
+
+def _most_of(facts: Facts, cpus: str) -> str:
+    if (facts.spare_cpus or 0.0) < 0.5 * facts.cpus:
+        return f"most of the time, and the {cpus} are full"
+    return "most of the time, in batches too short for a worker"

@@ -1,0 +1,117 @@
+"""What more workers cost: CPU time and worker time of a sample, beside the same loader with the fewest.
+
+CPU time per sample that grows says that caches and memory are shared; worker time that grows beyond what CPU time and
+cores explain says that something else is: a lock, the GIL, a disk. Source: Gunther, Guerrilla Capacity Planning, 2007
+(the Universal Scalability Law, whose terms contention and coherency these are).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from loaderbench.records import Config, Contention, Interval, Reasons, Trial
+from loaderbench.statistics.intervals import rate_interval, ratio_interval
+
+LOADER_LIMITS = 0.2
+"""From this data wait share on the rate is the loader's: below it workers stand before a full queue for a part."""
+
+_NOT_THE_LIMIT = "the consumer was the limit for too much of the time"
+_NO_STAGES = "no stage inside the workers was timed"
+
+ByRound = dict[int, float]
+
+
+def describe_contention(config: Config | None, trials: Sequence[Trial], cpus_allotted: float) -> tuple[Contention, ...]:
+    """One record per number of workers (1 or more) beside which nothing else differs from `config`; none for one."""
+    alike = [trial for trial in trials if config is not None and _same_but_workers(trial.config, config)]
+    counts = sorted({_workers(trial) for trial in alike if trial.status == "completed" and _workers(trial) > 0})
+    walls = {count: _walls(alike, count) for count in counts}
+    cpus = {count: _cpus(alike, count) for count in counts}
+    known = [count for count in counts if walls[count] or cpus[count]]
+    if len(known) < 2:
+        return ()
+    least = known[0]
+    blocked = _blocked(walls[least], cpus[least], _queues(alike, least))
+    bounds = {count: _explained(count, blocked, cpus[count], _queues(alike, count), cpus_allotted) for count in known}
+    return tuple(_one(count, least, walls, cpus, bounds[count]) for count in known)
+
+
+def _same_but_workers(one: Config, other: Config) -> bool:
+    names = one.keys() - {"num_workers"}
+    return names == other.keys() - {"num_workers"} and all(one[name] == other[name] for name in names)
+
+
+def _workers(trial: Trial) -> int:
+    found = trial.config.get("num_workers")
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def _walls(trials: Sequence[Trial], workers: int) -> ByRound:
+    """Seconds of all workers per sample, where the loader sets the rate."""
+    return {
+        trial.round: workers / trial.samples_per_s
+        for trial in trials
+        if _workers(trial) == workers and trial.samples_per_s and (trial.data_wait_share or 0) >= LOADER_LIMITS
+    }
+
+
+def _cpus(trials: Sequence[Trial], workers: int) -> ByRound:
+    found: ByRound = {}
+    for trial in trials:
+        if _workers(trial) == workers and trial.stages and trial.status == "completed":
+            cpu_s = math.fsum(cost.cpu_s or 0.0 for cost in trial.stages.values())
+            found |= {trial.round: cpu_s} if cpu_s > 0 else {}
+    return found
+
+
+def _queues(trials: Sequence[Trial], workers: int) -> ByRound:
+    """Seconds of all workers per sample in which they could have run, but every core was taken, by whomever."""
+    return {
+        trial.round: workers / trial.samples_per_s * (trial.workers.run_queue_share if trial.workers else 0.0)
+        for trial in trials
+        if _workers(trial) == workers and trial.samples_per_s
+    }
+
+
+def _blocked(wall: ByRound, cpu: ByRound, queue: ByRound) -> ByRound:
+    """Seconds per sample that a worker neither runs nor could."""
+    return {number: max(0.0, wall[number] - cpu[number] - queue[number]) for number in wall.keys() & cpu.keys()}
+
+
+def _explained(workers: int, blocked: ByRound, cpu: ByRound, queue: ByRound, cores: float) -> ByRound:
+    """The wall time to be expected: blocked as with the fewest workers, on a CPU and waiting for one as measured."""
+    return {
+        number: max(blocked[number] + cpu[number] + queue[number], workers * cpu[number] / cores)
+        for number in blocked.keys() & cpu.keys() & queue.keys()
+    }
+
+
+def _one(
+    workers: int, least: int, walls: dict[int, ByRound], cpus: dict[int, ByRound], explained: ByRound
+) -> Contention:
+    wall, cpu = walls[workers], cpus[workers]
+    compared = workers != least
+    fields: dict[str, Interval | None] = {
+        "wall_s_per_sample": rate_interval(list(wall.values())) if wall else None,
+        "cpu_s_per_sample": rate_interval(list(cpu.values())) if cpu else None,
+        "wall_ratio": ratio_interval(wall, walls[least]) if compared else None,
+        "cpu_ratio": ratio_interval(cpu, cpus[least]) if compared else None,
+        "beyond_cores": ratio_interval(wall, explained) if compared else None,
+    }
+    return Contention(workers=workers, **fields, not_measured=_reasons(fields, walls[least], cpus[least], compared))
+
+
+def _reasons(fields: dict[str, Interval | None], wall: ByRound, cpu: ByRound, compared: bool) -> Reasons:
+    no_wall = fields["wall_s_per_sample"] is None or not wall
+    no_cpu = fields["cpu_s_per_sample"] is None or not cpu
+    why = {
+        "wall_s_per_sample": _NOT_THE_LIMIT,
+        "cpu_s_per_sample": _NO_STAGES,
+        "wall_ratio": _NOT_THE_LIMIT if no_wall else "no round holds both",
+        "cpu_ratio": _NO_STAGES if no_cpu else "no round holds both",
+        "beyond_cores": _NOT_THE_LIMIT if no_wall else _NO_STAGES if no_cpu else "no round holds both",
+    }
+    if not compared:
+        why |= dict.fromkeys(("wall_ratio", "cpu_ratio", "beyond_cores"), "it is what the others are compared with")
+    return {name: why[name] for name, value in fields.items() if value is None}

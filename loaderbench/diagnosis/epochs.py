@@ -1,0 +1,54 @@
+"""What an epoch loses beside its steady state: its beginning, and slow samples that others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from loaderbench.diagnosis.wording import in_percent, in_seconds
+from loaderbench.records import EpochCost, Trial
+
+
+def epoch_costs(trials: Sequence[Trial]) -> tuple[EpochCost, ...]:
+    """Seconds of each epoch, means over the completed trials of one configuration; what is not known is left out."""
+    found: dict[str, list[tuple[float, float | None]]] = {}
+    for trial in trials:
+        if trial.status == "completed":
+            for name, lost_s, epoch_s in _of_trial(trial):
+                found.setdefault(name, []).append((lost_s, epoch_s))
+    return tuple(_cost(name, rows) for name, rows in found.items())
+
+
+def said(costs: Sequence[EpochCost]) -> tuple[str, ...]:
+    """A clause for each that takes a hundredth of an epoch or more."""
+    words = {
+        "first_batch": "the first batch of an epoch that starts its workers",
+        "boundary": "the boundary between two epochs",
+        "stragglers": "waiting for slow samples while others are ready",
+    }
+    return tuple(
+        f"{words[cost.name]} takes {in_seconds(cost.s_per_epoch)} of each epoch ({in_percent(cost.share)})"
+        for cost in costs
+        if cost.share is not None and cost.share >= 0.01
+    )
+
+
+def _of_trial(trial: Trial) -> Iterator[tuple[str, float, float | None]]:
+    wait_s = trial.data_wait.mean_s if trial.data_wait else 0.0
+    epoch_s = trial.samples_per_epoch / trial.samples_per_s if trial.samples_per_epoch and trial.samples_per_s else None
+    if trial.epochs is not None and trial.epochs.boundary_s is not None:
+        yield "boundary", max(0.0, trial.epochs.boundary_s - wait_s), epoch_s
+    elif trial.time_to_first_batch_s is not None and not trial.config.get("persistent_workers"):
+        yield "first_batch", max(0.0, trial.time_to_first_batch_s - wait_s), epoch_s
+    if trial.wait_parts is not None and trial.samples and trial.batches and trial.samples_per_epoch:
+        batches = trial.samples_per_epoch * trial.batches / trial.samples
+        yield "stragglers", trial.wait_parts.order_s * batches, epoch_s
+
+
+def _cost(name: str, rows: Sequence[tuple[float, float | None]]) -> EpochCost:
+    lost_s = fmean(lost_s for lost_s, _ in rows)
+    known = [epoch_s for _, epoch_s in rows if epoch_s]
+    share = (
+        lost_s / (lost_s + fmean(known)) if known and name != "stragglers" else lost_s / fmean(known) if known else None
+    )
+    return EpochCost(name=name, s_per_epoch=lost_s, share=None if share is None else min(1.0, share))

@@ -1,0 +1,280 @@
+"""What a diagnosis looks at: the subject's trials as numbers that can be compared, `None` for what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
+from loaderbench.diagnosis.thresholds import SHORT_BATCH_S, SPARE_CPUS
+from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
+
+Seconds = dict[str, float]
+MOST_IDLE = 0.9  # of the rest too little would be left to divide by
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """One configuration. Times are seconds per sample of one worker; shares are of the time of whoever loads.
+
+    `loads`: the workers, or the main process where there are none. `cpu_s` and `blocked_s` are by stage; what is
+    neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`
+    those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
+    """
+
+    workers: int
+    cpus: float
+    cpus_online: int = 1
+    is_loader: bool = True
+    processes: int = 0
+    wait_share: float = 1.0
+    samples_per_s: float = 0.0
+    batch_samples: float = 1.0
+    cpu_s: Seconds = field(default_factory=dict)
+    wall_s: Seconds = field(default_factory=dict)
+    loads: WorkerStates | None = None
+    main: WorkerStates | None = None
+    idle_share: float | None = None
+    own_cpus: float | None = None
+    idle_cpus: float | None = None
+    others_cpus: float | None = None
+    throttled_share: float | None = None
+    parts: WaitParts | None = None
+    next_s: float | None = None
+    next_cpu_s: float | None = None
+    sampler_s: float = 0.0
+    bytes_per_sample: float | None = None
+    bytes_share: float | None = None
+    tail_share: float = 0.0
+    startup_share: float = 0.0
+    startup_s: float | None = None
+    transfer_share: float = 0.0
+    fewer_are_slower: bool = False
+    workers_are_slower: bool = False
+
+    @property
+    def spare_cpus(self) -> float | None:
+        """CPUs of those allotted that this program leaves, or fills with what workers would not start."""
+        return None if self.own_cpus is None else max(0.0, self.cpus - self.own_cpus + self.library_cpus)
+
+    @property
+    def library_cpus(self) -> float:
+        """CPUs in use by library threads of a main process that loads by itself.
+
+        They mostly wait for it, awake (OpenMP's default); in a worker torch starts none.
+        """
+        others = self.main.other_threads_cpu_share if self.main and self.is_loader and not self.workers else None
+        return min(others or 0.0, max(0.0, (self.own_cpus or 0.0) - 1))
+
+    @property
+    def runnable_threads(self) -> float:
+        """Threads of this program that ran or were ready to, at a time."""
+        both = (self.loads, self.main) if self.workers else (self.main,)
+        return sum(states.runnable_threads or 0.0 for states in both if states)
+
+    @property
+    def threads_per_loading(self) -> float:
+        """Threads that want to run, for each process that loads."""
+        return self.runnable_threads / max(1, self.workers)
+
+    @property
+    def tiny_batches(self) -> bool:
+        """Whether a batch is made in less time than its way out of a worker takes."""
+        return 0 < sum(self.wall_s.values()) * self.batch_samples < SHORT_BATCH_S
+
+    @property
+    def waited_for_cpu(self) -> float:
+        """The share of its time that who loads stood in a run queue; of a main process, only of what it loads in."""
+        if self.loads is None:
+            return 0.0
+        working = 1.0 if self.workers else max(self.wait_share, 0.05)
+        return min(1.0, self.loads.run_queue_share / working)
+
+    @property
+    def blocked_at_work(self) -> float:
+        """The share of its time with work to do that who loads stood blocked."""
+        if self.workers and self.loads is not None:
+            idle = min(self.idle_share or 0.0, MOST_IDLE)
+            return max(0.0, self.loads.blocked_share - idle) / (1 - idle)
+        wall_s, cpu_s = sum(self.wall_s.values()), sum(self.cpu_s.values())
+        free = min((cpus for cpus in (self.spare_cpus, self.idle_cpus) if cpus is not None), default=0.0)
+        if wall_s <= 0 or (self.loads is None and free < SPARE_CPUS):
+            return 0.0  # a thread that does not run may as well wait for a CPU, of which others hold some
+        return max(0.0, 1 - cpu_s / wall_s - self.waited_for_cpu)
+
+    def blocked_s(self, stage: str) -> float:
+        """Seconds per sample that a stage took without using a CPU."""
+        return max(0.0, self.wall_s.get(stage, 0.0) - self.cpu_s.get(stage, 0.0))
+
+    def stood_at(self, kind: str) -> float:
+        """The share of the workers' time with something to do in which they were seen to stand at this."""
+        seen = self.loads.blocked_on if self.loads else None
+        if not seen:
+            return 0.0
+        busy = sum(share for name, share in seen.items() if name != "queue")
+        return seen.get(kind, 0.0) / busy if busy > 0 else 0.0
+
+    @property
+    def bytes_asked_per_sample(self) -> float:
+        """What who loads asked the system to read, from files and pipes."""
+        rate = self.loads.read_bytes_per_s if self.loads else None
+        return (rate or 0.0) / self.samples_per_s if self.samples_per_s else 0.0
+
+    @property
+    def bytes_read(self) -> float:
+        """Bytes that a sample reads, by its files or by what the system was asked for."""
+        return max(self.bytes_per_sample or 0.0, self.bytes_asked_per_sample)
+
+    @property
+    def faults_per_sample(self) -> float:
+        """Minor page faults of who loads."""
+        rate = self.loads.minor_faults_per_s if self.loads else None
+        return (rate or 0.0) / self.samples_per_s if self.samples_per_s else 0.0
+
+
+def gather(
+    trials: Sequence[Trial],
+    environment: Environment,
+    *,
+    fewer_are_slower: bool = False,
+    workers_are_slower: bool = False,
+) -> Facts | None:
+    """The means over completed trials of one configuration; `None` where there is none.
+
+    `fewer_are_slower`: fewer workers were measured and are slower. `workers_are_slower`: so are any at all.
+    """
+    done = [trial for trial in trials if trial.status == "completed" and trial.samples_per_s]
+    if not done:
+        return None
+    workers = _workers(done[0])
+    return Facts(
+        workers=workers,
+        cpus=environment.cpus_allotted,
+        cpus_online=environment.cpus_online,
+        is_loader=workers > 0 or "num_workers" in done[0].config or done[0].sample_times is not None,
+        processes=int(_mean(done, "machine.processes") or 0),
+        wait_share=_mean(done, "data_wait_share") or 0.0,
+        samples_per_s=_mean(done, "samples_per_s") or 0.0,
+        batch_samples=fmean((trial.samples or 0) / (trial.batches or 1) for trial in done),
+        cpu_s=_by_stage(done, "cpu_s"),
+        wall_s=_by_stage(done, "wall_s"),
+        loads=_typical(done, "workers" if workers else "main_process"),
+        main=_typical(done, "main_process"),
+        idle_share=_idle_share(done, workers),
+        own_cpus=_own_cpus(done, environment),
+        idle_cpus=_mean(done, "machine.idle_cpus"),
+        others_cpus=_mean(done, "machine.others_cpus"),
+        throttled_share=_mean(done, "machine.throttled_share"),
+        parts=_typical(done, "wait_parts"),
+        next_s=_mean(done, "taking.wall_s"),
+        next_cpu_s=_mean(done, "taking.cpu_s"),
+        sampler_s=_mean(done, "taking.sampler_s") or 0.0,
+        bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
+        bytes_share=_mean(done, "reads.bytes_share"),
+        tail_share=_mean_of(map(_tail_share, done)) or 0.0,
+        startup_share=_mean_of(map(startup_share, done)) or 0.0,
+        startup_s=_mean_of(map(startup_s, done)),
+        transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
+        fewer_are_slower=fewer_are_slower,
+        workers_are_slower=workers_are_slower,
+    )
+
+
+def startup_s(trial: Trial) -> float | None:
+    """Seconds of each epoch that pass before its first batch, beyond what a batch waits anyway."""
+    boundary_s = _told(trial, "epochs.boundary_s")
+    if boundary_s is None:
+        return None
+    return max(0.0, float(boundary_s) - (_told(trial, "data_wait.mean_s") or 0.0))
+
+
+def startup_share(trial: Trial) -> float | None:
+    """The share of the whole time that passes at epoch boundaries, where the loop was seen to cross some."""
+    each_s, epochs = startup_s(trial), trial.epochs
+    if each_s is None or epochs is None or not trial.steady_s or epochs.begun < 2:
+        return None
+    lost_s = each_s * (epochs.begun - 1)
+    return lost_s / (lost_s + trial.steady_s)
+
+
+def _workers(trial: Trial) -> int:
+    told = trial.config.get("num_workers")
+    return told if isinstance(told, int) else int(_told(trial, "workers.count") or 0)
+
+
+def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
+    """Time of the workers without work: what they were seen to stand at their queue, or what no stage took."""
+    if not workers:
+        return None
+    looks = [shares for trial in trials if (shares := _told(trial, "workers.blocked_on"))]
+    if looks:
+        return fmean(shares.get("queue", 0.0) for shares in looks)
+    busy = [_stages_s(trial) * (trial.samples_per_s or 0) / workers for trial in trials if trial.stages]
+    return max(0.0, 1 - fmean(busy)) if busy else None
+
+
+def _stages_s(trial: Trial) -> float:
+    return sum(cost.wall_s or 0.0 for cost in (trial.stages or {}).values())
+
+
+def _own_cpus(trials: Sequence[Trial], environment: Environment) -> float | None:
+    told, percent = _mean(trials, "machine.own_cpus"), _mean(trials, "cpu_percent_of_allotted")
+    return told if told is not None or percent is None else percent / 100 * environment.cpus_allotted
+
+
+def _tail_share(trial: Trial) -> float | None:
+    """What slow samples cost, as a share of all the work: samples may be the least of it."""
+    share, whole_s = _told(trial, "sample_times.tail_share"), _stages_s(trial)
+    if share is None or whole_s <= 0:
+        return None
+    collating_s = trial.stages["collate"].wall_s if trial.stages and "collate" in trial.stages else 0.0
+    return float(share) * (1 - (collating_s or 0.0) / whole_s)
+
+
+def _transfer_share(trial: Trial) -> float | None:
+    cost = (trial.step_stages or {}).get("transfer")
+    if cost is None or cost.wall_s is None or not trial.steady_s:
+        return None
+    return cost.wall_s * (trial.batches or 0) / trial.steady_s
+
+
+def _by_stage(trials: Sequence[Trial], what: str) -> Seconds:
+    names = {name: None for trial in trials for name in trial.stages or {}}
+    costs = {name: [getattr((trial.stages or {}).get(name), what, None) for trial in trials] for name in names}
+    means = {name: _mean_of(found) for name, found in costs.items()}
+    return {name: mean_s for name, mean_s in means.items() if mean_s is not None}
+
+
+def _told(trial: Trial, path: str) -> Any:
+    """What stands at `field.field`; `None` where any of it does."""
+    found: Any = trial
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _mean(trials: Iterable[Trial], path: str) -> float | None:
+    return _mean_of(_told(trial, path) for trial in trials)
+
+
+def _mean_of(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _typical(trials: Iterable[Trial], path: str) -> Any:
+    """One record with the mean of every number of theirs; what is no number is the first's."""
+    known = [found for trial in trials if (found := _told(trial, path)) is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    return replace(known[0], **{name: _typical_value([vars(one)[name] for one in known]) for name in vars(known[0])})
+
+
+def _typical_value(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], dict):
+        same = [value for value in values if isinstance(value, dict)]
+        names = sorted({name for value in same for name in value})
+        return {name: _typical_value([value.get(name, 0.0) for value in same]) for name in names}
+    numbers = [value for value in values if isinstance(value, int | float)]
+    return fmean(numbers) if numbers else values[0]

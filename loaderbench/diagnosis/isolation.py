@@ -1,0 +1,226 @@
+"""The isolation ladder: one configuration's time with parts of it taken away. Pure functions over trials.
+
+What a part costs is the difference that its absence makes: SPDL's optimisation guide calls it headspace analysis
+(https://facebookresearch.github.io/spdl, "Optimization guide"). Of two parts that overlap, the slower is what both
+together take at best; what they take beyond it is interference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from loaderbench.diagnosis.failures import last_words
+from loaderbench.records import Interval, Ladder, Reasons, Rung, RungName, Trial
+from loaderbench.statistics.intervals import mean_interval, rate_interval
+
+ORDER: tuple[RungName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
+DRIFT = 1.1  # of the reference decode from the sweep to the ladder; a still machine stays within it
+UNKNOWN = "this run was measured without it"
+
+
+def describe_ladder(
+    trials: Sequence[Trial],
+    rungs: Sequence[Trial],
+    *,
+    left_out: Reasons,
+    consumer: str,
+    demand: float,
+    cache: str,
+) -> tuple[Ladder | None, str]:
+    """Put the rungs' trials beside the run's own; or say why there is no ladder.
+
+    `left_out` are reasons by rung, or under `ladder` the one for all. `consumer` is a resolved kind, `cache` the
+    regime of the suite.
+    """
+    if not rungs:
+        return None, left_out.get("ladder") or "; ".join(dict.fromkeys(left_out.values())) or UNKNOWN
+    own = {name: [trial for trial in rungs if trial.rung == name] for name in ORDER}
+    config = rungs[0].config
+    own["end_to_end"] = [trial for trial in trials if trial.config == config]
+    per_batch = of_one_size([trial for found in own.values() for trial in found])
+    times = {name: times_of(found, per_batch=per_batch) for name, found in own.items()}
+    all_gone = left_out.get("ladder")
+    found = {name: describe_rung(name, own[name], times[name], left_out.get(name, all_gone)) for name in ORDER}
+    if consumer == "emulated":
+        times["replay_host"] = _demanded(own["end_to_end"], demand, per_batch)
+    differences = _differences(times, consumer, cache)
+    return Ladder(
+        config=config,
+        per="batch" if per_batch else "sample",
+        rounds=len({trial.round for trial in rungs}),
+        rungs=tuple(found.values()),
+        transfer_s=differences["transfer_s"],
+        fetch_s=differences["fetch_s"],
+        interference_s=differences["interference_s"],
+        trials=tuple(rungs),
+        notes=tuple(_notes(own)),
+        not_measured=_reasons(differences, found, _no_interference(consumer, cache)),
+    ), ""
+
+
+def _demanded(trials: Sequence[Trial], demand: float, per_batch: bool) -> Times:
+    """What an emulated accelerator takes for batches like those of the trials: its ceiling, which nobody measures."""
+    return {t.round: (samples_per_batch(t) if per_batch else 1.0) / demand for t in trials if usable(t)}
+
+
+def _differences(times: Mapping[RungName, Times], consumer: str, cache: str) -> dict[str, Interval | None]:
+    host, warm = times["replay_host"], times["loader_warm"]
+    slower = {number: max(host[number], warm[number]) for number in host.keys() & warm.keys()}
+    told = not _no_interference(consumer, cache)
+    return {
+        "transfer_s": _difference(host, times["replay_device"]),
+        "fetch_s": _difference(times["loader_cold"], warm),
+        "interference_s": _difference(times["end_to_end"], slower) if told else None,
+    }
+
+
+def _difference(more: Times, less: Times) -> Interval | None:
+    rounds = sorted(more.keys() & less.keys())
+    return mean_interval([more[number] - less[number] for number in rounds]) if rounds else None
+
+
+def _no_interference(consumer: str, cache: str) -> str:
+    if consumer == "none":
+        return NO_CONSUMER
+    if cache == "cold":
+        return "the suite's own trials begin with a cold page cache, the loader alone with a warm one"
+    return ""
+
+
+def _reasons(
+    differences: Mapping[str, Interval | None], rungs: Mapping[RungName, Rung], no_interference: str
+) -> Reasons:
+    """Why a difference is not known: the first of its rungs that has a reason."""
+    needs: dict[str, tuple[RungName, ...]] = {
+        "transfer_s": ("replay_host", "replay_device"),
+        "fetch_s": ("loader_cold", "loader_warm"),
+        "interference_s": ("loader_warm", "replay_host", "end_to_end"),
+    }
+    reasons: Reasons = {}
+    for name in (name for name, value in differences.items() if value is None):
+        missing = (rungs[rung].not_measured.get("time_s") for rung in needs[name])
+        reasons[name] = next((why for why in missing if why), "no round holds both of its rungs")
+    if no_interference:
+        reasons["interference_s"] = no_interference
+    return reasons
+
+
+def _notes(own: Mapping[RungName, Sequence[Trial]]) -> list[str]:
+    """What is to be known of how the rungs were measured."""
+    said = [trial.sampled for name in ORDER[:2] for trial in own[name] if usable(trial) and trial.sampled][:1]
+    short = [trial.batches or 0 for trial in own["loader_cold"] if usable(trial) and trial.ended_early]
+    if short:
+        least = min(short)
+        said.append(f"one pass over the files was shorter than the window: {least} batches a round tell of cold files")
+    return said + _drift(own)
+
+
+def _drift(own: Mapping[RungName, Sequence[Trial]]) -> list[str]:
+    """The rungs are measured after the sweep, and the machine may have changed: interference compares across."""
+    before_s = [t.reference_decode_before_s for t in own["end_to_end"] if t.reference_decode_before_s]
+    after_s = [t.reference_decode_before_s for name in ORDER[:-1] for t in own[name] if t.reference_decode_before_s]
+    if not before_s or not after_s:
+        return []
+    ratio = median(after_s) / median(before_s)
+    if 1 / DRIFT <= ratio <= DRIFT:
+        return []
+    than = f"{ratio:.2f} times as long as" if ratio > 1 else f"{ratio:.2f} of the time of"
+    return [f"the reference decode took {than} before: the interference holds that change of the machine, too"]
+
+
+FEWEST_BATCHES = 5  # of a steady state that ended before its time
+SAME_SIZE = 0.01  # batches that differ by less on average are of one size
+
+Times = dict[int, float]
+"""Round number to seconds per batch, or per sample."""
+
+
+def usable(trial: Trial) -> bool:
+    """Whether a trial saw a steady state: one that ended before its time needs batches enough."""
+    seen = trial.status == "completed" and bool(trial.samples and trial.batches and trial.steady_s)
+    return seen and not (trial.ended_early and (trial.batches or 0) < FEWEST_BATCHES)
+
+
+def of_one_size(trials: Sequence[Trial]) -> bool:
+    """Whether their batches hold as many samples, so that seconds per batch can be compared."""
+    sizes = [samples_per_batch(trial) for trial in trials if usable(trial)]
+    return not sizes or max(sizes) <= (1 + SAME_SIZE) * min(sizes)
+
+
+def samples_per_batch(trial: Trial) -> float:
+    """On average, over the steady state."""
+    return (trial.samples or 0) / (trial.batches or 1)
+
+
+def times_of(trials: Sequence[Trial], *, per_batch: bool) -> Times:
+    """Seconds per batch, or per sample, by round."""
+    return {
+        trial.round: (trial.steady_s or 0) / ((trial.batches if per_batch else trial.samples) or 1)
+        for trial in trials
+        if usable(trial)
+    }
+
+
+def describe_rung(name: RungName, trials: Sequence[Trial], times: Times, left_out: str | None) -> Rung:
+    """The rung over its rounds; `left_out` is why it was not measured."""
+    rates = [trial.samples_per_s for trial in trials if usable(trial) and trial.samples_per_s]
+    why = None if times else _why_not(trials, left_out)
+    return Rung(
+        name=name,
+        time_s=rate_interval(list(times.values())) if times else None,
+        samples_per_s=rate_interval(rates) if rates else None,
+        trials=tuple(trial.id for trial in trials),
+        not_measured=dict.fromkeys(("time_s", "samples_per_s"), why) if why else {},
+    )
+
+
+def _why_not(trials: Sequence[Trial], left_out: str | None) -> str:
+    failure = next((trial.failure for trial in trials if trial.failure), None)
+    if failure is not None:
+        return f"its trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
+    if trials:
+        return f"it ended after {trials[-1].batches} batches, before a steady state was seen"
+    return left_out or "not run"
+
+
+MOST_ROUNDS = 3
+"""Of the ladder: the fewest that give an interval worth reading."""
+
+REPLAYED_TO = ("model", "target")  # consumers whose own pace is not known beforehand
+NO_CONSUMER = "nothing consumes the batches"
+
+
+def why_not(*, consumer: str, cache: str, files: bool, accelerator: bool) -> dict[RungName, str]:
+    """The reason against each rung, empty for those to be measured.
+
+    `consumer` is a resolved kind, `cache` the suite's regime; `files`: the dataset is an image folder.
+    """
+    cold = _not_cold(cache, files)
+    return {
+        "replay_device": _not_replayed(consumer) or ("" if accelerator else "there is no accelerator"),
+        "replay_host": _not_replayed(consumer),
+        "loader_warm": _not_warm(consumer, cache, cold),
+        "loader_cold": cold,
+    }
+
+
+def _not_replayed(consumer: str) -> str:
+    if consumer == "emulated":
+        return "an emulated accelerator takes its demand and looks at no batch: its ceiling is known"
+    return "" if consumer in REPLAYED_TO else NO_CONSUMER
+
+
+def _not_warm(consumer: str, cache: str, cold: str) -> str:
+    """With no consumer the sweep is the loader alone, unless it is to be compared with another page cache."""
+    alone = consumer == "none" and cache == "warm" and cold
+    return f"{NO_CONSUMER}: the sweep's own trials are the loader alone" if alone else ""
+
+
+def _not_cold(cache: str, files: bool) -> str:
+    if not files:
+        return "the files that a target reads are not known, so that they cannot be evicted"
+    if cache == "cold":
+        return "the suite's own trials begin with a cold page cache"
+    return "" if hasattr(os, "posix_fadvise") else "this system has no posix_fadvise to evict files with"

@@ -1,0 +1,124 @@
+"""What keeps work from going faster: which resource is used up, or queued for, and whether others use it."""
+
+from __future__ import annotations
+
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.thresholds import (
+    BLOCKED,
+    BYTES_GROW,
+    BYTES_SEEN,
+    DISTURBING_CPUS,
+    FEWEST_FAULTS,
+    IDLE_CPUS,
+    KERNEL,
+    MOST,
+    MUCH_READ_BYTES,
+    ONE_THREAD,
+    QUEUED,
+    SPARE_CPUS,
+)
+
+
+def disturbed(facts: Facts) -> bool:
+    """Whether other programs hold the CPUs that are missing here."""
+    idle, others = facts.idle_cpus, facts.others_cpus
+    return idle is not None and others is not None and idle < IDLE_CPUS and others >= DISTURBING_CPUS
+
+
+def limit_of_cpus(facts: Facts) -> str | None:
+    """More workers where this program leaves CPUs, cheaper work where it does not; open where others hold them."""
+    if disturbed(facts):
+        return None
+    return "workers" if cpus_left(facts) >= SPARE_CPUS else "cpu"
+
+
+def limit_of_one_thread(facts: Facts) -> str | None:
+    """One thread does it all: what it needs is not more CPUs, unless there are none."""
+    own_s = facts.sampler_s if facts.workers else facts.next_s or 0.0
+    if (facts.next_cpu_s or 0.0) < MOST * own_s:  # it waits, for something else than a CPU
+        return "lock"
+    return None if disturbed(facts) else "lock" if cpus_left(facts) >= SPARE_CPUS else "cpu"
+
+
+def limit_of_transport(facts: Facts) -> str | None:
+    """What keeps batches from coming faster that are made already."""
+    if disturbed(facts):
+        return None
+    if kernel_works(facts):
+        return "memory"
+    if cpus_left(facts) < SPARE_CPUS:
+        return "cpu"
+    alone = facts.main.on_cpu_share + facts.main.run_queue_share if facts.main else 0.0
+    return "lock" if alone >= MOST else "workers"
+
+
+def wants_cpu(facts: Facts) -> bool:
+    """Whether who loads would run if it could."""
+    return facts.blocked_at_work < BLOCKED
+
+
+def crowded(facts: Facts, cpus: float) -> bool:
+    """Whether more wants to run on these CPUs than they can."""
+    on_cpu = facts.loads.on_cpu_share * max(1, facts.workers) if facts.loads else 0.0
+    return facts.waited_for_cpu >= QUEUED or (wants_cpu(facts) and on_cpu >= ONE_THREAD * cpus)
+
+
+def grows_with_bytes(facts: Facts) -> bool:
+    """Whether the bytes explain the time: of a file alone, or together with those that share the way with it."""
+    share = facts.bytes_share or 0.0
+    return share >= BYTES_GROW or (share >= BYTES_SEEN and share * max(1, facts.workers) >= BYTES_GROW)
+
+
+def kernel_works(facts: Facts) -> bool:
+    """Whether the CPU time is mostly the kernel's, and not for what it reads or copies of files."""
+    share = facts.loads.system_share if facts.loads else None
+    if (share or 0.0) < KERNEL or busiest(facts) == "read":
+        return False
+    return facts.faults_per_sample >= FEWEST_FAULTS or facts.bytes_asked_per_sample < MUCH_READ_BYTES
+
+
+def cpus_left(facts: Facts) -> float:
+    """CPUs that this program leaves; all where its use is not known."""
+    return facts.cpus if facts.spare_cpus is None else facts.spare_cpus
+
+
+def part_of_wait(facts: Facts, name: str) -> float:
+    """A part of the wait, as a share of all of it."""
+    parts = facts.parts
+    if parts is None:
+        return 0.0
+    all_s = parts.not_begun_s + parts.making_s + parts.order_s + parts.transport_s + parts.main_process_s
+    part_s: float = getattr(parts, name)
+    return part_s / all_s if all_s > 0 else 0.0
+
+
+def own_part_of_main(facts: Facts) -> float:
+    """The part of the wait that is the main process's own, beside every sample that is made somewhere."""
+    if facts.workers:
+        return part_of_wait(facts, "main_process_s") + part_of_wait(facts, "not_begun_s")
+    if not facts.next_s:
+        return 0.0
+    if not facts.is_loader:  # its processes make samples, and what runs here is beside them
+        return (facts.next_cpu_s or 0.0) / facts.next_s if facts.processes else 0.0
+    return 1 - _stages_of_next(facts)
+
+
+def _stages_of_next(facts: Facts) -> float:
+    """The share of `next()` that the stages of samples and batches explain."""
+    return min(1.0, sum(facts.wall_s.values()) * facts.batch_samples / (facts.next_s or 1.0))
+
+
+def busiest(facts: Facts) -> str:
+    """The stage that takes most CPU time; `sample` where no stage is known."""
+    return max(facts.cpu_s, key=lambda stage: facts.cpu_s[stage]) if facts.cpu_s else "sample"
+
+
+def most_blocked(facts: Facts) -> str:
+    """The stage that takes most time without using a CPU."""
+    return max(facts.wall_s, key=facts.blocked_s) if facts.wall_s else "sample"
+
+
+def share_of_cpu(facts: Facts) -> float:
+    """The busiest stage's share of a sample's CPU time; 0 where it is not known."""
+    whole_s = sum(facts.cpu_s.values())
+    return max(facts.cpu_s.values()) / whole_s if whole_s > 0 else 0.0

@@ -1,0 +1,65 @@
+"""What each resource alone would let through: the smallest is the bound, and changing one is a what-if.
+
+`rate(W) = min(W / wall per sample, cores / CPU per sample, 1 / main process per sample, demand)`, in samples/s: the
+asymptotic bounds of operational analysis (Denning and Buzen 1978, "The Operational Analysis of Queueing Network
+Models", ACM Computing Surveys 10(3)), with one station for workers, CPUs and the main process each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loaderbench.diagnosis.facts import Facts
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Samples/s that each resource lets through; `None` for what is not known."""
+
+    workers: float | None
+    cpus: float | None
+    main_process: float | None
+    demand: float | None = None
+
+    @property
+    def known(self) -> dict[str, float]:
+        """Those that are known, the tightest first."""
+        return dict(sorted(((k, v) for k, v in vars(self).items() if v is not None), key=lambda item: item[1]))
+
+    @property
+    def tightest(self) -> tuple[str, float] | None:
+        """The resource that gives way first, and its rate."""
+        return next(iter(self.known.items()), None)
+
+
+def operational_bounds(facts: Facts, demand: float | None = None, *, workers: int | None = None) -> Bounds:
+    """The bounds of a configuration as measured, or with another number of `workers`.
+
+    A sample's wall time is taken without waiting for a CPU, which is the second bound's matter.
+    """
+    count = facts.workers if workers is None else workers
+    wall_s = sum(max(facts.cpu_s.get(stage, 0.0), _without_queueing(facts, stage)) for stage in facts.wall_s)
+    cpu_s = (
+        facts.own_cpus / facts.samples_per_s if facts.own_cpus and facts.samples_per_s else sum(facts.cpu_s.values())
+    )
+    main_s = (facts.next_cpu_s or 0.0) / facts.batch_samples if count else 0.0
+    return Bounds(
+        workers=max(1, count) / wall_s if wall_s > 0 else None,
+        cpus=facts.cpus / cpu_s if cpu_s > 0 else None,
+        main_process=1 / main_s if main_s > 0 else None,
+        demand=demand,
+    )
+
+
+def bounds_in_words(bounds: Bounds) -> str:
+    """All bounds in one clause, or nothing where fewer than two are known."""
+    names = {"workers": "the workers", "cpus": "the CPUs", "main_process": "the main process", "demand": "the consumer"}
+    if len(bounds.known) < 2:
+        return ""
+    told = [f"{names[name]} {rate:,.0f}" for name, rate in bounds.known.items()]
+    return f"samples/s that each would let through by itself: {', '.join(told)}"
+
+
+def _without_queueing(facts: Facts, stage: str) -> float:
+    """Wall seconds of a stage, less what a thread that waits for a CPU loses in it."""
+    return facts.wall_s.get(stage, 0.0) * (1 - facts.waited_for_cpu)

@@ -1,0 +1,92 @@
+"""Which configuration a run is judged by, and what is to be told of its rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from loaderbench.diagnosis.facts import Facts, gather
+from loaderbench.diagnosis.verdict import Subject
+from loaderbench.records import Best, Config, Configuration, Environment, Trial, varying
+from loaderbench.statistics.configurations import ratio_of
+
+_OF_WORKERS = ("num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+AT_THE_CAP = 0.97
+"""From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
+
+
+def find_subject(
+    best: Best | None,
+    configurations: Sequence[Configuration],
+    axes: Mapping[str, Sequence[Any]],
+    facts_of: Callable[[Config], Facts | None] = lambda _: None,
+) -> Subject | None:
+    """The configuration the verdict is about: the best, or the one that looked fastest where none is named."""
+    if best is not None and best.data_wait_share is not None:
+        facts = facts_of(best.config)
+        return Subject(varying(best.config, axes), best.samples_per_s, best.data_wait_share, is_best=True, facts=facts)
+    found = _fastest_looking(configurations)
+    if found is None or found.samples_per_s is None or found.data_wait_share is None:
+        return None
+    facts, shown = facts_of(found.config), varying(found.config, axes)
+    return Subject(shown, found.samples_per_s, found.data_wait_share, is_best=False, facts=facts)
+
+
+def subject_config(best: Best | None, configurations: Sequence[Configuration]) -> Config | None:
+    """The whole configuration of the subject, with the axes of one value; `None` where nothing was measured."""
+    if best is not None and best.data_wait_share is not None:
+        return best.config
+    found = _fastest_looking(configurations)
+    return None if found is None else found.config
+
+
+def _fastest_looking(configurations: Sequence[Configuration]) -> Configuration | None:
+    measured = [found for found in configurations if found.rank and found.samples_per_s and found.data_wait_share]
+    return min(measured, key=lambda found: found.rank or 0, default=None)
+
+
+def facts_of(config: Config, trials: Sequence[Trial], environment: Environment) -> Facts | None:
+    """The facts of a configuration, and what the sweep says of those that differ from it in the worker count alone."""
+    alike = [other for other in _configs(trials) if _but_workers(other) == _but_workers(config) and other != config]
+    slower = [other for other in alike if _is_slower(other, config, trials)]
+    count = config.get("num_workers")
+    fewer = isinstance(count, int) and any(0 < _count(other) < count for other in slower)
+    parallel = [other for other in alike if _count(other) > 0]
+    return gather(
+        [trial for trial in trials if trial.config == config],
+        environment,
+        fewer_are_slower=fewer,
+        workers_are_slower=count == 0 and bool(parallel) and all(other in slower for other in parallel),
+    )
+
+
+def _configs(trials: Sequence[Trial]) -> list[Config]:
+    return list({tuple(trial.config.items()): trial.config for trial in trials}.values())
+
+
+def _but_workers(config: Config) -> Config:
+    return {axis: value for axis, value in config.items() if axis not in _OF_WORKERS}
+
+
+def _count(config: Config) -> int:
+    count = config.get("num_workers")
+    return count if isinstance(count, int) else 0
+
+
+def _is_slower(other: Config, config: Config, trials: Sequence[Trial]) -> bool:
+    ratio = ratio_of(other, config, trials)
+    return ratio is not None and ratio.hi is not None and ratio.hi < 1
+
+
+def with_cap_noted(
+    notes: Sequence[str], configurations: Sequence[Configuration], consumer: str, demand: float
+) -> tuple[str, ...]:
+    """Add, once, that the fastest rate is what an emulated accelerator asks for, so that it tells no more."""
+    rates = [found.samples_per_s.est for found in configurations if found.samples_per_s]
+    note = (
+        f"samples/s is capped by consumer.demand = {demand:,.10g}: the loader may be able to do more; "
+        "raise it, or use consumer.kind: none, to see how much"
+    )
+    capped = consumer == "emulated" and max(rates, default=0.0) >= AT_THE_CAP * demand
+    return (*notes, note) if capped and note not in notes else tuple(notes)

@@ -1,0 +1,201 @@
+"""What bounds the run: the share of time the consumer waits for data, in the configuration to be used, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from loaderbench.diagnosis.cause import Cause, find_cause, in_words
+from loaderbench.diagnosis.conflict import conflicting, near_tie, speaks_against
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.failures import last_words
+from loaderbench.diagnosis.limits import disturbed
+from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
+from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
+from loaderbench.diagnosis.wording import delivers, describe_inside, percent, transfers, waits
+from loaderbench.records import Bound, Confidence, Config, Interval, Trial, Verdict, config_label
+
+UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
+
+CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
+"""A single process has no interval: half the threshold and twice it are taken to be clearly on one side."""
+
+_ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
+_WHO = {"emulated": "the emulated accelerator", "model": "the accelerator", "loop": "your loop"}
+_NOT_TOLD = "nothing was seen inside the loader"
+_UNTRACED = "Profiler(trace=True) times what happens inside the loader"
+_DISTURBED = "other programs hold the CPUs that are missing here"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest.
+
+    `facts` are those of its trials.
+    """
+
+    config: Config
+    samples_per_s: Interval
+    data_wait_share: Interval
+    is_best: bool
+    facts: Facts | None = None
+
+
+def decide(
+    subject: Subject | None,
+    consumer: str,
+    demand: float,
+    doubts: int,
+    *,
+    trials: Sequence[Trial] = (),
+    more: Sequence[str] = (),
+) -> Verdict:
+    """Say what bounds it, and why.
+
+    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `more` is evidence of others.
+    """
+    if subject is None:
+        return _nothing(trials, consumer)
+    wait, bound = subject.data_wait_share, _bound(subject, consumer)
+    if bound == "unknown":
+        return _unknown(
+            f"Too noisy to tell whether {_who(consumer)} waits for data: {percent(wait)} of its time.",
+            f"the interval of the data wait share reaches across {NOTICED * 100:.0f} %",
+        )
+    found = Verdict(
+        bound=bound,
+        stage=None,
+        limit="none" if bound == "compute" else None,
+        headline=_headline(subject, bound, consumer, demand),
+        evidence=(*_evidence(subject, consumer, demand, trials), *more),
+        confidence=_confidence(subject, consumer, doubts),
+        not_measured={"stage": "the loader keeps up"},
+    )
+    if bound == "transfer" and subject.facts:
+        why = "moving batches to where they are used is no part of the loader"
+        reasons = {"stage": why, "limit": why}
+        return replace(found, evidence=(transfers(subject.facts), *found.evidence), not_measured=reasons)
+    return found if bound == "compute" else _with_cause(found, subject.facts, consumer)
+
+
+def _bound(subject: Subject, consumer: str) -> Bound:
+    wait, facts = subject.data_wait_share, subject.facts
+    if consumer == "none" or (facts and facts.startup_share >= NOTICED):
+        return "input"
+    crosses = wait.lo is not None and wait.hi is not None and wait.lo < NOTICED <= wait.hi
+    if crosses and (wait.hi or 0) - (wait.lo or 0) > UNDECIDED_WIDTH:
+        return "unknown"
+    if facts and facts.transfer_share >= max(TRANSFER, wait.est):
+        return "transfer"
+    return "input" if wait.est >= NOTICED else "compute"
+
+
+def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
+    """Name the cause of a wait, or say why none is named."""
+    cause = find_cause(facts) if facts else None
+    if facts is None or cause is None:
+        why = _UNTRACED if consumer == "loop" else _NOT_TOLD
+        return replace(found, not_measured={"stage": why, "limit": why})
+    evidence = (cause.why, *found.evidence)
+    if cause.limit is None:
+        headline = f"{found.headline} Whose fault that is cannot be told: {_DISTURBED}."
+        unknown = _unknown(headline, f"{_DISTURBED}: {facts.others_cpus or 0:.1f} of {facts.cpus:g}")
+        return replace(unknown, evidence=(*unknown.evidence, *evidence))
+    told = replace(
+        found,
+        stage=cause.stage if facts.cpu_s or cause.stage != "sample" else None,
+        limit=cause.limit,
+        headline=f"{found.headline} {in_words(cause, facts)}",
+        evidence=evidence,
+        against=speaks_against(facts, cause),
+        confidence=_lowered(found.confidence, cause, facts),
+        not_measured={},
+    )
+    return replace(told, not_measured={} if told.stage else {"stage": _UNTRACED if consumer == "loop" else _NOT_TOLD})
+
+
+def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
+    """A cause is not sure beside busy neighbours, or against the rate; less so where a second stage costs as much."""
+    if disturbed(facts) or conflicting(facts):
+        return "low"
+    return _ONE_LESS[confidence] if near_tie(facts, cause) else confidence
+
+
+def _evidence(subject: Subject, consumer: str, demand: float, trials: Sequence[Trial]) -> tuple[str, ...]:
+    waited = () if consumer == "none" else (waits(subject.data_wait_share),)
+    wanted = demand if consumer == "emulated" else None
+    bounds = bounds_in_words(operational_bounds(subject.facts, wanted)) if subject.facts else ""
+    return (*waited, delivers(subject.samples_per_s), *_inside(consumer, trials), *([bounds] if bounds else []))
+
+
+def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> str:
+    where = "" if consumer == "loop" else _where(subject)
+    wait, who, rate = percent(subject.data_wait_share), _who(consumer), f"{subject.samples_per_s.est:,.0f}"
+    if consumer == "none":
+        return f"Nothing consumes the batches, so that the loader is the limit: {rate} samples/s at best."
+    if bound == "compute":
+        return f"The loader keeps up: {who} waits for data {wait} of its time{where and f' {where}'}."
+    if bound == "transfer":
+        share = subject.facts.transfer_share if subject.facts else 0.0
+        return f"Moving batches takes {share * 100:.0f} % of {who}'s time; it waits for data {wait}."
+    gets = (
+        f"it could take {demand:,.0f} samples/s and gets {rate}"
+        if consumer == "emulated"
+        else f"it gets {rate} samples/s"
+    )
+    return f"{who[0].upper()}{who[1:]} waits for data {wait} of its time{where and f', even {where}'}: {gets}."
+
+
+def _where(subject: Subject) -> str:
+    if not subject.config:
+        return ""
+    return f"in the {'best' if subject.is_best else 'fastest-looking'} configuration ({config_label(subject.config)})"
+
+
+def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
+    if consumer == "loop":
+        wait = subject.data_wait_share.est
+        return "medium" if not doubts and (wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE) else "low"
+    decided = subject.samples_per_s.lo is not None if consumer == "none" else _clear(subject.data_wait_share)
+    if not decided:
+        return "low"
+    return "medium" if doubts else "high"
+
+
+def _clear(wait: Interval) -> bool:
+    """Whether there is an interval, and all of it on one side of the threshold."""
+    return wait.lo is not None and wait.hi is not None and not wait.lo < NOTICED <= wait.hi
+
+
+def _inside(consumer: str, trials: Sequence[Trial]) -> tuple[str, ...]:
+    """What a loop's one trial tells; a sweep has many trials, and each tells something else."""
+    return describe_inside(trials) if consumer == "loop" else ()
+
+
+def _nothing(trials: Sequence[Trial], consumer: str) -> Verdict:
+    failure = trials[-1].failure if trials else None
+    if consumer == "loop" and failure is not None:
+        why = last_words(failure.message).rstrip(".")
+    elif not trials:
+        why = "the run ended before its first trial was done"
+    elif any(trial.status == "completed" for trial in trials):
+        why = "no trial delivered a sample"
+    else:
+        why = "every trial failed"
+    return _unknown(f"Nothing was measured: {why}.", why)
+
+
+def _unknown(headline: str, why: str) -> Verdict:
+    return Verdict(
+        bound="unknown",
+        stage=None,
+        limit=None,
+        headline=headline,
+        evidence=(why,),
+        confidence="low",
+        not_measured={"stage": why, "limit": why},
+    )
+
+
+def _who(consumer: str) -> str:
+    return _WHO.get(consumer, "the consumer")

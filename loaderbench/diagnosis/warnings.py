@@ -1,0 +1,157 @@
+"""Reasons to distrust a run, each in one sentence with its number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from loaderbench.diagnosis.wording import in_main_process
+from loaderbench.records import Configuration, Interval, Kind, Noise, Overhead, Trial
+from loaderbench.statistics.configurations import rates_by_round
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one, ratio_interval
+
+DRIFT = 1.3  # slowest over fastest of the fixed piece of work; a still machine stays within 1.1
+BUSY_PERCENT = 20.0  # of all CPUs, before the first trial
+FEWEST_BATCHES = 20  # of a user's own loop
+WIDE = 0.25  # half an interval, as a share of its estimate
+
+
+def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial], cpu_percent_before: float | None) -> Noise:
+    """Spread of the reference decodes, and the difference of a configuration from itself."""
+    times_s = [
+        time_s
+        for trial in (*trials, *twins)
+        for time_s in (trial.reference_decode_before_s, trial.reference_decode_after_s)
+        if time_s
+    ]
+    config = twins[0].config if twins else {}
+    aa = ratio_interval(rates_by_round(config, twins), rates_by_round(config, trials))
+    return Noise(
+        reference_decode_spread=max(times_s) / min(times_s) if times_s else None,
+        aa_difference=aa,
+        aa_trials=tuple(twins),
+        cpu_percent_before=cpu_percent_before,
+        not_measured={} if aa else {"aa_difference": f"it needs {FEWEST_ROUNDS} rounds with both of the pair"},
+    )
+
+
+def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
+    """What recorder, tracing and monitors took, each the largest of all trials.
+
+    The share of the wall time is that of recorder and tracing together, as if the loop stood still for all of it.
+    """
+    done = [trial for trial in trials if trial.recorder_s_per_batch is not None and trial.steady_s]
+    if not done:
+        return None
+    watched = [trial.monitor_cpu_share for trial in done if trial.monitor_cpu_share is not None]
+    traced = [trial.tracing_s_per_sample for trial in done if trial.tracing_s_per_sample is not None]
+    return Overhead(
+        per_batch_s=max(trial.recorder_s_per_batch or 0 for trial in done),
+        share_of_wall=min(1.0, max(map(_own_share, done))),  # calibrated apart from the run: may exceed a fast batch
+        monitor_cpu_share=max(watched, default=None),
+        tracing_per_sample_s=max(traced, default=None),
+    )
+
+
+def _own_share(trial: Trial) -> float:
+    """Workers trace side by side, so that each delays the loop by its own samples alone."""
+    workers = 1 if in_main_process(trial) or trial.workers is None else trial.workers.count or 1
+    tracing_s = (trial.tracing_s_per_sample or 0) * (trial.samples or 0) / workers
+    return ((trial.recorder_s_per_batch or 0) * (trial.batches or 0) + tracing_s) / (trial.steady_s or 1)
+
+
+def find_doubts(
+    trials: Sequence[Trial],
+    configurations: Sequence[Configuration],
+    noise: Noise,
+    loader: Mapping[str, Any],
+    kind: Kind = "sweep",
+) -> Iterator[str]:
+    """Yield the reasons, the weightiest first. `loader` are the fixed arguments.
+
+    A profile is one trial by nature: where it failed there is nothing to distrust, and a loader of the user's repeats
+    no sample to fill a batch.
+    """
+    if kind == "sweep":
+        yield from _failures(trials)
+    yield from _short_supply(trials)
+    if kind == "sweep":
+        yield from _repeated_samples(trials, loader)
+        yield from _few_rounds(trials)
+    else:
+        yield from _few_batches(trials)
+    yield from _unstillness(configurations, noise)
+
+
+def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
+    counts = [trial.batches for trial in trials if trial.batches is not None and trial.batches < FEWEST_BATCHES]
+    if counts:
+        yield f"only {counts[0]} batches were counted: on fewer than {FEWEST_BATCHES} the figures are a first look"
+
+
+def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
+    rounds = len({trial.round for trial in trials if trial.status == "completed"})
+    if 0 < rounds < FEWEST_ROUNDS:
+        yield f"n = {rounds}: on fewer than {FEWEST_ROUNDS} rounds no configuration is named best"
+
+
+def _unstillness(configurations: Sequence[Configuration], noise: Noise) -> Iterator[str]:
+    busy = noise.cpu_percent_before
+    if busy is not None and busy >= BUSY_PERCENT:
+        yield f"other programs used {busy:.0f} % of the CPUs before the first trial"
+    spread = noise.reference_decode_spread
+    if spread is not None and spread >= DRIFT:
+        yield f"the machine's speed changed by a factor of {spread:.1f} while it was measured (one fixed JPEG decode)"
+    if noise.aa_difference and excludes_one(noise.aa_difference):
+        yield f"one configuration measured as if it were two differed from itself by {_difference(noise.aa_difference)}"
+    wide = [c for c in configurations if c.samples_per_s and _half_width(c.samples_per_s) > WIDE]
+    if wide:
+        count = f"{len(wide)} of {len(configurations)} configurations"
+        yield f"{count} vary by more than \N{PLUS-MINUS SIGN}{WIDE * 100:.0f} % between rounds"
+
+
+def _failures(trials: Sequence[Trial]) -> Iterator[str]:
+    kinds = Counter(trial.failure.kind for trial in trials if trial.failure)
+    if kinds:
+        named = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
+        yield f"{sum(kinds.values())} of {len(trials)} trials failed: {named}"
+
+
+def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:
+    """What comes of a dataset that is short beside the time it is measured for."""
+    early = sum(trial.ended_early for trial in trials)
+    if early:
+        yield f"{_trials(early)} ended early: the loader ran dry before the steady state was long enough"
+    crossing = sum((trial.epoch_ends or 0) > 0 for trial in trials)
+    if crossing:
+        rate = "its rate" if crossing == 1 else "their rate"
+        yield f"the steady state of {_trials(crossing)} holds epoch ends, whose stalls are part of {rate}"
+
+
+def _repeated_samples(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
+    for batch, samples in sorted({pair for trial in trials for pair in _larger_than_dataset(trial, loader)}):
+        yield (
+            f"batch_size {batch} is larger than the dataset ({samples} samples): "
+            "with drop_last torch gives no batch; here samples repeat"
+        )
+
+
+def _larger_than_dataset(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    batch, samples = trial.config.get("batch_size", loader.get("batch_size")), trial.samples_per_epoch
+    if isinstance(batch, int) and samples is not None and batch > samples:
+        yield batch, samples
+
+
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"
+
+
+def _half_width(interval: Interval) -> float:
+    if interval.lo is None or interval.hi is None:
+        return 0.0
+    return (interval.hi - interval.lo) / 2 / interval.est
+
+
+def _difference(ratio: Interval) -> str:
+    return f"{abs(ratio.est - 1):.0%}".replace("%", " %")

@@ -1,0 +1,1 @@
+"""Numbers only: intervals over rounds, ties, judging, comparing."""

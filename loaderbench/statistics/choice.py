@@ -1,0 +1,174 @@
+"""Which configuration to use, out of those that cannot be told apart, and what it is worth against today's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from loaderbench.records import Baseline, Best, Config, Configuration, Interval, Scalar, Trial, config_label
+from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one
+
+_SIGNIFICANT = 2  # digits of a memory reading that count when two configurations are compared
+
+
+def choose_best(
+    configurations: Sequence[Configuration], baseline: Config, trials: Sequence[Trial], planned_rounds: int
+) -> tuple[Best | None, str]:
+    """Pick the cheapest of the fastest, or say why there is none to pick.
+
+    Cheap is: fewest workers, then least accelerator memory, then least host memory, then the earlier in the sweep.
+    """
+    tied = [found for found in configurations if found.tied_with_best]
+    chosen = min(tied, key=_cost, default=None)
+    if chosen is None or chosen.samples_per_s is None:
+        return None, _no_winner(configurations, trials, planned_rounds)
+    gain = None if chosen.config == baseline else ratio_of(chosen.config, baseline, trials)
+    return Best(
+        config=chosen.config,
+        samples_per_s=chosen.samples_per_s,
+        data_wait_share=chosen.data_wait_share,
+        ties=tuple(found.config for found in tied if found is not chosen),
+        why_this_one=why_chosen(chosen, configurations, trials),
+        gain=gain,
+        not_measured={} if gain else {"gain": _no_gain(chosen.config, baseline)},
+    ), ""
+
+
+def describe_baseline(configurations: Sequence[Configuration], config: Config, why: str) -> Baseline:
+    """Describe the configuration the user has today, measured like any other."""
+    found = next((c for c in configurations if c.config == config), None)
+    return Baseline(
+        config=config,
+        samples_per_s=found.samples_per_s if found else None,
+        data_wait_share=found.data_wait_share if found else None,
+        why_this_one=why,
+        not_measured={k: v for k, v in (found.not_measured if found else {}).items() if k in Baseline.__annotations__},
+    )
+
+
+def _cost(found: Configuration) -> tuple[float, ...]:
+    workers: Scalar = found.config.get("num_workers", 0)
+    batch: Scalar = found.config.get("batch_size", 0)
+    return (
+        float(workers) if isinstance(workers, int | float) else 0.0,
+        _rounded(found.gpu_memory_used_bytes),
+        float(batch) if isinstance(batch, int | float) and found.gpu_memory_used_bytes is None else 0.0,
+        _rounded(found.pss_bytes),
+    )
+
+
+def _rounded(size: int | None) -> float:
+    """Readings that differ by a few per cent are the same cost."""
+    return 0.0 if not size else round(size, _SIGNIFICANT - 1 - math.floor(math.log10(size)))
+
+
+def _no_winner(configurations: Sequence[Configuration], trials: Sequence[Trial], planned_rounds: int) -> str:
+    rounds = max((len(rates_by_round(found.config, trials)) for found in configurations), default=0)
+    if not rounds:
+        return "no configuration was measured"
+    if planned_rounds < FEWEST_ROUNDS:
+        return f"n = {rounds}: fewer than {FEWEST_ROUNDS} rounds name no winner; measure with --rounds 3 or more"
+    return f"n = {rounds}: no configuration was completed in {FEWEST_ROUNDS} rounds"
+
+
+def _no_gain(config: Config, baseline: Config) -> str:
+    return "it is the baseline itself" if config == baseline else "no round holds both it and the baseline"
+
+
+LEAST_SAVED_BYTES = 50_000_000  # below a tenth of a gigabyte nobody chooses by it
+_LIMIT = f"{PRACTICAL_TIE * 100:.0f} %"
+
+
+def why_chosen(chosen: Configuration, configurations: Sequence[Configuration], trials: Sequence[Trial]) -> str:
+    """Say how it stands to the others, and what looked faster on too few rounds to be named."""
+    if len(configurations) == 1:
+        return "it is the only one"
+    others = [found for found in configurations if found.samples_per_s is not None and found is not chosen]
+    if not others:
+        return "it is the only one that was measured"
+    tied = [found for found in configurations if found.tied_with_best]
+    top = min(tied, key=_rank)
+    faster = [found for found in others if _rank(found) < _rank(top)]
+    if len(tied) > 1:
+        apart = [found for found in others if not found.tied_with_best and found not in faster]
+        said = [_among_ties(chosen, top, len(tied)), *_saved(chosen, tied), *_not_excluded(top, apart, trials)]
+    else:
+        said = [_alone(top, others, faster, trials)]
+    return "; ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
+
+
+def _among_ties(chosen: Configuration, top: Configuration, tied: int) -> str:
+    if chosen is top:
+        return f"{tied} configurations within {_LIMIT} cannot be told apart; it is the fastest and the cheapest of them"
+    return (
+        f"{tied} configurations within {_LIMIT} cannot be told apart; it is the cheapest of them "
+        f"(fewest workers, then least memory); the fastest looked {config_label(top.config)}"
+    )
+
+
+def _saved(chosen: Configuration, tied: Sequence[Configuration]) -> list[str]:
+    """What the dearest of the ties would take more of: worker processes, and memory as it was measured."""
+    said = []
+    if (workers := max(map(_workers, tied)) - _workers(chosen)) > 0:
+        said.append(f"{workers} worker process{'es' * (workers > 1)}")
+    for name, kind in (("pss_bytes", "host memory"), ("gpu_memory_used_bytes", "GPU memory")):
+        own = getattr(chosen, name)
+        most = max((value for found in tied if (value := getattr(found, name)) is not None), default=0)
+        if own is not None and most - own >= LEAST_SAVED_BYTES:
+            said.append(f"{(most - own) / 1e9:.1f} GB of {kind}")
+    return [f"beside the dearest of them it leaves {' and '.join(said)}"] if said else []
+
+
+def _workers(found: Configuration) -> int:
+    count = found.config.get("num_workers", 0)
+    return count if isinstance(count, int) else 0
+
+
+def _alone(
+    top: Configuration, others: Sequence[Configuration], faster: Sequence[Configuration], trials: Sequence[Trial]
+) -> str:
+    if faster:  # on fewer rounds: then it is the fastest of those with rounds enough, and is compared with these
+        fastest, of_them = f"it is the fastest of those completed in {FEWEST_ROUNDS} rounds or more", " of them"
+        others = [found for found in others if len(rates_by_round(found.config, trials)) >= FEWEST_ROUNDS]
+    else:
+        fastest, of_them = "it is the fastest", ""
+    if not others:
+        return fastest
+    undecided = _not_excluded(top, others, trials)
+    return (
+        "; ".join([fastest, *undecided])
+        if undecided
+        else f"{fastest}, and every other{of_them} is slower beyond the noise"
+    )
+
+
+def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: Sequence[Trial]) -> list[str]:
+    """What the noise leaves open of those that are no ties."""
+    undecided = [ratio for ratio in (ratio_of(o.config, top.config, trials) for o in others) if not _is_slower(ratio)]
+    slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
+    unknown = len(undecided) - slower
+    said = []
+    if slower == 1:
+        said.append(f"1 other looks more than {_LIMIT} slower, but the noise does not exclude that it is as fast")
+    elif slower:
+        said.append(
+            f"{slower} others look more than {_LIMIT} slower, but the noise does not exclude that they are as fast"
+        )
+    if unknown:
+        said.append(f"{unknown} other{'s' * (unknown > 1)} cannot be compared on so few rounds in common with it")
+    return said
+
+
+def _is_slower(ratio: Interval | None) -> bool:
+    return ratio is not None and excludes_one(ratio) and ratio.est < 1
+
+
+def _too_few_rounds(found: Configuration, trials: Sequence[Trial]) -> str:
+    rounds = len(rates_by_round(found.config, trials))
+    counted = f"{rounds} round{'s' * (rounds > 1)}"
+    return f"{config_label(found.config)} looked faster but was completed in {counted} only"
+
+
+def _rank(found: Configuration) -> int:
+    return found.rank or 0

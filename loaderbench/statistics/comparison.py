@@ -1,0 +1,233 @@
+"""What changed from one run to another, of the configurations that both measured.
+
+The unit is the process. Two runs share no rounds, so that nothing can be paired, and machines are not equally still on
+two days, so that the two spreads are not pooled. Source: Welch, The Generalization of 'Student's' Problem when Several
+Different Population Variances are Involved, Biometrika 1947.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from loaderbench.records import (
+    Comparison,
+    Config,
+    Interval,
+    MetricChange,
+    Outcome,
+    Reasons,
+    RunRecord,
+    Scalar,
+    Trial,
+    config_label,
+    varying,
+)
+from loaderbench.statistics.configurations import rate_of
+from loaderbench.statistics.intervals import FEWEST_PROCESSES, rate_interval, share_interval, welch_interval
+
+SAME_RATE = 0.05
+SAME_SHARE = 0.02
+"""A change whose whole interval lies within these matters to nobody: as a share of samples/s, and of the time."""
+
+ONE_PROCESS = "one process on a side: the spread between processes is not known; measure again"
+_WIDE = "the interval holds both no change and one that would matter; more rounds on both sides narrow it"
+_PACKAGES = ("torch", "torchvision")
+
+
+def compare_runs(before: RunRecord, after: RunRecord) -> Comparison:
+    """Compare two runs made on the same machine with the same versions, data and consumer; else say what differs.
+
+    Where several configurations are shared, the best was picked on the rates of `after`, which flatters it a little.
+    """
+    shared = _shared(before, after)
+    different = [*_differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
+    if different:
+        return Comparison(outcome="incomparable", headline=_cannot(different), metrics=(), reasons=tuple(different))
+    changes = tuple(change for config in shared for change in _changes(config, before, after))
+    chosen = _decisive(changes, after)
+    reasons = [*_reasons(chosen), *_doubts(before, after)]
+    headline = _headline(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
+    return Comparison(
+        outcome=chosen.outcome, headline=headline, metrics=changes, reasons=tuple(reasons), config=chosen.config
+    )
+
+
+def _differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
+    """Yield what makes the runs incomparable, each in one sentence with both values."""
+    for name, then, now in (
+        ("CPU", before.environment.cpu_model, after.environment.cpu_model),
+        ("number of allotted CPUs", f"{before.environment.cpus_allotted:g}", f"{after.environment.cpus_allotted:g}"),
+        ("set of GPUs", _gpus(before), _gpus(after)),
+        *((f"version of {name}", _version(name, before), _version(name, after)) for name in _PACKAGES),
+        ("version of Python", before.environment.python, after.environment.python),
+        ("dataset", before.dataset.description, after.dataset.description),
+        ("consumer", before.consumer, after.consumer),
+    ):
+        if then != now:
+            yield _differs(name, then, now)
+
+
+def _doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
+    """Yield what was set otherwise and changes samples/s without any change to a loader."""
+    settings = [("measure", "cache", "state of the page cache")]
+    if before.consumer == "emulated":
+        settings.append(("consumer", "demand", "demand of the emulated accelerator (samples/s)"))
+    for section, name, said in settings:
+        then, now = (_setting(run, section, name) for run in (before, after))
+        if then != now:
+            yield _differs(said, then, now)
+
+
+def _differs(name: str, then: Scalar, now: Scalar) -> str:
+    was, became = ("not known" if value is None else value for value in (then, now))
+    return f"The {name} was {was} before and is {became} after."
+
+
+def _setting(run: RunRecord, section: str, name: str) -> Scalar:
+    settings = run.suite.get(section)
+    value = settings.get(name) if isinstance(settings, dict) else None
+    return value if isinstance(value, str | int | float) else None
+
+
+def _gpus(run: RunRecord) -> str:
+    return ", ".join(sorted(gpu.name for gpu in run.environment.gpus)) or "none"
+
+
+def _version(package: str, run: RunRecord) -> str | None:
+    return run.environment.versions.get(package)
+
+
+def _nothing_shared(before: RunRecord, after: RunRecord) -> str:
+    then, now = (_few(_configs(run)) for run in (before, after))
+    return f"No configuration was measured in both: {then} before, {now} after."
+
+
+def _few(configs: Sequence[Config]) -> str:
+    if len(configs) != 1:
+        return f"{len(configs)} configurations"
+    return config_label(configs[0]) or "the loader as it is"
+
+
+def _cannot(different: Sequence[str]) -> str:
+    more = f" (and {len(different) - 1} more)" if len(different) > 1 else ""
+    return f"The runs cannot be compared{more}: {different[0][0].lower()}{different[0][1:]}"
+
+
+def _configs(run: RunRecord) -> list[Config]:
+    """Every configuration with a trial, completed or not, once."""
+    found: list[Config] = []
+    for trial in run.trials:
+        if trial.config not in found:
+            found.append(trial.config)
+    return found
+
+
+def _shared(before: RunRecord, after: RunRecord) -> list[Config]:
+    known = _configs(before)
+    return [config for config in _configs(after) if config in known]
+
+
+def _changes(config: Config, before: RunRecord, after: RunRecord) -> tuple[MetricChange, MetricChange]:
+    then, now = (
+        [trial for trial in run.trials if trial.config == config and trial.status == "completed"]
+        for run in (before, after)
+    )
+    return _rate_change(config, _rates(then), _rates(now)), _share_change(config, _shares(then), _shares(now))
+
+
+def _rates(trials: Sequence[Trial]) -> list[float]:
+    return [rate for trial in trials if (rate := rate_of(trial)) is not None]
+
+
+def _shares(trials: Sequence[Trial]) -> list[float]:
+    return [trial.data_wait_share for trial in trials if trial.data_wait_share is not None]
+
+
+def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]) -> MetricChange:
+    """On logarithms: machines slow down by factors, and the difference of two logarithms is the ratio asked for."""
+    change = None
+    if before and after:
+        logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after])
+        change = Interval(math.exp(logs.est), _exp(logs.lo), _exp(logs.hi))
+    return MetricChange(
+        config=config,
+        metric="samples_per_s",
+        before=rate_interval(before) if before else None,
+        after=rate_interval(after) if after else None,
+        change=change,
+        outcome=_outcome(change, 1.0, SAME_RATE, more_is_better=True),
+        not_measured=_missing(before, after),
+    )
+
+
+def _share_change(config: Config, before: Sequence[float], after: Sequence[float]) -> MetricChange:
+    change = _within_one(welch_interval(before, after)) if before and after else None
+    return MetricChange(
+        config=config,
+        metric="data_wait_share",
+        before=share_interval(before) if before else None,
+        after=share_interval(after) if after else None,
+        change=change,
+        outcome=_outcome(change, 0.0, SAME_SHARE, more_is_better=False),
+        not_measured=_missing(before, after),
+    )
+
+
+def _within_one(difference: Interval) -> Interval:
+    if difference.lo is None or difference.hi is None:
+        return difference
+    return Interval(difference.est, max(-1.0, difference.lo), min(1.0, difference.hi))
+
+
+def _exp(value: float | None) -> float | None:
+    return None if value is None else math.exp(value)
+
+
+def _outcome(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
+    """Judge an interval by the value that means no change, and by how far from it nobody would mind."""
+    if change is None or change.lo is None or change.hi is None:
+        return "inconclusive"
+    if not change.lo <= none <= change.hi:
+        return "improved" if (change.est > none) == more_is_better else "regressed"
+    return "within noise" if none - same <= change.lo and change.hi <= none + same else "inconclusive"
+
+
+def _missing(before: Sequence[float], after: Sequence[float]) -> Reasons:
+    empty = [side for side, held in (("before", before), ("after", after)) if not held]
+    if empty:
+        reasons = {side: f"no trial gave it {side}" for side in empty}
+        return {**reasons, "change": f"no trial gave it {' or '.join(empty)}"}
+    return {"change": ONE_PROCESS} if min(len(before), len(after)) < FEWEST_PROCESSES else {}
+
+
+def _decisive(changes: Sequence[MetricChange], after: RunRecord) -> MetricChange:
+    """Samples/s of the best shared configuration: what `after` named best, else what was fastest in it."""
+    rates = [change for change in changes if change.metric == "samples_per_s"]
+    named = after.best.config if after.best else None
+    return next((c for c in rates if c.config == named), None) or max(
+        rates, key=lambda c: c.after.est if c.after else 0
+    )
+
+
+def _reasons(change: MetricChange) -> list[str]:
+    if change.not_measured:
+        return [change.not_measured["change"]]
+    return [_WIDE] if change.outcome == "inconclusive" else []
+
+
+def _headline(change: MetricChange, config: Config) -> str:
+    where = f" with {config_label(config)}" if config else ""
+    if change.change is None:
+        return f"Whether samples/s changed{where} is not known: {change.not_measured['change']}."
+    return f"samples/s changed by {_times(change.change)}{where}: {change.outcome}."
+
+
+def _times(ratio: Interval) -> str:
+    """A ratio with as many places as keep a bound from reading as no change when it is not."""
+    if ratio.lo is None or ratio.hi is None:
+        return f"\N{MULTIPLICATION SIGN}{ratio.est:.2f} (no interval)"
+    values = (ratio.est, ratio.lo, ratio.hi)
+    places = next((n for n in range(2, 6) if all(round(v, n) not in (0, 1) for v in values if v != 1)), 6)
+    est, lo, hi = (f"{value:,.{places}f}" for value in values)
+    return f"\N{MULTIPLICATION SIGN}{est} ({lo}\N{EN DASH}{hi})"

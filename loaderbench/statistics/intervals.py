@@ -1,0 +1,84 @@
+"""95 % intervals over rounds. The unit is the process: one value is one trial.
+
+A percentile bootstrap over three rounds covers far less than it says (its ends are the extremes of three values), so
+that Student's t is used, on logarithms where values are rates or ratios: machines slow down by factors, not by
+amounts. Source: Student, The Probable Error of a Mean, Biometrika 1908.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import mean, variance
+
+from loaderbench.records import Interval
+
+LEVEL = 0.95
+FEWEST_PROCESSES = 2
+"""On a side, for the spread between processes to be known."""
+
+FEWEST_ROUNDS = 3
+"""No winner is declared on fewer: an interval from two values is as wide as its t of 12.7."""
+
+
+def rate_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
+    """Geometric mean of positive rates. One value has no interval. Raises `ValueError` for none."""
+    mean, half = _mean_and_half([math.log(value) for value in values], level)
+    if half is None:
+        return Interval(math.exp(mean), None, None)
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
+def share_interval(values: Sequence[float]) -> Interval:
+    """Mean of shares; the interval is kept within 0 and 1. Raises `ValueError` for no value."""
+    mean, half = _mean_and_half(values)
+    return Interval(mean, None, None) if half is None else Interval(mean, max(0.0, mean - half), min(1.0, mean + half))
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean of values that may be negative, such as differences. Raises `ValueError` for none."""
+    mean, half = _mean_and_half(values)
+    return Interval(mean, None, None) if half is None else Interval(mean, mean - half, mean + half)
+
+
+def ratio_interval(changed: dict[int, float], unchanged: dict[int, float], level: float = LEVEL) -> Interval | None:
+    """The ratio of two configurations, paired by round; `None` when no round holds both."""
+    rounds = sorted(changed.keys() & unchanged.keys())
+    return rate_interval([changed[number] / unchanged[number] for number in rounds], level) if rounds else None
+
+
+def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
+    """The difference of two means, after - before, with its 95 % interval; without one for fewer than two values."""
+    difference = mean(after) - mean(before)
+    if min(len(before), len(after)) < FEWEST_PROCESSES:
+        return Interval(difference, None, None)
+    squares = (variance(before) / len(before), variance(after) / len(after))
+    total = sum(squares)
+    if total == 0:
+        return Interval(difference, difference, difference)
+    part = squares[0] / total
+    degrees = 1 / (part**2 / (len(before) - 1) + (1 - part) ** 2 / (len(after) - 1))
+    half = _student_t(degrees, LEVEL) * math.sqrt(total)
+    return Interval(difference, difference - half, difference + half)
+
+
+def excludes_one(ratio: Interval) -> bool:
+    """Whether a ratio is a difference: an interval is there, and 1 lies outside."""
+    return ratio.lo is not None and ratio.hi is not None and not ratio.lo <= 1 <= ratio.hi
+
+
+def _mean_and_half(values: Sequence[float], level: float = LEVEL) -> tuple[float, float | None]:
+    if not values:
+        raise ValueError("an interval needs at least one value")
+    count = len(values)
+    mean = math.fsum(values) / count
+    if count == 1:
+        return mean, None
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    return mean, _student_t(count - 1, level) * math.sqrt(variance / count)
+
+
+def _student_t(degrees: float, level: float) -> float:
+    from scipy.special import stdtrit  # half a second to import, and not needed by --help
+
+    return float(stdtrit(degrees, 0.5 + level / 2))

@@ -1,0 +1,79 @@
+"""What a remedy gave that was tried: pairs of trials, interleaved, each pair of one round.
+
+Several remedies are tried in one run, each of which could look like a gain by chance. Each is therefore held to an
+interval of 99 %, so that five of them together keep to 5 % (Bonferroni's inequality; Dunn 1961, "Multiple Comparisons
+Among Means", JASA 56). What is printed is the interval of 95 %, like everywhere. How often they are wrong and how often
+blind is measured by `benchmarks/false_alarms.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from loaderbench.records import Config, Interval, Trial
+from loaderbench.statistics.configurations import rates_by_round
+from loaderbench.statistics.intervals import excludes_one, ratio_interval
+
+DECISION_LEVEL = 0.99
+FEWEST_PAIRS, MOST_PAIRS = 5, 12
+WIDE = 1.08
+"""More pairs are measured while the interval of 95 % is wider than this, from end to end, as a ratio: an interval that
+narrow around a true tenth lies clear of 1. `benchmarks/false_alarms.py` prints how often it is found."""
+
+SMALL = 1.10
+"""A gain that surely does not exceed this is called none."""
+
+WORTH_IT = 1.02
+"""A gain below this is nothing that a loader is changed for, however surely it is one."""
+
+Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """`ratio`: samples/s, changed over unchanged, with its interval of 95 %; `None` where no round holds both."""
+
+    answer: Answer
+    ratio: Interval | None
+    pairs: int
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether another pair would say more: the interval is wide, or holds a gain that is not sure enough yet."""
+        ratio = self.ratio
+        if ratio is None or ratio.lo is None or ratio.hi is None:
+            return True
+        almost = self.answer in ("no gain", "undecided") and ratio.lo > 1 and ratio.est >= WORTH_IT
+        return almost or ratio.hi / ratio.lo > WIDE
+
+
+def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgement:
+    """Compare two configurations by the rounds that hold both."""
+    after, before = rates_by_round(changed, trials), rates_by_round(unchanged, trials)
+    pairs = len(after.keys() & before.keys())
+    ratio, strict = ratio_interval(after, before), ratio_interval(after, before, DECISION_LEVEL)
+    if ratio is None or strict is None:
+        return Judgement("failed" if _all_failed(changed, trials) else "undecided", None, 0)
+    if pairs < FEWEST_PAIRS:
+        return Judgement("undecided", ratio, pairs)
+    if excludes_one(strict) and ratio.est < 1:
+        return Judgement("loss", ratio, pairs)
+    if excludes_one(strict) and ratio.est >= WORTH_IT:
+        return Judgement("gain", ratio, pairs)
+    surely_small = ratio.hi is not None and ratio.hi <= SMALL
+    return Judgement("no gain" if surely_small else "undecided", ratio, pairs)
+
+
+def is_lost(changed: Config, unchanged: Config, trials: Sequence[Trial], fewest: int = 3) -> bool:
+    """Whether a few pairs suffice to see that it is slower, or that it does not run at all."""
+    found = judge(changed, unchanged, trials)
+    if found.answer == "failed":
+        return True
+    return found.pairs >= fewest and found.ratio is not None and excludes_one(found.ratio) and found.ratio.est < 1
+
+
+def _all_failed(config: Config, trials: Sequence[Trial]) -> bool:
+    of_it = [trial for trial in trials if trial.config == config]
+    return bool(of_it) and not any(trial.status == "completed" for trial in of_it)

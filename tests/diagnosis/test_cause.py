@@ -1,0 +1,191 @@
+"""Each rule names its cause from the facts that tell it, and stays silent without them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from loaderbench.diagnosis.cause import Cause, find_cause
+from loaderbench.diagnosis.conflict import conflicting, speaks_against
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import disturbed
+from loaderbench.records import WaitParts, WorkerStates
+
+
+def states(on_cpu: float, queued: float = 0.0, **others: object) -> WorkerStates:
+    known = {"runnable_threads": on_cpu + queued, "allowed_cpus": 2, "system_share": 0.1, **others}
+    return WorkerStates(on_cpu_share=on_cpu, run_queue_share=queued, blocked_share=1 - on_cpu - queued, **known)  # type: ignore[arg-type]
+
+
+MAIN = states(0.05, runnable_threads=0.1)
+DECODING = Facts(
+    workers=1,
+    cpus=2,
+    cpus_online=2,
+    wait_share=0.6,
+    samples_per_s=400,
+    batch_samples=32,
+    cpu_s={"read": 1e-4, "decode": 2e-3, "transform": 5e-4},
+    wall_s={"read": 1e-4, "decode": 2e-3, "transform": 5e-4},
+    loads=states(0.99, runnable_threads=1.0),
+    main=MAIN,
+    idle_share=0.0,
+    own_cpus=1.05,
+    idle_cpus=0.9,
+    others_cpus=0.05,
+)
+BLOCKED = replace(
+    DECODING,
+    wall_s={"sample": 1e-2, "decode": 1e-3},
+    cpu_s={"sample": 1e-5, "decode": 1e-3},
+    loads=states(0.09, blocked_on={"device": 0.9, "running": 0.1}),
+    own_cpus=0.1,
+    idle_cpus=1.9,
+)
+
+
+def parts(**shares: float) -> WaitParts:
+    names = ("not_begun_s", "making_s", "order_s", "transport_s", "main_process_s")
+    return WaitParts(batches=100, **{name: shares.get(name, 0.0) * 0.05 for name in names})
+
+
+def told(facts: Facts) -> tuple[str, str | None]:
+    cause = find_cause(facts)
+    assert cause is not None
+    return cause.stage, cause.limit
+
+
+CASES = {
+    "one worker decodes, a CPU is idle": (DECODING, ("decode", "workers")),
+    "workers fill the CPUs": (replace(DECODING, workers=2, own_cpus=1.95, idle_cpus=0.0), ("decode", "cpu")),
+    "more workers than CPUs": (
+        replace(DECODING, workers=6, loads=states(0.3, 0.7, runnable_threads=6.0), own_cpus=1.9, idle_cpus=0.0),
+        ("decode", "oversubscription"),
+    ),
+    "a quota throttles": (replace(DECODING, throttled_share=0.7, own_cpus=0.5), ("decode", "quota")),
+    "workers share one CPU": (
+        replace(DECODING, workers=2, loads=states(0.5, 0.5, allowed_cpus=1), main=states(0.05, allowed_cpus=2)),
+        ("decode", "quota"),
+    ),
+    "samples stand blocked": (BLOCKED, ("read", "storage_latency")),
+    "the longer the more bytes": (replace(BLOCKED, bytes_share=0.9), ("read", "storage_bandwidth")),
+    "large files of one size": (replace(BLOCKED, bytes_per_sample=5e6), ("read", "storage_bandwidth")),
+    "a lock": (
+        replace(BLOCKED, workers=2, loads=states(0.1, blocked_on={"device": 0.45, "lock": 0.45, "running": 0.1})),
+        ("sample", "lock"),
+    ),
+    "threads that take turns": (
+        replace(
+            BLOCKED,
+            loads=states(0.05, other_threads_cpu_share=0.95, runnable_threads=1.0),
+            own_cpus=1.0,
+            bytes_share=None,
+        ),
+        ("decode", "lock"),
+    ),
+    "finished batches wait": (
+        replace(DECODING, workers=2, parts=parts(order_s=0.8, making_s=0.2)),
+        ("stragglers", "order"),
+    ),
+    "batches on their way": (replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1)), ("transport", "workers")),
+    "the sampler": (replace(DECODING, parts=parts(main_process_s=0.9, making_s=0.1)), ("main_process", "lock")),
+    "batches nobody begun": (replace(DECODING, parts=parts(not_begun_s=0.9, making_s=0.1)), ("main_process", "lock")),
+    "epochs that begin": (replace(DECODING, startup_s=0.5, startup_share=0.6), ("startup", "startup")),
+    "pages of memory": (
+        replace(DECODING, cpu_s={"sample": 9e-3}, loads=states(0.99, system_share=0.8, minor_faults_per_s=4e6)),
+        ("sample", "memory"),
+    ),
+    "shared memory": (
+        replace(DECODING, cpu_s={"collate": 9e-3}, loads=states(0.99, system_share=0.8, minor_faults_per_s=4e6)),
+        ("transport", "memory"),
+    ),
+    "no workers": (replace(DECODING, workers=0, loads=states(0.99)), ("decode", "workers")),
+    "no workers, and none would help": (
+        replace(DECODING, workers=0, loads=states(0.99), workers_are_slower=True),
+        ("decode", "cpu"),
+    ),
+    "no workers, tiny samples": (
+        replace(DECODING, workers=0, loads=states(0.99), wall_s={"collate": 1e-5}, cpu_s={"collate": 1e-5}),
+        ("collate", "cpu"),
+    ),
+    "no workers, a slow sampler": (
+        replace(DECODING, workers=0, loads=states(0.99), next_s=1.0, next_cpu_s=1.0),
+        ("main_process", "lock"),
+    ),
+    "work beside a loader of its own": (
+        replace(DECODING, workers=0, is_loader=False, processes=2, next_s=0.1, next_cpu_s=0.09, loads=states(0.9)),
+        ("main_process", "lock"),
+    ),
+    "slow samples without order": (replace(BLOCKED, tail_share=0.8), ("stragglers", "storage_latency")),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_cause_is_named_by_what_tells_it(case: str) -> None:
+    facts, expected = CASES[case]
+    assert told(facts) == expected
+
+
+def test_a_configuration_that_beats_fewer_workers_is_not_told_to_have_fewer() -> None:
+    many = CASES["more workers than CPUs"][0]
+    assert told(replace(many, fewer_are_slower=True)) == ("decode", "cpu")
+
+
+def test_where_others_hold_the_cpus_the_limit_is_left_open() -> None:
+    beside = replace(DECODING, idle_cpus=0.0, others_cpus=0.95)
+    assert disturbed(beside)
+    assert told(beside) == ("decode", None)
+    assert not disturbed(replace(beside, idle_cpus=30.0))
+
+
+def test_what_stands_blocked_stays_so_beside_busy_neighbours() -> None:
+    assert told(replace(BLOCKED, idle_cpus=0.0, others_cpus=1.9)) == ("read", "storage_latency")
+
+
+def test_without_any_fact_no_cause_is_named() -> None:
+    assert find_cause(Facts(workers=2, cpus=2)) is None
+
+
+def test_a_worker_whose_states_are_not_known_is_not_called_blocked_on_full_cpus() -> None:
+    untold = replace(BLOCKED, loads=None, own_cpus=1.9)
+    assert told(untold)[1] == "cpu"
+    assert told(replace(untold, own_cpus=0.2))[1] == "storage_latency"
+
+
+def test_idle_workers_are_not_blocked() -> None:
+    idle = replace(DECODING, loads=states(0.2), idle_share=0.78)
+    assert idle.blocked_at_work < 0.1
+    assert idle.stood_at("lock") == 0.0
+
+
+def test_evidence_against_names_another_cause_and_a_stage_that_costs_almost_as_much() -> None:
+    cause = Cause("decode", "workers", "")
+    near = replace(DECODING, samples_per_s=270, cpu_s={"decode": 2e-3, "transform": 1.5e-3})
+    assert speaks_against(near, cause) == ("transform takes 75 % of what decode takes",)
+    assert speaks_against(DECODING, cause) == ()
+    both = replace(BLOCKED, workers=2, samples_per_s=180, parts=parts(order_s=0.6, making_s=0.4))
+    assert len(speaks_against(both, Cause("stragglers", "order", ""))) == 1
+
+
+def test_every_cause_says_what_it_follows_from() -> None:
+    for facts, _ in CASES.values():
+        cause = find_cause(facts)
+        assert cause is not None
+        assert cause.why
+
+
+def test_times_that_do_not_explain_the_rate_speak_against_any_cause() -> None:
+    assert not conflicting(DECODING)
+    faster = replace(DECODING, samples_per_s=4000, own_cpus=None)
+    assert conflicting(faster)
+    assert "4,000 are delivered" in speaks_against(faster, Cause("decode", "workers", ""))[-1]
+
+
+def test_threads_of_libraries_that_wait_awake_fill_no_cpu_that_a_worker_could_have() -> None:
+    spinning = states(0.99, other_threads_cpu_share=0.97)
+    alone = replace(DECODING, workers=0, loads=spinning, main=spinning, own_cpus=1.96, idle_cpus=0.0)
+    cause = find_cause(alone)
+    assert cause is not None
+    assert (cause.stage, cause.limit) == ("decode", "workers")
+    assert "threads of libraries" in cause.why

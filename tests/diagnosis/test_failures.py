@@ -1,0 +1,109 @@
+"""Last words are recognised."""
+
+import signal
+
+import pytest
+
+from loaderbench.diagnosis.failures import classify, classify_exit, hang, last_words
+
+WORDS = {
+    "torchvision_mismatch": "RuntimeError: operator torchvision::nms does not exist",
+    "shared_memory_full": "RuntimeError: unable to allocate shared memory(shm) for file </torch_1>: No space left",
+    "worker_killed": "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.",
+    "worker_crashed": "ERROR: Unexpected segmentation fault encountered in worker.",
+    "worker_exited": "RuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly with exit code 1.",
+    "too_many_files": "RuntimeError: Too many open files. Communication with the workers is no longer possible",
+    "device_memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate",
+    "host_memory": "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate",
+    "cuda_in_fork": "RuntimeError: Cannot re-initialize CUDA in forked subprocess.",
+    "not_picklable": "AttributeError: Can't pickle local object 'f.<locals>.<lambda>'",
+    "bad_image": "loaderbench.datasets.samples.BadImageError: x.jpg: OSError: image file is truncated",
+    "collate": "RuntimeError: stack expects each tensor to be equal size, but got [3, 2, 2]",
+    "shared_handle": "zipfile.BadZipFile: Bad CRC-32 for file '7'",
+    "target": "loaderbench.errors.MissingError: target mine:make: no module mine beside the suite or on sys.path",
+    "missing": "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
+    "permission": "PermissionError: [Errno 13] Permission denied: 'x'",
+    "error": "ZeroDivisionError: division by zero",
+}
+
+
+@pytest.mark.parametrize(("kind", "message"), WORDS.items())
+def test_a_message_has_its_kind_and_a_hint(kind: str, message: str) -> None:
+    found = classify(message)
+    assert (found.kind, found.message) == (kind, message)
+    assert found.hint
+
+
+def test_a_worker_that_a_signal_of_a_crash_ended_has_crashed() -> None:
+    said = "RuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly\ncaused by RuntimeError: DataLoader worker "
+    assert classify(f"{said}(pid 7) is killed by signal: Segmentation fault.").kind == "worker_crashed"
+
+
+def test_a_long_message_keeps_its_end() -> None:
+    assert classify("x" * 10_000 + "ValueError: the end").message.endswith("ValueError: the end")
+
+
+def test_a_death_is_told_by_its_signal() -> None:
+    assert classify_exit(-signal.SIGKILL, "").kind == "process_killed"
+    crashed = classify_exit(-signal.SIGSEGV, "")
+    assert (crashed.kind, "SIGSEGV" in crashed.message) == ("process_crashed", True)
+    assert classify_exit(3, "nothing known").kind == "process_exited"
+
+
+def test_a_kill_is_told_where_the_system_has_no_sigkill(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "SIGKILL")
+    assert classify_exit(-9, "").kind == "process_killed"
+
+
+def test_a_target_that_is_not_there_says_where_it_was_looked_for() -> None:
+    hint = classify("MissingError: target mine:make: no module mine").hint
+    assert hint == "the name is looked up beside the suite's file first, then on sys.path"
+    assert classify("MissingError: /photos: no such folder of images").kind == "missing"
+
+
+IN_A_WORKER = """Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    next(iter(loader))
+ValueError: Caught ValueError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "torch/utils/data/_utils/worker.py", line 349, in _worker_loop
+    data = fetcher.fetch(index)
+{raised}
+Hint: this second line belongs to the message
+"""
+
+
+@pytest.mark.parametrize(
+    "raised", ["ValueError: no label in x.jpg", "mine.Broken: no label in x.jpg", "AssertionError"]
+)
+def test_the_last_words_are_the_worker_s_exception_and_not_its_second_line(raised: str) -> None:
+    assert last_words(IN_A_WORKER.format(raised=raised)) == raised
+
+
+def test_the_last_words_without_a_traceback_are_the_exception_or_the_last_line() -> None:
+    assert last_words("torch.OutOfMemoryError: CUDA out of memory\nTried to allocate\n") == (
+        "torch.OutOfMemoryError: CUDA out of memory"
+    )
+    assert last_words("one\n  two  \n\n") == "two"
+    assert last_words("") == ""
+
+
+def test_a_hang_says_what_it_was_doing() -> None:
+    assert "first batch" in hang(3, "first batch and warm-up").message
+
+
+@pytest.mark.parametrize(
+    ("message", "last"),
+    [
+        ("Traceback:\n  File x\nRuntimeError: no memory", "RuntimeError: no memory"),
+        ("Traceback:\nmy.pkg.OddError: first\n  size 3\n  size 4\n", "my.pkg.OddError: first"),
+        ("ValueError: inner\n\nDuring handling:\nTypeError: outer\nmore", "TypeError: outer"),
+        ("KeyboardInterrupt", "KeyboardInterrupt"),
+        ("it began\nKilled.\n\n", "Killed."),
+        ("2 Errors: none of them named\nend", "end"),
+        ("", ""),
+        (" \n", ""),
+    ],
+)
+def test_the_last_words_name_the_type_of_the_error_however_many_lines_its_text_has(message: str, last: str) -> None:
+    assert last_words(message) == last

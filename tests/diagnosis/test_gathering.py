@@ -1,0 +1,94 @@
+"""Facts are the means over rounds, and `None` stays `None`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from loaderbench.diagnosis.facts import Facts, gather
+from loaderbench.records import Environment, Epochs, MachineUse, SampleTimes, Spread, StageCost, Trial, WorkerStates
+
+SPREAD = Spread(count=10, mean_s=1e-3, p50_s=1e-3, p95_s=1e-3, p99_s=1e-3, max_s=1e-3)
+
+
+def environment() -> Environment:
+    return Environment(
+        cpus_allotted=2,
+        cpus_online=2,
+        cpu_model=None,
+        memory_total_bytes=1,
+        memory_limit_bytes=None,
+        shm_total_bytes=None,
+        open_files_limit=None,
+        platform="",
+        python="",
+        versions={},
+        start_method="fork",
+    )
+
+
+def trial(round_: int, **fields: object) -> Trial:
+    known = {"samples_per_s": 100.0, "samples": 500, "batches": 50, "data_wait_share": 0.5, "steady_s": 5.0}
+    config = {"num_workers": 2}
+    return Trial(id=f"{round_}", config=config, round=round_, status="completed", **{**known, **fields})  # type: ignore[arg-type]
+
+
+def states(on_cpu: float, **looks: float) -> WorkerStates:
+    return WorkerStates(
+        on_cpu_share=on_cpu, run_queue_share=0.0, blocked_share=1 - on_cpu, blocked_on=looks or None, allowed_cpus=2
+    )
+
+
+def test_states_and_looks_are_means_over_rounds() -> None:
+    found = gather([trial(1, workers=states(0.2, lock=1.0)), trial(2, workers=states(0.4, queue=1.0))], environment())
+    assert found is not None
+    assert found.loads is not None
+    assert found.loads.on_cpu_share == pytest.approx(0.3)
+    assert found.loads.blocked_on == {"lock": 0.5, "queue": 0.5}
+    assert found.idle_share == 0.5
+
+
+def test_nothing_measured_gives_no_facts_and_unknown_ones_stay_unknown() -> None:
+    assert gather([Trial(id="a", config={}, round=1, status="failed")], environment()) is None
+    found = gather([trial(1)], environment())
+    assert found is not None
+    assert (found.loads, found.own_cpus, found.parts, found.idle_share, found.startup_s) == (None,) * 5
+
+
+def test_without_looks_idle_is_what_no_stage_took() -> None:
+    found = gather([trial(1, stages={"decode": StageCost(5e-3, 5e-3)})], environment())
+    assert found is not None
+    assert found.idle_share == pytest.approx(1 - 5e-3 * 100 / 2)
+
+
+def test_a_tail_of_samples_counts_by_the_part_that_samples_have_in_the_work() -> None:
+    times = SampleTimes(wall=SPREAD, slowest=(), tail_share=0.8)
+    stages = {"sample": StageCost(1e-6, 1e-3), "collate": StageCost(9e-3, 9e-3)}
+    found = gather([trial(1, sample_times=times, stages=stages)], environment())
+    assert found is not None
+    assert found.tail_share == pytest.approx(0.08)
+
+
+def test_a_loop_that_crosses_epochs_tells_what_their_beginning_takes() -> None:
+    found = gather(
+        [trial(1, epochs=Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0), data_wait=SPREAD)], environment()
+    )
+    assert found is not None
+    assert found.startup_s == pytest.approx(0.999)
+    assert found.startup_share == pytest.approx(0.5, abs=0.01)
+
+
+def test_who_holds_the_cpus_is_told_by_the_machine() -> None:
+    use = MachineUse(cpus=8, own_cpus=1.0, busy_cpus=7.5, throttled_share=None, processes=2)
+    found = gather([trial(1, machine=use)], environment())
+    assert found is not None
+    assert (found.own_cpus, found.idle_cpus, found.others_cpus, found.processes) == (1.0, 0.5, 6.5, 2)
+
+
+def test_without_worker_states_what_does_not_run_is_blocked_only_where_cpus_are_idle() -> None:
+    """Seen beside a CPU burner: eight workers whose states could not be read were taken to wait for a storage."""
+    waits = Facts(workers=8, cpus=2, cpu_s={"sample": 1e-3}, wall_s={"sample": 3e-3}, own_cpus=1.2, idle_cpus=0.0)
+    assert waits.blocked_at_work == 0.0
+    assert replace(waits, idle_cpus=0.8).blocked_at_work == pytest.approx(2 / 3)
+    assert replace(waits, idle_cpus=None).blocked_at_work == pytest.approx(2 / 3)

@@ -1,0 +1,68 @@
+"""Waits are divided by where the awaited batch was: nothing is counted twice, nothing is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loaderbench.recorder.stalls import Spans, StallSums, Wait, divide_waits
+
+
+def spans(*rows: tuple[int, int, float, float], workers: int = 2) -> Spans:
+    return Spans.of(workers, rows)
+
+
+def test_a_wait_for_a_batch_that_is_being_made_is_the_making_s() -> None:
+    sums = divide_waits([Wait(0, 1.0, 3.0)], spans((0, 0, 0.0, 3.0), (1, 0, 0.0, 4.0)))
+    assert (sums.making_s, sums.order_s, sums.after_s, sums.not_begun_s) == (2.0, 0.0, 0.0, 0.0)
+
+
+def test_what_passes_after_a_batch_was_made_is_its_way_to_the_main_process() -> None:
+    sums = divide_waits([Wait(0, 1.0, 3.0)], spans((0, 0, 0.0, 1.5), (1, 0, 0.0, 4.0)))
+    assert (sums.making_s, sums.after_s) == (0.5, 1.5)
+
+
+def test_a_way_that_is_long_while_the_worker_makes_the_next_batch_delays_nothing() -> None:
+    sums = divide_waits([Wait(0, 1.0, 3.0)], spans((0, 0, 0.0, 1.5), (0, 1, 1.5, 4.0), workers=1))
+    assert (sums.making_s, sums.after_s) == (2.0, 0.0)
+
+
+def test_a_batch_that_nobody_had_begun_is_told_apart() -> None:
+    sums = divide_waits([Wait(0, 1.0, 4.0)], spans((0, 0, 2.0, 3.0), (1, 0, 2.0, 9.0)))
+    assert (sums.not_begun_s, sums.making_s, sums.after_s) == (1.0, 1.0, 1.0)
+
+
+def test_a_later_batch_that_lies_ready_beside_an_idle_worker_is_the_order_s() -> None:
+    sums = divide_waits([Wait(0, 1.0, 5.0)], spans((0, 0, 0.0, 5.0), (1, 0, 0.0, 2.0)))
+    assert (sums.making_s, sums.order_s) == (1.0, 3.0)
+
+
+def test_a_later_batch_that_lies_ready_is_nobody_s_fault_while_all_workers_are_busy() -> None:
+    sums = divide_waits([Wait(0, 1.0, 5.0)], spans((0, 0, 0.0, 5.0), (1, 0, 0.0, 2.0), (1, 1, 2.0, 6.0)))
+    assert (sums.making_s, sums.order_s) == (4.0, 0.0)
+
+
+def test_workers_take_turns_so_that_a_batch_is_found_by_its_number() -> None:
+    made = spans((0, 0, 0.0, 1.0), (1, 0, 0.0, 1.1), (0, 1, 1.0, 2.0), (1, 1, 1.1, 2.1)).made
+    assert made == {0: (0.0, 1.0), 1: (0.0, 1.1), 2: (1.0, 2.0), 3: (1.1, 2.1)}
+
+
+def test_batches_that_came_before_they_were_made_are_not_what_they_are_taken_for() -> None:
+    sums = divide_waits([Wait(number, 0.0, 1.0) for number in range(2)], spans((0, 0, 2.0, 3.0), (1, 0, 2.0, 3.0)))
+    assert sums.amiss == 2
+    assert not sums.usable
+    assert not StallSums().usable
+
+
+moments = st.floats(0, 100, allow_nan=False)
+
+
+@given(st.lists(st.tuples(moments, moments, moments, moments), min_size=1, max_size=12), st.integers(1, 4))
+def test_the_parts_add_up_to_the_waits(rows: list[tuple[float, float, float, float]], workers: int) -> None:
+    waits = [Wait(number, min(row[:2]), max(row[:2])) for number, row in enumerate(rows)]
+    made = [(n % workers, n // workers, min(row[2:]), max(row[2:])) for n, row in enumerate(rows)]
+    sums = divide_waits(waits, Spans.of(workers, made))
+    parts = (sums.making_s, sums.order_s, sums.after_s, sums.not_begun_s)
+    assert sum(parts) == pytest.approx(sum(wait.got_s - wait.asked_s for wait in waits))
+    assert all(part >= -1e-9 for part in parts)

@@ -1,0 +1,180 @@
+"""Ranks, ties, and the cheapest of those that cannot be told apart."""
+
+from collections.abc import Sequence
+
+from loaderbench.records import Best, Config, Configuration, Failure, GpuUse, Scalar, Trial
+from loaderbench.statistics.choice import choose_best as choose
+from loaderbench.statistics.choice import describe_baseline
+from loaderbench.statistics.configurations import summarise
+
+
+def choose_best(
+    configurations: Sequence[Configuration], baseline: Config, trials: Sequence[Trial], planned_rounds: int = 3
+) -> tuple[Best | None, str]:
+    return choose(configurations, baseline, trials, planned_rounds)
+
+
+def trials_of(rates: dict[int, Sequence[float | None]], **more: object) -> tuple[list[Config], list[Trial]]:
+    """One configuration per worker count, a trial per rate; `None` is a failed trial."""
+    configs: list[Config] = [{"num_workers": workers} for workers in rates]
+    trials = []
+    for workers, given in rates.items():
+        for number, rate in enumerate(given, 1):
+            name, config = f"r{number}-w{workers}", {"num_workers": workers}
+            trials.append(trial(name, config, number, rate, **more))
+    return configs, trials
+
+
+def trial(
+    name: str, config: dict[str, Scalar] | dict[str, int], number: int, rate: float | None, **more: object
+) -> Trial:
+    if rate is None:
+        return Trial(id=name, config=dict(config), round=number, status="failed", failure=Failure("x", "y", "z"))
+    return Trial(
+        id=name, config=dict(config), round=number, status="completed", samples_per_s=rate, data_wait_share=0.5, **more
+    )  # type: ignore[arg-type]
+
+
+def test_configurations_are_ranked_by_rate_and_the_failed_have_a_reason() -> None:
+    configs, trials = trials_of({0: [100, 101, 99], 1: [None, None, None], 2: [200, 202, 198]})
+    slow, failed, fast = summarise(configs, trials)
+    assert (fast.rank, slow.rank, failed.rank) == (1, 2, None)
+    assert failed.samples_per_s is None
+    assert failed.not_measured["samples_per_s"] == "every trial of it failed"
+    assert len(failed.trials) == 3
+
+
+def test_a_configuration_that_was_not_reached_says_so() -> None:
+    configs, trials = trials_of({0: [100.0], 1: []})
+    assert summarise(configs, trials)[1].not_measured["samples_per_s"] == "not run"
+
+
+def test_the_cheapest_of_the_ties_is_chosen_and_says_why() -> None:
+    configs, trials = trials_of({0: [100, 100, 100], 2: [200, 204, 196], 4: [203, 197, 206]})
+    found = summarise(configs, trials)
+    best, _ = choose_best(found, {"num_workers": 0}, trials)
+    assert best is not None
+    assert best.config == {"num_workers": 2}
+    assert best.ties == ({"num_workers": 4},)
+    assert "cannot be told apart" in best.why_this_one
+    assert "beside the dearest of them it leaves 2 worker processes" in best.why_this_one
+    assert best.gain is not None
+    assert best.gain.lo is not None
+    assert best.gain.lo > 1.8
+
+
+def test_a_configuration_that_looks_much_slower_is_no_tie_however_noisy() -> None:
+    configs, trials = trials_of({0: [90, 160, 60], 2: [150, 140, 160]})
+    best, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    assert best is not None
+    assert best.config == {"num_workers": 2}
+    assert best.ties == ()
+
+
+def test_a_drift_that_all_share_hides_no_difference() -> None:
+    configs, trials = trials_of({0: [100, 50, 70], 2: [130, 65, 91]})
+    best, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    assert best is not None
+    assert best.config == {"num_workers": 2}
+
+
+def test_fewer_than_three_rounds_name_no_winner() -> None:
+    configs, trials = trials_of({0: [100, 100], 2: [200, 200]})
+    found = summarise(configs, trials)
+    best, why = choose_best(found, {"num_workers": 0}, trials, planned_rounds=2)
+    assert best is None
+    assert why == "n = 2: fewer than 3 rounds name no winner; measure with --rounds 3 or more"
+    assert [configuration.tied_with_best for configuration in found] == [False, False]
+
+
+def test_more_rounds_are_not_advised_where_enough_were_planned_but_none_completed() -> None:
+    configs, trials = trials_of({0: [100, None, 100], 2: [None, None, 200]})
+    assert choose_best(summarise(configs, trials), {"num_workers": 0}, trials, planned_rounds=3) == (
+        None,
+        "n = 2: no configuration was completed in 3 rounds",
+    )
+
+
+def test_one_failed_round_of_the_fastest_leaves_the_next_as_winner_and_is_told() -> None:
+    configs, trials = trials_of({0: [100, 101, 99], 2: [200, 202, 198], 4: [300, None, 303]})
+    found = summarise(configs, trials)
+    best, _ = choose_best(found, {"num_workers": 0}, trials)
+    assert best is not None
+    assert best.config == {"num_workers": 2}
+    assert [configuration.tied_with_best for configuration in found] == [False, True, False]
+    assert best.why_this_one == (
+        "it is the fastest of those completed in 3 rounds or more, and every other of them is slower beyond the noise; "
+        "num_workers=4 looked faster but was completed in 2 rounds only"
+    )
+
+
+def why(rates: dict[int, Sequence[float | None]]) -> str:
+    configs, trials = trials_of(rates)
+    best, _ = choose_best(summarise(configs, trials), {"num_workers": 0}, trials)
+    assert best is not None
+    return best.why_this_one
+
+
+def test_slower_beyond_the_noise_is_said_only_where_every_interval_excludes_one() -> None:
+    assert why({0: [100, 101, 99], 2: [200, 202, 198]}) == (
+        "it is the fastest, and every other is slower beyond the noise"
+    )
+    assert why({0: [90, 160, 60], 2: [150, 140, 160]}) == (
+        "it is the fastest; 1 other looks more than 5 % slower, but the noise does not exclude that it is as fast"
+    )
+    assert why({0: [90, 160, 60], 1: [60, 90, 160], 2: [150, 140, 160]}) == (
+        "it is the fastest; 2 others look more than 5 % slower, but the noise does not exclude that they are as fast"
+    )
+
+
+def test_one_that_shares_too_few_rounds_is_not_called_slower() -> None:
+    assert why({0: [None, None, 199], 2: [200, 202, 198]}) == (
+        "it is the fastest; 1 other cannot be compared on so few rounds in common with it"
+    )
+
+
+def test_the_only_configuration_is_called_the_only_one() -> None:
+    assert why({0: [100, 101, 99]}) == "it is the only one"
+    assert why({0: [100, 101, 99], 2: [None, None, None]}) == "it is the only one that was measured"
+
+
+def test_a_rate_of_zero_is_no_rate_and_says_that_no_sample_was_delivered() -> None:
+    configs, trials = trials_of({0: [0.0, 0.0, 0.0], 2: [200, 202, 198]})
+    none, found = summarise(configs, trials)
+    assert none.samples_per_s is None
+    assert none.not_measured["samples_per_s"] == "no sample was delivered"
+    assert (none.rank, found.rank) == (None, 1)
+
+
+def test_nothing_measured_names_no_winner() -> None:
+    configs, trials = trials_of({0: [None], 2: [None]})
+    assert choose_best(summarise(configs, trials), {"num_workers": 0}, trials) == (
+        None,
+        "no configuration was measured",
+    )
+
+
+def test_less_memory_decides_between_ties_with_as_many_workers() -> None:
+    configs: list[Config] = [{"num_workers": 2, "prefetch_factor": 4}, {"num_workers": 2, "prefetch_factor": 2}]
+    trials = [
+        trial(f"r{number}-{index}", config, number, 100.0 + number, pss_bytes=9_000_000 if index == 0 else 5_000_000)
+        for number in (1, 2, 3)
+        for index, config in enumerate(configs)
+    ]
+    best, _ = choose_best(summarise(configs, trials), configs[0], trials)
+    assert best is not None
+    assert best.config == configs[1]
+
+
+def test_an_idle_device_does_not_dilute_the_one_that_worked() -> None:
+    gpus = (GpuUse(0, "GPU-a", 90.0, 8_000, 9_000), GpuUse(1, "GPU-b", 0.0, 10, 9_000))
+    _, trials = trials_of({0: [100.0]}, gpus=gpus)
+    (found,) = summarise([{"num_workers": 0}], trials)
+    assert (found.gpu_utilization_percent, found.gpu_memory_used_bytes) == (90.0, 8_000)
+
+
+def test_the_baseline_keeps_its_reason_when_it_failed() -> None:
+    configs, trials = trials_of({0: [None], 2: [5.0]})
+    found = describe_baseline(summarise(configs, trials), {"num_workers": 0}, "torch's default")
+    assert found.samples_per_s is None
+    assert found.not_measured["samples_per_s"] == "every trial of it failed"

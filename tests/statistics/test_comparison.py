@@ -1,0 +1,280 @@
+"""What is said of two runs: a change, no change, too little to tell, or that they cannot be compared."""
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from loaderbench.records import (
+    Best,
+    Comparison,
+    Config,
+    DatasetSummary,
+    Environment,
+    Gpu,
+    Interval,
+    MetricChange,
+    Noise,
+    PlanSummary,
+    RunRecord,
+    Trial,
+    Verdict,
+)
+from loaderbench.statistics.comparison import ONE_PROCESS, compare_runs, welch_interval
+
+Rates = dict[int, list[float]]
+"""Samples/s of each process, by the number of workers."""
+
+MACHINE = Environment(
+    cpus_allotted=2.0,
+    cpus_online=2,
+    cpu_model="a CPU",
+    memory_total_bytes=1,
+    memory_limit_bytes=None,
+    shm_total_bytes=None,
+    open_files_limit=None,
+    platform="",
+    python="3.11.7",
+    versions={"torch": "2.4.0", "torchvision": "0.19.0"},
+    start_method="fork",
+)
+
+
+def workers(number: int) -> Config:
+    return {"num_workers": number}
+
+
+def trials(config: Config, rates: list[float], waits: list[float] | None = None) -> tuple[Trial, ...]:
+    shares = waits or [0.5] * len(rates)
+    return tuple(
+        Trial(id=f"{config}{n}", config=config, round=n, status="completed", samples_per_s=rate, data_wait_share=share)
+        for n, (rate, share) in enumerate(zip(rates, shares, strict=True), 1)
+    )
+
+
+def run(rates: Rates, **changed: Any) -> RunRecord:
+    record = RunRecord(
+        name="test",
+        suite={"consumer": {"demand": 1000.0}, "measure": {"cache": "warm"}},
+        environment=MACHINE,
+        dataset=DatasetSummary("some images"),
+        plan=PlanSummary({"num_workers": list(rates)}, len(rates), 3, 3 * len(rates)),
+        started_at="",
+        finished_at="",
+        complete=True,
+        trials=tuple(trial for number, found in rates.items() for trial in trials(workers(number), found)),
+        configurations=(),
+        best=None,
+        baseline=None,
+        ceiling=None,
+        verdict=Verdict(bound="unknown", stage=None, limit=None, headline="", evidence=(), confidence="low"),
+        recommendations=(),
+        prediction=None,
+        overhead=None,
+        noise=Noise(None, None),
+        warnings=(),
+    )
+    return replace(record, **changed)
+
+
+def compare(before: list[float], after: list[float]) -> Comparison:
+    return compare_runs(run({0: before}), run({0: after}))
+
+
+def compare_waits(before: list[float], after: list[float]) -> MetricChange:
+    both = [run({}, trials=trials(workers(0), [10.0] * len(waits), waits)) for waits in (before, after)]
+    return next(change for change in compare_runs(*both).metrics if change.metric == "data_wait_share")
+
+
+def test_faster_beyond_the_noise_is_improved() -> None:
+    found = compare([100, 101, 102], [124, 125, 126])
+    assert found.outcome == "improved"
+    assert found.headline == "samples/s changed by \N{MULTIPLICATION SIGN}1.24 (1.21\N{EN DASH}1.26): improved."
+    assert found.reasons == ()
+
+
+def test_slower_beyond_the_noise_is_regressed() -> None:
+    assert compare([124, 125, 126], [100, 101, 102]).outcome == "regressed"
+
+
+def test_an_interval_close_around_no_change_is_within_noise() -> None:
+    assert compare([100, 101, 102], [100.5, 101, 101.5]).outcome == "within noise"
+
+
+@pytest.mark.parametrize("after", [[95.5, 98.0, 100.5], [99.5, 102.0, 104.5]], ids=["maybe slower", "maybe faster"])
+def test_an_interval_that_leaves_room_for_more_than_five_per_cent_is_not_called_noise(after: list[float]) -> None:
+    assert compare([99, 100, 101], after).outcome == "inconclusive"
+
+
+def test_an_interval_that_reaches_from_slower_to_faster_decides_nothing_and_says_what_would() -> None:
+    found = compare([100, 140, 90], [100, 150, 120])
+    assert found.outcome == "inconclusive"
+    assert "more rounds" in found.reasons[0]
+
+
+@pytest.mark.parametrize("sides", [([100.0], [150.0]), ([100.0, 101.0, 102.0], [150.0]), ([100.0], [150.0, 151.0])])
+def test_one_process_on_a_side_has_an_estimate_without_an_interval(sides: tuple[list[float], list[float]]) -> None:
+    found = compare(*sides)
+    change = found.metrics[0].change
+    assert change is not None
+    assert (change.est, change.lo, change.hi) == (pytest.approx(1.5, rel=0.02), None, None)
+    assert (found.outcome, found.reasons) == ("inconclusive", (ONE_PROCESS,))
+    assert found.metrics[0].not_measured == {"change": ONE_PROCESS}
+    assert "no interval" in found.headline
+
+
+def test_less_waiting_is_better_and_is_told_as_a_difference() -> None:
+    found = compare_waits([0.50, 0.51, 0.52], [0.20, 0.21, 0.22])
+    assert (found.outcome, found.change and found.change.est) == ("improved", pytest.approx(-0.30))
+    assert compare_waits([0.20, 0.21, 0.22], [0.50, 0.51, 0.52]).outcome == "regressed"
+    assert compare_waits([0.20, 0.21, 0.20], [0.21, 0.20, 0.20]).outcome == "within noise"
+    assert compare_waits([0.20, 0.22, 0.24], [0.21, 0.23, 0.25]).outcome == "inconclusive"
+
+
+def test_shares_that_never_vary_have_not_changed_however_many_there_are() -> None:
+    assert compare_waits([0.1] * 7, [0.1] * 3).outcome == "within noise"
+
+
+def test_a_difference_of_shares_stays_within_one() -> None:
+    change = compare_waits([0.0, 0.9], [0.1, 1.0]).change
+    assert change is not None
+    assert (change.lo, change.hi) == (-1, 1)
+
+
+def test_a_configuration_that_gave_nothing_on_a_side_is_inconclusive_with_a_reason() -> None:
+    failed = Trial(id="a", config=workers(0), round=1, status="failed")
+    found = compare_runs(run({}, trials=(failed,)), run({0: [100, 101, 102]}))
+    assert found.outcome == "inconclusive"
+    assert found.headline == "Whether samples/s changed is not known: no trial gave it before."
+    assert (found.metrics[0].before, found.metrics[0].change) == (None, None)
+    assert found.metrics[0].not_measured.keys() == {"before", "change"}
+    assert found.metrics[0].after is not None
+
+
+def test_a_trial_that_was_not_completed_does_not_count() -> None:
+    before = run({0: [100, 101, 102]})
+    broken = replace(before.trials[0], status="timed_out", samples_per_s=1.0, data_wait_share=1.0)
+    found = compare_runs(before, replace(before, trials=(*before.trials, broken)))
+    assert [change.before for change in found.metrics] == [change.after for change in found.metrics]
+
+
+def test_the_outcome_follows_the_best_of_the_run_after() -> None:
+    before, after = run({0: [100, 101, 102], 2: [200, 201, 202]}), run({0: [124, 125, 126], 2: [150, 151, 152]})
+    fastest = compare_runs(before, after)
+    assert fastest.outcome == "regressed"
+    assert "with num_workers=2" in fastest.headline
+    best = Best(
+        config=workers(0),
+        samples_per_s=Interval(125, 124, 126),
+        data_wait_share=None,
+        ties=(),
+        why_this_one="",
+        gain=None,
+    )
+    named = compare_runs(before, replace(after, best=best))
+    assert named.outcome == "improved"
+    assert "with num_workers=0" in named.headline
+    assert [change.metric for change in named.metrics] == ["samples_per_s", "data_wait_share"] * 2
+
+
+def test_a_best_that_only_one_run_measured_leaves_it_to_the_fastest_that_both_did() -> None:
+    best = Best(
+        config=workers(9), samples_per_s=Interval(9, 9, 9), data_wait_share=None, ties=(), why_this_one="", gain=None
+    )
+    after = run({0: [124, 125, 126], 9: [900, 900, 901]}, best=best)
+    found = compare_runs(run({0: [100, 101, 102]}), after)
+    assert found.outcome == "improved"
+    assert {change.config["num_workers"] for change in found.metrics} == {0}
+
+
+def test_profiles_without_any_axis_share_the_loader_as_it_is() -> None:
+    both = [run({}, trials=trials({}, [rate]), kind="profile", consumer="loop", suite={}) for rate in (100.0, 150.0)]
+    found = compare_runs(*both)
+    assert (found.outcome, found.metrics[0].config) == ("inconclusive", {})
+
+
+H200 = Gpu(0, "GPU-1", "NVIDIA H200", 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "values"),
+    [
+        ({"environment": replace(MACHINE, cpu_model="another")}, ("CPU", "a CPU", "another")),
+        ({"environment": replace(MACHINE, cpu_model=None)}, ("CPU", "a CPU", "not known")),
+        ({"environment": replace(MACHINE, cpus_allotted=1.5)}, ("allotted CPUs", "2", "1.5")),
+        ({"environment": replace(MACHINE, gpus=(H200,))}, ("GPUs", "none", "NVIDIA H200")),
+        ({"environment": replace(MACHINE, python="3.12.1")}, ("Python", "3.11.7", "3.12.1")),
+        (
+            {"environment": replace(MACHINE, versions={**MACHINE.versions, "torch": "2.5"})},
+            ("of torch was", "2.4.0", "2.5"),
+        ),
+        (
+            {"environment": replace(MACHINE, versions={"torch": "2.4.0"})},
+            ("torchvision", "0.19.0", "not known"),
+        ),
+        ({"dataset": DatasetSummary("other images")}, ("dataset", "some images", "other images")),
+        ({"consumer": "model"}, ("consumer", "emulated", "model")),
+        ({"trials": trials(workers(9), [1.0, 2.0])}, ("No configuration", "num_workers=0", "num_workers=9")),
+    ],
+)
+def test_runs_that_differ_cannot_be_compared_and_both_values_are_said(
+    changed: dict[str, Any], values: tuple[str, ...]
+) -> None:
+    before = run({0: [100, 101, 102]})
+    found = compare_runs(before, replace(before, **changed))
+    assert (found.outcome, found.metrics, len(found.reasons)) == ("incomparable", (), 1)
+    assert all(value in found.reasons[0] for value in values)
+    assert found.headline.startswith("The runs cannot be compared: ")
+
+
+def test_every_difference_is_a_reason() -> None:
+    before = run({0: [1.0]})
+    found = compare_runs(before, replace(before, consumer="model", dataset=DatasetSummary("others")))
+    assert len(found.reasons) == 2
+    assert "(and 1 more)" in found.headline
+
+
+def test_another_demand_or_cache_regime_casts_doubt_on_the_outcome() -> None:
+    before = run({0: [100, 101, 102]})
+    suite = {"consumer": {"demand": 2000.0}, "measure": {"cache": "cold"}}
+    found = compare_runs(before, run({0: [124, 125, 126]}, suite=suite))
+    assert found.outcome == "improved"
+    assert ["warm" in found.reasons[0], "2000.0" in found.reasons[1]] == [True, True]
+
+
+def test_a_bound_never_reads_as_no_change_beside_a_clear_outcome() -> None:
+    found = compare([100.00, 100.01, 100.02], [100.4, 100.41, 100.42])
+    assert found.outcome == "improved"
+    assert "(1.00\N{EN DASH}" not in found.headline
+
+
+def test_welch_s_interval_is_the_one_scipy_finds() -> None:
+    from scipy.stats import ttest_ind
+
+    before, after = [27.5, 21.0, 19.0, 23.6], [27.1, 22.0, 20.8, 23.4, 23.5, 38.4]
+    theirs = ttest_ind(after, before, equal_var=False).confidence_interval(0.95)
+    found = welch_interval(before, after)
+    assert (found.lo, found.hi) == (pytest.approx(theirs.low), pytest.approx(theirs.high))
+
+
+def test_two_runs_of_the_same_thing_are_told_apart_no_oftener_than_is_said() -> None:
+    draw = random.Random(0)
+    false_alarms = 0
+    for _ in range(3000):
+        before, after = ([draw.gauss(0, spread) for _ in range(3)] for spread in (0.05, 0.15))
+        found = welch_interval(before, after)
+        assert found.lo is not None
+        assert found.hi is not None
+        false_alarms += not found.lo <= 0 <= found.hi
+    assert false_alarms / 3000 <= 0.06
+
+
+def test_the_ratio_is_of_geometric_means() -> None:
+    change = compare([50, 200], [100, 400]).metrics[0].change
+    assert change is not None
+    assert change.est == pytest.approx(2)
+    assert change.lo is not None
+    assert change.hi is not None
+    assert math.sqrt(change.lo * change.hi) == pytest.approx(2)
