@@ -30,8 +30,7 @@ from paired_trials import Trials, trials_of
 from loaderbench.datasets.cache_folder import usable_cores
 from loaderbench.datasets.image_folder import scan_image_folder
 from loaderbench.datasets.photos import cached_photos
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import Config, Interval, Trial, config_label
+from loaderbench.records import Config, Interval, PlannedTrial, Trial, config_label
 from loaderbench.statistics.intervals import rate_interval, ratio_interval
 
 SUITE = """\
@@ -111,7 +110,9 @@ def _measure(
             if name == "limit":
                 rate = limit()
             else:
-                last[name] = trials.run([PlannedTrial(f"l{number}-{len(last)}", steps[name], number)])[0]
+                last[name] = trials.run(
+                    [PlannedTrial(id=f"l{number}-{len(last)}", role="sweep", config=steps[name], round=number)]
+                )[0]
                 rate = last[name].samples_per_s or 0.0
             rates.setdefault(name, {})[number] = rate
     return rates, last

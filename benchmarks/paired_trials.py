@@ -8,13 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from loaderbench.environment import describe_machine
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import Trial
+from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.inputs import prepare_inputs
 from loaderbench.session.listener import Silent
 from loaderbench.session.measuring import Measuring
-from loaderbench.session.paired import PairedRounds
+from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
 from loaderbench.suite import load_suite
 
@@ -23,12 +22,12 @@ class Trials:
     """Measures rounds of planned trials of one suite, as a run tries remedies."""
 
     def __init__(self, measure: Measuring) -> None:
-        self._paired = PairedRounds(measure, in_turns=True)
+        self._paired = SlicedRounds(measure, in_time_slices=True)
 
     def run(self, planned: Sequence[PlannedTrial]) -> list[Trial]:
         """Measure a round; a failed trial raises `RuntimeError` with its words."""
         trials: list[Trial] = []
-        self._paired.run(planned, lambda _: None, lambda _, outcome: trials.append(outcome.trial))
+        self._paired.run(planned, lambda _: None, lambda outcome: trials.append(outcome.trial))
         for trial in trials:
             if trial.failure is not None:
                 raise RuntimeError(f"{trial.id}: {trial.failure.kind}: {trial.failure.message}")

@@ -29,8 +29,7 @@ import psutil
 
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.environment import describe_machine
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import Trial
+from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe
 from loaderbench.store import read_run, read_trials
 from loaderbench.suite import Suite
@@ -130,7 +129,7 @@ def failures(place: Path) -> Iterator[str]:
         dataset = {"kind": "target", "target": f"spoilt_targets:{name}", "args": args}
         measure = {"seconds": 0.2, "timeout_s": 6.0 if kind == "hang" else 60.0}
         suite = Suite.model_validate({"dataset": dataset, "measure": measure, "consumer": {"kind": "none"}})
-        planned = PlannedTrial("t", {"batch_size": 4, **config}, 1)
+        planned = PlannedTrial(id="t", role="sweep", config={"batch_size": 4, **config}, round=1)
         trial = runner.run(TrialOrder(planned, suite, place, (), "none", place / f"log{len(seen)}")).trial
         seen.append(kind)
         told = trial.failure.kind if trial.failure else trial.status
@@ -187,7 +186,7 @@ def kills(place: Path, times: int, dice: random.Random) -> Iterator[str]:
             started(place, folder, "--resume", folder).wait()
             run = read_run(place / folder)
             resumed += run.complete
-            lost += len(done - {trial.id for trial in (*run.trials, *run.noise.aa_trials)} - _later(done))
+            lost += len(done - {trial.id for trial in run.trials} - _later(done))
         else:  # it had not begun, or had ended: the next start is another run
             started(place, f"after{number}", "--rounds", "1", "--no-verify", "--seconds", "0.1").wait()
         left += len(shared_files() - before) + len(_temporary(place / "tmp"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
-from loaderbench.records import Config, PlanSummary, Reasons, RungName, Scalar, Trial, config_label, varying
+from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_label, varying
 from loaderbench.statistics.intervals import FEWEST_ROUNDS
 from loaderbench.suite import ImageFolder, Suite
 from loaderbench.suite.arguments import NEEDS_WORKERS
@@ -16,30 +16,13 @@ FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
 VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
-BEFORE_TURNS_SECONDS = 0.2  # of it alone, in which its stages are timed, before it takes turns with the others
+BEFORE_SLICES_SECONDS = 0.2  # of it alone, in which its stages are timed, before its time slices
 VERIFY_S = 120.0  # for trying remedies, where the suite has no budget
-RUNG_SHARE = 0.5  # of a trial's steady state; a rung is compared with others of its kind, not ranked
-LEAST_RUNG_S = 0.5
+ISOLATION_SHARE = 0.5  # of a trial's steady state; an isolation run is compared with others of its kind, not ranked
+LEAST_ISOLATION_S = 0.5
 
 _NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only false was measured"
 _NO_WORKERS = "without workers torch refuses it, so that its values are one configuration where num_workers is 0"
-
-
-@dataclass(frozen=True)
-class PlannedTrial:
-    """One configuration to be measured once. A `twin` is the second half of the A/A pair.
-
-    `rung` says which parts of it are left; `files` bounds how many files of an image folder are read. `tries`: it
-    belongs to the remedies that are tried.
-    """
-
-    id: str
-    config: Config
-    round: int
-    twin: bool = False
-    rung: RungName = "end_to_end"
-    files: int | None = None
-    tries: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,8 +37,8 @@ class Plan:
     rounds: int
     seed: int
     trial_s: float
-    rung_s: float = 0.0
-    rungs: int = 0
+    isolation_s: float = 0.0
+    isolation_runs: int = 0
     verify_s: float = 0.0
     verify_trial_s: float = 0.0
     verify_steady_s: float = 0.0
@@ -63,11 +46,12 @@ class Plan:
     @property
     def estimated_s(self) -> float:
         """About how long the run will take, remedies aside: which are tried is not known before."""
-        return FIRST_CHILD_S + self.trials * self.trial_s + self.ladder_trials * self.rung_s
+        return FIRST_CHILD_S + self.trials * self.trial_s + self.isolation_trials * self.isolation_s
 
     def trial(self, config: Config, round_number: int) -> PlannedTrial:
         """Name the trial of a configuration in a round."""
-        return PlannedTrial(f"r{round_number}-c{self.configurations.index(config):02d}", config, round_number)
+        name = f"r{round_number}-c{self.configurations.index(config):02d}"
+        return PlannedTrial(id=name, role="sweep", config=config, round=round_number)
 
     def label(self, config: Config) -> str:
         """Write a configuration by the axes that vary, and what a remedy has added."""
@@ -76,21 +60,23 @@ class Plan:
 
     def twin(self, round_number: int) -> PlannedTrial:
         """Name the trial that measures the baseline again, as if it were another configuration."""
-        return replace(self.trial(self.baseline, round_number), id=f"r{round_number}-aa", twin=True)
+        return PlannedTrial(id=f"r{round_number}-aa", role="twin", config=self.baseline, round=round_number)
 
-    def rung(self, name: RungName, config: Config, round_number: int, files: int | None = None) -> PlannedTrial:
+    def isolation(self, name: IsolationName, config: Config, round_number: int) -> PlannedTrial:
         """Name the trial of a configuration with parts of it taken away."""
-        return replace(self.trial(config, round_number), id=f"r{round_number}-{name}", rung=name, files=files)
+        return PlannedTrial(
+            id=f"r{round_number}-{name}", role="isolation", config=config, round=round_number, isolation=name
+        )
 
     @property
-    def ladder_rounds(self) -> int:
-        """How often each rung is measured."""
+    def isolation_rounds(self) -> int:
+        """How often each isolation run is measured."""
         return min(self.rounds, MOST_ROUNDS)
 
     @property
-    def ladder_trials(self) -> int:
-        """How many trials of the ladder may follow those of the sweep; the configuration it is of decides."""
-        return self.rungs * self.ladder_rounds
+    def isolation_trials(self) -> int:
+        """How many isolation trials may follow those of the sweep; the configuration they are of decides."""
+        return self.isolation_runs * self.isolation_rounds
 
     @property
     def trials(self) -> int:
@@ -105,19 +91,22 @@ class Plan:
     def summary(self) -> PlanSummary:
         """What a run keeps of its plan."""
         count = len(self.configurations)
-        return PlanSummary(self.axes, count, self.rounds, count * self.rounds, self.collapsed)
-
-
-def is_of_sweep(trial: Trial) -> bool:
-    """Whether a trial is of a round of the sweep, by its name: `r1-c00`, or `r1-aa` for the twin of the baseline."""
-    of_round = trial.id.startswith(f"r{trial.round}-c") or trial.id == f"r{trial.round}-aa"
-    return of_round and trial.rung == "end_to_end"
+        return PlanSummary(
+            self.axes,
+            count,
+            self.rounds,
+            count * self.rounds,
+            self.configurations,
+            self.baseline,
+            self.baseline_why,
+            self.collapsed,
+        )
 
 
 def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer: str = "none") -> Plan:
     """Lay out the sweep: values of every axis, what torch refuses normalised, what cannot differ collapsed.
 
-    `consumer` is a resolved kind: it decides which rungs the ladder has.
+    `consumer` is a resolved kind: it decides which isolation runs there are.
     """
     collapsed: Reasons = {}
     axes = {axis: _values(axis, given, cpus_allotted) for axis, given in suite.sweep.items()}
@@ -130,8 +119,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         collapsed |= {axis: _NO_WORKERS for axis in axes if axis in NEEDS_WORKERS and len(axes[axis]) > 1}
     baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
     configurations = _unique([*configurations, baseline])
-    rungs = sum(not reason for reason in rungs_left_out(suite, consumer, accelerator).values())
-    trial_s, rung_s = _trial_s(suite.measure.seconds), _trial_s(rung_seconds(suite))
+    isolation_runs = sum(not reason for reason in isolation_left_out(suite, consumer, accelerator).values())
+    trial_s, isolation_s = _trial_s(suite.measure.seconds), _trial_s(isolation_seconds(suite))
     rounds, seed = suite.measure.rounds, suite.measure.seed
     return Plan(
         axes,
@@ -142,23 +131,23 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         rounds,
         seed,
         trial_s,
-        rung_s,
-        rungs,
+        isolation_s,
+        isolation_runs,
         verify_s=VERIFY_S if suite.measure.verify else 0.0,
-        verify_trial_s=_trial_s(before_turns_seconds(suite)) + verify_seconds(suite),
-        verify_steady_s=before_turns_seconds(suite) + verify_seconds(suite),
+        verify_trial_s=_trial_s(before_slices_seconds(suite)) + verify_seconds(suite),
+        verify_steady_s=before_slices_seconds(suite) + verify_seconds(suite),
     )
 
 
-def rungs_left_out(suite: Suite, consumer: str, accelerator: bool) -> dict[RungName, str]:
-    """The reason against each rung of the ladder, empty for those to be measured."""
+def isolation_left_out(suite: Suite, consumer: str, accelerator: bool) -> dict[IsolationName, str]:
+    """The reason against each isolation run, empty for those to be measured."""
     files = isinstance(suite.dataset, ImageFolder)
     return why_not(consumer=consumer, cache=suite.measure.cache, files=files, accelerator=accelerator)
 
 
-def rung_seconds(suite: Suite) -> float:
-    """The steady state of a rung."""
-    return max(LEAST_RUNG_S, RUNG_SHARE * suite.measure.seconds)
+def isolation_seconds(suite: Suite) -> float:
+    """The steady state of an isolation run."""
+    return max(LEAST_ISOLATION_S, ISOLATION_SHARE * suite.measure.seconds)
 
 
 def verify_seconds(suite: Suite) -> float:
@@ -166,9 +155,9 @@ def verify_seconds(suite: Suite) -> float:
     return min(VERIFY_SECONDS, suite.measure.seconds)
 
 
-def before_turns_seconds(suite: Suite) -> float:
-    """The steady state of such a trial before it takes turns with the others of its round."""
-    return min(BEFORE_TURNS_SECONDS, verify_seconds(suite))
+def before_slices_seconds(suite: Suite) -> float:
+    """The steady state of such a trial before it is measured in time slices with the others of its round."""
+    return min(BEFORE_SLICES_SECONDS, verify_seconds(suite))
 
 
 def _trial_s(seconds: float) -> float:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from loaderbench.conclusion.left import has_left_trials, with_left_trials
-from loaderbench.records import Comparison, RunRecord, TimelinePoint
+from loaderbench.conclusion import conclude, with_judgements
+from loaderbench.records import Comparison, RunRecord, TimelinePoint, Trial
 from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
@@ -53,12 +55,12 @@ class Run:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        print_summary(self._document(), Console(file=out, width=_WIDTH))
+        print_summary(self.document, Console(file=out, width=_WIDTH))
         return out.getvalue()
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook, without a script."""
-        return notebook_html(self._document())
+        return notebook_html(self.document)
 
     def __repr__(self) -> str:
         return f"<Run {self.record.name}: {self.record.verdict.headline}>"
@@ -78,14 +80,14 @@ class Run:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the page, and write it when a path is given."""
-        html = render_html(self._document())
+        html = render_html(self.document)
         if path is not None:
             Path(path).write_text(html, encoding="utf-8")
         return html
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """Return the verdict, the advice and the table as a comment for a pull request, and write it to a path."""
-        text = render_markdown(build_document(self.record))
+        text = render_markdown(self.document)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -94,7 +96,9 @@ class Run:
         """Say what changed from this run to `after`, with intervals where both measured several processes."""
         return compare_runs(self.record, after.record)
 
-    def _document(self) -> ReportDocument:
+    @cached_property
+    def document(self) -> ReportDocument:
+        """Every word and number of the report, which page, terminal and Markdown draw."""
         return build_document(self.record, self._timeline)
 
 
@@ -105,6 +109,17 @@ def load(path: str | Path) -> Run:
     """
     place = Path(path)
     folder, record = place if place.is_dir() else place.parent, read_run(place)
-    if has_left_trials(record) and (folder / TRIALS_FILE).is_file():
-        record = with_left_trials(record, read_trials(folder))
-    return Run(record, read_timeline(place), folder)
+    if _has_left_trials(record) and (folder / TRIALS_FILE).is_file():
+        record = _with_left_trials(record, read_trials(folder))
+    return Run(with_judgements(record), read_timeline(place), folder)
+
+
+def _has_left_trials(run: RunRecord) -> bool:
+    """Whether the run was killed or is under way, so that its trials are in `trials.jsonl` alone."""
+    return not run.complete and not run.trials and run.kind == "sweep"
+
+
+def _with_left_trials(run: RunRecord, trials: Iterable[Trial]) -> RunRecord:
+    """The run concluded from the trials of its sweep; of a step that did not end the others say nothing."""
+    found = tuple(trial for trial in trials if trial.role in ("sweep", "twin"))
+    return conclude(replace(run, trials=found)) if found else run

@@ -68,7 +68,7 @@ def orders(seed: int) -> list[list[str]]:
     )
     search = Grid(plan)
     rounds: list[list[str]] = []
-    while found := search.next_round([]):
+    while found := search.next_round():
         rounds.append([trial.id.partition("-")[2] for trial in found])
     return rounds
 

@@ -20,6 +20,7 @@ from loaderbench.store import (
 )
 
 DONE = Trial(
+    role="sweep",
     id="r1-c00",
     config={"batch_size": 8, "pin_memory": True, "prefetch_factor": None},
     round=1,
@@ -27,7 +28,9 @@ DONE = Trial(
     samples_per_s=10.5,
     gpus=(GpuUse(0, "GPU-a", 50.0, None, 100, {"memory_used_bytes": "MIG"}),),
 )
-FAILED = Trial(id="r1-c01", config={"batch_size": 16}, round=1, status="failed", failure=Failure("hang", "m", "h"))
+FAILED = Trial(
+    role="sweep", id="r1-c01", config={"batch_size": 16}, round=1, status="failed", failure=Failure("hang", "m", "h")
+)
 POINTS = [TimelinePoint("r1-c00", 0.1, "rss_bytes", 5.0), TimelinePoint("r1-c00", 0.2, "rss_bytes", 6.0)]
 
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from loaderbench.commands.options import ProgressKind
-from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Config, RungName, Trial, config_label
+from loaderbench.plan import Plan
+from loaderbench.records import Config, IsolationName, PlannedTrial, Trial, config_label
 from loaderbench.report.ladder import RUNGS
 from loaderbench.session import Listener, Silent
 from loaderbench.session.listener import Progress as Done
@@ -61,14 +61,14 @@ class PlainLines(Quiet):
     def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - a line says it at the end
         """Say it when asked to say more."""
         if self._verbose:
-            _print(f"trial {planned.id}: {_what(self._label(planned.config), planned.rung)}")
+            _print(f"trial {planned.id}: {_what(self._label(planned.config), planned.isolation)}")
 
     def trial_ended(self, trial: Trial, progress: Done) -> None:
         """Say what it gave."""
         gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else trial.status
         why = f" ({trial.failure.kind})" if trial.failure else ""
         left = f", about {_minutes(progress.left_s)} left" if progress.done < progress.total else ""
-        what = _what(self._label(trial.config), trial.rung)
+        what = _what(self._label(trial.config), trial.isolation)
         _print(f"[{progress.done}/{progress.total}] {what}: {gave}{why}{left}")
 
 
@@ -109,7 +109,7 @@ class Bar(Quiet):
         """Show how far it is."""
         self._show(progress)
         if trial.failure:
-            what = _what(self._label(trial.config), trial.rung)
+            what = _what(self._label(trial.config), trial.isolation)
             self._progress.console.print(f"{what}: {trial.failure.kind}", markup=False)
 
     def _show(self, progress: Done) -> None:
@@ -121,7 +121,7 @@ class Bar(Quiet):
 def describe_plan(plan: Plan) -> str:
     """One line on how much there is to do."""
     others = [f"{plan.rounds} to judge the noise by"] if plan.with_twins else []
-    others += [f"up to {plan.ladder_trials} with parts taken away"] if plan.ladder_trials else []
+    others += [f"up to {plan.isolation_trials} with parts taken away"] if plan.isolation_trials else []
     beside = "".join(f" and {other}" for other in others)
     count = len(plan.configurations)
     remedies = f"; then remedies, for {_minutes(plan.verify_s)} at most" if plan.verify_s else ""
@@ -131,9 +131,9 @@ def describe_plan(plan: Plan) -> str:
     )
 
 
-def _what(label: str, rung: RungName) -> str:
+def _what(label: str, isolation: IsolationName | None) -> str:
     """What a trial measures: a configuration, or what is left of it."""
-    return label if rung == "end_to_end" else f"{label}, {RUNGS[rung]}"
+    return label if isolation is None else f"{label}, {RUNGS[isolation]}"
 
 
 def _minutes(seconds: float) -> str:

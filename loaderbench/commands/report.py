@@ -17,7 +17,7 @@ def report(
     md_file: MarkdownFile = None,
 ) -> None:
     """Redraw the page and run the rules again from a saved run; measures nothing."""
-    from loaderbench.conclusion import conclude_again
+    from loaderbench.conclusion import conclude
     from loaderbench.errors import UsageError
     from loaderbench.report.index_file import update_index
     from loaderbench.result import Run, load
@@ -25,7 +25,7 @@ def report(
 
     saved = load(run)
     page = out or (run if run.is_dir() else run.parent) / "report.html"
-    again = Run(conclude_again(saved.record), read_timeline(run))
+    again = Run(conclude(saved.record), read_timeline(run))
     try:
         again.to_html(page)
     except OSError as error:

@@ -6,7 +6,7 @@ import shlex
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
 from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, make_console, write_output
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
 from loaderbench.records import Comparison, GateResult, RunRecord
+
+if TYPE_CHECKING:
+    from loaderbench.result import Run
 
 
 def run(
@@ -63,7 +66,7 @@ def run(
     if md_file is not None:
         write_output("--md", md_file, text)
     if STDOUT not in (json_file, md_file, str(junit)):
-        _print_summary(result.run.record, result.page, comparison, gates)
+        _print_summary(result.run, result.page, comparison, gates)
     write_guarded(junit, result.run.record, gates, text)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
@@ -72,18 +75,17 @@ def run(
         again = f"go on with: loaderbench run {shlex.quote(str(suite))} --resume {shlex.quote(str(result.folder))}"
         whole = result.run.record.complete
         raise Interrupted(f"{said}, and it is all" if whole else f"{said}; {again}", result.stopped_by)
-    if not any(trial.status == "completed" for trial in result.run.record.trials):
+    if not any(trial.status == "completed" for trial in result.run.record.sweep):
         raise NoMeasurementError(_nothing_measured(result.run.record, result.page))
     raise_for(gates)
 
 
-def _print_summary(record: RunRecord, page: Path, comparison: Comparison | None, gates: Sequence[GateResult]) -> None:
+def _print_summary(run: Run, page: Path, comparison: Comparison | None, gates: Sequence[GateResult]) -> None:
     from loaderbench.report.compared import print_comparison, print_gates
     from loaderbench.report.console import print_summary
-    from loaderbench.report.document import build_document
 
     console = make_console()
-    print_summary(build_document(record), console, report_path=str(page))
+    print_summary(run.document, console, report_path=str(page))
     if comparison is not None:
         console.print()
         print_comparison(console, comparison, gates)
@@ -102,7 +104,7 @@ def _markdown(report: str, comparison: Comparison | None, gates: Sequence[GateRe
 def _nothing_measured(record: RunRecord, page: Path) -> str:
     from loaderbench.diagnosis.failures import last_words
 
-    failures = [trial.failure for trial in record.trials if trial.failure]
+    failures = [trial.failure for trial in record.sweep if trial.failure]
     if not failures:
         return f"no trial was run: {'; '.join(record.notes)}"
     first = failures[0]

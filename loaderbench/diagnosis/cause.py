@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import (
@@ -41,15 +42,33 @@ from loaderbench.diagnosis.thresholds import (
     THROTTLED,
 )
 from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_percent, in_seconds
+from loaderbench.records import Limit, Stage
+
+_STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Stage, limit, and the facts they follow from. `limit` is `None` where other programs leave it open."""
+    """Stage, limit, and the facts they follow from. `limit` is `None` where other programs leave it open.
 
-    stage: str
-    limit: str | None
+    `named` is what the user has named the part of the sample that the cause is about, where they have.
+    """
+
+    stage: Stage
+    limit: Limit | None
     why: str
+    named: str | None = None
+
+    @property
+    def work(self) -> str:
+        """The user's own name of it, else the stage's."""
+        return self.named or self.stage
+
+
+def _cause(work: str, limit: Limit | None, why: str) -> Cause:
+    """A part of a sample that the user named is of the stage `sample`."""
+    stage = _STAGES.get(work)
+    return Cause(stage, limit, why) if stage else Cause("sample", limit, why, named=work)
 
 
 def find_cause(facts: Facts) -> Cause | None:
@@ -63,7 +82,7 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
         return None
     of_all = f"{in_percent(facts.startup_share)} of all time"
     why = f"each epoch begins with {in_seconds(facts.startup_s)} of waiting: {of_all}"
-    return Cause("startup", "startup", why)
+    return _cause("startup", "startup", why)
 
 
 def finished_batches_wait(facts: Facts) -> Cause | None:
@@ -72,14 +91,14 @@ def finished_batches_wait(facts: Facts) -> Cause | None:
     if share < MOST:
         return None
     why = f"in {in_percent(share)} of the wait a later batch lay ready, and a worker idle: they are handed out in order"
-    return Cause("stragglers", "order", why)
+    return _cause("stragglers", "order", why)
 
 
 def quota_holds_back(facts: Facts) -> Cause | None:
     """The work wants a CPU and is kept from one by a quota, or by a mask that is narrower than the machine."""
     if wants_cpu(facts) and (facts.throttled_share or 0.0) >= THROTTLED:
         why = f"the CPU quota was used up in {in_percent(facts.throttled_share or 0.0)} of its periods"
-        return Cause(busiest(facts), "quota", why)
+        return _cause(busiest(facts), "quota", why)
     allowed = facts.loads.allowed_cpus if facts.loads else None
     of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
     of_all = facts.cpus_online if allowed == of_all == 1 else of_all
@@ -88,7 +107,7 @@ def quota_holds_back(facts: Facts) -> Cause | None:
     who = "the workers" if facts.workers else "this process"
     waited = f"{in_percent(facts.waited_for_cpu)} of the time is spent waiting for one"
     why = f"{who} may use {allowed:.0f} of {of_all:.0f} CPUs, and {waited}"
-    return Cause(busiest(facts), "quota", why)
+    return _cause(busiest(facts), "quota", why)
 
 
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
@@ -98,7 +117,7 @@ def threads_outnumber_cpus(facts: Facts) -> Cause | None:
         return None
     threads = f"{facts.runnable_threads:.1f} threads want to run on {facts.cpus:g} CPUs"
     why = f"{threads}, and {in_percent(facts.waited_for_cpu)} of the time is spent waiting for one"
-    return Cause(busiest(facts), "oversubscription", why)
+    return _cause(busiest(facts), "oversubscription", why)
 
 
 def main_process_is_late(facts: Facts) -> Cause | None:
@@ -107,7 +126,7 @@ def main_process_is_late(facts: Facts) -> Cause | None:
     if share < MOST:
         return None
     why = f"{in_percent(share)} of the wait is the main process's own work, outside of every sample"
-    return Cause("main_process", limit_of_one_thread(facts), why)
+    return _cause("main_process", limit_of_one_thread(facts), why)
 
 
 def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
@@ -119,9 +138,9 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     if share < MOST and not shared:
         return None
     if shared:
-        return Cause("transport", "memory", f"batches are written to shared memory: {in_kernel(facts)}")
+        return _cause("transport", "memory", f"batches are written to shared memory: {in_kernel(facts)}")
     why = f"{in_percent(share)} of the wait is for batches that are made, and on their way to the main process"
-    return Cause("transport", limit_of_transport(facts), why)
+    return _cause("transport", limit_of_transport(facts), why)
 
 
 def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
@@ -129,7 +148,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     if cpus_left(facts) < SPARE_CPUS:
         return None
     if facts.workers and (share := facts.stood_at("lock")) >= LOCKED:
-        return Cause(most_blocked(facts), "lock", f"workers stood at a lock in {in_percent(share)} of the looks")
+        return _cause(most_blocked(facts), "lock", f"workers stood at a lock in {in_percent(share)} of the looks")
     states = facts.loads
     if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
         return None
@@ -138,7 +157,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     if at_work < ONE_THREAD or total > 2 - ONE_THREAD:
         return None
     why = f"its threads use {total:.2f} CPUs together, as if only one of them could run at a time (the GIL)"
-    return Cause(busiest(facts) if facts.is_loader else "main_process", "lock", why)
+    return _cause(busiest(facts) if facts.is_loader else "main_process", "lock", why)
 
 
 def workers_stand_blocked(facts: Facts) -> Cause | None:
@@ -155,16 +174,16 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
     if facts.tail_share >= MOST:
         stage = "stragglers"
     if grows_with_bytes(facts):
-        return Cause(stage, "storage_bandwidth", f"{why}, and the longer the more bytes are read")
+        return _cause(stage, "storage_bandwidth", f"{why}, and the longer the more bytes are read")
     if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
-        return Cause(stage, "storage_bandwidth", f"{why}, for {facts.bytes_read / 2**20:.1f} MiB each")
+        return _cause(stage, "storage_bandwidth", f"{why}, for {facts.bytes_read / 2**20:.1f} MiB each")
     size = "" if facts.bytes_share is None else ", whatever its size"
-    return Cause(stage, "storage_latency", f"{why}{size}")
+    return _cause(stage, "storage_latency", f"{why}{size}")
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:
     """Most of the CPU time is the kernel's, at pages of memory that are given and taken back."""
-    return Cause(busiest(facts), "memory", in_kernel(facts)) if kernel_works(facts) else None
+    return _cause(busiest(facts), "memory", in_kernel(facts)) if kernel_works(facts) else None
 
 
 def work_fills_its_cpus(facts: Facts) -> Cause | None:
@@ -180,7 +199,7 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
     if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
         limit = "cpu"  # a worker would cost more than it takes over
     what = f"{in_percent(share)} of a sample's CPU time goes to {busiest(facts)}; " if share else ""
-    return Cause(stage, limit, f"{what}{cpus_in_use(facts)}")
+    return _cause(stage, limit, f"{what}{cpus_in_use(facts)}")
 
 
 RULES: tuple[Callable[[Facts], Cause | None], ...] = (
@@ -210,10 +229,10 @@ _DOING = {
 
 def in_words(cause: Cause, facts: Facts) -> str:
     """The cause, a sentence."""
-    doing = _DOING.get(cause.stage, cause.stage)
+    doing = _DOING.get(cause.work, cause.work)
     cpus = f"{facts.cpus:g} CPU{'' if facts.cpus == 1 else 's'}"
     spare = "" if facts.spare_cpus is None else f", while {facts.spare_cpus:.1f} of {cpus} are left"
-    sentences = {
+    sentences: dict[Limit | None, str] = {
         "workers": f"{doing} keeps {_who(facts)} busy{spare}.",
         "cpu": f"{doing} takes {_most_of(facts, cpus)}.",
         "oversubscription": f"{facts.runnable_threads:.0f} threads want to run on {cpus}, mostly for {doing.lower()}.",
@@ -225,7 +244,7 @@ def in_words(cause: Cause, facts: Facts) -> str:
         "startup": f"Each epoch begins with {in_seconds(facts.startup_s or 0.0)} of waiting for its first batch.",
         "memory": f"{doing} waits for memory: {cause.why}.",
     }
-    return sentences.get(cause.limit or "", "")
+    return sentences.get(cause.limit, "")
 
 
 def _who(facts: Facts) -> str:

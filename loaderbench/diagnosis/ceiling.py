@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loaderbench.diagnosis.isolation import REPLAYED_TO
 from loaderbench.diagnosis.verdict import Subject
-from loaderbench.records import Ceiling, Ladder
+from loaderbench.records import Ceiling, Isolation
 
 NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
 _INTERVAL = "samples_per_s_interval"
@@ -12,7 +12,7 @@ _DEMAND = "the demand of the emulated accelerator"
 
 
 def find_ceiling(
-    ladder: Ladder | None, why_no_ladder: str, subject: Subject | None, consumer: str, demand: float
+    isolation: Isolation | None, why_no_isolation: str, subject: Subject | None, consumer: str, demand: float
 ) -> tuple[Ceiling | None, str]:
     """The ceiling of any consumer, or why there is none.
 
@@ -28,11 +28,11 @@ def find_ceiling(
         return Ceiling(samples_per_s=demand, headspace=headspace, basis=_DEMAND, not_measured=reasons), ""
     if consumer not in REPLAYED_TO:
         return None, "without a consumer there is none"
-    rung = next((found for found in ladder.rungs if found.name == "replay_host"), None) if ladder else None
-    if rung is None or rung.samples_per_s is None:
-        why = rung.not_measured.get("samples_per_s") if rung else why_no_ladder
+    replayed = next((run for run in isolation.runs if run.name == "replay_host"), None) if isolation else None
+    if replayed is None or replayed.samples_per_s is None:
+        why = replayed.not_measured.get("samples_per_s") if replayed else why_no_isolation
         return None, f"cached batches were not replayed: {why}"
-    rate, rounds = rung.samples_per_s, len(rung.trials)
+    rate, rounds = replayed.samples_per_s, len(replayed.trials)
     return Ceiling(
         samples_per_s=rate.est,
         headspace=_headspace(subject, rate.est),

@@ -11,7 +11,7 @@ from loaderbench.diagnosis.thresholds import ALMOST, CONFLICT, TIED
 def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
     """What other rules have to say that come to another cause, and the stage that costs almost as much."""
     others = [found for rule in RULES[:-1] if (found := rule(facts)) is not None]
-    said = [found.why for found in others if (found.stage, found.limit) != (cause.stage, cause.limit)]
+    said = [found.why for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
     if near_tie(facts, cause, ALMOST):
         first, second, *_ = _ranked(facts)
         said.append(f"{second[0]} takes {second[1] / first[1] * 100:.0f} % of what {first[0]} takes")

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from loaderbench.diagnosis.wording import in_percent, in_seconds
-from loaderbench.records import EpochCost, Trial
+from loaderbench.records import CostName, EpochCost, Trial
 
 
 def epoch_costs(trials: Sequence[Trial]) -> tuple[EpochCost, ...]:
     """Seconds of each epoch, means over the completed trials of one configuration; what is not known is left out."""
-    found: dict[str, list[tuple[float, float | None]]] = {}
+    found: dict[CostName, list[tuple[float, float | None]]] = {}
     for trial in trials:
         if trial.status == "completed":
             for name, lost_s, epoch_s in _of_trial(trial):
@@ -19,7 +19,7 @@ def epoch_costs(trials: Sequence[Trial]) -> tuple[EpochCost, ...]:
     return tuple(_cost(name, rows) for name, rows in found.items())
 
 
-def said(costs: Sequence[EpochCost]) -> tuple[str, ...]:
+def costs_in_words(costs: Sequence[EpochCost]) -> tuple[str, ...]:
     """A clause for each that takes a hundredth of an epoch or more."""
     words = {
         "first_batch": "the first batch of an epoch that starts its workers",
@@ -33,7 +33,7 @@ def said(costs: Sequence[EpochCost]) -> tuple[str, ...]:
     )
 
 
-def _of_trial(trial: Trial) -> Iterator[tuple[str, float, float | None]]:
+def _of_trial(trial: Trial) -> Iterator[tuple[CostName, float, float | None]]:
     wait_s = trial.data_wait.mean_s if trial.data_wait else 0.0
     epoch_s = trial.samples_per_epoch / trial.samples_per_s if trial.samples_per_epoch and trial.samples_per_s else None
     if trial.epochs is not None and trial.epochs.boundary_s is not None:
@@ -45,7 +45,7 @@ def _of_trial(trial: Trial) -> Iterator[tuple[str, float, float | None]]:
         yield "stragglers", trial.wait_parts.order_s * batches, epoch_s
 
 
-def _cost(name: str, rows: Sequence[tuple[float, float | None]]) -> EpochCost:
+def _cost(name: CostName, rows: Sequence[tuple[float, float | None]]) -> EpochCost:
     lost_s = fmean(lost_s for lost_s, _ in rows)
     known = [epoch_s for _, epoch_s in rows if epoch_s]
     share = (

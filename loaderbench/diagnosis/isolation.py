@@ -10,51 +10,54 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Literal
 
 from loaderbench.diagnosis.failures import last_words
-from loaderbench.records import Interval, Ladder, Reasons, Rung, RungName, Trial
+from loaderbench.records import Interval, Isolation, IsolationName, IsolationRun, Reasons, Trial
 from loaderbench.statistics.intervals import mean_interval, rate_interval
 
-ORDER: tuple[RungName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
+RunName = IsolationName | Literal["end_to_end"]
+
+ORDER: tuple[RunName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
 DRIFT = 1.1  # of the reference decode from the sweep to the ladder; a still machine stays within it
 UNKNOWN = "this run was measured without it"
 
 
-def describe_ladder(
+def describe_isolation(
     trials: Sequence[Trial],
-    rungs: Sequence[Trial],
+    runs: Sequence[Trial],
     *,
     left_out: Reasons,
     consumer: str,
     demand: float,
     cache: str,
-) -> tuple[Ladder | None, str]:
-    """Put the rungs' trials beside the run's own; or say why there is no ladder.
+) -> tuple[Isolation | None, str]:
+    """Put the isolation runs beside the sweep's `trials`; or say why there are none.
 
-    `left_out` are reasons by rung, or under `ladder` the one for all. `consumer` is a resolved kind, `cache` the
-    regime of the suite.
+    `left_out` are reasons by isolation run, or under `isolation` the one for all. `consumer` is a resolved kind,
+    `cache` the regime of the suite.
     """
-    if not rungs:
-        return None, left_out.get("ladder") or "; ".join(dict.fromkeys(left_out.values())) or UNKNOWN
-    own = {name: [trial for trial in rungs if trial.rung == name] for name in ORDER}
-    config = rungs[0].config
+    own_reasons = {name: why for name, why in left_out.items() if name in (*ORDER, "isolation")}
+    if not runs:
+        return None, left_out.get("isolation") or "; ".join(dict.fromkeys(own_reasons.values())) or UNKNOWN
+    own = {name: [trial for trial in runs if trial.isolation == name] for name in ORDER}
+    config = runs[0].config
     own["end_to_end"] = [trial for trial in trials if trial.config == config]
     per_batch = of_one_size([trial for found in own.values() for trial in found])
     times = {name: times_of(found, per_batch=per_batch) for name, found in own.items()}
-    all_gone = left_out.get("ladder")
-    found = {name: describe_rung(name, own[name], times[name], left_out.get(name, all_gone)) for name in ORDER}
+    all_gone = left_out.get("isolation")
+    found = {name: _describe_run(name, own[name], times[name], left_out.get(name, all_gone)) for name in ORDER}
     if consumer == "emulated":
         times["replay_host"] = _demanded(own["end_to_end"], demand, per_batch)
     differences = _differences(times, consumer, cache)
-    return Ladder(
+    return Isolation(
         config=config,
         per="batch" if per_batch else "sample",
-        rounds=len({trial.round for trial in rungs}),
-        rungs=tuple(found.values()),
+        rounds=len({trial.round for trial in runs}),
+        runs=tuple(found.values()),
         transfer_s=differences["transfer_s"],
         fetch_s=differences["fetch_s"],
         interference_s=differences["interference_s"],
-        trials=tuple(rungs),
         notes=tuple(_notes(own)),
         not_measured=_reasons(differences, found, _no_interference(consumer, cache)),
     ), ""
@@ -65,7 +68,7 @@ def _demanded(trials: Sequence[Trial], demand: float, per_batch: bool) -> Times:
     return {t.round: (samples_per_batch(t) if per_batch else 1.0) / demand for t in trials if usable(t)}
 
 
-def _differences(times: Mapping[RungName, Times], consumer: str, cache: str) -> dict[str, Interval | None]:
+def _differences(times: Mapping[RunName, Times], consumer: str, cache: str) -> dict[str, Interval | None]:
     host, warm = times["replay_host"], times["loader_warm"]
     slower = {number: max(host[number], warm[number]) for number in host.keys() & warm.keys()}
     told = not _no_interference(consumer, cache)
@@ -90,24 +93,24 @@ def _no_interference(consumer: str, cache: str) -> str:
 
 
 def _reasons(
-    differences: Mapping[str, Interval | None], rungs: Mapping[RungName, Rung], no_interference: str
+    differences: Mapping[str, Interval | None], runs: Mapping[RunName, IsolationRun], no_interference: str
 ) -> Reasons:
     """Why a difference is not known: the first of its rungs that has a reason."""
-    needs: dict[str, tuple[RungName, ...]] = {
+    needs: dict[str, tuple[RunName, ...]] = {
         "transfer_s": ("replay_host", "replay_device"),
         "fetch_s": ("loader_cold", "loader_warm"),
         "interference_s": ("loader_warm", "replay_host", "end_to_end"),
     }
     reasons: Reasons = {}
     for name in (name for name, value in differences.items() if value is None):
-        missing = (rungs[rung].not_measured.get("time_s") for rung in needs[name])
+        missing = (runs[run].not_measured.get("time_s") for run in needs[name])
         reasons[name] = next((why for why in missing if why), "no round holds both of its rungs")
     if no_interference:
         reasons["interference_s"] = no_interference
     return reasons
 
 
-def _notes(own: Mapping[RungName, Sequence[Trial]]) -> list[str]:
+def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
     """What is to be known of how the rungs were measured."""
     said = [trial.sampled for name in ORDER[:2] for trial in own[name] if usable(trial) and trial.sampled][:1]
     short = [trial.batches or 0 for trial in own["loader_cold"] if usable(trial) and trial.ended_early]
@@ -117,7 +120,7 @@ def _notes(own: Mapping[RungName, Sequence[Trial]]) -> list[str]:
     return said + _drift(own)
 
 
-def _drift(own: Mapping[RungName, Sequence[Trial]]) -> list[str]:
+def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
     """The rungs are measured after the sweep, and the machine may have changed: interference compares across."""
     before_s = [t.reference_decode_before_s for t in own["end_to_end"] if t.reference_decode_before_s]
     after_s = [t.reference_decode_before_s for name in ORDER[:-1] for t in own[name] if t.reference_decode_before_s]
@@ -163,11 +166,11 @@ def times_of(trials: Sequence[Trial], *, per_batch: bool) -> Times:
     }
 
 
-def describe_rung(name: RungName, trials: Sequence[Trial], times: Times, left_out: str | None) -> Rung:
+def _describe_run(name: RunName, trials: Sequence[Trial], times: Times, left_out: str | None) -> IsolationRun:
     """The rung over its rounds; `left_out` is why it was not measured."""
     rates = [trial.samples_per_s for trial in trials if usable(trial) and trial.samples_per_s]
     why = None if times else _why_not(trials, left_out)
-    return Rung(
+    return IsolationRun(
         name=name,
         time_s=rate_interval(list(times.values())) if times else None,
         samples_per_s=rate_interval(rates) if rates else None,
@@ -192,7 +195,7 @@ REPLAYED_TO = ("model", "target")  # consumers whose own pace is not known befor
 NO_CONSUMER = "nothing consumes the batches"
 
 
-def why_not(*, consumer: str, cache: str, files: bool, accelerator: bool) -> dict[RungName, str]:
+def why_not(*, consumer: str, cache: str, files: bool, accelerator: bool) -> dict[IsolationName, str]:
     """The reason against each rung, empty for those to be measured.
 
     `consumer` is a resolved kind, `cache` the suite's regime; `files`: the dataset is an image folder.

@@ -17,6 +17,7 @@ from loaderbench.diagnosis.thresholds import (
     QUEUED,
     SPARE_CPUS,
 )
+from loaderbench.records import Limit
 
 
 def disturbed(facts: Facts) -> bool:
@@ -25,14 +26,14 @@ def disturbed(facts: Facts) -> bool:
     return idle is not None and others is not None and idle < IDLE_CPUS and others >= DISTURBING_CPUS
 
 
-def limit_of_cpus(facts: Facts) -> str | None:
+def limit_of_cpus(facts: Facts) -> Limit | None:
     """More workers where this program leaves CPUs, cheaper work where it does not; open where others hold them."""
     if disturbed(facts):
         return None
     return "workers" if cpus_left(facts) >= SPARE_CPUS else "cpu"
 
 
-def limit_of_one_thread(facts: Facts) -> str | None:
+def limit_of_one_thread(facts: Facts) -> Limit | None:
     """One thread does it all: what it needs is not more CPUs, unless there are none."""
     own_s = facts.sampler_s if facts.workers else facts.next_s or 0.0
     if (facts.next_cpu_s or 0.0) < MOST * own_s:  # it waits, for something else than a CPU
@@ -40,7 +41,7 @@ def limit_of_one_thread(facts: Facts) -> str | None:
     return None if disturbed(facts) else "lock" if cpus_left(facts) >= SPARE_CPUS else "cpu"
 
 
-def limit_of_transport(facts: Facts) -> str | None:
+def limit_of_transport(facts: Facts) -> Limit | None:
     """What keeps batches from coming faster that are made already."""
     if disturbed(facts):
         return None

@@ -79,14 +79,14 @@ def _is_slower(other: Config, config: Config, trials: Sequence[Trial]) -> bool:
     return ratio is not None and ratio.hi is not None and ratio.hi < 1
 
 
-def with_cap_noted(
+def rate_cap(
     notes: Sequence[str], configurations: Sequence[Configuration], consumer: str, demand: float
 ) -> tuple[str, ...]:
-    """Add, once, that the fastest rate is what an emulated accelerator asks for, so that it tells no more."""
+    """A remark that the fastest rate is what an emulated accelerator asks for; none where `notes` hold it already."""
     rates = [found.samples_per_s.est for found in configurations if found.samples_per_s]
-    note = (
+    remark = (
         f"samples/s is capped by consumer.demand = {demand:,.10g}: the loader may be able to do more; "
         "raise it, or use consumer.kind: none, to see how much"
     )
     capped = consumer == "emulated" and max(rates, default=0.0) >= AT_THE_CAP * demand
-    return (*notes, note) if capped and note not in notes else tuple(notes)
+    return (remark,) if capped and remark not in notes else ()

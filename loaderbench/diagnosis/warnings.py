@@ -17,7 +17,7 @@ FEWEST_BATCHES = 20  # of a user's own loop
 WIDE = 0.25  # half an interval, as a share of its estimate
 
 
-def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial], cpu_percent_before: float | None) -> Noise:
+def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial]) -> Noise:
     """Spread of the reference decodes, and the difference of a configuration from itself."""
     times_s = [
         time_s
@@ -30,8 +30,6 @@ def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial], cpu_percent_
     return Noise(
         reference_decode_spread=max(times_s) / min(times_s) if times_s else None,
         aa_difference=aa,
-        aa_trials=tuple(twins),
-        cpu_percent_before=cpu_percent_before,
         not_measured={} if aa else {"aa_difference": f"it needs {FEWEST_ROUNDS} rounds with both of the pair"},
     )
 
@@ -61,12 +59,14 @@ def _own_share(trial: Trial) -> float:
     return ((trial.recorder_s_per_batch or 0) * (trial.batches or 0) + tracing_s) / (trial.steady_s or 1)
 
 
-def find_doubts(
+def find_warnings(
     trials: Sequence[Trial],
     configurations: Sequence[Configuration],
     noise: Noise,
     loader: Mapping[str, Any],
     kind: Kind = "sweep",
+    *,
+    cpu_percent_before: float | None = None,
 ) -> Iterator[str]:
     """Yield the reasons, the weightiest first. `loader` are the fixed arguments.
 
@@ -81,7 +81,7 @@ def find_doubts(
         yield from _few_rounds(trials)
     else:
         yield from _few_batches(trials)
-    yield from _unstillness(configurations, noise)
+    yield from _unstillness(configurations, noise, cpu_percent_before)
 
 
 def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
@@ -96,8 +96,7 @@ def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
         yield f"n = {rounds}: on fewer than {FEWEST_ROUNDS} rounds no configuration is named best"
 
 
-def _unstillness(configurations: Sequence[Configuration], noise: Noise) -> Iterator[str]:
-    busy = noise.cpu_percent_before
+def _unstillness(configurations: Sequence[Configuration], noise: Noise, busy: float | None) -> Iterator[str]:
     if busy is not None and busy >= BUSY_PERCENT:
         yield f"other programs used {busy:.0f} % of the CPUs before the first trial"
     spread = noise.reference_decode_spread

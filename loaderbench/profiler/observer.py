@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from loaderbench.monitors import BlockedThread, GpuMonitor
-from loaderbench.profiler.looks import Looks
-from loaderbench.profiler.marks import LoopMarks
+from loaderbench.profiler.resource_samples import ResourceSamples
+from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.causes import stalls_of
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
@@ -33,8 +33,8 @@ class Observer:
         self.gpus: tuple[Gpu, ...] = ()
         self.no_gpu: Reasons = {"gpus": "the loop used no CUDA device"}
         self.gpu_monitor = GpuMonitor(())
-        self.looks, self._looks_warming = Looks(), Looks()
-        self.marks = LoopMarks()
+        self.resources, self._resources_warming = ResourceSamples(), ResourceSamples()
+        self.user_stages = UserStages()
         self.trace: LoaderTrace | IterableTrace | None = None
         self.stalls = StallSums()
         self._blocked = BlockedThread()
@@ -64,18 +64,18 @@ class Observer:
 
     def steady(self) -> None:
         """Warm-up is over: what was seen until now is kept apart."""
-        self._looks_warming, self.looks = self.looks, Looks()
+        self._resources_warming, self.resources = self.resources, ResourceSamples()
         self._blocked.forget()
-        self.looks.begin()
+        self.resources.begin()
         self._mark = self.trace.mark() if self.trace else None
         self._steady_at_s = time.perf_counter()
 
     def look(self) -> None:
         """Read what can be read in some microseconds."""
-        looks = self.looks
-        looks.take(self._pids, self.gpu_monitor)
+        resources = self.resources
+        resources.take(self._pids, self.gpu_monitor)
         if self._memory is None and time.perf_counter() - self._steady_at_s > MEMORY_AFTER_S:
-            self._memory = threading.Thread(target=looks.read_memory, args=(self._pids,), daemon=True)
+            self._memory = threading.Thread(target=resources.read_memory, args=(self._pids,), daemon=True)
             self._memory.start()
 
     def divide(self, waits: Sequence[Wait]) -> None:
@@ -86,14 +86,14 @@ class Observer:
     def epoch_ended(self) -> None:
         """What happens until the next look is no part of the steady state."""
         self._end_looking()
-        self.looks.workers.pause()
+        self.resources.workers.pause()
 
     def _end_looking(self) -> None:
         """At an epoch's end, or in the middle of the last one."""
         if self._under_way:
             self._under_way = False
             self._blocked.end()
-            self.looks.take_wide()
+            self.resources.take_wide()
 
     def blocked_on(self) -> dict[str, float] | None:
         """What the workers were seen to stand at, as shares of all looks."""
@@ -104,11 +104,11 @@ class Observer:
         self._end_looking()
         self.ended_at = _now()
         if self._memory is None:
-            self.looks.read_memory(self._pids)
+            self.resources.read_memory(self._pids)
         else:
             self._memory.join(MEMORY_AFTER_S)
-        if self.looks.workers.states() is None and self._looks_warming.workers.states() is not None:
-            self.looks = self._looks_warming
+        if self.resources.workers.states() is None and self._resources_warming.workers.states() is not None:
+            self.resources = self._resources_warming
         self._traced = self.traced()
         if self.trace is not None:
             self.trace.stop()

@@ -46,7 +46,7 @@ class Profiler:
             steps,
             Watch(
                 steady=self._observer.steady,
-                body=self._observer.marks.end_body,
+                body=self._observer.user_stages.end_body,
                 look=self._observer.look,
                 epoch_ended=self._epoch_ended,
                 full=self._finish,
@@ -131,7 +131,7 @@ class Profiler:
         if epoch is None or self._state != "running" or (epoch.gi_running and thread() == self._thread):
             return None
         self._recorder.marks = True
-        return self._observer.marks.find(name)
+        return self._observer.user_stages.find(name)
 
     def _epoch(self, source: Any) -> Iterator[Any]:
         """One epoch over the source, begun at once, and recorded if it is of the loader that is profiled."""

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import with_looks
-from loaderbench.profiler.looks import Look, Looks
 from loaderbench.profiler.observer import Observer
+from loaderbench.profiler.resource_samples import ResourceSample, ResourceSamples
 from loaderbench.profiler.source import length_of
+from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
-from loaderbench.recorder.inside import NOT_ASKED, inside_fields
+from loaderbench.recorder.inside import NOT_ASKED
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.overhead import loop_s_per_batch
-from loaderbench.recorder.reasons import why_missing
-from loaderbench.recorder.spreads import spread_of
-from loaderbench.records import Config, Environment, Epochs, Failure, Gpu, GpuUse, TimelinePoint, Trial
+from loaderbench.records import (
+    Config,
+    Environment,
+    Epochs,
+    Failure,
+    Gpu,
+    GpuUse,
+    LoaderInside,
+    LoopTimes,
+    ResourceUse,
+    TimelinePoint,
+    Trial,
+)
 from loaderbench.tracing.cost import tracing_s_per_sample
 
 TRIAL = "profile"
@@ -28,38 +41,73 @@ _HINT = "iterate over prof.iter(loader) while the profiler runs, and take at lea
 def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment) -> Trial:
     """The trial, with a reason for everything that is missing."""
     log = counted(recorder)
+    trial = Trial(id=TRIAL, role="profile", config=config, round=1, status="failed")
     if not log.batches or not log.samples:
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
-        return _with_reasons({"status": "failed", "failure": failure}, config, "nothing was measured")
-    traced = observer.traced()
+        return with_reasons(replace(trial, failure=failure), "nothing was measured")
+    times, use = _loop_times(recorder, observer), _resource_use(observer, environment)
+    return completed_trial(trial, times, use, _inside(observer), default="a profile does not measure it")
+
+
+def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
+    log, steady = counted(recorder), recorder.log.batches > 0
+    return LoopTimes(
+        samples_per_s=log.samples / log.wall_s,
+        data_wait_share=min(1.0, sum(log.waits.sums_s) / log.wall_s),
+        time_to_first_batch_s=recorder.first_batch_s,
+        batches=log.batches,
+        samples=log.samples,
+        warmup_batches=recorder.warmed.batches if steady else 0,
+        steady_s=log.wall_s,
+        epoch_ends=0,
+        samples_per_epoch=length_of(getattr(observer.source, "dataset", None)),
+        data_wait=spread_of(log.waits),
+        step=spread_of(log.steps),
+        step_stages=observer.user_stages.costs(STEADY if steady else WARMUP, log.batches) or None,
+        epochs=_epochs(recorder),
+        recorder_s_per_batch=loop_s_per_batch(),
+        not_measured={
+            "samples_per_epoch": "the loader's dataset has no length",
+            "step_stages": "no stage of the loop was marked with Profiler.stage()",
+        },
+    )
+
+
+def _inside(observer: Observer) -> LoaderInside:
+    """What was traced, and what the processes that load were doing."""
+    dataset, traced = getattr(observer.source, "dataset", None), observer.traced()
     stalls = observer.stalls if getattr(observer.source, "num_workers", 0) else None
-    inside = inside_fields(traced, getattr(observer.source, "dataset", None), stalls=stalls)
-    fields: dict[str, Any] = {
-        "status": "completed",
-        "samples_per_s": log.samples / log.wall_s,
-        "data_wait_share": min(1.0, sum(log.waits.sums_s) / log.wall_s),
-        "time_to_first_batch_s": recorder.first_batch_s,
-        "batches": log.batches,
-        "samples": log.samples,
-        "warmup_batches": recorder.warmed.batches if log is recorder.log else 0,
-        "steady_s": log.wall_s,
-        "epoch_ends": 0,
-        "samples_per_epoch": length_of(getattr(observer.source, "dataset", None)),
-        "data_wait": spread_of(log.waits),
-        "step": spread_of(log.steps),
-        "step_stages": observer.marks.costs(STEADY if log is recorder.log else WARMUP, log.batches) or None,
-        "epochs": _epochs(recorder),
-        "recorder_s_per_batch": loop_s_per_batch(),
-        "tracing_s_per_sample": tracing_s_per_sample(traced) if traced else None,
-        "workers": with_looks(observer.looks.workers.states(), observer.blocked_on()),
-        "main_process": observer.looks.main_process.states(),
-        "machine": observer.looks.machine.use(),
-        "dataset_traits": _traits(getattr(observer.source, "dataset", None)),
-        **_machine(observer.looks, observer.gpus, environment),
-        **inside,
-    }
-    return _with_reasons(
-        fields, config, "a profile does not measure it", why=_reasons(observer, inside["not_measured"])
+    found = loader_inside(traced, dataset, stalls=stalls)
+    resources = observer.resources
+    return replace(
+        found,
+        tracing_s_per_sample=tracing_s_per_sample(traced) if traced else None,
+        workers=with_looks(resources.workers.states(), observer.blocked_on()),
+        main_process=resources.main_process.states(),
+        machine=resources.machine.use(),
+        dataset_traits=_traits(dataset),
+        not_measured={
+            **found.not_measured,
+            "workers": _why_no_workers(observer),
+            "main_process": resources.main_process.why_not(),
+            "machine": "the steady state was too short for the kernel's clock",
+            "tracing_s_per_sample": NOT_ASKED,
+        },
+    )
+
+
+def _resource_use(observer: Observer, environment: Environment) -> ResourceUse:
+    resources = observer.resources
+    return ResourceUse(
+        cpu_percent_of_allotted=resources.cpu_percent(environment.cpus_allotted),
+        rss_bytes=max((sample.rss_bytes for sample in resources.taken), default=None),
+        pss_bytes=resources.pss_bytes,
+        gpus=tuple(_gpu_use(gpu, resources) for gpu in observer.gpus),
+        not_measured={
+            "cpu_percent_of_allotted": "the steady state was shorter than two looks",
+            "rss_bytes": "the steady state was shorter than a look",
+            "pss_bytes": "this system does not say how shared memory is shared out",
+        },
     )
 
 
@@ -87,17 +135,17 @@ def counted(recorder: LoopRecorder) -> BatchLog:
     return recorder.log if recorder.log.batches else recorder.warmed
 
 
-def timeline_of(recorder: LoopRecorder, looks: Looks, environment: Environment) -> list[TimelinePoint]:
+def timeline_of(recorder: LoopRecorder, resources: ResourceSamples, environment: Environment) -> list[TimelinePoint]:
     """Waits and readings, in seconds since the steady state began."""
     log = counted(recorder)
     began_s = log.began_s or 0.0
     points = [("data_wait_s", at_s, wait_s) for at_s, wait_s in log.timeline.shown()]
-    for before, look in zip(looks.taken, looks.taken[1:], strict=False):
+    for before, look in pairwise(resources.taken):
         points += [(name, look.at_s, value) for name, value in _at(before, look, environment.cpus_allotted)]
     return [TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for name, at_s, value in points]
 
 
-def _at(before: Look, look: Look, cpus_allotted: float) -> Iterator[tuple[str, float]]:
+def _at(before: ResourceSample, look: ResourceSample, cpus_allotted: float) -> Iterator[tuple[str, float]]:
     used_s, elapsed_s = look.cpu_s - before.cpu_s, look.at_s - before.at_s
     if elapsed_s > 0:
         yield "cpu_percent_of_allotted", max(0.0, 100 * used_s / elapsed_s / cpus_allotted)
@@ -109,17 +157,8 @@ def _at(before: Look, look: Look, cpus_allotted: float) -> Iterator[tuple[str, f
             yield f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
 
 
-def _machine(looks: Looks, gpus: tuple[Gpu, ...], environment: Environment) -> dict[str, Any]:
-    return {
-        "cpu_percent_of_allotted": looks.cpu_percent(environment.cpus_allotted),
-        "rss_bytes": max((look.rss_bytes for look in looks.taken), default=None),
-        "pss_bytes": looks.pss_bytes,
-        "gpus": tuple(_gpu_use(gpu, looks) for gpu in gpus),
-    }
-
-
-def _gpu_use(gpu: Gpu, looks: Looks) -> GpuUse:
-    readings = [reading for look in looks.taken for reading in look.gpus if reading.index == gpu.index]
+def _gpu_use(gpu: Gpu, resources: ResourceSamples) -> GpuUse:
+    readings = [reading for look in resources.taken for reading in look.gpus if reading.index == gpu.index]
     busy = [reading.utilization_percent for reading in readings if reading.utilization_percent is not None]
     used = [reading.memory_used_bytes for reading in readings if reading.memory_used_bytes is not None]
     missing = [name for name, found in (("utilization_percent", busy), ("memory_used_bytes", used)) if not found]
@@ -145,29 +184,8 @@ def _epochs(recorder: LoopRecorder) -> Epochs:
 
 def _why_no_workers(observer: Observer) -> str:
     if getattr(observer.source, "num_workers", 0):
-        return observer.looks.workers.why_not()
+        return observer.resources.workers.why_not()
     return "no worker processes: the batches are made in the loop's own process"
-
-
-def _reasons(observer: Observer, inside: dict[str, str]) -> dict[str, str]:
-    return {
-        **inside,
-        "workers": _why_no_workers(observer),
-        "main_process": observer.looks.main_process.why_not(),
-        "machine": "the steady state was too short for the kernel's clock",
-        "samples_per_epoch": "the loader's dataset has no length",
-        "step_stages": "no stage of the loop was marked with Profiler.stage()",
-        "cpu_percent_of_allotted": "the steady state was shorter than two looks",
-        "rss_bytes": "the steady state was shorter than a look",
-        "pss_bytes": "this system does not say how shared memory is shared out",
-        "tracing_s_per_sample": NOT_ASKED,
-    }
-
-
-def _with_reasons(fields: dict[str, Any], config: Config, default: str, why: dict[str, str] | None = None) -> Trial:
-    trial = Trial(**{"id": TRIAL, "config": config, "round": 1, **fields, "not_measured": {}})
-    trial.not_measured.update(why_missing(trial, why or {}, default))
-    return trial
 
 
 def _words(error: BaseException) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
-from loaderbench.conclusion import Measured, conclude
+from loaderbench.conclusion import conclude
 from loaderbench.environment import describe_machine
 from loaderbench.errors import printable
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.readings import counted, make_trial, timeline_of
 from loaderbench.profiler.source import length_of
 from loaderbench.recorder.loop import LoopRecorder
-from loaderbench.records import Config, DatasetSummary, PlanSummary
+from loaderbench.records import Config, DatasetSummary, Measured, PlanSummary
 from loaderbench.result import Run
 from loaderbench.tracing.loader import is_loader
 
@@ -22,29 +23,23 @@ def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer)
     config = _config(observer.source)
     environment = describe_machine(_start_method(observer.source), observer.gpus, observer.no_gpu)
     trial = make_trial(recorder, observer, config, environment)
-    record = conclude(
-        Measured(
-            name=name,
-            suite={"name": name, "warmup": warmup},
-            environment=environment,
-            dataset=_describe(observer.source),
-            plan=PlanSummary({axis: [value] for axis, value in config.items()}, 1, 1, 1),
-            configs=[config],
-            baseline=config,
-            baseline_why="it is what was profiled",
-            consumer="loop",
-            trials=[trial],
-            twins=[],
-            cpu_percent_before=None,
-            started_at=observer.began_at,
-            finished_at=observer.ended_at or observer.now(),
-            complete=observer.error is None,
-            notes=list(_notes(recorder, observer, warmup)),
-            version=version("loaderbench"),
-            kind="profile",
-        )
+    axes = {axis: [value] for axis, value in config.items()}
+    measured = Measured(
+        name=name,
+        suite={"name": name, "warmup": warmup},
+        environment=environment,
+        dataset=_describe(observer.source),
+        plan=PlanSummary(axes, 1, 1, 1, (config,), config, "it is what was profiled"),
+        started_at=observer.began_at,
+        finished_at=observer.ended_at or observer.now(),
+        complete=observer.error is None,
+        consumer="loop",
+        trials=(trial,),
+        kind="profile",
+        notes=tuple(_notes(recorder, observer, warmup)),
+        loaderbench_version=version("loaderbench"),
     )
-    return Run(record, timeline_of(recorder, observer.looks, environment))
+    return Run(conclude(measured), timeline_of(recorder, observer.resources, environment))
 
 
 def _config(source: Any) -> Config:
@@ -79,7 +74,7 @@ def _describe(source: Any) -> DatasetSummary:
     return DatasetSummary(f"{type(dataset).__name__}, {samples:,} samples", files=samples)
 
 
-def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Any:
+def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[str]:
     """What is to be known of how it was recorded."""
     log = counted(recorder)
     if recorder.events is None:

@@ -10,7 +10,7 @@ from typing import Any
 from loaderbench.recorder.causes import NO_READS, NO_SPANS, NO_WORKERS, reads_of, taking_of, wait_parts
 from loaderbench.recorder.spreads import spread_of
 from loaderbench.recorder.stalls import StallSums
-from loaderbench.records import Reasons, SampleTimes, SlowSample, StageCost
+from loaderbench.records import LoaderInside, Reasons, SampleTimes, SlowSample, StageCost
 from loaderbench.tracing.reading import Slow, Traced
 
 ORDER = ("read", "decode", "transform", "sample", "collate")
@@ -22,22 +22,22 @@ _NO_SAMPLE = "no sample was made while tracing"
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "filenames")
 
 
-def inside_fields(
+def loader_inside(
     traced: Traced | None,
     dataset: Any,
     why_not: str = NOT_ASKED,
     root: str | None = None,
     stalls: StallSums | None = None,
-) -> dict[str, Any]:
-    """The fields of a trial that tell of its loader's inside, and under `not_measured` why one is missing.
+) -> LoaderInside:
+    """What was traced, and under `not_measured` why something of it is missing.
 
     Paths below `root` are told from there.
     """
     if traced is None or not traced.samples:
         reason = why_not if traced is None else "; ".join((_NO_SAMPLE, *traced.reasons))
         missing = dict.fromkeys(("stages", "stage_parts", "sample_times", "reads", "wait_parts"), reason)
-        taken = traced and taking_of(traced)
-        return {**dict.fromkeys(missing), "taking": taken, "not_measured": {**missing, "taking": reason}}
+        taken = taking_of(traced) if traced is not None else None
+        return LoaderInside(taking=taken, not_measured={**missing, "taking": reason})
     parts = _parts(traced)
     times = _sample_times(traced, dataset, root)
     reasons: Reasons = {} if times else {"sample_times": "the loader makes its batches in one piece"}
@@ -45,16 +45,16 @@ def inside_fields(
     waits = wait_parts(stalls, taking) if stalls else None
     reasons |= {"taking": NOT_ASKED, "reads": NO_READS, "wait_parts": NO_SPANS if stalls else NO_WORKERS}
     reasons |= {} if parts else dict.fromkeys(("stages", "stage_parts"), _NO_SAMPLE)
-    return {
-        "stages": _stages(parts) if parts else None,
-        "stage_parts": {f"{stage}/{part}": cost for (stage, part), cost in parts.items() if part} if parts else None,
-        "sample_times": times,
-        "reads": reads,
-        "taking": taking,
-        "wait_parts": waits,
-        "sampled": _sampled(traced),
-        "not_measured": reasons,
-    }
+    return LoaderInside(
+        stages=_stages(parts) if parts else None,
+        stage_parts={f"{stage}/{part}": cost for (stage, part), cost in parts.items() if part} if parts else None,
+        sample_times=times,
+        reads=reads,
+        taking=taking,
+        wait_parts=waits,
+        sampled=_sampled(traced),
+        not_measured=reasons,
+    )
 
 
 def path_of(dataset: Any, index: int) -> str | None:

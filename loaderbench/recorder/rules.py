@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 MIN_BATCHES = 20  # of a steady state, unless that takes more than twice the seconds asked for
 FEWEST_BATCHES = 5  # even then
-FEWEST_BEFORE_TURNS = 2  # where the rate is measured in turns afterwards
+FEWEST_BEFORE_SLICES = 2  # where the rate is measured in time slices afterwards
 AGREEMENT = 0.2  # two windows agree when their rates differ by no more
 WINDOW_S = 0.05  # shorter windows are noise
 

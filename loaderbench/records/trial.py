@@ -1,12 +1,21 @@
-"""One configuration measured once."""
+"""One configuration measured once: what its loop, its loader and its machine told."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from loaderbench.records.causes import MachineUse, Reads, Taking, WaitParts
-from loaderbench.records.inside import Epochs, SampleTimes, Spread, StageCost, WorkerStates
-from loaderbench.records.words import Config, Reasons, RungName, Status
+from loaderbench.records.inside import (
+    Epochs,
+    MachineUse,
+    Reads,
+    SampleTimes,
+    Spread,
+    StageCost,
+    Taking,
+    WaitParts,
+    WorkerStates,
+)
+from loaderbench.records.words import Config, IsolationName, Reasons, Role, Status
 
 
 @dataclass(frozen=True)
@@ -35,8 +44,8 @@ class GpuUse:
 
 
 @dataclass(frozen=True)
-class Turns:
-    """What a trial took in so many turns, while the others of its round stood still. `seconds` are its own alone."""
+class TimeSlices:
+    """What a trial took in its time slices, while the others of its round were stopped. `seconds` are its own alone."""
 
     count: int
     batches: int
@@ -45,30 +54,20 @@ class Turns:
 
     @property
     def samples_per_s(self) -> float:
-        """Samples per second of its turns."""
+        """Samples per second of its time slices."""
         return self.samples / self.seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
-    """One configuration measured once, in a process of its own.
+class LoopTimes:
+    """How fast batches came, and how long the consumer waited for them.
 
-    Everything but `time_to_first_batch_s` and the reference decodes belongs to the steady state. `epoch_ends` lie
-    within it (a loader that is not ours to make endless); `ended_early`: the loader ran dry before it was long enough.
-    `samples_per_epoch` is the dataset's length where it has one. `stages` are costs per sample that add up;
-    `stage_parts` are what they are made of, by name (`transform/RandomResizedCrop`). `step` is the time from a batch to
-    asking for the next; `step_stages` are the parts of it that were marked, per batch. `main_process` takes the
-    batches. `sampled` says what was thinned out to bound memory; `dataset_traits` what the dataset holds that does
-    harm in workers. `rung` says what of the run it measured: any but
-    `end_to_end` belongs to the ladder alone. `turns` follow the steady state, where a round was measured so; then
-    `samples_per_s` is theirs.
+    Everything but `time_to_first_batch_s` belongs to the steady state. `epoch_ends` lie within it (a loader that is not
+    ours to make endless); `ended_early`: the loader ran dry before it was long enough. `samples_per_epoch` is the
+    dataset's length where it has one. `step` is the time from a batch to asking for the next; `step_stages` are the
+    parts of it that were marked, per batch.
     """
 
-    id: str
-    config: Config
-    round: int
-    status: Status
-    rung: RungName = "end_to_end"
     samples_per_s: float | None = None
     data_wait_share: float | None = None
     time_to_first_batch_s: float | None = None
@@ -76,10 +75,26 @@ class Trial:
     samples: int | None = None
     warmup_batches: int | None = None
     steady_s: float | None = None
-    turns: Turns | None = None
     epoch_ends: int | None = None
     ended_early: bool = False
     samples_per_epoch: int | None = None
+    data_wait: Spread | None = None
+    step: Spread | None = None
+    step_stages: dict[str, StageCost] | None = None
+    epochs: Epochs | None = None
+    recorder_s_per_batch: float | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderInside:
+    """What was seen inside the loader.
+
+    `stages` are costs per sample that add up; `stage_parts` are what they are made of, by name
+    (`transform/RandomResizedCrop`). `main_process` takes the batches. `sampled` says what was thinned out to bound
+    memory; `dataset_traits` what the dataset holds that does harm in workers.
+    """
+
     stages: dict[str, StageCost] | None = None
     stage_parts: dict[str, StageCost] | None = None
     workers: WorkerStates | None = None
@@ -89,25 +104,58 @@ class Trial:
     reads: Reads | None = None
     taking: Taking | None = None
     wait_parts: WaitParts | None = None
-    data_wait: Spread | None = None
-    step: Spread | None = None
-    step_stages: dict[str, StageCost] | None = None
-    epochs: Epochs | None = None
     sampled: str | None = None
     dataset_traits: dict[str, str] = field(default_factory=dict)
+    tracing_s_per_sample: float | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceUse:
+    """What the monitors saw of all processes together. `metrics` are those that have no field of their own, by id."""
+
     cpu_percent_of_allotted: float | None = None
     rss_bytes: int | None = None
     pss_bytes: int | None = None
     shm_peak_bytes: int | None = None
     disk_read_bytes_per_s: float | None = None
     gpus: tuple[GpuUse, ...] = ()
+    monitor_cpu_share: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessReadings(ResourceUse, LoaderInside, LoopTimes):
+    """All that is read of one process that trains, with its workers: of a trial today, of each of its ranks to come."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTrial:
+    """One configuration to be measured once. `role` says what for.
+
+    `isolation` names what is left of it, of a trial with that role; `None` for all others.
+    """
+
+    id: str
+    role: Role
+    config: Config
+    round: int
+    isolation: IsolationName | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial(ProcessReadings, PlannedTrial):
+    """One configuration measured once, in a process of its own.
+
+    `time_slices` follow the steady state where a round was measured so; then `samples_per_s` is theirs.
+    """
+
+    status: Status
+    time_slices: TimeSlices | None = None
     reference_decode_before_s: float | None = None
     reference_decode_after_s: float | None = None
-    recorder_s_per_batch: float | None = None
-    tracing_s_per_sample: float | None = None
-    monitor_cpu_share: float | None = None
     started_at: str | None = None
     duration_s: float | None = None
     log: str | None = None
     failure: Failure | None = None
-    not_measured: Reasons = field(default_factory=dict)

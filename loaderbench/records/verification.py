@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from loaderbench.records.trial import Trial
-from loaderbench.records.words import Config, Reasons
+from loaderbench.records.words import Answer, Config, Interval, Reasons
 
 
 @dataclass(frozen=True)
@@ -22,11 +21,21 @@ class Candidate:
     effort: int = 1
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """`ratio`: samples/s, changed over unchanged, with its interval of 95 %; `None` where no round holds both."""
+
+    answer: Answer
+    ratio: Interval | None
+    pairs: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tried:
     """One remedy on top of one configuration. `accepted`: what was tried after it stands on top of it.
 
-    `psnr_db` compares the samples with those of `against`, in dB; `None` where pixels are not touched.
+    `judgement` is what its pairs of trials show; `None` only while the run is under way. `psnr_db` compares the
+    samples with those of `against`, in dB; `None` where pixels are not touched.
     """
 
     id: str
@@ -34,6 +43,7 @@ class Tried:
     against: Config
     accepted: bool
     estimate: float | None = None
+    judgement: Judgement | None = None
     psnr_db: float | None = None
     not_measured: Reasons = field(default_factory=dict)
 
@@ -47,15 +57,15 @@ class Tried:
 class Verification:
     """What was tried, in that order, from the `present` configuration to `config`, which holds all that was accepted.
 
-    Trials are paired by their round; those of the baseline are among them. `psnr_db` compares the samples of `config`
-    with those of `present`. `ended` says why no more was tried.
+    Its trials are those of the run with the role `remedy`, paired by their round. `whole` compares `config` with the
+    baseline, `psnr_db` its samples with those of `present`. `ended` says why no more was tried.
     """
 
     present: Config
     config: Config
     tried: tuple[Tried, ...]
-    trials: tuple[Trial, ...]
     ended: str
+    whole: Judgement | None = None
     psnr_db: float | None = None
 
     @property

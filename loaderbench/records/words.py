@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, SCHEMA_VERSION)
 
 Scalar = bool | int | float | str | None
 Config = dict[str, Scalar]
@@ -21,9 +22,21 @@ Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
 Kind = Literal["sweep", "profile"]
 Standing = Literal["open", "already_ok", "not_checked"]
-RungName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end"]
-"""What of a run is left when parts are taken away, from the least to all of it."""
+Role = Literal["sweep", "twin", "isolation", "remedy", "probe", "profile"]
+"""What a trial was measured for."""
 
+IsolationName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold"]
+"""What is left of a configuration when parts are taken away, from the least to the most."""
+
+Stage = Literal[
+    "read", "decode", "transform", "collate", "transport", "main_process", "startup", "stragglers", "sample"
+]
+Limit = Literal[
+    "workers", "cpu", "oversubscription", "quota", "storage_latency", "storage_bandwidth", "lock", "order", "startup",
+    "memory", "neighbors", "imbalance", "none",
+]  # fmt: skip
+Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]
+CostName = Literal["first_batch", "boundary", "stragglers"]
 Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "incomparable"]
 
 

@@ -34,6 +34,7 @@ AS_FAST = "as fast within the noise; it is recommended because it is cheaper"
 class Findings:
     """A run as the remedies see it. `loader` are the fixed arguments; `why_no_best` is empty where there is a best.
 
+    `trials` are those of the sweep, `remedy_trials` those that tried remedies.
     `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
     `profile` has no other to compare it with. `options` are those of a folder of images.
     """
@@ -50,6 +51,7 @@ class Findings:
     later: tuple[Diagnosis, ...] = ()
     profile: bool = False
     verification: Verification | None = None
+    remedy_trials: Sequence[Trial] = ()
     options: dict[str, Any] | None = None
 
     def label(self, config: Config) -> str:

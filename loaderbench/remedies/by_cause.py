@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Candidate, Config, Recommendation, Verdict
+from loaderbench.records import Candidate, Config, Limit, Recommendation, Stage, Verdict
 from loaderbench.remedies.base import Findings, Remedy
 from loaderbench.remedies.estimate import estimate
 from loaderbench.remedies.program import python_program, yaml_change
@@ -35,17 +35,17 @@ class Diagnosis:
     profile: bool = False
     traits: Mapping[str, str] = field(default_factory=dict)
 
-    def named(self, *, stages: str = "", limits: str = "") -> bool:
-        """Whether the cause is of these stages and limits, words with blanks between; all, where none are given."""
-        stage_fits = not stages or self.verdict.stage in stages.split()
-        return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits.split())
+    def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
+        """Whether the cause is of these stages and limits; all, where none are given."""
+        stage_fits = not stages or self.verdict.stage in stages
+        return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits)
 
-    def cpu_goes_to(self, stage: str) -> bool:
+    def cpu_goes_to(self, stage: Stage) -> bool:
         """Whether the CPUs are full, and this stage takes a part of them that is worth to be made less."""
         whole = sum(self.facts.cpu_s.values())
         part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
         named = self.verdict.stage == stage
-        return self.named(limits="cpu quota") and (named or part >= WORTH_LESS)
+        return self.named(limits={"cpu", "quota"}) and (named or part >= WORTH_LESS)
 
     def option(self, name: str) -> Any:
         """An option of a folder of images; `None` where the dataset is the user's own."""

@@ -8,5 +8,5 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="cheaper_read",
     title="Read less: smaller files, or a memory map of one large one",
-    applies=lambda found: found.named(stages="read", limits="cpu workers memory"),
+    applies=lambda found: found.named(stages={"read"}, limits={"cpu", "workers", "memory"}),
 )

@@ -8,5 +8,5 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="cheaper_sample",
     title="Make the dataset's own work cheaper: compute once and keep the result, or use a compiled library",
-    applies=lambda found: found.named(stages="sample transform", limits="cpu"),
+    applies=lambda found: found.named(stages={"sample", "transform"}, limits={"cpu"}),
 )

@@ -8,7 +8,7 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="cold_cache",
     title="Stage the files on a local disk, or in memory, before training",
-    applies=lambda found: found.named(stages="read", limits="storage_bandwidth storage_latency"),
+    applies=lambda found: found.named(stages={"read"}, limits={"storage_bandwidth", "storage_latency"}),
     untried="which disk is nearer is not known here",
     code="""import shutil, tempfile
 from pathlib import Path

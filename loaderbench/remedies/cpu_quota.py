@@ -19,7 +19,7 @@ def _change(found: Diagnosis) -> Config:
 REMEDY = CauseRemedy(
     id="cpu_quota",
     title="Give the loader its CPUs: raise the quota, or widen the affinity of the workers",
-    applies=lambda found: found.named(limits="quota"),
+    applies=lambda found: found.named(limits={"quota"}),
     change=_change,
     code="""import os
 

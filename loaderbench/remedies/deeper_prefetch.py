@@ -12,7 +12,7 @@ REMEDY = CauseRemedy(
     title="Keep more batches ready: prefetch_factor={prefetch_factor}",
     effort=0,
     applies=lambda found: (
-        found.named(limits="order")
+        found.named(limits={"order"})
         and found.facts.workers > 0
         and int(found.config.get("prefetch_factor") or TORCH_PREFETCHES) < DEEPER
     ),

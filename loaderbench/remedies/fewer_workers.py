@@ -18,7 +18,7 @@ REMEDY = MeasuredFirst(
         id="fewer_workers",
         title="Lower num_workers to {num_workers}",
         effort=0,
-        applies=lambda found: found.named(limits="oversubscription") and found.facts.workers > found.facts.cpus,
+        applies=lambda found: found.named(limits={"oversubscription"}) and found.facts.workers > found.facts.cpus,
         change=lambda found: {"num_workers": max(1, int(found.facts.cpus))},
     ),
 )

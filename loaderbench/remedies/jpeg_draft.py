@@ -12,7 +12,7 @@ REMEDY = CauseRemedy(
     title="Let libjpeg scale while it decodes: Image.draft",
     effort=2,
     applies=lambda found: (
-        found.named(stages="decode", limits="cpu workers memory oversubscription")
+        found.named(stages={"decode"}, limits={"cpu", "workers", "memory", "oversubscription"})
         and large_images(found.facts)
         and found.option("decoder") in (None, "pillow")
     ),

@@ -9,7 +9,7 @@ REMEDY = CauseRemedy(
     id="larger_epochs",
     title="Let one pass of the loader hold many epochs: an endless sampler",
     applies=lambda found: (
-        found.named(limits="startup") and (found.facts.workers == 0 or found.config.get("persistent_workers") is True)
+        found.named(limits={"startup"}) and (found.facts.workers == 0 or found.config.get("persistent_workers") is True)
     ),
     code="""import torch
 from torch.utils.data import DataLoader, Sampler

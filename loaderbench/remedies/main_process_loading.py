@@ -18,7 +18,7 @@ REMEDY = MeasuredFirst(
         title="Load in worker processes: set num_workers to {num_workers}",
         effort=0,
         applies=lambda found: (
-            found.facts.workers == 0 and found.facts.is_loader and found.named(limits="workers storage_latency")
+            found.facts.workers == 0 and found.facts.is_loader and found.named(limits={"workers", "storage_latency"})
         ),
         change=lambda found: {"num_workers": workers_that_fit(found.facts)},
         costs=("memory for each worker process",),

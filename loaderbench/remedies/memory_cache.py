@@ -25,7 +25,10 @@ REMEDY = CauseRemedy(
     title="Keep the decoded images in shared memory",
     effort=3,
     applies=lambda found: (
-        (found.cpu_goes_to("decode") or found.named(stages="read decode", limits="storage_latency storage_bandwidth"))
+        (
+            found.cpu_goes_to("decode")
+            or found.named(stages={"read", "decode"}, limits={"storage_latency", "storage_bandwidth"})
+        )
         and found.option("image_cache") is None
         and found.option("decoder") != "pillow_lazy"
         and _fits(found)

@@ -18,7 +18,7 @@ REMEDY = MeasuredFirst(
         id="more_workers",
         title="Raise num_workers to {num_workers}",
         effort=0,
-        applies=lambda found: found.facts.workers > 0 and found.named(limits="workers"),
+        applies=lambda found: found.facts.workers > 0 and found.named(limits={"workers"}),
         change=lambda found: {"num_workers": workers_that_fit(found.facts)},
         costs=("memory for each worker process",),
     ),

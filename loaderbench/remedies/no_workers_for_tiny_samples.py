@@ -9,6 +9,6 @@ REMEDY = CauseRemedy(
     id="no_workers_for_tiny_samples",
     title="Make these batches in the main process: num_workers=0",
     effort=0,
-    applies=lambda found: found.named(stages="transport") and found.facts.tiny_batches,
+    applies=lambda found: found.named(stages={"transport"}) and found.facts.tiny_batches,
     change=lambda _: {"num_workers": 0},
 )

@@ -9,7 +9,7 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="pack_small_files",
     title="Pack the files into tar shards, at least one for each worker",
-    applies=lambda found: found.named(stages="read", limits="storage_latency") and found.facts.is_loader,
+    applies=lambda found: found.named(stages={"read"}, limits={"storage_latency"}) and found.facts.is_loader,
     untried="packing needs a copy of the data set on its own storage",
     code="""import io, tarfile
 from PIL import Image

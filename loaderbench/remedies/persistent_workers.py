@@ -12,7 +12,9 @@ REMEDY = CauseRemedy(
     title="Keep the workers from epoch to epoch: persistent_workers=True",
     effort=0,
     applies=lambda found: (
-        found.named(limits="startup") and found.facts.workers > 0 and found.config.get("persistent_workers") is not True
+        found.named(limits={"startup"})
+        and found.facts.workers > 0
+        and found.config.get("persistent_workers") is not True
     ),
     change=lambda _: {"persistent_workers": True},
     untried=ONE_EPOCH,

@@ -11,7 +11,7 @@ REMEDY = CauseRemedy(
     title="Train from copies whose shorter side has 256 pixels, written once",
     effort=3,
     applies=lambda found: (
-        (found.cpu_goes_to("decode") or found.named(stages="decode read", limits="storage_bandwidth memory"))
+        (found.cpu_goes_to("decode") or found.named(stages={"decode", "read"}, limits={"storage_bandwidth", "memory"}))
         and str(found.option("transform")).startswith("imagenet")
         and not found.option("presize")
     ),

@@ -33,10 +33,9 @@ def with_start_told(told: Recommendation, findings: Findings) -> Recommendation:
 
 def _start(told: Recommendation, findings: Findings) -> EpochCost | None:
     """What each epoch of the changed configuration loses until its first batch."""
-    tried = findings.verification.trials if findings.verification else ()
     changed = [
         trial
-        for trial in (*findings.trials, *tried)
+        for trial in (*findings.trials, *findings.remedy_trials)
         if trial.id in told.trials and told.change.items() <= trial.config.items()
     ]
     return next((cost for cost in epoch_costs(changed) if cost.name == "first_batch"), None)

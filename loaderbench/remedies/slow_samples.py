@@ -8,7 +8,7 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="slow_samples",
     title="Repair the slowest samples, or leave them out",
-    applies=lambda found: found.named(stages="stragglers"),
+    applies=lambda found: found.named(stages={"stragglers"}),
     code="""for slow in result.to_dict()["trials"][0]["sample_times"]["slowest"]:
     print(slow["wall_s"], slow["index"], slow["path"])
 """,

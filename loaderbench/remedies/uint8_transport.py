@@ -10,7 +10,7 @@ REMEDY = CauseRemedy(
     id="uint8_transport",
     title="Send uint8 batches, and normalise them on the device",
     applies=lambda found: (
-        (found.cpu_goes_to("transform") or (found.named(stages="transport") and not found.facts.tiny_batches))
+        (found.cpu_goes_to("transform") or (found.named(stages={"transport"}) and not found.facts.tiny_batches))
         and found.option("normalize") != "device"
     ),
     change=option(normalize="device"),

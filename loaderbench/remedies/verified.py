@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from loaderbench.records import Config, Configuration, Gain, Recommendation, Trial, Tried, Verification, config_label
+from loaderbench.records import (
+    Config,
+    Configuration,
+    Gain,
+    Judgement,
+    Recommendation,
+    Trial,
+    Tried,
+    Verification,
+    config_label,
+)
 from loaderbench.remedies.base import Findings
 from loaderbench.remedies.costs import costs
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import evidence, listed, times
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.intervals import excludes_one
-from loaderbench.statistics.judging import SMALL, Judgement, judge
+from loaderbench.statistics.judging import SMALL
 
 COMBINATION = "combination"
 
@@ -35,13 +45,15 @@ def _answered(told: Recommendation, findings: Findings, verification: Verificati
     if not tries:
         return told
     chosen = next((tried for tried in tries if tried.accepted), tries[0])
-    found = judge(chosen.config, chosen.against, verification.trials)
+    found = chosen.judgement
+    if found is None:
+        return told
     if found.answer in ("failed", "undecided") and told.basis == "measured":
         return told  # by the sweep
     if found.ratio is None:
-        why = _last_failure(chosen.config, verification)
+        why = _last_failure(chosen.config, findings.remedy_trials)
         return replace(told, status="not_checked", basis=None, reason=f"it was tried and could not be measured: {why}")
-    before, after = summarise([chosen.against, chosen.config], _of_both(chosen, verification))
+    before, after = summarise([chosen.against, chosen.config], _of_both(chosen, findings.remedy_trials))
     measured = replace(
         told,
         change=chosen.change,
@@ -75,8 +87,8 @@ def _unless_set_again(told: Recommendation, verification: Verification) -> Recom
 def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -> Iterator[str]:
     """What the same remedy gave on top of others."""
     for tried in tries:
-        found = judge(tried.config, tried.against, verification.trials)
-        if tried is not chosen and found.ratio is not None:
+        found = tried.judgement
+        if tried is not chosen and found is not None and found.ratio is not None:
             others = {k: v for k, v in tried.against.items() if verification.present.get(k) != v}
             yield f"{f'on top of {config_label(others)}' if others else 'alone'}: {times(found.ratio)}"
 
@@ -105,14 +117,14 @@ def _combination(
     if not verification.accepted:
         return None
     change = {name: value for name, value in last.items() if baseline.get(name) != value}
-    how = judge(last, baseline, verification.trials)
+    how = verification.whole
     alone = baseline == verification.present and len(verification.accepted) == 1
-    if how.ratio is None or how.answer != "gain" or alone:
+    if how is None or how.ratio is None or how.answer != "gain" or alone:
         return None
     ids = {tried.id for tried in verification.accepted}
     parts = [told for told in found if told.id in ids]
     known = "; ".join(told.caveat for told in parts if told.caveat)
-    trials = [trial for trial in verification.trials if trial.config in (baseline, last)]
+    trials = [trial for trial in findings.remedy_trials if trial.config in (baseline, last)]
     before, after = summarise([baseline, last], trials)
     return Recommendation(
         id=COMBINATION,
@@ -143,16 +155,13 @@ def _caveat(known: str | None, psnr_db: float | None) -> str | None:
     return f"{known}; {pixels}" if known else pixels
 
 
-def _of_both(tried: Tried, verification: Verification) -> list[Trial]:
+def _of_both(tried: Tried, trials: Sequence[Trial]) -> list[Trial]:
     """The trials of rounds that hold both, so that the rates are of the same minutes."""
-    rounds = [
-        {trial.round for trial in verification.trials if trial.config == c} for c in (tried.config, tried.against)
-    ]
-    return [
-        t for t in verification.trials if t.round in rounds[0] & rounds[1] and t.config in (tried.config, tried.against)
-    ]
+    rounds = [{trial.round for trial in trials if trial.config == c} for c in (tried.config, tried.against)]
+    both = rounds[0] & rounds[1]
+    return [trial for trial in trials if trial.round in both and trial.config in (tried.config, tried.against)]
 
 
-def _last_failure(config: Config, verification: Verification) -> str:
-    failures = [trial.failure for trial in verification.trials if trial.config == config and trial.failure]
+def _last_failure(config: Config, trials: Sequence[Trial]) -> str:
+    failures = [trial.failure for trial in trials if trial.config == config and trial.failure]
     return f"{failures[-1].kind}: {failures[-1].message.splitlines()[-1]}" if failures else "no pair of trials"

@@ -11,7 +11,7 @@ REMEDY = CauseRemedy(
     title="Raise num_workers to {num_workers}, beyond the CPUs: they wait, and do not compute",
     effort=0,
     applies=lambda found: (
-        found.facts.workers > 0 and found.named(limits="storage_latency") and found.verdict.stage != "stragglers"
+        found.facts.workers > 0 and found.named(limits={"storage_latency"}) and found.verdict.stage != "stragglers"
     ),
     change=lambda found: {"num_workers": workers_that_hide(found.facts)},
     costs=("memory for each worker process",),

@@ -17,7 +17,7 @@ MOST_CHOICES = 150  # some kB of the page each; the table of trials and run.json
 
 def choices(run: RunRecord, anchors: Mapping[str, str]) -> tuple[Choice, ...]:
     """The configurations of which a trial was run, the most interesting first."""
-    by_id = {trial.id: trial for trial in run.trials}
+    by_id = {trial.id: trial for trial in run.sweep}
     places = {id(configuration): number for number, configuration in enumerate(run.configurations)}
     with_trials = [(found, trials_of(found, by_id)) for found in by_interest(run)]
     told = [(found, own) for found, own in with_trials if own][:MOST_CHOICES]

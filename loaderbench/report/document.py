@@ -109,7 +109,7 @@ def _of_profile(run: RunRecord, timeline: Readings) -> ReportDocument:
         inside=measured,
         apart=(),
         apart_glance=(),
-        timeline=timeline_part(replace(run, baseline=None), timeline, since="the steady state began"),
+        timeline=timeline_part(run, timeline, since="the steady state began"),
         noise_title="Cost of measuring",
         noise=own_cost,
         failures=failures.failures(run, {}),

@@ -39,18 +39,13 @@ def downloads_note(run: RunRecord) -> str | None:
 
 
 def _trials(run: RunRecord) -> int:
-    """All that were run: of the sweep, of its ladder, and of the remedies that were tried."""
-    others = [part.trials for part in (run.ladder, run.verification) if part]
-    return len(run.trials) + sum(map(len, others))
+    """All that were run: of the sweep, with parts taken away, and of the remedies that were tried."""
+    return len(run.trials) - len(run.twins)
 
 
 def without_folders(run: RunRecord) -> RunRecord:
     """The run with the names of slow files alone: a page that is passed on tells no paths."""
-    noise = replace(run.noise, aa_trials=tuple(map(_names_alone, run.noise.aa_trials)))
-    ladder = run.ladder and replace(run.ladder, trials=tuple(map(_names_alone, run.ladder.trials)))
-    tried = run.verification and replace(run.verification, trials=tuple(map(_names_alone, run.verification.trials)))
-    trials = tuple(map(_names_alone, run.trials))
-    return replace(run, trials=trials, noise=noise, ladder=ladder, verification=tried)
+    return replace(run, trials=tuple(map(_names_alone, run.trials)))
 
 
 def _names_alone(trial: Trial) -> Trial:
@@ -77,7 +72,7 @@ def _csv(run: RunRecord) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["trial", "round", "status", *map(_cell, names), *_TRIAL_FIELDS, "failure"])
-    for trial in run.trials:
+    for trial in run.sweep:
         writer.writerow(_row(trial, names))
     return out.getvalue()
 

@@ -38,7 +38,7 @@ def drift(run: RunRecord) -> DriftChart | None:
 
 
 def _decodes(run: RunRecord, began: datetime) -> Iterator[tuple[float, float]]:
-    for trial in run.trials:
+    for trial in run.sweep:
         started = numbers.moment(trial.started_at or "")
         if started is None:
             continue

@@ -22,13 +22,13 @@ _STATUS_HINTS = {
 def failures(run: RunRecord, anchors: Mapping[str, str]) -> tuple[FailureGroup, ...]:
     """One group for each kind, the most frequent first."""
     groups: dict[str, list[Trial]] = {}
-    for trial in run.trials:
+    for trial in run.sweep:
         if trial.status != "completed":
             groups.setdefault(trial.failure.kind if trial.failure else trial.status, []).append(trial)
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
     return tuple(
         replace(
-            _group(kind, trials, anchors, what_fits(trials[0], run.trials)),
+            _group(kind, trials, anchors, what_fits(trials[0], run.sweep)),
             command=command_for_configuration(run, trials[0].config),
         )
         for kind, trials in ranked

@@ -11,16 +11,16 @@ from loaderbench.report.parts import Fact, State, Text
 
 def state(run: RunRecord) -> State:
     """Complete, or how far the run came; a run without one measurement failed, whether it came to its end or not."""
-    done = sum(trial.status == "completed" for trial in run.trials)
-    if not run.trials:
+    done = sum(trial.status == "completed" for trial in run.sweep)
+    if not run.sweep:
         return State("warn", "partial: no trial was run")
     if not done:
-        label = f"failed: none of {numbers.count(len(run.trials), 'trial')} measured"
+        label = f"failed: none of {numbers.count(len(run.sweep), 'trial')} measured"
         planned = numbers.count(run.plan.trials, "trial")
-        return State("bad", label, None if run.complete else f"{len(run.trials):,} of {planned} ran.")
+        return State("bad", label, None if run.complete else f"{len(run.sweep):,} of {planned} ran.")
     if run.complete:
-        failed = done < len(run.trials)
-        of = f"{done} of {numbers.count(len(run.trials), 'trial')} measured" if failed else numbers.count(done, "trial")
+        failed = done < len(run.sweep)
+        of = f"{done} of {numbers.count(len(run.sweep), 'trial')} measured" if failed else numbers.count(done, "trial")
         return State("warn" if failed else "ok", f"complete: {of}")
     label = f"partial: {done} of {numbers.count(run.plan.trials, 'trial')} measured"
     return State("warn", label, f"What was measured is below, the rest reads \u201cnot run\u201d.{_how_to_go_on(run)}")
@@ -87,7 +87,7 @@ def warnings(run: RunRecord) -> tuple[Text, ...]:
 
 def notes(run: RunRecord) -> tuple[Text, ...]:
     """What is good to know, with the reason why an axis lost values when no note says so already."""
-    said = list(run.notes)
+    said = [*run.notes, *run.remarks]
     said += [f"{axis}: {why}" for axis, why in run.plan.collapsed.items() if not any(why in note for note in said)]
     return tuple(words.sentence(text) for text in said)
 

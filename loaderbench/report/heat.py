@@ -119,6 +119,6 @@ def _legend(run: RunRecord) -> tuple[str, ...]:
         said.append("best")
         if any(c.tied_with_best and not axes.same(c.config, run.best.config) for c in run.configurations):
             said.append("tied")
-    if any(trial.status != "completed" for trial in run.trials):
+    if any(trial.status != "completed" for trial in run.sweep):
         said.append("failed")
     return tuple(said)

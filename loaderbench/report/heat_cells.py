@@ -44,7 +44,7 @@ class Cells:
     ) -> None:
         self._run, self._anchors, self._scales = run, anchors, scales
         self._choices = {id(c): number for number, c in enumerate(run.configurations) if number in choosable}
-        self._trials = {trial.id: trial for trial in run.trials}
+        self._trials = {trial.id: trial for trial in run.sweep}
         self._axes = [axis for axis, values in axes.axis_values(run).items() if len(values) > 1]
         self._by_values = {axes.combination(c.config, self._axes): c for c in reversed(run.configurations)}
 

@@ -39,7 +39,7 @@ def _gate(result: GateResult) -> ElementTree.Element:
 
 
 def _configurations(run: RunRecord) -> list[ElementTree.Element]:
-    by_id = {trial.id: trial for trial in run.trials}
+    by_id = {trial.id: trial for trial in run.sweep}
     cases = []
     for found in run.configurations:
         trials = [by_id[name] for name in found.trials if name in by_id]

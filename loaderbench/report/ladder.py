@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import Literal, TypeGuard
 
 from loaderbench.diagnosis.isolation import REPLAYED_TO
-from loaderbench.records import Interval, Ladder, Rung, RungName, RunRecord
+from loaderbench.records import Interval, Isolation, IsolationName, IsolationRun, RunRecord
 from loaderbench.report import numbers, words
 from loaderbench.report.contention import contention, workers_in_short
 from loaderbench.report.parts import Column, Fact, Row, Table, Text
@@ -13,14 +13,14 @@ from loaderbench.report.parts_inside import Breakdown
 from loaderbench.report.verdict import ceiling
 
 TITLE = "With parts taken away"
-RUNGS: dict[RungName, str] = {
+RUNGS: dict[IsolationName | Literal["end_to_end"], str] = {
     "replay_device": "cached batches replayed from the device",
     "replay_host": "cached batches replayed from the host",
     "loader_warm": "the loader alone, files in memory",
     "loader_cold": "the loader alone, files evicted",
     "end_to_end": "loader and consumer",
 }
-_LEFT: dict[RungName, str] = {
+_LEFT: dict[IsolationName | Literal["end_to_end"], str] = {
     "replay_device": "the consumer, with no loading and no transfer",
     "replay_host": "the consumer and the transfer, with no loading",
     "loader_warm": "reading from memory, decoding and everything up to the batch, with no consumer",
@@ -38,14 +38,14 @@ _TAKE_TURNS = "without workers loader and consumer take turns, so that their tim
 def apart(run: RunRecord) -> tuple[Breakdown, ...]:
     """The rungs of the ladder, and what more workers cost; nothing where neither was measured."""
     workers = contention(run)
-    return (*((_ladder(run.ladder),) if _measured(run.ladder) else ()), *((workers,) if workers else ()))
+    return (*((_ladder(run.isolation),) if _measured(run.isolation) else ()), *((workers,) if workers else ()))
 
 
 def apart_in_short(run: RunRecord) -> tuple[Table | Fact, ...]:
     """What a terminal says of it: the rungs that were measured, and a line for each thing they tell."""
-    found, said = run.ladder, list[Table | Fact]()
+    found, said = run.isolation, list[Table | Fact]()
     if found is not None and _measured(found):
-        rows = tuple(_row(rung) for rung in found.rungs if rung.time_s)
+        rows = tuple(_row(rung) for rung in found.runs if rung.time_s)
         said = [Table(TITLE, _columns(found)[:-1], tuple(Row(row.cells[:-1]) for row in rows))]
         said += [fact for fact in _differences(found) if not fact.value.text.startswith(numbers.NOT_MEASURED)]
     if run.ceiling and run.consumer in REPLAYED_TO:
@@ -54,14 +54,14 @@ def apart_in_short(run: RunRecord) -> tuple[Table | Fact, ...]:
     return (*said, workers) if workers else tuple(said)
 
 
-def _measured(found: Ladder | None) -> TypeGuard[Ladder]:
-    return found is not None and any(rung.time_s for rung in found.rungs if rung.name != "end_to_end")
+def _measured(found: Isolation | None) -> TypeGuard[Isolation]:
+    return found is not None and any(rung.time_s for rung in found.runs if rung.name != "end_to_end")
 
 
-def _ladder(found: Ladder) -> Breakdown:
+def _ladder(found: Isolation) -> Breakdown:
     shown = words.configuration(found.config).text
     rounds = numbers.count(found.rounds, "round")
-    rows = tuple(_row(rung) for rung in found.rungs if rung.time_s)  # why others are not there, the differences say
+    rows = tuple(_row(rung) for rung in found.runs if rung.time_s)  # why others are not there, the differences say
     return Breakdown(
         id="ladder",
         title="One configuration, part by part",
@@ -72,7 +72,7 @@ def _ladder(found: Ladder) -> Breakdown:
     )
 
 
-def _columns(found: Ladder) -> tuple[Column, ...]:
+def _columns(found: Isolation) -> tuple[Column, ...]:
     return (
         Column("What ran"),
         Column(f"ms per {found.per}", numeric=True),
@@ -81,24 +81,24 @@ def _columns(found: Ladder) -> tuple[Column, ...]:
     )
 
 
-def _row(rung: Rung) -> Row:
+def _row(rung: IsolationRun) -> Row:
     """One rung, and what was left of it."""
     time = numbers.interval(numbers.scaled(rung.time_s, 1e3) if rung.time_s else None)
     return Row((Text(RUNGS[rung.name]), time, numbers.interval(rung.samples_per_s), Text(_LEFT[rung.name])))
 
 
-def _differences(found: Ladder) -> list[Fact]:
+def _differences(found: Isolation) -> list[Fact]:
     """What each part costs; an interval that holds 0 saw nothing."""
     return [_difference(found, *names) for names in _DIFFERENCES]
 
 
-def _difference(found: Ladder, label: str, field: str, of: str) -> Fact:
+def _difference(found: Isolation, label: str, field: str, of: str) -> Fact:
     value: Interval | None = getattr(found, field)
     shown = numbers.difference(numbers.scaled(value, 1e3) if value else None, "ms", found.not_measured.get(field))
     return Fact(label, shown if shown.missing else Text(f"{shown.text} per {found.per}: {of}"))
 
 
-def _turns(found: Ladder) -> tuple[Text, ...]:
+def _turns(found: Isolation) -> tuple[Text, ...]:
     return (Text(_sentence(_TAKE_TURNS)),) if found.config.get("num_workers") == 0 else ()
 
 

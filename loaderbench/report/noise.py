@@ -22,7 +22,7 @@ _WHISKER = 1.5  # of the distance of the quartiles (Tukey 1977)
 
 def noise_charts(run: RunRecord, read: Readings) -> NoiseCharts | None:
     """What there is to show; `None` where that is nothing."""
-    by_id = {trial.id: trial for trial in run.trials if trial.status == "completed"}
+    by_id = {trial.id: trial for trial in run.sweep if trial.status == "completed"}
     shown = [(axes.label(run, c.config), own) for c in by_interest(run)[:_MOST] if (own := trials_of(c, by_id))]
     left = len(run.configurations) - _MOST
     some = f" The {_MOST} best of {len(run.configurations):,} configurations are drawn." if left > 0 else ""

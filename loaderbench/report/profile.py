@@ -27,7 +27,7 @@ GLOSSARY = (
 
 def trial_of(run: RunRecord) -> Trial:
     """The one trial of a profile; an empty one where nothing was even begun."""
-    return run.trials[0] if run.trials else Trial(id="", config={}, round=1, status="failed")
+    return run.sweep[0] if run.sweep else Trial(id="", role="profile", config={}, round=1, status="failed")
 
 
 def state(run: RunRecord) -> State:

@@ -62,7 +62,7 @@ def _lines(read: Readings, trial: str) -> dict[str, Line]:
 
 def _choose(run: RunRecord, read: set[str]) -> list[Trial]:
     """One trial of each configuration of which something was read, the most interesting first."""
-    by_id = {trial.id: trial for trial in run.trials if trial.id in read}
+    by_id = {trial.id: trial for trial in run.sweep if trial.id in read}
     found = (representative(trials_of(configuration, by_id)) for configuration in by_interest(run))
     return list(islice((trial for trial in found if trial is not None), MOST_TRIALS))
 
@@ -86,7 +86,7 @@ def _trial(trial: Trial, run: RunRecord, lines: Mapping[str, Line], most: int) -
 
 
 def _label(trial: Trial, run: RunRecord) -> str:
-    marks = [("best", run.best), ("baseline", run.baseline)]
+    marks = [("best", run.best), ("baseline", run.baseline if run.kind == "sweep" else None)]
     said = [mark for mark, part in marks if part and axes.same(part.config, trial.config)]
     if trial.status != "completed":
         said.append(trial.status.replace("_", " "))

@@ -81,12 +81,12 @@ _MEASURES = (
 
 def anchors(run: RunRecord) -> dict[str, str]:
     """The place on the page of each trial that has a row: by number, since a trial's name may hold anything."""
-    return {trial.id: f"trial-{i}" for i, trial in enumerate(run.trials[:MOST_ROWS], start=1)}
+    return {trial.id: f"trial-{i}" for i, trial in enumerate(run.sweep[:MOST_ROWS], start=1)}
 
 
 def trials(run: RunRecord) -> Table:
     """Every trial as it was measured, in the order of measuring."""
-    shown = run.trials[:MOST_ROWS]
+    shown = run.sweep[:MOST_ROWS]
     measures = [m for m in _MEASURES if m.holds_something(shown)]
     own = own_columns(run)
     columns = (
@@ -99,7 +99,7 @@ def trials(run: RunRecord) -> Table:
     )
     places = anchors(run)
     rows = tuple(Row(_cells(trial, own, measures), places[trial.id]) for trial in shown)
-    left = len(run.trials) - len(shown)
+    left = len(run.sweep) - len(shown)
     note = f"{numbers.count(left, 'more trial')} in the downloads below." if left else None
     return Table(_caption(run), columns, _titles_once(rows), note)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from loaderbench.records import Config, RunRecord, Tried, Verification, config_label
+from loaderbench.records import Config, Judgement, RunRecord, Tried, Verification, config_label
 from loaderbench.report import numbers, words
 from loaderbench.report.parts import Column, Fact, Row, Table, Text
 from loaderbench.report.parts_inside import Breakdown
-from loaderbench.statistics.judging import Judgement, judge
 
 _ANSWERS = {
     "gain": "a gain",
@@ -31,7 +30,7 @@ def tried(run: RunRecord) -> Breakdown | None:
             f"From {start}: in each round the unchanged configuration and each change ran once, in shuffled order."
         ),
         tables=(Table("Remedies and what each added", _columns(), rows),),
-        facts=tuple(_result(run, found)),
+        facts=tuple(_result(found)),
         notes=(words.sentence(f"It ended there: {found.ended}."),) if found.ended else (),
     )
 
@@ -52,7 +51,8 @@ def _columns() -> tuple[Column, ...]:
 
 
 def _row(one: Tried, found: Verification) -> Row:
-    how = judge(one.config, one.against, found.trials)
+    how = one.judgement
+    assert how is not None, "every remedy of a run that can be drawn is judged"
     answer = _ANSWERS[how.answer] + (", kept" if one.accepted else "")
     pixels = Text("the same") if one.psnr_db is None else numbers.quantity(one.psnr_db, digits=2)
     cells = (
@@ -86,9 +86,8 @@ def _on_top_of(against: Config, present: Config) -> str:
     return config_label(added) or "what was there"
 
 
-def _result(run: RunRecord, found: Verification) -> list[Fact]:
+def _result(found: Verification) -> list[Fact]:
     """All that was kept, beside the baseline."""
-    if not found.accepted or run.baseline is None:
+    if not found.accepted or found.whole is None or found.whole.ratio is None:
         return []
-    how = judge(found.config, run.baseline.config, found.trials)
-    return [Fact("All that was kept, beside the baseline", _ratio(how))] if how.ratio else []
+    return [Fact("All that was kept, beside the baseline", _ratio(found.whole))]

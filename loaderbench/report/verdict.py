@@ -88,7 +88,7 @@ def read(run: RunRecord, metric: Metric, configuration: Configuration) -> Value:
 
 def _gpu_memory_total(run: RunRecord, configuration: Configuration) -> int | None:
     """The memory of the device whose use was the largest: that is the one the figure speaks of."""
-    used = [gpu for t in run.trials if t.id in configuration.trials for gpu in t.gpus]
+    used = [gpu for t in run.sweep if t.id in configuration.trials for gpu in t.gpus]
     largest = max((g for g in used if g.memory_used_bytes is not None), key=_used, default=None)
     return largest.memory_total_bytes if largest else None
 

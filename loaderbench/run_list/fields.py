@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError
-from loaderbench.records import SCHEMA_VERSION, Config, Interval, Kind, Scalar
+from loaderbench.records import READABLE_VERSIONS, Config, Interval, Kind, Scalar
 
 MAX_BYTES = 50_000_000  # a run of 1,000 trials has some 5 MB
 
@@ -78,8 +78,9 @@ def read_fields(file: Path) -> Fields:
     """
     data = _members(_text(file))
     version = data.get("schema_version") if isinstance(data, dict) else None
-    if version != SCHEMA_VERSION:
-        raise RunFileError(f"schema_version is {str(version)[:40]}; this version reads {SCHEMA_VERSION}")
+    if version not in READABLE_VERSIONS:
+        readable = " and ".join(map(str, READABLE_VERSIONS))
+        raise RunFileError(f"schema_version is {str(version)[:40]}; this version reads {readable}")
     try:
         return _adapter().validate_python(data)
     except ValidationError as error:

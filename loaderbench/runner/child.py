@@ -7,6 +7,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,12 +18,11 @@ from loaderbench.datasets.target import call_target, find_target
 from loaderbench.datasets.transforms import TRANSFORMS
 from loaderbench.diagnosis.failures import classify
 from loaderbench.recorder import Measurement, Steps
-from loaderbench.runner.board import Board
 from loaderbench.runner.clues import clue_of
-from loaderbench.runner.orders import Clue, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.processes import end_own_session, enter_own_session
+from loaderbench.runner.protocol import Clue, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.stacks import answer_with_stacks
-from loaderbench.runner.turns import stands_still, stop_workers, take_turns
+from loaderbench.runner.time_slices import SharedCounters, can_be_stopped, stop_workers, take_slices
 from loaderbench.suite import ImageFolder
 from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS
 
@@ -31,13 +31,13 @@ _GONE = "a DataLoader worker that exited unexpectedly: its batch could not be fe
 
 
 def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
-    """Run one trial; the last message is a `Result` or a `Raised`. `memory` is that of its board."""
+    """Run one trial; the last message is a `Result` or a `Raised`. `memory` is that of its counters."""
     enter_own_session(pipe)
     _write_to(order.log)
     answer_with_stacks()
     made: list[Any] = []
     try:
-        _measure(order, pipe, Board(memory), made)
+        _measure(order, pipe, SharedCounters(memory), made)
     except BaseException as error:
         traceback.print_exc()
         said = "\ncaused by ".join(_words(error))
@@ -63,7 +63,7 @@ def _fetched(error: BaseException) -> bool:
     return any(frame.filename.endswith(_FETCHES) for frame in traceback.extract_tb(error.__traceback__))
 
 
-def _measure(order: TrialOrder, pipe: Connection, board: Board, made: list[Any]) -> None:
+def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made: list[Any]) -> None:
     """Build, and measure what was built; `made` gets the loader, for whoever has to explain an exception."""
     from loaderbench.consumers import make_consumer
     from loaderbench.datasets.traits import traits_of
@@ -73,7 +73,7 @@ def _measure(order: TrialOrder, pipe: Connection, board: Board, made: list[Any])
 
     if preload.IMPORT_ERROR is not None:
         raise ImportError(preload.IMPORT_ERROR)
-    from loaderbench.runner.rungs import feed, prepare_files
+    from loaderbench.runner.batch_source import batch_source, prepare_files
 
     suite, planned = order.suite, order.planned
     pipe.send(Phase("building the dataset"))
@@ -85,30 +85,36 @@ def _measure(order: TrialOrder, pipe: Connection, board: Board, made: list[Any])
             f"the target gave a {type(source).__name__} and takes no {', '.join(idle)}, so that it has no effect"
         )
     prepare_files(order)
-    if planned.rung in ("replay_host", "replay_device"):
+    if planned.isolation in ("replay_host", "replay_device"):
         pipe.send(Phase("keeping batches to be replayed"))
-    fed, rules = feed(order, batches, _root(order))
+    source_of_batches, rules = batch_source(order, batches, _root(order))
     consumer = make_consumer(
-        order.consumer, demand=suite.consumer.demand, model=suite.consumer.model, step=_step(order), clock=board.now_s
+        order.consumer,
+        demand=suite.consumer.demand,
+        model=suite.consumer.model,
+        step=_step(order),
+        clock=counters.now_s,
     )
 
     def tell(found: Measurement, steps: Steps) -> None:
-        """Send the result while the workers live, and take turns until there is leave to end."""
-        if order.in_turns:
+        """Send the result while the workers live, and run in time slices until there is leave to end."""
+        if order.in_time_slices:
             stop_workers()
-        fields = {**fed.fields(found.waits), "dataset_traits": traits_of(getattr(source, "dataset", source))}
-        still = order.in_turns and stands_still(batches.iterable)
-        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, fields, still))
-        take_turns(pipe, board, steps, rules.cycle)
+        inside = source_of_batches.inside(found.waits)
+        inside = replace(inside, dataset_traits=traits_of(getattr(source, "dataset", source)))
+        pids = source_of_batches.worker_pids
+        sliced = order.in_time_slices and can_be_stopped(batches.iterable)
+        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, inside, pids, sliced))
+        take_slices(pipe, counters, steps, rules.cycle)
 
     def begin() -> None:
         """Say that the steady state begins, and note it inside the loader."""
         pipe.send(Phase("steady state"))
-        fed.begin()
+        source_of_batches.begin()
 
     pipe.send(Phase("first batch and warm-up"))
     measure(
-        fed,
+        source_of_batches,
         consumer,
         rules,
         batch_size=batches.batch_size,

@@ -11,7 +11,7 @@ import psutil
 from loaderbench.environment import oom_kills, read_limits
 from loaderbench.records import Failure
 from loaderbench.runner.bad_images import count_bad_images
-from loaderbench.runner.orders import TrialOrder
+from loaderbench.runner.protocol import TrialOrder
 from loaderbench.suite import ImageFolder
 
 _CROP = 224  # pixels of a side, of every recipe that has a name

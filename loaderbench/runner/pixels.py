@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from loaderbench.runner.child import image_samples
-from loaderbench.runner.orders import TrialOrder
+from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.server import TrialServer
 from loaderbench.suite import ImageFolder
 

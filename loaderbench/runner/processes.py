@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from loaderbench.runner.orders import LEAVE
+from loaderbench.runner.protocol import LEAVE
 
 GRACE_S = 10.0  # a worker finishes its batch before it looks up
 _MANAGER = "torch_shm_manager"  # removes the files it manages when the last process that uses them is gone

@@ -1,59 +1,67 @@
-"""From what the recorder and the monitors saw to the fields of a trial, over the steady state alone."""
+"""From what the recorder and the monitors saw to the records of a trial, over the steady state alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from loaderbench.monitors import Sample, Sampling, with_looks
 from loaderbench.recorder import Measurement, spread_of
-from loaderbench.records import Environment, Gpu, GpuUse, TimelinePoint
+from loaderbench.records import Environment, Gpu, GpuUse, LoaderInside, LoopTimes, ResourceUse, TimelinePoint
+from loaderbench.runner.protocol import Result
 
 MAX_WAIT_POINTS = 1_000
 
 
-def readings_of(
+def loop_times(result: Result) -> LoopTimes:
+    """How fast batches came over the steady state, and how long the consumer waited for them."""
+    measurement = result.measurement
+    return LoopTimes(
+        samples_per_s=measurement.samples_per_s,
+        data_wait_share=measurement.data_wait_share,
+        time_to_first_batch_s=measurement.time_to_first_batch_s,
+        batches=measurement.batches,
+        samples=measurement.samples,
+        warmup_batches=measurement.warmup_batches,
+        steady_s=measurement.steady_s,
+        epoch_ends=measurement.epoch_ends,
+        ended_early=measurement.ended_early,
+        samples_per_epoch=result.samples_per_epoch,
+        data_wait=spread_of(measurement.waits_s),
+        step=spread_of(_steps_s(measurement)),
+        recorder_s_per_batch=result.recorder_s_per_batch,
+        not_measured={"samples_per_epoch": "the loader's dataset has no length"},
+    )
+
+
+def resource_use(
     measurement: Measurement, sampling: Sampling, environment: Environment, why_no_gpu: Mapping[int, str]
-) -> dict[str, Any]:
-    """Fields of a `Trial`; what was not seen is `None`, with its reason under `not_measured`."""
+) -> ResourceUse:
+    """What the monitors saw over the steady state; what was not seen is `None`, with its reason."""
     steady = [sample for sample in sampling.samples if measurement.began_s <= sample.at_s <= measurement.ended_s]
-    fields: dict[str, Any] = {
-        "samples_per_s": measurement.samples_per_s,
-        "data_wait_share": measurement.data_wait_share,
-        "time_to_first_batch_s": measurement.time_to_first_batch_s,
-        "batches": measurement.batches,
-        "samples": measurement.samples,
-        "warmup_batches": measurement.warmup_batches,
-        "steady_s": measurement.steady_s,
-        "epoch_ends": measurement.epoch_ends,
-        "ended_early": measurement.ended_early,
-        "cpu_percent_of_allotted": _cpu_percent(steady, environment.cpus_allotted),
-        "rss_bytes": max((sample.tree.rss_bytes for sample in steady), default=None),
-        "pss_bytes": sampling.pss_bytes,
-        "shm_peak_bytes": max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
-        "disk_read_bytes_per_s": _disk_rate(sampling.samples),
-        "monitor_cpu_share": sampling.cpu_share,
-        "data_wait": spread_of(measurement.waits_s),
-        "step": spread_of(_steps_s(measurement)),
-        "gpus": tuple(_gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
-    }  # fmt: skip
-    reasons = {
-        "cpu_percent_of_allotted": "the steady state was shorter than two readings of the monitors",
-        "rss_bytes": "the steady state was shorter than a reading of the monitors",
-        "pss_bytes": "this system does not say how shared memory is shared out",
-        "shm_peak_bytes": "there is no /dev/shm, or the steady state was shorter than a reading of the monitors",
-        "disk_read_bytes_per_s": "this system hides what a process reads from disk",
-        "samples_per_epoch": "the loader's dataset has no length",
-    }
-    return {**fields, "not_measured": reasons}
+    return ResourceUse(
+        cpu_percent_of_allotted=_cpu_percent(steady, environment.cpus_allotted),
+        rss_bytes=max((sample.tree.rss_bytes for sample in steady), default=None),
+        pss_bytes=sampling.pss_bytes,
+        shm_peak_bytes=max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
+        disk_read_bytes_per_s=_disk_rate(sampling.samples),
+        monitor_cpu_share=sampling.cpu_share,
+        gpus=tuple(_gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
+        not_measured={
+            "cpu_percent_of_allotted": "the steady state was shorter than two readings of the monitors",
+            "rss_bytes": "the steady state was shorter than a reading of the monitors",
+            "pss_bytes": "this system does not say how shared memory is shared out",
+            "shm_peak_bytes": "there is no /dev/shm, or the steady state was shorter than a reading of the monitors",
+            "disk_read_bytes_per_s": "this system hides what a process reads from disk",
+        },
+    )
 
 
-def with_blocked(inside: dict[str, Any], sampling: Sampling) -> dict[str, Any]:
+def inside_with_blocked(result: Result, sampling: Sampling) -> LoaderInside:
     """What was known inside the trial, with what its workers were seen to stand at from outside."""
-    pids = inside["worker_pids"]
-    rest = {name: value for name, value in inside.items() if name != "worker_pids"}
-    return {**rest, "workers": with_looks(inside["workers"], sampling.blocked.shares(pids) if pids else None)}
+    pids, inside = result.worker_pids, result.inside
+    return replace(inside, workers=with_looks(inside.workers, sampling.blocked.shares(pids) if pids else None))
 
 
 def _steps_s(measurement: Measurement) -> Iterator[float]:

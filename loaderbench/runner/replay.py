@@ -13,6 +13,7 @@ import torch
 
 from loaderbench.recorder import NoBatchesError
 from loaderbench.recorder.stalls import Wait
+from loaderbench.records import LoaderInside
 
 MOST_BATCHES, MOST_BYTES, MOST_S = 16, 1 << 30, 5.0
 """Enough that no cache of the CPU holds them, and few enough that a slow loader is not walked."""
@@ -58,12 +59,16 @@ class Replayed:
     def begin(self) -> None:
         """Nothing has to be noted."""
 
-    def fields(self, waits: Sequence[Wait]) -> dict[str, Any]:  # noqa: ARG002 - no worker made what was waited for
-        """Fields of a trial: there is no loader to tell of."""
+    @property
+    def worker_pids(self) -> tuple[int, ...]:
+        """Nobody makes batches any more."""
+        return ()
+
+    def inside(self, waits: Sequence[Wait]) -> LoaderInside:  # noqa: ARG002 - no worker made what was waited for
+        """There is no loader to tell of."""
         count = len(self._batches)
         sampled = f"{count} batch{'es were' if count > 1 else ' was'} kept and replayed"
-        no_workers: dict[str, Any] = {"workers": None, "worker_pids": []}
-        return {"sampled": sampled, **no_workers, "not_measured": dict.fromkeys(_UNKNOWN, _WHY)}
+        return LoaderInside(sampled=sampled, not_measured=dict.fromkeys(_UNKNOWN, _WHY))
 
 
 def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

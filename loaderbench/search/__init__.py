@@ -1,7 +1,6 @@
-"""Which configuration is measured next: a strategy proposes rounds, the session measures them."""
+"""Which configuration next: of a sweep, and of remedies that are tried on top of one another."""
 
 from loaderbench.search.grid import Grid
-from loaderbench.search.selection import MOST_CANDIDATES, ForwardSelection
-from loaderbench.search.strategy import Strategy
+from loaderbench.search.selection import MOST_CANDIDATES, ForwardSelection, Propose
 
-__all__ = ["MOST_CANDIDATES", "ForwardSelection", "Grid", "Strategy"]
+__all__ = ["MOST_CANDIDATES", "ForwardSelection", "Grid", "Propose"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Trial
+from loaderbench.plan import Plan
+from loaderbench.records import PlannedTrial, Trial
 from loaderbench.search.pruning import why_pruned
 
 
@@ -21,7 +21,7 @@ class Grid:
         self._random = random.Random(plan.seed)
         self._round = 0
 
-    def next_round(self, done: Sequence[Trial]) -> Sequence[PlannedTrial]:  # noqa: ARG002 - a grid needs no results
+    def next_round(self) -> Sequence[PlannedTrial]:
         """Return each configuration once, shuffled, until the rounds are used up."""
         self._round += 1
         if self._round > self._plan.rounds:

@@ -6,9 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import Candidate, Config, Trial, Tried
-from loaderbench.statistics.judging import FEWEST_PAIRS, MOST_PAIRS, Judgement, is_lost, judge
+from loaderbench.records import Candidate, Config, Judgement, PlannedTrial, Trial, Tried
+from loaderbench.statistics.judging import FEWEST_PAIRS, MOST_PAIRS, is_lost, judge, wants_more
 
 MOST_CANDIDATES = 6  # beside each other: each costs a trial in every round
 
@@ -70,7 +69,7 @@ class ForwardSelection:
         left = [found for found in self._live if not is_lost(self._with(found), self.config, done)]
         if self._in_step < FEWEST_PAIRS:
             return left
-        return [found for found in left if self._judge(found, done).wants_more]
+        return [found for found in left if wants_more(self._judge(found, done))]
 
     def _is_settled(self, done: Sequence[Trial]) -> bool:
         return self._in_step >= MOST_PAIRS or not self._racing(done)
@@ -132,11 +131,11 @@ class ForwardSelection:
         if self.config == self._baseline or not any(tried.accepted for tried in self.tried):
             return True
         found = judge(self.config, self._baseline, done)
-        enough = not found.wants_more or late or self._in_step >= MOST_PAIRS
+        enough = not wants_more(found) or late or self._in_step >= MOST_PAIRS
         return found.pairs >= FEWEST_PAIRS and enough
 
     def _planned(self, name: str, config: Config) -> PlannedTrial:
-        return PlannedTrial(f"v{self._round:02d}-{name}", config, self._round, tries=True)
+        return PlannedTrial(id=f"v{self._round:02d}-{name}", role="remedy", config=config, round=self._round)
 
 
 def _least_costly(found: tuple[Candidate, Judgement]) -> tuple[int, float]:

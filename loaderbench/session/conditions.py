@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
 from importlib.metadata import version
 
-from loaderbench.conclusion import Measured, candidates, subject_of
-from loaderbench.plan import Plan
-from loaderbench.records import Environment, Trial
-from loaderbench.session.bad_images import note_left_out
-from loaderbench.session.inputs import Inputs
-from loaderbench.session.rounds import Measurements
-from loaderbench.session.verifying import Psnr, Verifier
+import psutil
+
+from loaderbench.environment import describe_machine
+from loaderbench.plan import Plan, make_plan
+from loaderbench.records import Environment, Measured, Reasons, Trial, Verification
+from loaderbench.runner import TrialServer, probe
+from loaderbench.session.bad_images import note_left_out, without_bad_images
+from loaderbench.session.inputs import Inputs, prepare_inputs, resolve_consumer
+from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite
 
-NOT_ASKED = "trying remedies was switched off"
+STILL_S = 0.3  # how long the machine is looked at before the first trial
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,15 @@ class Conditions:
     cpu_percent_before: float
     started_at: str
 
-    def measured(self, found: Measurements) -> Measured:
-        """All that is known so far."""
+    @property
+    def accelerator(self) -> bool:
+        """Whether trials have one."""
+        return bool(self.environment.gpus)
+
+    def measured(
+        self, trials: Sequence[Trial], verification: Verification | None, left_out: Reasons, why_partial: str | None
+    ) -> Measured:
+        """The run with these trials."""
         suite, plan = self.loaded.suite, self.plan
         return Measured(
             name=suite.name,
@@ -41,37 +49,35 @@ class Conditions:
             environment=self.environment,
             dataset=self.inputs.summary,
             plan=plan.summary(),
-            configs=plan.configurations,
-            baseline=plan.baseline,
-            baseline_why=plan.baseline_why,
-            consumer=self.consumer,
-            trials=found.trials,
-            twins=found.twins,
-            cpu_percent_before=self.cpu_percent_before,
             started_at=self.started_at,
             finished_at=now(),
-            complete=found.why_partial is None,
-            notes=[*([found.why_partial] if found.why_partial else []), *note_left_out(self.inputs.summary)],
-            version=version("loaderbench"),
+            complete=why_partial is None,
+            consumer=self.consumer,
+            trials=tuple(trials),
+            cpu_percent_before=self.cpu_percent_before,
+            verification=verification,
+            left_out=dict(left_out),
+            notes=(*([why_partial] if why_partial else []), *note_left_out(self.inputs.summary)),
+            loaderbench_version=version("loaderbench"),
             suite_file=str(self.loaded.file),
             overrides={".".join(map(str, found.path)): found.value for found in self.loaded.overrides},
-            rungs=found.rungs,
-            no_rungs=found.no_rungs,
-            verification=found.verification,
-            no_verification=found.no_verification,
         )
 
-    def verifier(self, psnr: Psnr, trials: Sequence[Trial], until_s: float) -> tuple[Verifier | None, str]:
-        """What tries remedies for the configuration that the verdict is about; or why nothing does."""
-        if not self.loaded.suite.measure.verify:
-            return None, NOT_ASKED
-        so_far = self.measured(Measurements(trials=list(trials)))
-        present = subject_of(so_far)
-        if present is None:
-            return None, "nothing was measured"
-        strict = self.loaded.suite.measure.budget is not None
-        propose = partial(candidates, so_far)
-        return Verifier(self.plan, present, propose, psnr, until_s=until_s, strict=strict, sweep=trials), ""
+
+def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener) -> Conditions:
+    """Look at data and machine, and plan. Raises `MissingError` where something that is needed is not there."""
+    started_at = now()
+    inputs = prepare_inputs(loaded, listener)
+    listener.doing("importing torch")
+    found = probe(server, loaded.suite, loaded.folder)
+    inputs = without_bad_images(inputs, loaded.suite, server, listener)
+    environment = describe_machine(server.method, found.gpus, found.not_measured)
+    accelerator = bool(found.gpus)
+    consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=accelerator)
+    cpus = environment.cpus_allotted
+    plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
+    busy = psutil.cpu_percent(interval=STILL_S)
+    return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
 
 
 def now() -> str:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Trial
+from loaderbench.plan import Plan
+from loaderbench.records import PlannedTrial, Trial
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,23 @@ class Silent:
 
 
 def progress_of(trials: Sequence[Trial], plan: Plan) -> Progress:
-    """Judge the time left by the sweep's trials that are done; before any, by the plan. The ladder comes after."""
+    """Judge the time left by the sweep's trials that are done; before any, by the plan. Isolation runs come after."""
     measured = [trial for trial in trials if trial.samples_per_s is not None]
     top = max(measured, key=lambda trial: trial.samples_per_s or 0, default=None)
     best = f"{top.samples_per_s:,.0f} samples/s ({plan.label(top.config)})" if top else None
-    left_s = typical_s(trials, plan) * (plan.trials - len(trials)) + plan.ladder_trials * plan.rung_s
-    return Progress(len(trials), plan.trials + plan.ladder_trials, left_s, best)
+    left_s = typical_s(trials, plan) * (plan.trials - len(trials)) + plan.isolation_trials * plan.isolation_s
+    return Progress(len(trials), plan.trials + plan.isolation_trials, left_s, best)
 
 
-def climbing(trials: Sequence[Trial], plan: Plan, done: int, rungs: Sequence[PlannedTrial]) -> Progress:
-    """How far the ladder is, counted on from the sweep, whose `trials` alone say which configuration is fast."""
-    total = len(rungs) + plan.trials
-    return replace(progress_of(trials, plan), done=done, total=total, left_s=(total - done) * plan.rung_s)
+def isolation_progress(sweep: Sequence[Trial], plan: Plan, done: int, planned: Sequence[PlannedTrial]) -> Progress:
+    """How far the isolation runs are, after all trials of the sweep, which alone say which configuration is fast."""
+    done, total = plan.trials + done, plan.trials + len(planned)
+    return replace(progress_of(sweep, plan), done=done, total=total, left_s=(total - done) * plan.isolation_s)
 
 
-def trying(tried: int, left_s: float, trials: Sequence[Trial], plan: Plan) -> Progress:
+def remedy_progress(tried: int, left_s: float, trials: Sequence[Trial], plan: Plan) -> Progress:
     """How far trying remedies is, at the longest: it may be content before its time is up."""
-    done = plan.trials + plan.ladder_trials + tried
+    done = plan.trials + plan.isolation_trials + tried
     left_s = max(0.0, left_s)
     total = done + math.ceil(left_s / max(plan.verify_trial_s, 1e-3))
     return replace(progress_of(trials, plan), done=done, total=total, left_s=left_s)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from loaderbench.datasets.presized import presized_copies
-from loaderbench.plan import PlannedTrial, before_turns_seconds, verify_seconds
-from loaderbench.records import Config, Turns
+from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
+from loaderbench.records import Config, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer, psnr_of
 from loaderbench.runner.guard import Guard, guard
 from loaderbench.session.inputs import Inputs
-from loaderbench.session.ladder import order_of
 from loaderbench.session.listener import Listener
 from loaderbench.store import Store
 from loaderbench.suite import ImageFolder, LoadedSuite
@@ -24,7 +24,7 @@ Samples = tuple[tuple[str, int], ...]
 
 
 class Measuring:
-    """Turns a planned trial into an order and lets it run."""
+    """Turns a planned trial into an order and lets it run. `files_alone` bounds the files of the loader alone."""
 
     def __init__(
         self,
@@ -40,37 +40,40 @@ class Measuring:
         self._server, self._runner, self._loaded, self._inputs = server, runner, loaded, inputs
         self._consumer, self._store, self._listener = consumer, store, listener
         self._copies: dict[int, Samples] = {}
+        self.files_alone: int | None = None
 
     def __call__(self, planned: PlannedTrial) -> Outcome:
         """Measure it."""
         order = self._order(planned)
-        if planned.tries:
+        if planned.role == "remedy":
             order = order.lasting(verify_seconds(order.suite))
-        return self._runner.run(order if planned.rung == "end_to_end" else order_of(order))
+        return self._runner.run(isolation_order(order, self.files_alone) if planned.isolation else order)
 
     @property
-    def turn_seconds(self) -> float:
-        """How long each trial that tries a remedy is measured in turns, all of its turns together."""
+    def sliced_seconds(self) -> float:
+        """How long each trial that tries a remedy is measured in time slices, all of them together."""
         return verify_seconds(self._loaded.suite)
 
     def begin(self, planned: PlannedTrial) -> Begun:
-        """Start a trial that takes turns with others after a short steady state of its own."""
+        """Start a trial that runs in time slices after a short steady state of its own."""
         order = self._order(planned)
-        return self._runner.begin(replace(order.lasting(before_turns_seconds(order.suite)), in_turns=True))
+        return self._runner.begin(replace(order.lasting(before_slices_seconds(order.suite)), in_time_slices=True))
 
     def guard(self) -> AbstractContextManager[Guard]:
         """What ends trials that are stopped, should the run be killed."""
         return guard(self._server)
 
-    def outcome(self, begun: Begun, turns: Turns | None) -> Outcome:
+    def outcome(self, begun: Begun, slices: TimeSlices | None) -> Outcome:
         """What came of a trial that was begun, followed and ended."""
-        return self._runner.outcome(begun, turns)
+        return self._runner.outcome(begun, slices)
 
     def psnr(self, pairs: Sequence[tuple[Config, Config]]) -> list[float | None]:
         """How much the samples of two configurations differ, in dB."""
         self._listener.doing("comparing pixels")
-        plan: Callable[[Config], TrialOrder] = lambda config: self._order(PlannedTrial("pixels", config, 1))  # noqa: E731
-        return psnr_of(self._server, [(plan(one), plan(other)) for one, other in pairs])
+        return psnr_of(self._server, [(self._probe(one), self._probe(other)) for one, other in pairs])
+
+    def _probe(self, config: Config) -> TrialOrder:
+        return self._order(PlannedTrial(id="pixels", role="probe", config=config, round=1))
 
     def _order(self, planned: PlannedTrial) -> TrialOrder:
         loaded = self._loaded
@@ -89,3 +92,16 @@ class Measuring:
             self._listener.doing(f"writing copies of {len(chosen):,} images whose shorter side has {side} pixels")
             self._copies[side] = presized_copies(chosen, side)
         return self._copies[side]
+
+
+def isolation_order(order: TrialOrder, files: int | None) -> TrialOrder:
+    """The order of an isolation run: shorter, and for the loader alone no consumer and a sample of the files."""
+    planned, suite = order.planned, order.suite
+    order = order.lasting(isolation_seconds(suite))
+    if planned.isolation not in ("loader_warm", "loader_cold"):
+        return order
+    samples = order.samples
+    if files is not None and files < len(samples):
+        chosen = random.Random(suite.measure.seed + planned.round).sample(range(len(samples)), files)
+        samples = tuple(samples[index] for index in sorted(chosen))
+    return replace(order, samples=samples, consumer="none")

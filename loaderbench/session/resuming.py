@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from loaderbench.errors import UsageError
-from loaderbench.plan import is_of_sweep
 from loaderbench.records import DatasetSummary, Environment, Readings, RunRecord, Trial, to_dict
 from loaderbench.store import RUN_FILE, read_run, read_timeline, read_trials
 from loaderbench.suite import Override
@@ -40,7 +39,7 @@ def read_earlier(folder: Path) -> Earlier:
         raise UsageError(f"--resume {folder}: that run came to its end; nothing is left to measure")
     if record.kind == "profile":
         raise UsageError(f"--resume {folder}: is the profile of a loop, which only the loop itself can go on with")
-    found = [t for t in read_trials(folder) if t.status == "completed" and is_of_sweep(t)]
+    found = [t for t in read_trials(folder) if t.status == "completed" and t.role in ("sweep", "twin")]
     kept = {trial.id: trial for trial in found}
     timeline = Readings(point for point in read_timeline(folder) if point.trial in kept)
     return Earlier(folder, record, kept, timeline)

@@ -1,41 +1,30 @@
-"""The whole of a run, which reads as one sentence in `run_suite`."""
+"""The whole of a run: `run_suite` makes the folder, `_run_into` prepares, measures, concludes and writes."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-import psutil
-
-from loaderbench.conclusion import conclude
-from loaderbench.environment import describe_machine
-from loaderbench.errors import UsageError
-from loaderbench.plan import make_plan
+from loaderbench.conclusion import conclude, rank
+from loaderbench.errors import Terminated, UsageError
 from loaderbench.records import Scalar
-from loaderbench.report.document import build_document
-from loaderbench.report.html import render_html
 from loaderbench.report.index_file import update_index
 from loaderbench.result import Run
-from loaderbench.runner import TrialRunner, TrialServer, probe
-from loaderbench.search import Grid
-from loaderbench.session.bad_images import without_bad_images
-from loaderbench.session.conditions import Conditions, now
-from loaderbench.session.inputs import prepare_inputs, resolve_consumer
-from loaderbench.session.ladder import Ladder
+from loaderbench.runner import TrialRunner, TrialServer
+from loaderbench.session.conditions import find_conditions
+from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
-from loaderbench.session.paired import PairedRounds
 from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
-from loaderbench.session.rounds import Measurements, Rounds
-from loaderbench.session.signals import restored_signals
+from loaderbench.session.signals import put_off_signals, restored_signals
+from loaderbench.session.steps import Session, measure_sweep
+from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import ImageFolder, LoadedSuite, Override, load_suite
 
 NOT_ENDED = "the run is under way, or was killed: trials.jsonl has what was measured, and --resume goes on"
-STILL_S = 0.3  # how long the machine is looked at before the first trial
 
 
 @dataclass(frozen=True)
@@ -77,42 +66,44 @@ def _store(loaded: LoadedSuite, out: Path | None, earlier: Earlier | None) -> St
 
 def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Earlier | None) -> SessionResult:
     """Prepare, measure, conclude, write."""
-    started_at = now()
     server = TrialServer()
     server.warm_up()
-    inputs = prepare_inputs(loaded, listener)
-    listener.doing("importing torch")
-    found = probe(server, loaded.suite, loaded.folder)
-    inputs = without_bad_images(inputs, loaded.suite, server, listener)
-    environment = describe_machine(server.method, found.gpus, found.not_measured)
-    accelerator = bool(found.gpus)
-    consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=accelerator)
-    cpus = environment.cpus_allotted
-    plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
+    conditions = find_conditions(loaded, server, listener)
     if earlier is not None:
-        refuse_changes(earlier, loaded.suite.model_dump(mode="json"), environment, inputs.summary)
+        refuse_changes(earlier, loaded.suite.model_dump(mode="json"), conditions.environment, conditions.inputs.summary)
         store.keep_only(earlier.trials.values())
-    listener.planned(plan)
-    busy = psutil.cpu_percent(interval=STILL_S)
-    runner = TrialRunner(server, environment)
-    measure = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
-    budget_s = loaded.suite.measure.budget
-    paired = PairedRounds(measure, in_turns=not accelerator)
-    rounds = Rounds(plan, measure, paired, store=store, listener=listener, budget_s=budget_s, earlier=earlier)
-    files = len(inputs.samples)
-    ladder = Ladder(loaded.suite, plan, consumer=consumer, accelerator=accelerator, files=files)
-    conditions = Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
-    store.write_run(conclude(conditions.measured(Measurements(why_partial=NOT_ENDED))))
-    measurements = rounds.run(Grid(plan), ladder, partial(conditions.verifier, measure.psnr))
-    listener.doing("drawing the page")
-    record = conclude(conditions.measured(measurements))
-    store.write_run(record)
-    store.write_timeline(measurements.timeline)
-    page = store.write_page(render_html(build_document(record, measurements.timeline)))
+    listener.planned(conditions.plan)
+    store.write_run(conclude(conditions.measured((), None, {}, NOT_ENDED)))
+    runner = TrialRunner(server, conditions.environment)
+    inputs, consumer = conditions.inputs, conditions.consumer
+    measuring = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
+    session = Session(conditions, measuring, store=store, listener=listener, earlier=earlier)
+    _measure(session)
+    return _write(session)
+
+
+def _measure(session: Session) -> None:
+    """The sweep, the isolation runs, the remedies; a signal ends any of them, and what was measured is kept."""
+    try:
+        measure_sweep(session)
+        subject = rank(session.so_far()).subject
+        measure_isolation(session, subject)
+        try_remedies(session, subject)
+    except (KeyboardInterrupt, Terminated) as stop:
+        session.stopped(stop)
+    put_off_signals(session.found.late_signals)
+
+
+def _write(session: Session) -> SessionResult:
+    """Conclude, and write all that a run folder holds."""
+    found, store = session.found, session.store
+    session.listener.doing("drawing the page")
+    run = Run(conclude(session.so_far()), found.timeline, store.folder)
+    store.write_run(run.record)
+    store.write_timeline(found.timeline)
+    page = store.write_page(run.to_html())
     update_index(store.folder)
-    run = Run(record, measurements.timeline, store.folder)
-    stopped_by = measurements.stopped_by or next(iter(measurements.late_signals), None)
-    return SessionResult(run, store.folder, page, stopped_by)
+    return SessionResult(run, store.folder, page, found.stopped_by or next(iter(found.late_signals), None))
 
 
 def run(

@@ -7,22 +7,87 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from loaderbench.plan import Plan, PlannedTrial
-from loaderbench.records import Candidate, Config, Trial, Verification
-from loaderbench.search import MOST_CANDIDATES, ForwardSelection
-from loaderbench.statistics.judging import FEWEST_PAIRS
+from loaderbench.conclusion import candidates
+from loaderbench.errors import Terminated
+from loaderbench.plan import Plan
+from loaderbench.records import Config, PlannedTrial, Trial, Verification
+from loaderbench.runner import Outcome
+from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
+from loaderbench.session.listener import Progress, remedy_progress
+from loaderbench.session.signals import put_off_signals
+from loaderbench.session.steps import Session
+from loaderbench.session.time_slicing import SlicedRounds
+from loaderbench.statistics.judging import FEWEST_PAIRS, judged
 
 STEPS_SHARE = 0.8
 """Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
 
+NOT_ASKED = "trying remedies was switched off"
 CALLS_FOR_NONE = "the cause calls for no remedy that a trial could show"
 
 Psnr = Callable[[Sequence[tuple[Config, Config]]], Sequence[float | None]]
 """How much the samples of two configurations differ, in dB; `None` where they are the same, or it cannot be told."""
 
 
+def try_remedies(session: Session, subject: Config | None) -> None:
+    """Try remedies for the subject, round after round, until none is left or the time for it is up."""
+    found, until_s = session.found, session.deadline_s
+    if why := _why_not(session, subject):
+        found.left_out["verification"] = why
+    if why or subject is None:
+        return
+    until_s = time.monotonic() + session.plan.verify_s if until_s is None else until_s
+    verifier = _verifier(session, subject, until_s)
+    rounds = SlicedRounds(session.measuring, in_time_slices=not session.conditions.accelerator)
+    session.step = "remedies"
+
+    def progress() -> Progress:
+        tried = len(found.of("remedy"))
+        return remedy_progress(tried, until_s - time.monotonic(), found.of("sweep"), session.plan)
+
+    def started(planned: PlannedTrial) -> None:
+        session.listener.trial_started(planned, progress())
+
+    def keep(outcome: Outcome) -> None:
+        session.listener.trial_ended(session.keep(outcome), progress())
+
+    def end(why_ended: str = "") -> None:
+        found.verification, why_none = verifier.result(found.of("remedy"), why_ended)
+        if why_none:
+            found.left_out["verification"] = why_none
+
+    try:
+        while planned := verifier.next_round(found.of("remedy")):
+            rounds.run(planned, started, keep)
+        end()
+    except (KeyboardInterrupt, Terminated):
+        put_off_signals(found.late_signals)
+        end("interrupted")
+        raise
+
+
+def _why_not(session: Session, subject: Config | None) -> str:
+    if session.found.why_partial is not None:
+        return f"the sweep is not complete: {session.found.why_partial}"
+    if not session.conditions.loaded.suite.measure.verify:
+        return NOT_ASKED
+    return "nothing was measured" if subject is None else ""
+
+
+def _verifier(session: Session, subject: Config, until_s: float) -> Verifier:
+    return Verifier(
+        session.plan,
+        subject,
+        lambda config, _: candidates(session.so_far(), config),
+        session.measuring.psnr,
+        until_s=until_s,
+        strict=session.budget_s is not None,
+        sweep=session.found.of("sweep"),
+    )
+
+
 class Verifier:
-    """Proposes trials for one configuration and keeps what came of them.
+    """Proposes trials for one configuration and says what came of them.
 
     `propose` names the remedies for a configuration; `until_s` is the monotonic moment at which no more is tried. The
     result is compared with the baseline all the same, unless the time is `strict`. `sweep` says how long a trial takes.
@@ -32,14 +97,13 @@ class Verifier:
         self,
         plan: Plan,
         present: Config,
-        propose: Callable[[Config, Sequence[Trial]], Sequence[Candidate] | None],
+        propose: Propose,
         psnr: Psnr,
         *,
         until_s: float,
         strict: bool = False,
         sweep: Sequence[Trial] = (),
     ) -> None:
-        self.trials: list[Trial] = []
         self._plan, self._present, self._psnr, self._strict = plan, present, psnr, strict
         now_s = time.monotonic()
         self._until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
@@ -49,39 +113,39 @@ class Verifier:
         self._selection = ForwardSelection(present, plan.baseline, propose, seed=plan.seed, most=most)
         self._wanted = bool(self._selection.candidates)
 
-    def next_round(self) -> Sequence[PlannedTrial]:
+    def next_round(self, done: Sequence[Trial]) -> Sequence[PlannedTrial]:
         """The next round, or nothing when all is tried or the time is up."""
-        trial_s = self._trial_s()
+        trial_s = self._trial_s(done)
         late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
-        planned = self._selection.next_round(self.trials, late=late)
+        planned = self._selection.next_round(done, late=late)
         over = time.monotonic() + len(planned) * trial_s > self._until_s
         if not (over and late):
             return planned
-        self._selection.finish(self.trials)
-        return () if self._strict else self._selection.next_round(self.trials, late=True)
+        self._selection.finish(done)
+        return () if self._strict else self._selection.next_round(done, late=True)
 
-    def _trial_s(self) -> float:
+    def _trial_s(self, done: Sequence[Trial]) -> float:
         """How long a trial takes: the mean of those that are done; before any, what is expected."""
-        took_s = [trial.duration_s for trial in self.trials if trial.duration_s is not None]
+        took_s = [trial.duration_s for trial in done if trial.duration_s is not None]
         return fmean(took_s) if took_s else self._expected_s
 
-    def result(self, why_ended: str = "") -> tuple[Verification | None, str]:
+    def result(self, done: Sequence[Trial], why_ended: str = "") -> tuple[Verification | None, str]:
         """What was tried, or why nothing was; `why_ended` where it was cut short, and nobody waits for pixels then."""
         selection = self._selection
-        selection.finish(self.trials)
-        if not self.trials:
+        selection.finish(done)
+        if not done:
             return None, why_ended or (selection.ended if self._wanted else CALLS_FOR_NONE)
         pairs = [(self._present, selection.config), *((tried.against, tried.config) for tried in selection.tried)]
         whole, *each = [None] * len(pairs) if why_ended else self._psnr(pairs)
         tried = [replace(tried, psnr_db=psnr_db) for tried, psnr_db in zip(selection.tried, each, strict=True)]
-        return Verification(
+        found = Verification(
             present=self._present,
             config=selection.config,
             tried=tuple(tried),
-            trials=tuple(self.trials),
             ended=why_ended or selection.ended,
             psnr_db=whole,
-        ), ""
+        )
+        return judged(found, done, self._plan.baseline), ""
 
 
 def _expected_s(plan: Plan, present: Config, sweep: Sequence[Trial]) -> float:

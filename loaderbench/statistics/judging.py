@@ -9,10 +9,9 @@ blind is measured by `benchmarks/false_alarms.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
-from loaderbench.records import Config, Interval, Trial
+from loaderbench.records import Config, Judgement, Trial, Verification
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.statistics.intervals import excludes_one, ratio_interval
 
@@ -28,25 +27,20 @@ SMALL = 1.10
 WORTH_IT = 1.02
 """A gain below this is nothing that a loader is changed for, however surely it is one."""
 
-Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]
+
+def wants_more(found: Judgement) -> bool:
+    """Whether another pair would say more: the interval is wide, or holds a gain that is not sure enough yet."""
+    ratio = found.ratio
+    if ratio is None or ratio.lo is None or ratio.hi is None:
+        return True
+    almost = found.answer in ("no gain", "undecided") and ratio.lo > 1 and ratio.est >= WORTH_IT
+    return almost or ratio.hi / ratio.lo > WIDE
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """`ratio`: samples/s, changed over unchanged, with its interval of 95 %; `None` where no round holds both."""
-
-    answer: Answer
-    ratio: Interval | None
-    pairs: int
-
-    @property
-    def wants_more(self) -> bool:
-        """Whether another pair would say more: the interval is wide, or holds a gain that is not sure enough yet."""
-        ratio = self.ratio
-        if ratio is None or ratio.lo is None or ratio.hi is None:
-            return True
-        almost = self.answer in ("no gain", "undecided") and ratio.lo > 1 and ratio.est >= WORTH_IT
-        return almost or ratio.hi / ratio.lo > WIDE
+def judged(verification: Verification, trials: Sequence[Trial], baseline: Config) -> Verification:
+    """The same with the judgement of every remedy that was tried, and of all that were accepted together."""
+    tried = [replace(one, judgement=judge(one.config, one.against, trials)) for one in verification.tried]
+    return replace(verification, tried=tuple(tried), whole=judge(verification.config, baseline, trials))
 
 
 def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgement:

@@ -1,9 +1,16 @@
 """The run folder: written as the run goes, read back without executing anything."""
 
-from loaderbench.store.files import PAGE_FILE, RUN_FILE, TIMELINE_FILE, TRIALS_FILE
 from loaderbench.store.frames import timeline_frame, trials_frame
 from loaderbench.store.reading import read_run, read_timeline, read_trials
-from loaderbench.store.writing import Store, new_run_folder, run_json
+from loaderbench.store.writing import (
+    PAGE_FILE,
+    RUN_FILE,
+    TIMELINE_FILE,
+    TRIALS_FILE,
+    Store,
+    new_run_folder,
+    run_json,
+)
 
 __all__ = [
     "PAGE_FILE",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.records import TimelinePoint, Trial, to_dict
-from loaderbench.store.files import TIMELINE_COLUMNS
+from loaderbench.store.writing import TIMELINE_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

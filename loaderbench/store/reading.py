@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError
-from loaderbench.records import SCHEMA_VERSION, Readings, RunRecord, Trial
-from loaderbench.store.files import RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
-from loaderbench.store.numbers import NUMBERS
+from loaderbench.records import READABLE_VERSIONS, SCHEMA_VERSION, Readings, RunRecord, Trial
+from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_trial
+from loaderbench.store.writing import RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
 
 MAX_RUN_BYTES = 500_000_000
 
@@ -23,12 +23,15 @@ def read_run(path: Path) -> RunRecord:
     file = path / RUN_FILE if path.is_dir() else path
     data = _read_json(file)
     version = data.get("schema_version") if isinstance(data, dict) else None
-    if version != SCHEMA_VERSION:
+    if version not in READABLE_VERSIONS:
         later = isinstance(version, int) and version > SCHEMA_VERSION
+        readable = " and ".join(map(str, READABLE_VERSIONS))
         advice = ": a later loaderbench wrote it, and reads it" if later else ""
-        raise RunFileError(f"{file}: schema_version is {version!r}; this version reads {SCHEMA_VERSION}{advice}")
+        raise RunFileError(f"{file}: schema_version is {version!r}; this version reads {readable}{advice}")
     try:
-        return TypeAdapter(RunRecord).validate_python(data)
+        return TypeAdapter(RunRecord).validate_python(upgraded_run(data) if version == 1 else data)
+    except UpgradeError as error:
+        raise RunFileError(f"{file}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -44,7 +47,7 @@ def read_trials(folder: Path) -> list[Trial]:
         raise RunFileError(f"{folder / TRIALS_FILE}: cannot be read: {error.strerror or error}") from None
     for line in lines:
         with suppress(ValueError, RecursionError):  # pydantic's errors are of values too
-            found.append(adapter.validate_python(json.loads(line, **NUMBERS)))
+            found.append(adapter.validate_python(upgraded_trial(json.loads(line, **NUMBERS))))
     return found
 
 
@@ -92,3 +95,22 @@ def _read_json(file: Path) -> Any:
         raise RunFileError(f"{file}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise RunFileError(f"{file}: is not the JSON of a run: {str(error).splitlines()[0]}") from None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _believable(number: float, text: str) -> Any:
+    """No run holds numbers beyond these, and arithmetic on them would leave what a float can hold."""
+    if number and not _SMALLEST < abs(number) < _LARGEST:
+        raise ValueError(f"{text[:20]} is no number that a run can hold")
+    return number
+
+
+_SMALLEST, _LARGEST = 1e-30, 1e30
+NUMBERS: dict[str, Any] = {
+    "parse_constant": _refuse,
+    "parse_float": lambda text: _believable(float(text), text),
+    "parse_int": lambda text: _believable(int(text), text),
+}

@@ -15,7 +15,9 @@ from typing import IO
 from loaderbench.errors import UsageError
 from loaderbench.locking import hold
 from loaderbench.records import Readings, RunRecord, Trial, to_dict
-from loaderbench.store.files import PAGE_FILE, RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
+
+RUN_FILE, TRIALS_FILE, TIMELINE_FILE, PAGE_FILE = "run.json", "trials.jsonl", "timeline.parquet", "report.html"
+TIMELINE_COLUMNS = ("trial", "t_s", "metric", "value")
 
 
 class Store:

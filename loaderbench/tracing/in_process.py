@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from loaderbench.tracing import active, hooks
-from loaderbench.tracing import block as layout
+from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.attach import Attachment
 from loaderbench.tracing.tracer import Tracer
 

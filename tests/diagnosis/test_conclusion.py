@@ -1,11 +1,12 @@
 """What a run says as a whole, and that saying it again changes nothing."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from loaderbench.conclusion import Measured, conclude, conclude_again
-from loaderbench.records import Config, DatasetSummary, Environment, Gpu, Kind, PlanSummary, RunRecord, Trial
+from loaderbench.conclusion import conclude
+from loaderbench.records import Config, DatasetSummary, Environment, Gpu, Kind, Measured, PlanSummary, RunRecord, Trial
 
 GPU = Gpu(0, "GPU-a", "an accelerator", 1 << 30)
 
@@ -16,6 +17,7 @@ def concluded(
     config: Config = {"num_workers": 0}
     trials = [
         Trial(
+            role="sweep",
             id=f"r{n}",
             config=config,
             round=n,
@@ -45,14 +47,9 @@ def concluded(
                 gpus=gpus,
             ),
             dataset=DatasetSummary("nothing"),
-            plan=PlanSummary({"num_workers": [0]}, 1, 3, 3),
-            configs=[config],
-            baseline=config,
-            baseline_why="",
+            plan=PlanSummary({"num_workers": [0]}, 1, 3, 3, (config,), config, ""),
             consumer=consumer,
-            trials=trials,
-            twins=(),
-            cpu_percent_before=None,
+            trials=tuple(trials),
             started_at="",
             finished_at="",
             complete=True,
@@ -69,18 +66,19 @@ CAPPED = (
 
 def test_a_rate_at_the_emulated_demand_is_noted_as_capped_and_only_once() -> None:
     run = concluded(975, 980, 970)
-    assert run.notes == (CAPPED,)
-    assert conclude_again(run).notes == (CAPPED,)
+    assert run.remarks == (CAPPED,)
+    assert conclude(run).remarks == (CAPPED,)
+    assert conclude(replace(run, notes=(CAPPED,))).remarks == ()
 
 
 @pytest.mark.parametrize(("rate", "consumer"), [(900.0, "emulated"), (990.0, "none"), (990.0, "model")])
 def test_a_rate_that_nothing_caps_is_not_noted(rate: float, consumer: str) -> None:
-    assert concluded(rate, rate, rate, consumer=consumer).notes == ()
+    assert concluded(rate, rate, rate, consumer=consumer).remarks == ()
 
 
 def test_a_saved_run_concluded_again_is_the_same() -> None:
     run = concluded(500, 510, 490)
-    assert conclude_again(run) == run
+    assert conclude(run) == run
 
 
 def test_the_remedies_know_whether_there_is_an_accelerator() -> None:
@@ -111,4 +109,4 @@ def test_a_profile_names_no_best_gives_no_advice_that_needs_a_sweep_and_says_so(
 
 def test_a_saved_profile_concluded_again_is_the_same() -> None:
     run = concluded(512, consumer="loop", kind="profile")
-    assert conclude_again(run) == run
+    assert conclude(run) == run

@@ -17,6 +17,7 @@ def sweep(
     stages = {"decode": StageCost(cpu_s * 0.75, 1.0), "collate": StageCost(cpu_s * 0.25, 1.0)} if cpu_s else None
     return [
         Trial(
+            role="sweep",
             id=f"r{n}-w{workers}",
             config={"batch_size": batch, "num_workers": workers},
             round=n,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loaderbench.diagnosis.epochs import epoch_costs, said
+from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
 from loaderbench.records import Epochs, Spread, Trial, WaitParts
 
 WAIT = Spread(count=10, mean_s=0.1, p50_s=0.1, p95_s=0.1, p99_s=0.1, max_s=0.1)
@@ -12,21 +12,26 @@ WAIT = Spread(count=10, mean_s=0.1, p50_s=0.1, p95_s=0.1, p99_s=0.1, max_s=0.1)
 
 def trial(**fields: object) -> Trial:
     known = {"samples_per_s": 100.0, "samples_per_epoch": 1000, "samples": 500, "batches": 50, "data_wait": WAIT}
-    return Trial(id="a", config={}, round=1, status="completed", **{**known, **fields})  # type: ignore[arg-type]
+    return Trial(role="sweep", id="a", config={}, round=1, status="completed", **{**known, **fields})  # type: ignore[arg-type]
 
 
 def test_a_boundary_is_told_beyond_what_a_batch_waits_anyway() -> None:
     (found,) = epoch_costs([trial(epochs=Epochs(begun=3, boundary_s=2.1, boundary_max_s=2.2))])
     assert (found.name, found.s_per_epoch) == ("boundary", pytest.approx(2.0))
     assert found.share == pytest.approx(2 / 12)
-    assert said([found]) == ("the boundary between two epochs takes 2 s of each epoch (17 %)",)
+    assert costs_in_words([found]) == ("the boundary between two epochs takes 2 s of each epoch (17 %)",)
 
 
 def test_a_sweep_tells_the_first_batch_where_each_epoch_starts_its_workers() -> None:
     (found,) = epoch_costs([trial(time_to_first_batch_s=1.1), trial(time_to_first_batch_s=3.1)])
     assert (found.name, found.s_per_epoch) == ("first_batch", pytest.approx(2.0))
     persistent = Trial(
-        id="b", config={"persistent_workers": True}, round=1, status="completed", time_to_first_batch_s=1.0
+        role="sweep",
+        id="b",
+        config={"persistent_workers": True},
+        round=1,
+        status="completed",
+        time_to_first_batch_s=1.0,
     )
     assert epoch_costs([persistent]) == ()
 
@@ -38,7 +43,7 @@ def test_slow_samples_that_others_wait_for_are_told_for_a_whole_epoch() -> None:
 
 
 def test_what_is_not_known_is_not_told() -> None:
-    assert epoch_costs([Trial(id="a", config={}, round=1, status="failed")]) == ()
+    assert epoch_costs([Trial(role="sweep", id="a", config={}, round=1, status="failed")]) == ()
     (unknown,) = epoch_costs([trial(time_to_first_batch_s=1.1, samples_per_epoch=None)])
     assert unknown.share is None
-    assert said([unknown]) == ()
+    assert costs_in_words([unknown]) == ()

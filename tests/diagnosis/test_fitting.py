@@ -13,7 +13,14 @@ from loaderbench.records import Failure, Trial
 def trial(workers: int, batch: int, kind: str | None = None) -> Trial:
     failure = Failure(kind, "", "") if kind else None
     status = "failed" if kind else "completed"
-    return Trial(id="t", config={"num_workers": workers, "batch_size": batch}, round=1, status=status, failure=failure)
+    return Trial(
+        role="sweep",
+        id="t",
+        config={"num_workers": workers, "batch_size": batch},
+        round=1,
+        status=status,
+        failure=failure,
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY))

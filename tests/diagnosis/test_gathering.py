@@ -31,7 +31,7 @@ def environment() -> Environment:
 def trial(round_: int, **fields: object) -> Trial:
     known = {"samples_per_s": 100.0, "samples": 500, "batches": 50, "data_wait_share": 0.5, "steady_s": 5.0}
     config = {"num_workers": 2}
-    return Trial(id=f"{round_}", config=config, round=round_, status="completed", **{**known, **fields})  # type: ignore[arg-type]
+    return Trial(role="sweep", id=f"{round_}", config=config, round=round_, status="completed", **{**known, **fields})  # type: ignore[arg-type]
 
 
 def states(on_cpu: float, **looks: float) -> WorkerStates:
@@ -50,7 +50,7 @@ def test_states_and_looks_are_means_over_rounds() -> None:
 
 
 def test_nothing_measured_gives_no_facts_and_unknown_ones_stay_unknown() -> None:
-    assert gather([Trial(id="a", config={}, round=1, status="failed")], environment()) is None
+    assert gather([Trial(role="sweep", id="a", config={}, round=1, status="failed")], environment()) is None
     found = gather([trial(1)], environment())
     assert found is not None
     assert (found.loads, found.own_cpus, found.parts, found.idle_share, found.startup_s) == (None,) * 5

@@ -7,7 +7,7 @@ import pytest
 from loaderbench.diagnosis.wording import describe_inside, states_in_words
 from loaderbench.records import StageCost, Trial
 
-TRIAL = Trial(id="a", config={}, round=1, status="completed", stages={"sample": StageCost(0.01, 0.02)})
+TRIAL = Trial(role="sweep", id="a", config={}, round=1, status="completed", stages={"sample": StageCost(0.01, 0.02)})
 
 
 def test_an_opaque_dataset_is_called_by_its_name() -> None:

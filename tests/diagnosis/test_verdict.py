@@ -57,8 +57,8 @@ def test_without_a_consumer_doubts_lower_the_confidence_and_no_threshold_is_name
 
 
 def test_every_trial_failed_is_said_only_where_trials_were_run_and_all_failed() -> None:
-    failed = Trial(id="a", config={}, round=1, status="failed")
-    empty = Trial(id="b", config={}, round=1, status="completed", samples_per_s=0.0)
+    failed = Trial(role="sweep", id="a", config={}, round=1, status="failed")
+    empty = Trial(role="sweep", id="b", config={}, round=1, status="completed", samples_per_s=0.0)
     for trials, headline in (
         ([failed], "Nothing was measured: every trial failed."),
         ([], "Nothing was measured: the run ended before its first trial was done."),
@@ -107,6 +107,7 @@ def test_a_loop_that_does_nothing_but_wait_has_no_ceiling_and_says_why() -> None
 
 
 TRACED = Trial(
+    role="sweep",
     id="train",
     config={"num_workers": 2},
     round=1,
@@ -132,7 +133,12 @@ def test_the_stages_of_one_trial_prove_nothing_of_a_sweep() -> None:
 
 def test_a_loop_without_batches_says_what_it_failed_by() -> None:
     failed = Trial(
-        id="train", config={}, round=1, status="failed", failure=Failure("no_batches", "the loop took no batch.", "")
+        role="sweep",
+        id="train",
+        config={},
+        round=1,
+        status="failed",
+        failure=Failure("no_batches", "the loop took no batch.", ""),
     )
     assert decide(None, "loop", 1, doubts=0, trials=[failed]).headline == (
         "Nothing was measured: the loop took no batch."

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_doubts
+from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.records import Config, Failure, Kind, Scalar, Trial, WorkerStates
 from loaderbench.statistics.configurations import summarise
 
@@ -14,6 +14,7 @@ CONFIG: Config = {"num_workers": 0}
 def rounds(*rates: float, decode_s: float = 0.001) -> list[Trial]:
     return [
         Trial(
+            role="sweep",
             id=f"r{number}",
             config=CONFIG,
             round=number,
@@ -34,8 +35,8 @@ def doubts(
     loader: dict[str, Scalar] | None = None,
     kind: Kind = "sweep",
 ) -> list[str]:
-    noise = describe_noise(trials, twins or [], busy)
-    return list(find_doubts(trials, summarise([CONFIG], trials), noise, loader or {}, kind))
+    noise = describe_noise(trials, twins or [])
+    return list(find_warnings(trials, summarise([CONFIG], trials), noise, loader or {}, kind, cpu_percent_before=busy))
 
 
 def test_a_still_machine_gives_none() -> None:
@@ -57,7 +58,7 @@ def test_each_kind_of_doubt_is_raised() -> None:
 
 
 def test_the_a_a_pair_needs_both_halves() -> None:
-    noise = describe_noise(rounds(100, 100, 100), [], None)
+    noise = describe_noise(rounds(100, 100, 100), [])
     assert noise.aa_difference is None
     assert "aa_difference" in noise.not_measured
 
@@ -94,8 +95,8 @@ def test_a_batch_larger_than_the_dataset_is_told_once_swept_or_fixed() -> None:
     ]
     short = [replace(trial, samples_per_epoch=10) for trial in rounds(100, 101, 99)]
     swept = [replace(trial, config={"batch_size": 512}) for trial in short]
-    noise = describe_noise(swept, [], 0.0)
-    assert list(find_doubts(swept, summarise([{"batch_size": 512}], swept), noise, {})) == told
+    noise = describe_noise(swept, [])
+    assert list(find_warnings(swept, summarise([{"batch_size": 512}], swept), noise, {})) == told
     assert doubts(short, loader={"batch_size": 512}) == told
     assert doubts(short, loader={"batch_size": 10}) == []
 
@@ -108,7 +109,7 @@ def test_the_share_of_the_wall_never_exceeds_the_whole() -> None:
 
 
 def test_an_a_a_pair_with_a_rate_of_zero_has_no_difference() -> None:
-    assert describe_noise(rounds(0.0, 0.0, 0.0), rounds(100, 100, 100), None).aa_difference is None
+    assert describe_noise(rounds(0.0, 0.0, 0.0), rounds(100, 100, 100)).aa_difference is None
 
 
 def test_a_profile_is_not_doubted_for_what_it_is_by_nature() -> None:

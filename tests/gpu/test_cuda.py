@@ -87,7 +87,7 @@ def test_the_main_job_trains_on_the_device(cli: Cli, photos: Path, tmp_path: Pat
         assert 0 <= trial["data_wait_share"] <= 1
         assert trial["gpus"][0]["memory_used_bytes"] > 100_000_000
         assert trial["gpus"][0]["utilization_percent"] is not None
-    rungs = {rung["name"]: rung for rung in run["ladder"]["rungs"]}
+    rungs = {rung["name"]: rung for rung in run["isolation"]["runs"]}
     for name in ("replay_device", "replay_host", "loader_warm"):
         assert rungs[name]["time_s"]["est"] > 0, rungs[name]["not_measured"]
     assert run["ladder"]["transfer_s"] is not None

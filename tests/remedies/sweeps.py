@@ -48,7 +48,9 @@ def _trial(config: Config, number: int, factors: dict[tuple[str, Any], float]) -
     for item in config.items():
         rate *= factors.get(item, 1.0)
     name = f"r{number}-{config}"
-    return Trial(id=name, config=config, round=number, status="completed", samples_per_s=rate, data_wait_share=0.5)
+    return Trial(
+        role="sweep", id=name, config=config, round=number, status="completed", samples_per_s=rate, data_wait_share=0.5
+    )
 
 
 def answers(given: Findings) -> dict[str, Recommendation]:

@@ -10,6 +10,7 @@ from test_by_cause import CAUSES, FOLDER, diagnosis
 
 from loaderbench.records import Config, Failure, Recommendation, Trial, Tried, Verification
 from loaderbench.remedies import Findings, recommend
+from loaderbench.statistics.judging import judged
 
 PRESENT: Config = {"num_workers": 2}
 BASELINE: Config = {"num_workers": 0}
@@ -24,16 +25,16 @@ def pairs(first: int, rates: list[tuple[Config, float | None]], rounds: int = 5)
 def _trial(config: Config, number: int, step: int, rate: float | None) -> Trial:
     known = {"id": f"v{number}-{len(config)}", "config": config, "round": number}
     if rate is None:
-        return Trial(**known, status="failed", failure=Failure("oom", "no memory is left", "less"))
+        return Trial(role="remedy", **known, status="failed", failure=Failure("oom", "no memory is left", "less"))
     wobble = 1 + (step % 3 - 1) / 100 * len(config)
-    return Trial(**known, status="completed", samples_per_s=rate * wobble)
+    return Trial(role="remedy", **known, status="completed", samples_per_s=rate * wobble)
 
 
 def told(
     tried: list[Tried], trials: list[Trial], config: Config = PRESENT, cause: str = "transforms_v2_uint8"
 ) -> dict[str, Recommendation]:
     found = diagnosis(CAUSES[cause])
-    verification = Verification(present=PRESENT, config=config, tried=tuple(tried), trials=tuple(trials), ended="")
+    verification = Verification(present=PRESENT, config=config, tried=tuple(tried), ended="")
     findings = Findings(
         [],
         [],
@@ -42,7 +43,8 @@ def told(
         {},
         False,
         diagnosis=found,
-        verification=verification,
+        verification=judged(verification, trials, BASELINE),
+        remedy_trials=trials,
         options=dict(FOLDER),
         profile=True,
     )
@@ -118,11 +120,22 @@ def test_one_change_from_the_baseline_has_one_card() -> None:
         present=BASELINE,
         config=changed,
         tried=(tried("faster_decoder", DECODER, BASELINE, accepted=True),),
-        trials=tuple(trials),
         ended="",
     )
     found = diagnosis(CAUSES["faster_decoder"])
-    findings = Findings([], [], None, BASELINE, {}, False, diagnosis=found, verification=verification, profile=True)
+    verification = judged(verification, trials, BASELINE)
+    findings = Findings(
+        [],
+        [],
+        None,
+        BASELINE,
+        {},
+        False,
+        diagnosis=found,
+        verification=verification,
+        remedy_trials=trials,
+        profile=True,
+    )
     assert [answer.id for answer in recommend(findings) if answer.basis == "measured"] == ["faster_decoder"]
 
 
@@ -146,6 +159,6 @@ def test_no_card_of_the_sweep_contradicts_what_was_kept_since() -> None:
 
     main = tried("main_process_loading", kept, present, accepted=True)
     trials = pairs(1, [(present, 100.0), (kept, 140.0)])
-    since = Verification(present=present, config=kept, tried=(main,), trials=tuple(trials), ended="")
-    card = answers(replace(swept, verification=since))["fewer_workers"]
+    since = judged(Verification(present=present, config=kept, tried=(main,), ended=""), trials, present)
+    card = answers(replace(swept, verification=since, remedy_trials=trials))["fewer_workers"]
     assert (card.status, card.reason) == ("already_ok", "remedies were tried since, and kept num_workers=2")

@@ -61,6 +61,7 @@ def trial(config: Config, round_: int, number: int, rate: float, gpus: tuple[Gpu
     wobble = 1 + 0.02 * math.sin(number * 2.3)
     workers = config.get("num_workers")
     return Trial(
+        role="sweep",
         id=f"r{round_}-c{number:02d}",
         config=config,
         round=round_,
@@ -143,11 +144,15 @@ def typical(rounds: int = 3, gpus: tuple[Gpu, ...] = (), cpus: float = 2) -> Run
             len(configs),
             rounds,
             len(trials),
+            tuple(configs),
+            base.config,
+            "torch's defaults with the smallest batch size of the sweep",
             {} if gpus else {"pin_memory": "there is no accelerator, so that pinning memory does nothing"},
         ),
         started_at="2026-03-12T14:03:00+00:00",
         finished_at="2026-03-12T14:09:04+00:00",
         complete=True,
+        consumer="emulated",
         trials=tuple(trials),
         configurations=tuple(configurations),
         best=Best(
@@ -177,7 +182,6 @@ def typical(rounds: int = 3, gpus: tuple[Gpu, ...] = (), cpus: float = 2) -> Run
             confidence="high",
         ),
         recommendations=recommendations(tuple(best.trials), best.config),
-        prediction=None,
         overhead=Overhead(per_batch_s=0.0000042, share_of_wall=0.0001, monitor_cpu_share=0.011),
         noise=Noise(reference_decode_spread=1.14, aa_difference=Interval(1.01, 0.98, 1.04)),
         warnings=("The reference decode varied by 14 % over the run: differences below that may be noise.",),
@@ -198,6 +202,7 @@ def one_round() -> RunRecord:
 
 def failed_trial(config: Config, number: int, message: str, kind: str = "shared_memory_full") -> Trial:
     return Trial(
+        role="sweep",
         id=f"r1-c{number:02d}",
         config=config,
         round=1,
@@ -230,7 +235,7 @@ def all_failed() -> RunRecord:
             for t in trials
         ),
         best=None,
-        baseline=replace(run.baseline, samples_per_s=None, data_wait_share=None) if run.baseline else None,
+        baseline=replace(run.baseline, samples_per_s=None, data_wait_share=None),
         ceiling=None,
         verdict=Verdict(
             bound="unknown",
@@ -269,7 +274,9 @@ def one_trial() -> RunRecord:
     assert only.samples_per_s
     return replace(
         run,
-        plan=PlanSummary({"batch_size": [32], "num_workers": [0], "pin_memory": [False]}, 1, 1, 1),
+        plan=PlanSummary(
+            {"batch_size": [32], "num_workers": [0], "pin_memory": [False]}, 1, 1, 1, (only.config,), only.config, ""
+        ),
         trials=run.trials[:1],
         configurations=(only,),
         best=replace(run.best, config=only.config, samples_per_s=only.samples_per_s, ties=(), gain=None),

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from run_factory import GIB, HOSTILE, LONG, environment
 
-from loaderbench.conclusion import Measured, conclude
+from loaderbench.conclusion import conclude
 from loaderbench.records import (
     Config,
     DatasetSummary,
     Epochs,
     Failure,
     Gpu,
+    Measured,
     PlanSummary,
     RunRecord,
     SampleTimes,
@@ -43,6 +44,7 @@ def slow_sample(number: int, **changes: object) -> SlowSample:
 def measured_trial(config: Config = CONFIG) -> Trial:
     """A loop of 62.5 ms a step that waits 41 % of it; nothing was looked at inside the loader."""
     return Trial(
+        role="profile",
         id="train",
         config=config,
         round=1,
@@ -119,18 +121,21 @@ def profile_of(trial: Trial, gpus: tuple[Gpu, ...] = (), description: str = "Dat
             suite={"name": "train"},
             environment=environment(gpus, 8),
             dataset=DatasetSummary(description),
-            plan=PlanSummary({axis: [value] for axis, value in config.items()}, 1, 1, 1),
-            configs=[config],
-            baseline=config,
-            baseline_why="it is what the loop uses",
+            plan=PlanSummary(
+                {axis: [value] for axis, value in config.items()},
+                1,
+                1,
+                1,
+                (config,),
+                config,
+                "it is what the loop uses",
+            ),
             consumer="loop",
-            trials=[trial],
-            twins=(),
-            cpu_percent_before=None,
+            trials=(trial,),
             started_at="2026-03-12T14:03:00+00:00",
             finished_at="2026-03-12T14:03:34+00:00",
             complete=True,
-            version="0.2.0",
+            loaderbench_version="0.2.0",
             kind="profile",
         )
     )
@@ -177,7 +182,7 @@ def main_process() -> RunRecord:
 
 def nothing_measured() -> RunRecord:
     failure = Failure("no_batches", NO_BATCHES, "Let the loop run on, or lower warmup.")
-    return profile_of(Trial(id="train", config=CONFIG, round=1, status="failed", failure=failure))
+    return profile_of(Trial(role="profile", id="train", config=CONFIG, round=1, status="failed", failure=failure))
 
 
 def hostile_profile() -> RunRecord:

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import run_factory as runs
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 
 from loaderbench.report.cost import pareto
 from loaderbench.report.document import build_document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import run_factory as runs
@@ -14,10 +15,9 @@ from loaderbench.records import (
     Config,
     Contention,
     Interval,
-    Ladder,
+    Isolation,
+    IsolationRun,
     Reasons,
-    Rung,
-    RungName,
     RunRecord,
     SampleTimes,
     SlowSample,
@@ -32,20 +32,20 @@ from loaderbench.report.html import render_html
 CONFIG: Config = {"batch_size": 32, "num_workers": 2, "pin_memory": False}
 
 
-def rung(name: RungName, ms: float | None, why: str = "") -> Rung:
+def rung(name: Any, ms: float | None, why: str = "") -> IsolationRun:
     time_s = None if ms is None else runs.spread(ms / 1e3)
     rate = None if ms is None else runs.spread(32e3 / ms)
     reasons: Reasons = dict.fromkeys(("time_s", "samples_per_s"), why) if why else {}
-    return Rung(name=name, time_s=time_s, samples_per_s=rate, trials=(), not_measured=reasons)
+    return IsolationRun(name=name, time_s=time_s, samples_per_s=rate, trials=(), not_measured=reasons)
 
 
 def taken_apart(config: Config = CONFIG) -> RunRecord:
     run = runs.typical()
-    ladder = Ladder(
+    ladder = Isolation(
         config=config,
         per="batch",
         rounds=3,
-        rungs=(
+        runs=(
             rung("replay_device", None, "there is no accelerator"),
             rung("replay_host", 12.5),
             rung("loader_warm", 31.0),
@@ -55,7 +55,6 @@ def taken_apart(config: Config = CONFIG) -> RunRecord:
         transfer_s=None,
         fetch_s=Interval(0.0045, -0.0008, 0.0098),
         interference_s=Interval(0.0081, 0.0071, 0.0091),
-        trials=(replace(run.trials[0], id="r1-loader_warm", rung="loader_warm"),),
         notes=("16 batches were kept and replayed",),
         not_measured={"transfer_s": "there is no accelerator"},
     )
@@ -77,7 +76,7 @@ def taken_apart(config: Config = CONFIG) -> RunRecord:
         basis="cached batches replayed, 3 rounds",
         samples_per_s_interval=Interval(2560.0, 2500.0, 2620.0),
     )
-    return replace(run, ladder=ladder, contention=contention, ceiling=ceiling, consumer="target")
+    return replace(run, isolation=ladder, contention=contention, ceiling=ceiling, consumer="target")
 
 
 def printed(run: RunRecord) -> str:
@@ -156,13 +155,12 @@ def test_a_difference_is_none_where_its_interval_holds_0(value: Interval, text: 
     assert numbers.difference(value, "ms").text == text
 
 
-def test_a_page_that_is_passed_on_tells_no_paths_of_the_rungs() -> None:
+def test_a_page_that_is_passed_on_tells_no_paths_of_any_trial() -> None:
     run = taken_apart()
     slow = SlowSample(index=1, wall_s=1.0, stage="read", worker=0, path="/home/me/secret/one.jpg")
     times = SampleTimes(wall=Spread(1, 1, 1, 1, 1, 1), slowest=(slow,), tail_share=0.0)
-    assert run.ladder
-    told = replace(run.ladder.trials[0], sample_times=times)
-    noise = replace(run.noise, aa_trials=(told,))
-    kept = without_folders(replace(run, ladder=replace(run.ladder, trials=(told,)), noise=noise))
+    roles: tuple[Any, ...] = ("sweep", "twin", "isolation", "remedy")
+    told = tuple(replace(run.trials[0], role=role, sample_times=times) for role in roles)
+    kept = without_folders(replace(run, trials=told))
     assert "secret" not in repr(kept)
-    assert "one.jpg" in repr(kept.ladder)
+    assert repr(kept.trials).count("one.jpg") == len(roles)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import run_factory as runs
 
+from loaderbench.conclusion import with_judgements
 from loaderbench.records import Config, RunRecord, SampleTimes, SlowSample, Spread, Trial, Tried, Verification
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
@@ -16,7 +17,14 @@ UINT8, COPIES = {"normalize": "device"}, {"presize": 256}
 
 def trial(config: Config, number: int, rate: float) -> Trial:
     known = f"v{number:02d}-{len(config)}"
-    return Trial(id=known, config=config, round=number, status="completed", samples_per_s=rate * (1 + number / 1000))
+    return Trial(
+        role="remedy",
+        id=known,
+        config=config,
+        round=number,
+        status="completed",
+        samples_per_s=rate * (1 + number / 1000),
+    )
 
 
 def verified() -> RunRecord:
@@ -28,8 +36,9 @@ def verified() -> RunRecord:
         Tried(id="uint8_transport", change=UINT8, against=PRESENT, accepted=True, estimate=1.4),
         Tried(id="presize_offline", change=COPIES, against=first, accepted=False, psnr_db=31.7),
     )
-    found = Verification(present=PRESENT, config=first, tried=tried, trials=tuple(trials), ended="no remedy is left")
-    return replace(runs.typical(), verification=found)
+    found = Verification(present=PRESENT, config=first, tried=tried, ended="no remedy is left")
+    run = runs.typical()
+    return with_judgements(replace(run, verification=found, trials=(*run.trials, *trials)))
 
 
 def test_each_try_says_on_top_of_what_it_was_and_what_it_added() -> None:
@@ -54,8 +63,8 @@ def test_no_folder_of_a_slow_sample_leaves_with_the_trials_of_remedies() -> None
     times = SampleTimes(wall=Spread(9, 0.1, 0.1, 0.1, 0.1, 0.1), slowest=(slow,), tail_share=0.1)
     run = verified()
     assert run.verification
-    told = tuple(replace(trial, sample_times=times) for trial in run.verification.trials)
-    (as_json, _) = build_document(replace(run, verification=replace(run.verification, trials=told))).downloads
+    told = tuple(replace(trial, sample_times=times) for trial in run.remedy_trials)
+    (as_json, _) = build_document(replace(run, trials=told)).downloads
     assert "secret" not in as_json.content
     assert "one.jpg" in as_json.content
 

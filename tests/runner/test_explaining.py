@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import Config, Failure
+from loaderbench.records import Config, Failure, PlannedTrial
 from loaderbench.runner import TrialOrder, explaining
 from loaderbench.runner.explaining import explained, needed_bytes
 from loaderbench.suite import Suite
@@ -17,7 +16,9 @@ from loaderbench.suite import Suite
 
 def order(config: Config, dataset: dict[str, Any] | None = None) -> TrialOrder:
     suite = Suite.model_validate({"dataset": dataset or {"root": "x"}, "loader": {"batch_size": 32}})
-    return TrialOrder(PlannedTrial("t", config, 1), suite, Path(), (), "none", Path("log"))
+    return TrialOrder(
+        PlannedTrial(id="t", role="sweep", config=config, round=1), suite, Path(), (), "none", Path("log")
+    )
 
 
 def hint(kind: str, config: Config, kills: int | None = 0) -> str:

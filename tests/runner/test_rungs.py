@@ -14,11 +14,10 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.environment import describe_machine
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import RungName, Trial
+from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
 from loaderbench.runner.replay import Replayed, changed, keep
-from loaderbench.session.ladder import order_of
+from loaderbench.session.measuring import isolation_order
 from loaderbench.suite import Suite
 
 TARGETS = """
@@ -113,7 +112,7 @@ def runner() -> TrialRunner:
 def measured(
     runner: TrialRunner,
     place: Path,
-    rung: RungName,
+    rung: str,
     dataset: dict[str, Any],
     consumer: dict[str, Any],
     samples: tuple[tuple[str, int], ...] = (),
@@ -121,9 +120,11 @@ def measured(
 ) -> Trial:
     (place / "lb_rung_targets.py").write_text(TARGETS)
     suite = Suite.model_validate({"dataset": dataset, "consumer": consumer, "measure": {"seconds": 0.2}})
-    planned = PlannedTrial(f"r1-{rung}", config, 1, rung=rung)
+    planned = PlannedTrial(
+        id=f"r1-{rung}", role="isolation", config=config, round=1, isolation=None if rung == "end_to_end" else rung
+    )
     order = TrialOrder(planned, suite, place, samples, suite.consumer.kind, place / "log")
-    return runner.run(order if rung == "end_to_end" else order_of(order)).trial
+    return runner.run(order if rung == "end_to_end" else isolation_order(order, None)).trial
 
 
 SLOW = {"kind": "target", "target": "lb_rung_targets:slow"}
@@ -132,10 +133,10 @@ STEP = {"kind": "target", "target": "lb_rung_targets:step"}
 
 def test_each_rung_is_without_what_it_takes_away(runner: TrialRunner, tmp_path: Path) -> None:
     """A loader of 80 ms and a step of 5 ms, in one process: each alone, and both."""
-    rungs: tuple[RungName, ...] = ("replay_host", "loader_warm", "end_to_end")
+    rungs: tuple[str, ...] = ("replay_host", "loader_warm", "end_to_end")
     host, warm, whole = (measured(runner, tmp_path, rung, SLOW, STEP, batch_size=4, num_workers=0) for rung in rungs)
     assert {trial.status for trial in (host, warm, whole)} == {"completed"}, [host.failure, warm.failure, whole.failure]
-    assert [trial.rung for trial in (host, warm, whole)] == list(rungs)
+    assert [trial.isolation for trial in (host, warm, whole)] == ["replay_host", "loader_warm", None]
     assert host.samples_per_s > 5 * whole.samples_per_s
     assert warm.samples_per_s == pytest.approx(whole.samples_per_s, rel=0.5)
     assert warm.data_wait_share > 0.9
@@ -185,7 +186,7 @@ def test_no_file_is_read_twice_where_files_are_cold(runner: TrialRunner, photos:
 def test_files_are_cold_or_warm_as_the_rung_says(runner: TrialRunner, photos: Path, tmp_path: Path) -> None:
     files = tuple((str(path), 0) for path in sorted(photos.rglob("*.jpg")))
     dataset = {"kind": "image_folder", "root": str(photos), "transform": "imagenet_train"}
-    rungs: tuple[RungName, ...] = ("loader_warm", "loader_cold", "loader_warm")
+    rungs: tuple[str, ...] = ("loader_warm", "loader_cold", "loader_warm")
     hits = [
         trial.workers.page_cache_hit_share if trial.workers else None
         for rung in rungs

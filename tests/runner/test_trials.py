@@ -10,8 +10,7 @@ import psutil
 import pytest
 
 from loaderbench.environment import describe_machine
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import Trial
+from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, probe
 from loaderbench.suite import Suite
 
@@ -94,7 +93,7 @@ def run(
     suite = Suite.model_validate(
         {"dataset": dataset, "measure": {"seconds": 0.2, **measure}, "consumer": consumer or {"kind": "none"}}
     )
-    planned = PlannedTrial("r1-c00", config, 1)
+    planned = PlannedTrial(id="r1-c00", role="sweep", config=config, round=1)
     return runner.run(TrialOrder(planned, suite, place, (), suite.consumer.kind, place / "log"))
 
 

@@ -10,7 +10,7 @@ from loaderbench.search.pruning import why_pruned
 
 
 def failed(kind: str, **config: int) -> Trial:
-    return Trial(id="t", config=dict(config), round=1, status="failed", failure=Failure(kind, "", ""))
+    return Trial(role="sweep", id="t", config=dict(config), round=1, status="failed", failure=Failure(kind, "", ""))
 
 
 @pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY))
@@ -23,7 +23,7 @@ def test_a_larger_batch_is_not_tried_where_a_smaller_one_ran_out_of_memory(kind:
 
 def test_what_somebody_else_killed_prunes_nothing() -> None:
     failure = Failure("worker_killed", "", "", by_oom_killer=False)
-    trial = Trial(id="t", config={"batch_size": 64}, round=1, status="failed", failure=failure)
+    trial = Trial(role="sweep", id="t", config={"batch_size": 64}, round=1, status="failed", failure=failure)
     assert why_pruned({"batch_size": 64}, [trial]) is None
     assert why_pruned({"batch_size": 128}, [trial]) is None
 

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import Candidate, Config, Failure, Trial
+from loaderbench.records import Candidate, Config, Failure, PlannedTrial, Trial
 from loaderbench.search import ForwardSelection
-from loaderbench.statistics.judging import judge
+from loaderbench.statistics.judging import judge, wants_more
 
 PRESENT: Config = {"num_workers": 2}
 BASELINE: Config = {"num_workers": 0}
@@ -33,8 +32,8 @@ def run(selection: ForwardSelection, rate: Rate, *, noise: float = 0.0, late_aft
 def _trial(planned: PlannedTrial, rate: float | None, noise: float, chance: random.Random) -> Trial:
     known = {"id": planned.id, "config": planned.config, "round": planned.round}
     if rate is None:
-        return Trial(**known, status="failed", failure=Failure("oom", "no memory", "less"))
-    return Trial(**known, status="completed", samples_per_s=rate * chance.lognormvariate(0, noise))
+        return Trial(role="remedy", **known, status="failed", failure=Failure("oom", "no memory", "less"))
+    return Trial(role="remedy", **known, status="completed", samples_per_s=rate * chance.lognormvariate(0, noise))
 
 
 def of(*candidates: Candidate) -> Callable[[Config, Sequence[Trial]], Sequence[Candidate]]:
@@ -180,7 +179,9 @@ def test_a_gain_that_is_almost_sure_is_measured_once_more(gain: float, spread: f
     logs = [-1.2, -0.6, 0.0, 0.6, 1.2]  # their spread is 0.95
     changed: Config = {"num_workers": 3}
     trials = [
-        Trial(id=f"{number}{config}", config=config, round=number, status="completed", samples_per_s=rate)
+        Trial(
+            role="remedy", id=f"{number}{config}", config=config, round=number, status="completed", samples_per_s=rate
+        )
         for number, log in enumerate(logs)
         for config, rate in ((PRESENT, 100.0), (changed, 100.0 * gain * math.exp(spread * log)))
     ]
@@ -188,4 +189,4 @@ def test_a_gain_that_is_almost_sure_is_measured_once_more(gain: float, spread: f
     assert found.ratio is not None
     assert (found.ratio.lo or 0) > 1
     assert found.answer == ("gain" if gain > 1.02 and not more else "no gain")
-    assert found.wants_more == more
+    assert wants_more(found) == more

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from command_line import loaderbench
 
-from loaderbench.conclusion import conclude_again
+from loaderbench.conclusion import conclude
 from loaderbench.store import read_run
 
 SLEEPY = """\
@@ -86,7 +86,7 @@ def test_every_trial_is_on_the_disk_and_in_the_run(folder: Path, run: dict[str, 
 
 def test_a_saved_run_is_concluded_again_to_the_same_advice(folder: Path) -> None:
     record = read_run(folder)
-    again = conclude_again(record)
+    again = conclude(record)
     assert again.recommendations == record.recommendations
     assert again.verification == record.verification
 

@@ -30,15 +30,19 @@ def verifier(tmp_path: Path, left_s: float, *, strict: bool, called_for: bool = 
     )
 
 
-def run(found: Verifier, *, takes_s: float) -> None:
-    """Let it try, with trials that say that they took so long."""
-    while planned := found.next_round():
+def run(found: Verifier, *, takes_s: float) -> list[Trial]:
+    """Let it try, with trials that say that they took so long; return them."""
+    trials: list[Trial] = []
+    while planned := found.next_round(trials):
         for one in planned:
             rate = 100.0 * (1.3 if "normalize" in one.config else 1.0) * (1 + one.config["num_workers"])  # type: ignore[operator]
-            done = Trial(id=one.id, config=one.config, round=one.round, status="completed", samples_per_s=rate)
-            found.trials.append(done)
-        if len(found.trials) >= 10:  # now a trial takes so long that there is no time for more
-            found._trial_s = lambda: takes_s  # type: ignore[method-assign]
+            done = Trial(
+                role="remedy", id=one.id, config=one.config, round=one.round, status="completed", samples_per_s=rate
+            )
+            trials.append(done)
+        if len(trials) >= 10:  # now a trial takes so long that there is no time for more
+            found._trial_s = lambda _: takes_s  # type: ignore[method-assign]
+    return trials
 
 
 @pytest.mark.parametrize(("strict", "compared"), [(False, 5), (True, 0)])
@@ -46,28 +50,28 @@ def test_out_of_time_the_result_is_compared_unless_a_budget_forbids_it(
     tmp_path: Path, strict: bool, compared: int
 ) -> None:
     found = verifier(tmp_path, 60, strict=strict)
-    run(found, takes_s=1000)
-    result, _ = found.result()
+    trials = run(found, takes_s=1000)
+    result, _ = found.result(trials)
     assert result is not None
     assert [tried.id for tried in result.accepted] == ["uint8_transport"]
-    assert sum(trial.config["num_workers"] == 0 for trial in result.trials) == compared
+    assert sum(trial.config["num_workers"] == 0 for trial in trials) == compared
 
 
 def test_with_time_enough_it_ends_when_no_cause_is_left(tmp_path: Path) -> None:
     found = verifier(tmp_path, 600, strict=False)
-    run(found, takes_s=0.1)
-    result, _ = found.result()
+    trials = run(found, takes_s=0.1)
+    result, _ = found.result(trials)
     assert result is not None
     assert "no cause is left" in result.ended
 
 
 def test_without_time_nothing_is_tried_and_the_reason_is_the_time(tmp_path: Path) -> None:
     found = verifier(tmp_path, 0, strict=True)
-    run(found, takes_s=1)
-    assert found.result() == (None, "the time for trying remedies was used up")
+    trials = run(found, takes_s=1)
+    assert found.result(trials) == (None, "the time for trying remedies was used up")
 
 
 def test_without_a_remedy_nothing_is_tried_and_the_reason_is_the_cause(tmp_path: Path) -> None:
     found = verifier(tmp_path, 600, strict=False, called_for=False)
-    run(found, takes_s=1)
-    assert found.result() == (None, CALLS_FOR_NONE)
+    trials = run(found, takes_s=1)
+    assert found.result(trials) == (None, CALLS_FOR_NONE)

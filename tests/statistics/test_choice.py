@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from loaderbench.records import Best, Config, Configuration, Failure, GpuUse, Scalar, Trial
-from loaderbench.statistics.choice import choose_best as choose
-from loaderbench.statistics.choice import describe_baseline
+from loaderbench.statistics.choice import choose_best as choose, describe_baseline
 from loaderbench.statistics.configurations import summarise
 
 
@@ -29,9 +28,18 @@ def trial(
     name: str, config: dict[str, Scalar] | dict[str, int], number: int, rate: float | None, **more: object
 ) -> Trial:
     if rate is None:
-        return Trial(id=name, config=dict(config), round=number, status="failed", failure=Failure("x", "y", "z"))
+        return Trial(
+            role="sweep", id=name, config=dict(config), round=number, status="failed", failure=Failure("x", "y", "z")
+        )
     return Trial(
-        id=name, config=dict(config), round=number, status="completed", samples_per_s=rate, data_wait_share=0.5, **more
+        role="sweep",
+        id=name,
+        config=dict(config),
+        round=number,
+        status="completed",
+        samples_per_s=rate,
+        data_wait_share=0.5,
+        **more,
     )  # type: ignore[arg-type]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from loaderbench.records import (
+    Baseline,
     Best,
     Comparison,
     Config,
@@ -49,7 +50,15 @@ def workers(number: int) -> Config:
 def trials(config: Config, rates: list[float], waits: list[float] | None = None) -> tuple[Trial, ...]:
     shares = waits or [0.5] * len(rates)
     return tuple(
-        Trial(id=f"{config}{n}", config=config, round=n, status="completed", samples_per_s=rate, data_wait_share=share)
+        Trial(
+            role="sweep",
+            id=f"{config}{n}",
+            config=config,
+            round=n,
+            status="completed",
+            samples_per_s=rate,
+            data_wait_share=share,
+        )
         for n, (rate, share) in enumerate(zip(rates, shares, strict=True), 1)
     )
 
@@ -60,18 +69,18 @@ def run(rates: Rates, **changed: Any) -> RunRecord:
         suite={"consumer": {"demand": 1000.0}, "measure": {"cache": "warm"}},
         environment=MACHINE,
         dataset=DatasetSummary("some images"),
-        plan=PlanSummary({"num_workers": list(rates)}, len(rates), 3, 3 * len(rates)),
+        plan=PlanSummary({"num_workers": list(rates)}, len(rates), 3, 3 * len(rates), (), {}, ""),
         started_at="",
         finished_at="",
         complete=True,
         trials=tuple(trial for number, found in rates.items() for trial in trials(workers(number), found)),
         configurations=(),
         best=None,
-        baseline=None,
+        baseline=Baseline(config={}, samples_per_s=None, data_wait_share=None, why_this_one=""),
+        consumer="emulated",
         ceiling=None,
         verdict=Verdict(bound="unknown", stage=None, limit=None, headline="", evidence=(), confidence="low"),
         recommendations=(),
-        prediction=None,
         overhead=None,
         noise=Noise(None, None),
         warnings=(),
@@ -144,7 +153,7 @@ def test_a_difference_of_shares_stays_within_one() -> None:
 
 
 def test_a_configuration_that_gave_nothing_on_a_side_is_inconclusive_with_a_reason() -> None:
-    failed = Trial(id="a", config=workers(0), round=1, status="failed")
+    failed = Trial(role="sweep", id="a", config=workers(0), round=1, status="failed")
     found = compare_runs(run({}, trials=(failed,)), run({0: [100, 101, 102]}))
     assert found.outcome == "inconclusive"
     assert found.headline == "Whether samples/s changed is not known: no trial gave it before."

@@ -4,8 +4,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from loaderbench.records import Interval
 from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval, share_interval

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from planted import First, FolderStyle
 
-from loaderbench.tracing import active, hooks
-from loaderbench.tracing import block as layout
+from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.attach import Attachment
 from loaderbench.tracing.block import BLOCK_BYTES, PATH_BYTES, Block
 from loaderbench.tracing.parts import Finder

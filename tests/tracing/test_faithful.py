@@ -14,7 +14,7 @@ from planted import FolderStyle, sleep
 from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Dataset, SequentialSampler, Subset
 from unusual import LENGTH, UNUSUAL, Base, Closes, Meta, Times, Told
 
-from loaderbench.recorder.inside import inside_fields
+from loaderbench.recorder.inside import loader_inside
 from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.reading import Traced
 
@@ -155,7 +155,7 @@ def test_a_slow_sample_of_a_subset_has_its_own_path() -> None:
     dataset = FolderStyle(24)
     reverse = Subset(dataset, list(reversed(range(24))))
     _, found = traced(DataLoader(reverse, batch_size=4))
-    slowest = inside_fields(found, reverse)["sample_times"].slowest[0]
+    slowest = loader_inside(found, reverse).sample_times.slowest[0]
     assert slowest.path == "/photos/7.jpg"
     assert slowest.index == 24 - 1 - 7
 

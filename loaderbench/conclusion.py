@@ -1,0 +1,215 @@
+"""From what was measured to what is concluded: summarise, choose, diagnose and recommend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from loaderbench.diagnosis.ceiling import find_ceiling
+from loaderbench.diagnosis.contention import describe_contention
+from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.isolation import describe_isolation
+from loaderbench.diagnosis.subject import facts_of, find_subject, rate_cap, subject_config
+from loaderbench.diagnosis.verdict import Subject, decide
+from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
+from loaderbench.records import (
+    Best,
+    Candidate,
+    Conclusions,
+    Config,
+    Configuration,
+    Environment,
+    Isolation,
+    Measured,
+    Recommendation,
+    RunRecord,
+    Trial,
+    Verdict,
+    varying,
+)
+from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
+from loaderbench.statistics.choice import choose_best, describe_baseline
+from loaderbench.statistics.configurations import summarise
+from loaderbench.statistics.judging import judged
+
+Run = TypeVar("Run", bound=Measured)
+
+ONE_CONFIGURATION = "a profile measures one configuration"
+NO_ISOLATION = "a profile takes no part of the user's loop away"
+NOT_VERIFIED = "no remedy was tried: this run was made without it"
+
+
+def conclude(measured: Measured) -> RunRecord:
+    """Apply this version's rules to a run, one just measured or a saved one; measures nothing."""
+    measured = with_judgements(measured)
+    return RunRecord.of(measured, _conclusions(measured))
+
+
+def with_judgements(measured: Run) -> Run:
+    """The same run; remedies that were tried before their judgement was kept are judged now."""
+    found = measured.verification
+    if found is None or all(tried.judgement for tried in found.tried):
+        return measured
+    return replace(measured, verification=judged(found, measured.remedy_trials, measured.plan.baseline))
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All configurations of a run, and the best of them, or why there is none."""
+
+    configurations: tuple[Configuration, ...]
+    best: Best | None
+    why_no_best: str
+
+    @property
+    def subject(self) -> Config | None:
+        """The configuration that the verdict is about; `None` where nothing was measured."""
+        return subject_config(self.best, self.configurations)
+
+
+def rank(measured: Measured) -> Ranking:
+    """Summarise and choose."""
+    configurations = summarise(measured.plan.configs, measured.sweep)
+    if measured.kind == "profile":
+        return Ranking(configurations, None, ONE_CONFIGURATION)
+    best, why = choose_best(configurations, measured.plan.baseline, measured.sweep, measured.plan.rounds)
+    return Ranking(configurations, best, why)
+
+
+def _conclusions(measured: Measured) -> Conclusions:
+    """Each conclusion from what was measured and those before it."""
+    plan, trials, ranking = measured.plan, measured.sweep, rank(measured)
+    configurations, best, config = ranking.configurations, ranking.best, ranking.subject
+    noise = describe_noise(trials, measured.twins)
+    busy = measured.cpu_percent_before
+    found = find_warnings(trials, configurations, noise, measured.loader, measured.kind, cpu_percent_before=busy)
+    warnings = tuple(found)
+    subject = find_subject(
+        best, configurations, plan.axes, lambda config: facts_of(config, trials, measured.environment)
+    )
+    isolation, why_no_isolation = _isolation(measured)
+    ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, measured.demand)
+    costs = epoch_costs([trial for trial in trials if trial.config == config])
+    verdict = decide(
+        subject, measured.consumer, measured.demand, len(warnings), trials=trials, more=costs_in_words(costs)
+    )
+    overhead = describe_overhead(trials)
+    known = {
+        "best": (best, ranking.why_no_best),
+        "ceiling": (ceiling, why_no_ceiling),
+        "isolation": (isolation, why_no_isolation),
+        "overhead": (overhead, "no trial was completed"),
+        "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
+    }
+    return Conclusions(
+        configurations=configurations,
+        best=best,
+        baseline=describe_baseline(configurations, plan.baseline, plan.baseline_why),
+        ceiling=ceiling,
+        verdict=verdict,
+        recommendations=_recommendations(measured, ranking, verdict, subject),
+        overhead=overhead,
+        noise=noise,
+        warnings=warnings,
+        remarks=rate_cap(measured.notes, configurations, measured.consumer, measured.demand),
+        epoch_costs=costs,
+        isolation=isolation,
+        contention=describe_contention(config, trials, measured.environment.cpus_allotted),
+        not_measured={name: why for name, (value, why) in known.items() if value is None},
+    )
+
+
+def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
+    if measured.kind == "profile":
+        return None, NO_ISOLATION
+    return describe_isolation(
+        measured.sweep,
+        measured.isolation_trials,
+        left_out=measured.left_out,
+        consumer=measured.consumer,
+        demand=measured.demand,
+        cache=str((measured.suite.get("measure") or {}).get("cache", "warm")),
+    )
+
+
+def _recommendations(
+    measured: Measured, ranking: Ranking, verdict: Verdict, subject: Subject | None
+) -> tuple[Recommendation, ...]:
+    """What to change: what the sweep measured, what the cause advises, and what trying it gave."""
+    facts = subject.facts if subject is not None else None
+    known = ranking.subject is not None and facts is not None
+    return recommend(
+        Findings(
+            configurations=ranking.configurations,
+            trials=measured.sweep,
+            remedy_trials=measured.remedy_trials,
+            best=ranking.best,
+            baseline=measured.plan.baseline,
+            axes=measured.plan.axes,
+            accelerator=bool(measured.environment.gpus),
+            loader=measured.loader,
+            why_no_best=ranking.why_no_best,
+            diagnosis=_diagnosis(measured, ranking.subject or {}, verdict, facts) if known and facts else None,
+            later=_later(measured),
+            profile=measured.kind == "profile",
+            verification=measured.verification,
+            options=measured.options,
+        )
+    )
+
+
+def _later(measured: Measured) -> tuple[Diagnosis, ...]:
+    """The causes that were left after the remedies accepted so far, in the order they were met."""
+    verification = measured.verification
+    if verification is None:
+        return ()
+    trials = [*measured.sweep, *measured.remedy_trials]
+    configs = [tried.against for tried in verification.tried if tried.against != verification.present]
+    unique = list({tuple(config.items()): config for config in configs}.values())
+    found = (diagnose(measured, config, trials) for config in unique)
+    return tuple(diagnosis for diagnosis in found if diagnosis is not None)
+
+
+def candidates(measured: Measured, config: Config) -> tuple[Candidate, ...] | None:
+    """What the cause of `config` calls for, by the trials so far; `None` where the cause is not known."""
+    diagnosis = diagnose(measured, config, [*measured.sweep, *measured.remedy_trials])
+    if diagnosis is None or diagnosis.verdict.bound == "unknown":
+        return None
+    return candidates_for(diagnosis)
+
+
+def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Diagnosis | None:
+    """What is found for one configuration; `None` where nothing is known of its inside."""
+    found = summarise([config], trials)[0]
+    facts = facts_of(config, trials, measured.environment)
+    if facts is None or found.samples_per_s is None or found.data_wait_share is None:
+        return None
+    shown = varying(config, measured.plan.axes)
+    subject = Subject(shown, found.samples_per_s, found.data_wait_share, is_best=True, facts=facts)
+    of_it = [trial for trial in trials if trial.config == config]
+    return _diagnosis(measured, config, decide(subject, measured.consumer, measured.demand, 0, trials=of_it), facts)
+
+
+def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Facts) -> Diagnosis:
+    """A verdict with all that the remedies want to know of what it is about."""
+    return Diagnosis(
+        verdict,
+        facts,
+        {**measured.loader, **config},
+        measured.loader,
+        accelerator=bool(measured.environment.gpus),
+        options=None if measured.options is None else {**measured.options, **config},
+        files=measured.dataset.files,
+        shared_memory_bytes=_shared_memory_bytes(measured.environment),
+        demand=measured.demand if measured.consumer == "emulated" else None,
+        profile=measured.kind == "profile",
+        traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
+    )
+
+
+def _shared_memory_bytes(environment: Environment) -> int:
+    """The least of what the machine has, the container may use, and the file system of shared memory holds."""
+    known = (environment.memory_total_bytes, environment.memory_limit_bytes, environment.shm_total_bytes)
+    return min(found for found in known if found is not None)

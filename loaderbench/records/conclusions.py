@@ -1,0 +1,232 @@
+"""What is concluded from what was measured: configurations, the best, the verdict, and what to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from loaderbench.records.words import (
+    Basis,
+    Bound,
+    Confidence,
+    Config,
+    CostName,
+    Interval,
+    IsolationName,
+    Limit,
+    Reasons,
+    Stage,
+    Standing,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """One point of the sweep over all its rounds. Memory is the largest, other readings the mean over rounds."""
+
+    config: Config
+    samples_per_s: Interval | None
+    data_wait_share: Interval | None
+    trials: tuple[str, ...]
+    rank: int | None
+    tied_with_best: bool
+    time_to_first_batch_s: Interval | None = None
+    cpu_percent_of_allotted: float | None = None
+    rss_bytes: int | None = None
+    pss_bytes: int | None = None
+    shm_peak_bytes: int | None = None
+    gpu_utilization_percent: float | None = None
+    gpu_memory_used_bytes: int | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best:
+    """The cheapest configuration of those that cannot be told from the fastest. `gain` is a ratio over the baseline."""
+
+    config: Config
+    samples_per_s: Interval
+    data_wait_share: Interval | None
+    ties: tuple[Config, ...]
+    why_this_one: str
+    gain: Interval | None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """The configuration the user has today."""
+
+    config: Config
+    samples_per_s: Interval | None
+    data_wait_share: Interval | None
+    why_this_one: str
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """Samples/s with loading made free. `headspace` is the share of time per batch that could be won (0 to 1).
+
+    `samples_per_s_interval` is there where it was measured in several rounds, and not given or of one process.
+    """
+
+    samples_per_s: float
+    headspace: float
+    basis: str
+    samples_per_s_interval: Interval | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The one finding that explains the run. `against` is what speaks for another cause."""
+
+    bound: Bound
+    stage: Stage | None
+    limit: Limit | None
+    headline: str
+    evidence: tuple[str, ...]
+    confidence: Confidence
+    against: tuple[str, ...] = ()
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A ratio of `metric`, changed over unchanged: 1.25 is a quarter more."""
+
+    metric: str
+    est: float
+    lo: float | None
+    hi: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """One change, what it gave, what it costs. `reason` says why it is not `open`."""
+
+    id: str
+    title: str
+    change: Config
+    basis: Basis | None
+    gain: Gain | None
+    status: Standing
+    costs: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()
+    caveat: str | None = None
+    snippet: str | None = None
+    snippet_yaml: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What measuring cost: the recorder per batch, tracing per sample, and the monitors as a share of one core."""
+
+    per_batch_s: float | None
+    share_of_wall: float | None
+    monitor_cpu_share: float | None
+    tracing_per_sample_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How still the machine was.
+
+    `reference_decode_spread` is the slowest over the fastest of one fixed piece of work timed beside every trial.
+    `aa_difference` is the ratio of a configuration to itself, measured as if it were two.
+    """
+
+    reference_decode_spread: float | None
+    aa_difference: Interval | None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochCost:
+    """Seconds that every epoch loses beside its steady state, and their share of it; `None` for an unknown length.
+
+    `name`: `first_batch` (with the start of the workers), `boundary` (from one epoch to the next) or `stragglers`.
+    """
+
+    name: CostName
+    s_per_epoch: float
+    share: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsolationRun:
+    """One configuration with parts of it taken away. `time_s` is per batch or per sample, as `Isolation.per` says.
+
+    `trials` are the ids of its trials; `end_to_end`, with nothing taken away, has those of the sweep.
+    """
+
+    name: IsolationName | Literal["end_to_end"]
+    time_s: Interval | None
+    samples_per_s: Interval | None
+    trials: tuple[str, ...] = ()
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Isolation:
+    """What is left of one configuration's time when parts of it are taken away: every isolation run, measured or not.
+
+    Differences are in seconds per batch (or sample), paired by round. `transfer_s` is replaying from the host less
+    from the device; `fetch_s` the loader with a cold page cache less with a warm one; `interference_s` what end to end
+    takes beyond the slower of loader and consumer alone. An interval that holds 0 saw nothing. `notes` say what is to
+    be known of how they were measured.
+    """
+
+    config: Config
+    per: Literal["batch", "sample"]
+    rounds: int
+    runs: tuple[IsolationRun, ...]
+    transfer_s: Interval | None
+    fetch_s: Interval | None
+    interference_s: Interval | None
+    notes: tuple[str, ...] = ()
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contention:
+    """What a sample costs with so many workers, all else being the configuration that the verdict is about.
+
+    `wall_s_per_sample` are seconds of all workers together, `cpu_s_per_sample` those that its stages were on a CPU.
+    The ratios are over the smallest number of workers, paired by round. `beyond_cores` is the wall time over what this
+    CPU time and the allotted cores explain: above 1 something else is shared, such as a lock, the GIL or a disk.
+    """
+
+    workers: int
+    wall_s_per_sample: Interval | None
+    cpu_s_per_sample: Interval | None
+    wall_ratio: Interval | None
+    cpu_ratio: Interval | None
+    beyond_cores: Interval | None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conclusions:
+    """All that this version's rules say of a run. They can be drawn again from what was measured, at any time.
+
+    `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures.
+    """
+
+    configurations: tuple[Configuration, ...]
+    best: Best | None
+    baseline: Baseline
+    ceiling: Ceiling | None
+    verdict: Verdict
+    recommendations: tuple[Recommendation, ...]
+    overhead: Overhead | None
+    noise: Noise
+    warnings: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    epoch_costs: tuple[EpochCost, ...] = ()
+    isolation: Isolation | None = None
+    contention: tuple[Contention, ...] = ()
+    not_measured: Reasons = field(default_factory=dict)

@@ -1,0 +1,66 @@
+"""What a run was made on and of: the machine, the data, and the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loaderbench.records.words import Config, Reasons, Scalar
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One device as CUDA numbers it; NVML is asked for the same UUID."""
+
+    index: int
+    uuid: str
+    name: str
+    memory_total_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """The machine and the versions a run was made on. `cpus_allotted` is min(affinity, cgroup quota)."""
+
+    cpus_allotted: float
+    cpus_online: int
+    cpu_model: str | None
+    memory_total_bytes: int
+    memory_limit_bytes: int | None
+    shm_total_bytes: int | None
+    open_files_limit: int | None
+    platform: str
+    python: str
+    versions: dict[str, str]
+    start_method: str
+    gpus: tuple[Gpu, ...] = ()
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DatasetSummary:
+    """What the trials read. `total_files` is `None` where the folder was not listed to its end."""
+
+    description: str
+    files: int | None = None
+    classes: int | None = None
+    total_files: int | None = None
+    bad_files: int | None = None
+    bad_images: tuple[str, ...] = ()
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlanSummary:
+    """What was meant to be measured. `collapsed` names each axis that lost values, and why.
+
+    `configs` are its configurations in the order of the grid, the `baseline` among them.
+    """
+
+    axes: dict[str, list[Scalar]]
+    configurations: int
+    rounds: int
+    trials: int
+    configs: tuple[Config, ...]
+    baseline: Config
+    baseline_why: str
+    collapsed: Reasons = field(default_factory=dict)

@@ -1,0 +1,161 @@
+"""What a trial's consumer is fed from: its own loader, watched from within; one pass of it; or batches kept before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from multiprocessing import active_children
+from typing import Any, Protocol
+
+from loaderbench.datasets.page_cache import evict, warm
+from loaderbench.environment import quota_periods
+from loaderbench.loaders.build import Batches
+from loaderbench.monitors import MachineWatch, WorkerWatch
+from loaderbench.recorder import Rules, loader_inside
+from loaderbench.recorder.causes import stalls_of
+from loaderbench.recorder.rules import FEWEST_BATCHES, FEWEST_BEFORE_SLICES
+from loaderbench.recorder.samples import count_samples
+from loaderbench.recorder.stalls import StallSums, Wait
+from loaderbench.records import LoaderInside
+from loaderbench.runner.protocol import TrialOrder
+from loaderbench.runner.replay import Replayed, keep
+from loaderbench.tracing.cost import tracing_s_per_sample
+from loaderbench.tracing.iterable import IterableTrace
+from loaderbench.tracing.loader import LoaderTrace, is_loader
+from loaderbench.tracing.reading import Mark
+
+NO_WORKERS = "no worker processes: the batches are made in the consumer's own process"
+
+
+class BatchSource(Protocol):
+    """What a consumer is fed from, and what is known inside of it."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def begin(self) -> None:
+        """Begin to count."""
+
+    def inside(self, waits: Sequence[Wait]) -> LoaderInside:
+        """What was seen, while the workers live; `waits` are those of the last epoch."""
+        ...
+
+    @property
+    def worker_pids(self) -> tuple[int, ...]:
+        """The processes that make batches now."""
+        ...
+
+
+def prepare_files(order: TrialOrder) -> None:
+    """Put the trial's files into the page cache, or out of it; end to end they are in it since before the run."""
+    paths = (path for path, _ in order.samples)
+    planned = order.planned
+    if planned.isolation == "loader_warm":
+        warm(paths)
+    elif planned.isolation == "loader_cold" or (planned.isolation is None and order.suite.measure.cache == "cold"):
+        evict(paths)
+
+
+def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple[BatchSource, Rules]:
+    """What is left of the loader, and how long it is measured; for a replay it has ended when this returns."""
+    seconds, isolation = order.suite.measure.seconds, order.planned.isolation
+    if isolation in ("replay_host", "replay_device"):
+        return Replayed(keep(batches.iterable), on_device=isolation == "replay_device"), Rules(seconds)
+    watched = WatchedLoader(batches.iterable, root)
+    ahead, cycle = batches.prefetch_batches, max(1, batches.num_workers)
+    if isolation == "loader_cold":
+        return OnePass(watched, len(order.samples) // (batches.batch_size or 1)), PassRules(seconds, ahead, cycle)
+    fewest = FEWEST_BEFORE_SLICES if order.in_time_slices else FEWEST_BATCHES
+    return watched, Rules(seconds, ahead, cycle, fewest)
+
+
+class WatchedLoader:
+    """Iterates over a loader, traced where it can be; read at the beginning and at the end of the steady state."""
+
+    def __init__(self, batches: Any, root: str | None = None) -> None:
+        self._batches, self._root = batches, root
+        self._trace: LoaderTrace | IterableTrace
+        self._mark: Mark | None = None
+        self._watch, self._main = WorkerWatch(), WorkerWatch()
+        self._machine = MachineWatch(quota_periods)
+        self._trace = LoaderTrace(batches) if is_loader(batches) else IterableTrace(batches, count_samples)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._trace.batches()
+
+    @property
+    def worker_pids(self) -> tuple[int, ...]:
+        """The processes that make batches now."""
+        return tuple(child.pid for child in active_children() if child.pid)
+
+    def begin(self) -> None:
+        """Begin to count."""
+        self._watch.read(self.worker_pids)
+        self._main.read([os.getpid()])
+        self._machine.begin()
+        self._mark = self._trace.mark()
+
+    def inside(self, waits: Sequence[Wait]) -> LoaderInside:
+        """What was seen, while the workers live; `waits` are those of the last epoch."""
+        pids = self.worker_pids
+        self._machine.look()
+        self._watch.read(pids)
+        self._main.read([os.getpid()])
+        traced = self._trace.read(self._mark)
+        if not traced.traced:  # all was made before the steady state began
+            traced = self._trace.read()
+        self._watch.read_memory(pids)
+        dataset = getattr(self._batches, "dataset", None)
+        found = loader_inside(traced, dataset, root=self._root, stalls=self._stalls(waits))
+        reasons = {
+            "machine": "the steady state was too short for the kernel's clock",
+            "main_process": self._main.why_not(),
+            "workers": self._watch.why_not() if pids else NO_WORKERS,
+            "tracing_s_per_sample": "no sample was made while tracing",
+        }
+        return replace(
+            found,
+            tracing_s_per_sample=tracing_s_per_sample(traced),
+            workers=self._watch.states(),
+            main_process=self._main.states(),
+            machine=self._machine.use(),
+            not_measured=found.not_measured | reasons,
+        )
+
+    def _stalls(self, waits: Sequence[Wait]) -> StallSums | None:
+        """Put the waits together with what the workers made; there are none without workers."""
+        if not isinstance(self._trace, LoaderTrace) or not self._trace.workers:
+            return None
+        return stalls_of(waits, self._trace.epoch_spans(), self._trace.workers)
+
+
+class PassRules(Rules):
+    """A pass has no batch to spare: what was read ahead is its warm-up, settled or not."""
+
+    def warmed_up(self, moments_s: Sequence[float]) -> bool:
+        """Say whether the queue has been turned over."""
+        return len(moments_s) > max(1, self.prefetch_batches)
+
+
+class OnePass:
+    """The first batches of a loader, in which no file is read twice: the second time it would come from memory.
+
+    The loader lives on when they are through, so that what its workers did can still be read.
+    """
+
+    def __init__(self, watched: WatchedLoader, batches: int) -> None:
+        self._watched, self._left = watched, batches
+        self._batches: Iterator[Any] | None = None
+        self.begin, self.inside = watched.begin, watched.inside
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._batches is not None:
+            return  # a loader that has no more
+        self._batches = iter(self._watched)
+        yield from islice(self._batches, self._left)
+
+    @property
+    def worker_pids(self) -> tuple[int, ...]:
+        """The processes that make batches now."""
+        return self._watched.worker_pids

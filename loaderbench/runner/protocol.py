@@ -1,0 +1,82 @@
+"""What goes over the pipe between a run and its trial: the order in one message, then the phases, then the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from loaderbench.recorder import Measurement
+from loaderbench.records import LoaderInside, PlannedTrial
+from loaderbench.suite import Suite
+
+
+@dataclass(frozen=True)
+class TrialOrder:
+    """All that a trial's process needs. `consumer` is a resolved kind; `samples` the files of an image folder.
+
+    `in_time_slices`: after its steady state it takes batches in time slices, between those of other trials.
+    """
+
+    planned: PlannedTrial
+    suite: Suite
+    suite_folder: Path
+    samples: tuple[tuple[str, int], ...]
+    consumer: str
+    log: Path
+    in_time_slices: bool = False
+
+    def lasting(self, seconds: float) -> TrialOrder:
+        """The same order with another length of the steady state."""
+        measure = self.suite.measure.model_copy(update={"seconds": seconds})
+        return replace(self, suite=self.suite.model_copy(update={"measure": measure}))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What the trial does from now on."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The trial's measurement; the trial's processes still live and wait for leave to end.
+
+    `worker_pids` are those of the loader's processes. `can_be_stopped`: all of them can be stopped and continued, and
+    others be measured meanwhile.
+    """
+
+    measurement: Measurement
+    recorder_s_per_batch: float
+    samples_per_epoch: int | None
+    inside: LoaderInside
+    worker_pids: tuple[int, ...] = ()
+    can_be_stopped: bool = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The loader has no more batches, though the trial had a time slice left."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The trial raised; the text is the exception's type and message. A `Clue` follows."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Clue:
+    """What the trial's objects say of what it raised, in a sentence; empty where they say nothing."""
+
+    text: str
+
+
+GO_ON = "go on"
+"""What the run sends when the trial may take batches until it gets leave; it is stopped between its time slices."""
+
+LEAVE = "leave"
+"""What the run sends when the trial may end."""
+
+Message = Phase | Result | Ended | Raised | Clue

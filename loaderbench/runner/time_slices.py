@@ -1,0 +1,130 @@
+"""Time slices: a trial runs for a twentieth of a second, and is stopped while the others of its round have theirs.
+
+How long a slice has to be, what run and trial tell each other meanwhile, and what the trial does inside its process.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import active_children
+from multiprocessing.connection import Connection
+from typing import Any
+
+from loaderbench.recorder import Steps
+from loaderbench.records import StageCost, WorkerStates
+from loaderbench.runner.protocol import GO_ON, Ended
+from loaderbench.tracing.loader import is_loader
+
+SHORTEST_SLICE_S = 0.05
+LONGEST_SLICE_S = 1.0
+GIVEN_SHARE = 0.005
+"""Of a time slice, at most, that may be won by what happens in between: a storage answers, a sleep ends."""
+
+
+def slice_seconds(stages: Mapping[str, StageCost] | None, loads: WorkerStates | None) -> float | None:
+    """Seconds of a time slice, from what a sample costs; `None` where they are not known, or it would take too long.
+
+    A sample of `wall` seconds that waits `w` of them for something else than a CPU is met waiting with a chance of
+    `w / wall`, and half of its wait is then over for nothing, once a slice. `loads` are the states of those who load.
+    """
+    costs = (stages or {}).values()
+    cpu_s, wall_s = math.fsum(cost.cpu_s or 0.0 for cost in costs), math.fsum(cost.wall_s or 0.0 for cost in costs)
+    if not wall_s or loads is None or not loads.on_cpu_share:
+        return None
+    waits_s = max(0.0, wall_s - cpu_s * (1 + loads.run_queue_share / loads.on_cpu_share))
+    seconds = max(SHORTEST_SLICE_S, waits_s * waits_s / (2 * wall_s) / GIVEN_SHARE)
+    return seconds if seconds <= LONGEST_SLICE_S else None
+
+
+NUMBERS = 9  # how long it was stopped, when its slices began, which note is valid, and two notes of three
+_STOPPED, _BEGAN, _VALID, _NOTES, _EACH = 0, 1, 2, 3, 3
+
+
+@dataclass(frozen=True)
+class Note:
+    """How many batches and samples were taken in the first `seconds` of the time slices."""
+
+    batches: int
+    samples: int
+    seconds: float
+
+
+class SharedCounters:
+    """What a run and a trial exchange in shared memory, for the trial may be stopped at any moment.
+
+    `NUMBERS` doubles, and a clock that does not count the time in which the trial is stopped.
+    """
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+
+    def now_s(self) -> float:
+        """The monotonic clock, less the time in which the trial was stopped."""
+        return time.monotonic() - float(self._memory[_STOPPED])
+
+    def was_stopped(self, seconds: float) -> None:
+        """Put the clock back by so much; the trial is stopped now."""
+        self._memory[_STOPPED] += seconds
+
+    def begin(self) -> None:
+        """The first time slice begins."""
+        self._memory[_BEGAN] = self.now_s()
+
+    def note(self, batches: int, samples: int) -> None:
+        """Write a note beside the one that is valid, and then make it valid: it is never seen half."""
+        other = 1 - int(self._memory[_VALID])
+        start = _NOTES + other * _EACH
+        self._memory[start : start + _EACH] = (batches, samples, self.now_s() - self._memory[_BEGAN])
+        self._memory[_VALID] = other
+
+    def read(self) -> Note:
+        """The last note."""
+        start = _NOTES + int(self._memory[_VALID]) * _EACH
+        batches, samples, seconds = self._memory[start : start + _EACH]
+        return Note(int(batches), int(samples), seconds)
+
+
+LOOK_S = 0.01  # for leave to end
+
+
+def can_be_stopped(batches: Any) -> bool:
+    """Whether all that loads can be stopped; with a time limit for its batches a loader would take that for a hang."""
+    return is_loader(batches) and not batches.timeout
+
+
+def stop_workers() -> None:
+    """Let the loader's workers make nothing while nobody takes it."""
+    _signal_workers("SIGSTOP")
+
+
+def take_slices(pipe: Connection, counters: SharedCounters, steps: Steps, cycle: int) -> None:
+    """Take batches until there is leave to end, and note them after each whole cycle of the workers."""
+    going_on = pipe.recv() == GO_ON
+    _signal_workers("SIGCONT")
+    batches = samples = 0
+    counters.begin()
+    looked_s = counters.now_s()
+    while going_on and steps.take():
+        batches, samples = batches + 1, samples + steps.samples[-1]
+        if batches % cycle == 0:
+            counters.note(batches, samples)
+        if counters.now_s() - looked_s > LOOK_S:
+            looked_s = counters.now_s()
+            going_on = not pipe.poll()
+    if going_on:
+        pipe.send(Ended())
+        pipe.recv()
+
+
+def _signal_workers(name: str) -> None:
+    if not hasattr(signal, name):
+        return
+    for child in active_children():
+        with suppress(ProcessLookupError):
+            os.kill(child.pid or 0, getattr(signal, name))

@@ -1,0 +1,185 @@
+"""A trial whose process is watched, and lives on after its steady state until it is ended.
+
+For its time slices all its processes are continued, and then stopped wherever they are: in the middle of a batch, too.
+Shared counters hold what it has taken, by a clock that stops with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+from loaderbench.diagnosis.failures import classify, classify_exit, hang
+from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
+from loaderbench.records import Failure, TimeSlices
+from loaderbench.runner.child import trial_main
+from loaderbench.runner.explaining import with_clue
+from loaderbench.runner.processes import GRACE_S, end_session
+from loaderbench.runner.protocol import GO_ON, Clue, Ended, Message, Phase, Raised, Result, TrialOrder
+from loaderbench.runner.server import TrialServer
+from loaderbench.runner.stacks import dump_stacks
+from loaderbench.runner.time_slices import NUMBERS, SharedCounters, slice_seconds
+
+LOG_END_BYTES = 4_000
+CLUE_S = 5.0
+FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
+Said = TypeVar("Said", Result, Ended)
+A_SLICE = "a turn beside the other trials of its round"
+
+
+class TrialProcess:
+    """One trial's process: `follow` it to its result, run its time slices, `end` it with all that it started.
+
+    `found` is what came of it, `took_s` how long it was waited for, `sliced_s` how long its time slices were together,
+    `slice_s` how long one has to be. `is_stopped`: it waits for its next slice; `followed`: there is something found.
+    """
+
+    def __init__(self, server: TrialServer, order: TrialOrder, gpu_monitor: GpuMonitor) -> None:
+        self.order, self.took_s, self.sliced_s = order, 0.0, 0.0
+        self.found: Result | Failure
+        self.sampling: Sampling
+        self.slice_s: float | None = None
+        self.is_stopped = self.followed = False
+        self.began_s = time.monotonic()
+        self._pipe, theirs = server.pipe()
+        memory = server.numbers(NUMBERS)
+        self._counters, self._count = SharedCounters(memory), 0
+        self._pids, self._stopped_since_s = list[int](), 0.0
+        self._process: BaseProcess = server.start(trial_main, order, theirs, memory)
+        theirs.close()
+        self._tree = TreeMonitor(self.session)
+        self._sampler = Sampler(self.session, gpu_monitor)
+        self._sampler.start()
+
+    @property
+    def session(self) -> int:
+        """The number of its session, which is that of its process."""
+        return self._process.pid or -1
+
+    def follow(self) -> None:
+        """Wait for its result, or for what became of it; it lives on, stopped where it can be."""
+        self.found = self._listen(self.began_s, "its start", Result)
+        if isinstance(self.found, Result):
+            self._sampler.read_memory()
+            self.slice_s = _slice_s(self.found) if self.found.can_be_stopped else None
+            self.is_stopped = self.slice_s is not None
+        self.sampling = self._sampler.stop()
+        self.took_s, self.followed = time.monotonic() - self.began_s, True
+        if self.is_stopped:
+            self._stop()
+            self._pipe.send(GO_ON)
+
+    def _stop(self) -> None:
+        """Stop all processes that it has now: an epoch may have begun with other workers."""
+        _signal(self._pids, signal.SIGSTOP)
+        self._stopped_since_s = time.monotonic()
+        self._tree.look_for_processes()
+        self._pids = [self.session, *self._tree.below]
+        _signal(self._pids, signal.SIGSTOP)
+
+    def run_slice(self, seconds: float) -> None:
+        """Let it go on for so long. It may fail in it, or find that its loader has no more."""
+        began_s = time.monotonic()
+        self._counters.was_stopped(began_s - self._stopped_since_s)
+        for place, pid in enumerate(self._pids):
+            _wake(pid, place + self._count)
+        self._count += 1
+        if wait([self._pipe, self._process.sentinel], seconds):
+            self.is_stopped = False
+            said = self._listen(began_s, A_SLICE, Ended)
+            self.found = said if isinstance(said, Failure) else self.found
+        self._stop()
+        took_s = self._stopped_since_s - began_s
+        self.took_s, self.sliced_s = self.took_s + took_s, self.sliced_s + took_s
+
+    def slices(self) -> TimeSlices:
+        """What it has taken in its time slices, up to the last whole cycle of its workers."""
+        note = self._counters.read()
+        return TimeSlices(self._count, note.batches, note.samples, note.seconds)
+
+    def end(self, *, at_once: bool = False) -> None:
+        """End it with all that it started; one that was not followed to its result is not waited for either."""
+        began_s = time.monotonic()
+        if not self.followed:
+            self._sampler.stop()
+        failure = self.found if self.followed and isinstance(self.found, Failure) else None
+        at_once = at_once or not self.followed or (failure is not None and failure.kind == "hang")
+        if self._pids:
+            _signal(self._pids, signal.SIGCONT)
+        end_session(self._process, None if at_once else self._pipe, FAILED_GRACE_S if failure else GRACE_S)
+        self._pipe.close()
+        self.took_s += time.monotonic() - began_s
+
+    def _listen(self, began_s: float, phase: str, until: type[Said]) -> Said | Failure:
+        """Listen until the trial says what is waited for, has raised, has died or has taken too long."""
+        timeout_s, log = self.order.suite.measure.timeout_s, self.order.log
+        while True:
+            left_s = began_s + timeout_s - time.monotonic()
+            if left_s <= 0 or not wait([self._pipe, self._process.sentinel], left_s):
+                said = _end_of(log)
+                return hang(timeout_s, phase, dump_stacks(self._process.pid, log), said)
+            message = _receive(self._pipe)
+            if isinstance(message, Phase):
+                phase = message.name
+            elif isinstance(message, until):
+                return message
+            elif isinstance(message, Raised):
+                return with_clue(classify(message.text), _clue(self._pipe))
+            else:
+                self._process.join(1.0)
+                return classify_exit(self._process.exitcode or 0, _end_of(log))
+
+
+def _slice_s(found: Result) -> float | None:
+    return slice_seconds(found.inside.stages, found.inside.workers or found.inside.main_process)
+
+
+def _signal(pids: Sequence[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _wake(pid: int, place: int) -> None:
+    """Let a process go on, from a CPU that another slice does not begin with; the system moves it as it likes.
+
+    CPUs of a shared machine differ for a second or two, and a process that is stopped stays where it was.
+    """
+    allowed: set[int] = set()
+    with suppress(OSError):  # it is gone, or its CPUs are others now
+        allowed = os.sched_getaffinity(pid)
+        os.sched_setaffinity(pid, {sorted(allowed)[place % len(allowed)]})
+    _signal([pid], signal.SIGCONT)
+    with suppress(OSError):
+        os.sched_setaffinity(pid, allowed)
+
+
+def _clue(pipe: Any) -> str:
+    """What the trial says of what it raised, if it does so soon; then it may end by itself."""
+    clue = _receive(pipe) if pipe.poll(CLUE_S) else None
+    return clue.text if isinstance(clue, Clue) else ""
+
+
+def _receive(pipe: Any) -> Message | None:
+    """The next message; `None` when the other end is gone."""
+    try:
+        return pipe.recv() if pipe.poll() else None
+    except (EOFError, OSError):
+        return None
+
+
+def _end_of(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - LOG_END_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,115 @@
+"""Takes parts away from the configuration that the verdict is about: which parts, and the trials of it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
+from loaderbench.recorder.rules import FEWEST_BATCHES, MIN_BATCHES
+from loaderbench.records import Config, PlannedTrial, Reasons, Trial
+from loaderbench.session.conditions import Conditions
+from loaderbench.session.listener import isolation_progress
+from loaderbench.session.steps import Session
+from loaderbench.statistics.configurations import rates_by_round
+from loaderbench.suite import Suite
+
+FILES_SHARE = 8
+"""So many times the files that end to end reads in that time: for the warm-up, and a loader alone may be faster."""
+
+TORCH_PREFETCHES = 2  # batches per worker, where nothing else is asked for
+
+
+@dataclass(frozen=True)
+class IsolationPlan:
+    """The isolation trials in the order to be run, and why other isolation runs are left out.
+
+    `files` bounds how many files of an image folder the loader alone reads.
+    """
+
+    trials: tuple[PlannedTrial, ...] = ()
+    left_out: Reasons = field(default_factory=dict)
+    files: int | None = None
+
+
+def measure_isolation(session: Session, subject: Config | None) -> None:
+    """The isolation runs of the subject, unless there is nothing to take apart or no time for it."""
+    found, plan, sweep = session.found, session.plan, session.found.of("sweep")
+    session.step = "isolation"
+    if found.why_partial is not None:
+        found.left_out["isolation"] = f"the sweep is not complete: {found.why_partial}"
+        return
+    planned = _planner(session.conditions).plan(subject, sweep)
+    found.left_out |= planned.left_out
+    if planned.trials and session.is_late(len(planned.trials) * plan.isolation_s):
+        found.left_out["isolation"] = f"{session.budget_used_up} left no time for it"
+        return
+    session.measuring.files_alone = planned.files
+    for number, trial in enumerate(planned.trials):
+        if any(done.isolation == trial.isolation and done.status != "completed" for done in found.of("isolation")):
+            continue  # it would fail again, or hang as long
+        session.listener.trial_started(trial, isolation_progress(sweep, plan, number, planned.trials))
+        measured = session.measure(trial)
+        session.listener.trial_ended(measured, isolation_progress(sweep, plan, number + 1, planned.trials))
+
+
+def _planner(made: Conditions) -> IsolationPlanner:
+    suite, files = made.loaded.suite, len(made.inputs.samples)
+    return IsolationPlanner(suite, made.plan, consumer=made.consumer, accelerator=made.accelerator, files=files)
+
+
+class IsolationPlanner:
+    """Plans the isolation runs of a suite once its sweep is measured."""
+
+    def __init__(self, suite: Suite, plan: Plan, *, consumer: str, accelerator: bool, files: int) -> None:
+        self._suite, self._plan, self._files = suite, plan, files
+        self._consumer, self._accelerator = consumer, accelerator
+
+    def plan(self, config: Config | None, trials: Sequence[Trial]) -> IsolationPlan:
+        """The isolation runs of a configuration, shuffled within each round like everything else."""
+        if config is None:
+            return IsolationPlan(left_out={"isolation": "nothing was measured"})
+        files = self._files_read(config, trials)
+        reasons = isolation_left_out(self._suite, self._consumer, self._accelerator)
+        reasons["loader_cold"] = reasons["loader_cold"] or self._too_small(config, files)
+        if reasons["loader_cold"] and self._consumer == "none" and self._suite.measure.cache == "warm":
+            reasons["loader_warm"] = "the sweep's own trials are the loader alone"
+        names = [name for name, why in reasons.items() if not why]
+        order = random.Random(self._plan.seed)
+        planned = []
+        for number in range(1, self._plan.isolation_rounds + 1):
+            order.shuffle(names)
+            planned += [self._plan.isolation(name, config, number) for name in names]
+        return IsolationPlan(tuple(planned), {name: why for name, why in reasons.items() if why}, files)
+
+    def _files_read(self, config: Config, trials: Sequence[Trial]) -> int:
+        """How many files the loader alone reads: warm and cold the same, few enough to be read again for each run."""
+        rate = max(rates_by_round(config, trials).values(), default=0.0)
+        wanted = (
+            FILES_SHARE * rate * isolation_seconds(self._suite) + self._ahead(config) + MIN_BATCHES * self._size(config)
+        )
+        return min(self._files, math.ceil(wanted))
+
+    def _too_small(self, config: Config, files: int) -> str:
+        """Why one pass over the files, of which none may be read twice, is no steady state."""
+        batches, ahead = files // self._size(config), self._ahead(config) // self._size(config)
+        if batches > max(1, ahead) + FEWEST_BATCHES:
+            return ""
+        return (
+            f"one pass over {files:,} files is {batches} batch{'es' * (batches != 1)}, and workers read {ahead} ahead: "
+            "too few for a steady state, and a second pass would find them in memory"
+        )
+
+    def _ahead(self, config: Config) -> int:
+        """Samples that workers read ahead."""
+        workers, prefetch = self._argument("num_workers", config, 0), self._argument("prefetch_factor", config, None)
+        return workers * (prefetch or TORCH_PREFETCHES) * self._size(config)
+
+    def _size(self, config: Config) -> int:
+        return self._argument("batch_size", config, 1) or 1
+
+    def _argument(self, name: str, config: Config, default: int | None) -> int:
+        found = config.get(name, self._suite.loader.get(name, default))
+        return found if isinstance(found, int) else 0

@@ -1,0 +1,131 @@
+"""Measures the trials of a round in time slices: all live, and one at a time runs, for a twentieth of a second.
+
+A neighbor that comes and goes within a second then affects all alike. Between its slices all processes of a trial are
+stopped, in the middle of a batch too, and its clock is that of its slices. Each pass goes in the reverse order of the
+one before, which cancels a drift. Source: Jones and Kenward, "Design and Analysis of Cross-Over Trials".
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+
+import psutil
+
+from loaderbench.environment import read_limits
+from loaderbench.recorder.rules import FEWEST_BATCHES
+from loaderbench.records import Failure, PlannedTrial
+from loaderbench.runner import Begun, Outcome
+from loaderbench.runner.guard import Guard
+from loaderbench.runner.trial_process import TrialProcess
+from loaderbench.session.measuring import Measuring
+
+LONGEST = 4.0  # times the seconds that are asked for, for batches that take long
+ROOM = 2.0  # times the largest trial so far, free before another is begun
+
+Started = Callable[[PlannedTrial], None]
+Keep = Callable[[Outcome], None]
+
+
+class SlicedRounds:
+    """Measures rounds in time slices for as long as that can be done, else one trial after the other.
+
+    It cannot where there is an accelerator, whose memory is for one; where a loader cannot be stopped, or waits so long
+    for its storage that stopping it would win something; where memory is short; and elsewhere than on Linux.
+    """
+
+    def __init__(self, measure: Measuring, *, in_time_slices: bool) -> None:
+        self._measure = measure
+        self._in_slices = in_time_slices and sys.platform == "linux"
+
+    def run(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> None:
+        """Measure every trial once; `keep` is called with each outcome, also where a signal ends the round."""
+        alone = self._run_in_slices(planned, started, keep) if self._in_slices else planned
+        for one in alone:
+            started(one)
+            outcome = self._measure(one)
+            keep(outcome)
+            if outcome.trial.status == "completed":  # so that beside the others it failed for want of something
+                self._in_slices = False
+
+    def _run_in_slices(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> Sequence[PlannedTrial]:
+        """Measure the round; return those that are to be measured alone, which are all where they cannot be stopped."""
+        begun: list[Begun] = []
+        with self._measure.guard() as guard:
+            try:
+                complete = self._begin(planned, started, begun, guard) and self._run_slices(
+                    [each.process for each in begun]
+                )
+            except BaseException:
+                self._end(begun, keep, sliced=False)
+                raise
+            if not complete:
+                self._in_slices = False
+                self._end(begun, lambda _: None, sliced=False)
+                return planned
+            failed = [each for each in begun if not each.process.sliced_s and not _hangs(each.process)]
+            self._end(failed, lambda _: None, sliced=False)
+            self._end([each for each in begun if each not in failed], keep, sliced=True)
+        return [each.process.order.planned for each in failed]
+
+    def _begin(self, planned: Sequence[PlannedTrial], started: Started, begun: list[Begun], guard: Guard) -> bool:
+        """Let each measure itself alone and then stop; whether all can that did not fail."""
+        for one in planned:
+            if begun and not _is_room([each.process for each in begun]):
+                return False
+            started(one)
+            begun.append(self._measure.begin(one))
+            process = begun[-1].process
+            guard.watch(process.session)
+            process.follow()
+            if not (process.is_stopped or isinstance(process.found, Failure)):
+                return False
+        return True
+
+    def _run_slices(self, processes: Sequence[TrialProcess]) -> bool:
+        """Pass after pass, until each was measured long enough; whether all could be that did not fail."""
+        slice_s, passes = max((process.slice_s or 0.0 for process in processes), default=0.0), 0
+        while not all(map(self._is_measured, processes)):
+            for process in processes if passes % 2 == 0 else reversed(processes):
+                if process.is_stopped:
+                    process.run_slice(slice_s)
+            passes += 1
+        return all(one.slices().batches >= FEWEST_BATCHES or isinstance(one.found, Failure) for one in processes)
+
+    def _is_measured(self, process: TrialProcess) -> bool:
+        """Whether its slices were long enough together, or will not become so."""
+        asked_s = self._measure.sliced_seconds
+        enough = process.sliced_s >= asked_s and process.slices().batches >= FEWEST_BATCHES
+        return enough or not process.is_stopped or process.sliced_s >= LONGEST * asked_s
+
+    def _end(self, begun: Sequence[Begun], keep: Keep, *, sliced: bool) -> None:
+        """End all, at once where the round did not come to its end, and keep what each has."""
+        slices = [each.process.slices() if sliced else None for each in begun]
+        for each in begun:
+            each.process.end(at_once=not sliced)
+        for each, taken in zip(begun, slices, strict=True):
+            if each.process.followed:
+                keep(self._measure.outcome(each, taken))
+
+
+def _hangs(process: TrialProcess) -> bool:
+    return isinstance(process.found, Failure) and process.found.kind == "hang"
+
+
+def _is_room(processes: Sequence[TrialProcess]) -> bool:
+    """Whether memory and shared memory suffice for another trial of twice the size of the largest."""
+    sizes = [process.sampling.pss_bytes or 0 for process in processes if not isinstance(process.found, Failure)]
+    free = psutil.virtual_memory().available
+    limit = read_limits().memory_bytes
+    if limit is not None:
+        free = min(free, limit - sum(sizes))
+    return free > ROOM * max(sizes, default=0) and _is_shared_room(processes)
+
+
+def _is_shared_room(processes: Sequence[TrialProcess]) -> bool:
+    used = [sample.shm_bytes or 0 for process in processes for sample in process.sampling.samples]
+    try:
+        return shutil.disk_usage("/dev/shm").free > ROOM * max(used, default=0)
+    except OSError:  # there is none
+        return True

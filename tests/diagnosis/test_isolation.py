@@ -1,0 +1,154 @@
+"""What is said of a configuration with parts of it taken away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from loaderbench.diagnosis.ceiling import find_ceiling
+from loaderbench.diagnosis.isolation import describe_isolation
+from loaderbench.diagnosis.verdict import Subject
+from loaderbench.records import Config, Failure, Interval, Isolation, IsolationRun, Trial
+
+CONFIG: Config = {"batch_size": 10, "num_workers": 2}
+WOBBLE = (0.99, 1.0, 1.01)
+
+
+def trial(rung: str, round_: int, batch_s: float, samples: int = 400, **fields: Any) -> Trial:
+    batches = fields.pop("batches", 40)
+    return Trial(
+        id=f"r{round_}-{rung}",
+        role="sweep" if rung == "end_to_end" else "isolation",
+        config=CONFIG,
+        round=round_,
+        status="completed",
+        isolation=None if rung == "end_to_end" else rung,  # type: ignore[arg-type]
+        samples_per_s=samples / batches / batch_s,
+        batches=batches,
+        samples=samples,
+        steady_s=batches * batch_s,
+        **fields,
+    )
+
+
+def trials(rung: str, batch_s: float, **fields: Any) -> list[Trial]:
+    return [trial(rung, n, batch_s * wobble, **fields) for n, wobble in enumerate(WOBBLE, 1)]
+
+
+def ladder(
+    *rungs: list[Trial], whole_s: float = 0.05, consumer: str = "target", cache: str = "warm", **left_out: str
+) -> Isolation:
+    found, why = describe_isolation(
+        trials("end_to_end", whole_s),
+        [trial for own in rungs for trial in own],
+        left_out=left_out,
+        consumer=consumer,
+        demand=1000.0,
+        cache=cache,
+    )
+    assert found, why
+    return found
+
+
+def rung(found: Isolation, name: str) -> IsolationRun:
+    return next(rung for rung in found.runs if rung.name == name)
+
+
+def test_differences_are_what_each_part_costs() -> None:
+    found = ladder(
+        trials("replay_device", 0.01),
+        trials("replay_host", 0.02),
+        trials("loader_warm", 0.03),
+        trials("loader_cold", 0.08),
+        whole_s=0.05,
+    )
+    assert (found.per, found.rounds) == ("batch", 3)
+    assert found.transfer_s.est == pytest.approx(0.01)
+    assert found.fetch_s.est == pytest.approx(0.05)
+    assert found.interference_s.est == pytest.approx(0.02)
+    assert found.interference_s.lo > 0
+    assert not found.not_measured
+    assert [rung.name for rung in found.runs][-1] == "end_to_end"
+
+
+def test_a_loader_and_a_consumer_that_overlap_well_show_no_interference() -> None:
+    warm = [trial("loader_warm", n, s) for n, s in enumerate((0.052, 0.049, 0.050), 1)]
+    found = ladder(trials("replay_host", 0.02), warm)
+    assert found.interference_s.lo < 0 < found.interference_s.hi
+
+
+def test_what_a_round_lacks_is_not_compared_and_one_round_has_no_interval() -> None:
+    found = ladder(trials("replay_host", 0.02)[:1], trials("loader_warm", 0.03))
+    assert found.interference_s == Interval(pytest.approx(0.0198, abs=2e-4), None, None)
+
+
+def test_the_demand_stands_for_the_replay_of_an_emulated_accelerator() -> None:
+    found = ladder(trials("loader_warm", 0.005), whole_s=0.0101, consumer="emulated", replay_host="by definition")
+    assert found.interference_s.est == pytest.approx(0.0001, abs=1e-5)  # 10 samples at 1,000 a second
+    assert rung(found, "replay_host").time_s is None
+    assert rung(found, "replay_host").not_measured["time_s"] == "by definition"
+
+
+def test_batches_of_different_sizes_are_compared_by_the_sample() -> None:
+    found = ladder(trials("replay_host", 0.02), trials("loader_warm", 0.03, samples=800))
+    assert found.per == "sample"
+    assert rung(found, "loader_warm").time_s.est == pytest.approx(0.0015, rel=1e-3)
+
+
+def test_every_part_that_is_not_known_has_its_reason() -> None:
+    failure = Failure("bad_image", "Traceback\nOSError: broken", "mend it")
+    broken = [replace(trial("replay_host", 1, 1.0), status="failed", failure=failure)]
+    short = trials("loader_cold", 0.03, ended_early=True, batches=3, samples=30)
+    found = ladder(broken, trials("loader_warm", 0.03), short, replay_device="there is no accelerator")
+    assert found.not_measured["transfer_s"] == "its trial failed: bad image: OSError: broken"
+    assert "it ended after 3 batches" in found.not_measured["fetch_s"]
+    assert found.not_measured["interference_s"] == found.not_measured["transfer_s"]
+    assert rung(found, "replay_device").not_measured["time_s"] == "there is no accelerator"
+
+
+@pytest.mark.parametrize(
+    ("consumer", "cache", "why"), [("none", "warm", "nothing consumes"), ("target", "cold", "cold")]
+)
+def test_no_interference_is_told_where_it_would_be_something_else(consumer: str, cache: str, why: str) -> None:
+    found = ladder(trials("replay_host", 0.02), trials("loader_warm", 0.03), consumer=consumer, cache=cache)
+    assert found.interference_s is None
+    assert why in found.not_measured["interference_s"]
+
+
+def test_a_short_pass_and_a_machine_that_changed_are_told() -> None:
+    warm = trials("loader_warm", 0.03, reference_decode_before_s=0.003)
+    cold = trials("loader_cold", 0.04, ended_early=True, batches=12, samples=120)
+    whole = trials("end_to_end", 0.05, reference_decode_before_s=0.002)
+    found, _ = describe_isolation(whole, [*warm, *cold], left_out={}, consumer="none", demand=1.0, cache="warm")
+    assert found is not None
+    assert "12 batches a round" in found.notes[0]
+    assert "1.50 times as long" in found.notes[1]
+
+
+def test_no_ladder_says_why() -> None:
+    gone = {"replay_host": "no consumer", "loader_warm": "no consumer", "loader_cold": "no files"}
+    for left_out, why in ((gone, "no consumer; no files"), ({"isolation": "interrupted"}, "interrupted")):
+        found = describe_isolation([], [], left_out=left_out, consumer="none", demand=1.0, cache="warm")
+        assert found == (None, why)
+
+
+def test_the_ceiling_is_the_replay_of_cached_batches() -> None:
+    subject = Subject(CONFIG, Interval(200.0, 190.0, 210.0), Interval(0.6, 0.5, 0.7), is_best=True)
+    found, _ = find_ceiling(ladder(trials("replay_host", 0.02)), "", subject, "target", 1000.0)
+    assert found is not None
+    assert found.samples_per_s == pytest.approx(500, rel=1e-3)
+    assert found.headspace == pytest.approx(0.6, rel=1e-2)
+    assert found.basis == "cached batches replayed, 3 rounds"
+    assert found.samples_per_s_interval.lo < 500 < found.samples_per_s_interval.hi
+
+
+def test_without_a_replay_there_is_no_ceiling_but_that_of_a_known_demand() -> None:
+    subject = Subject(CONFIG, Interval(200.0, None, None), Interval(0.6, None, None), is_best=False)
+    assert find_ceiling(None, "interrupted", subject, "model", 1.0) == (
+        None, "cached batches were not replayed: interrupted",
+    )  # fmt: skip
+    emulated, _ = find_ceiling(None, "interrupted", subject, "emulated", 400.0)
+    assert emulated is not None
+    assert (emulated.headspace, emulated.samples_per_s_interval) == (0.5, None)

@@ -1,0 +1,143 @@
+"""A round of trials is measured in turns where that can be done, and else one after the other, never half and half."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from loaderbench.environment import describe_machine
+from loaderbench.records import Config, PlannedTrial, Trial
+from loaderbench.runner import TrialRunner, TrialServer
+from loaderbench.session import time_slicing
+from loaderbench.session.inputs import prepare_inputs
+from loaderbench.session.listener import Silent
+from loaderbench.session.measuring import Measuring
+from loaderbench.session.time_slicing import SlicedRounds
+from loaderbench.store import Store
+from loaderbench.suite import load_suite
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="turns are taken on Linux")
+
+TARGETS = """
+import os, time
+from pathlib import Path
+import torch
+
+class Work(torch.utils.data.Dataset):
+    def __init__(self, turns): self.turns = turns
+    def __len__(self): return 100_000
+    def __getitem__(self, index):
+        for _ in range(self.turns): pass
+        return torch.zeros(8)
+
+def make(kind="work", turns=20_000, batch_size=4, num_workers=1):
+    if kind == "broken": raise ValueError("nothing to measure here")
+    if kind == "crowded":
+        beside = [pid for pid in os.listdir("/proc") if pid.isdigit() and stopped(pid)]
+        if beside: raise MemoryError("there was room for one")
+    return [torch.zeros(4, 8)] * 10_000 if kind == "list" else Work(turns)
+
+def stopped(pid):
+    try:
+        state, parent, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return state == "T" and int(parent) == os.getppid()
+    except OSError:
+        return False
+"""
+SUITE = """
+dataset: {kind: target, target: "lb_paired:make"}
+loader: {batch_size: 4, num_workers: 1}
+consumer: {kind: none}
+measure: {seconds: 0.2}
+"""
+WORK: Config = {"kind": "work"}
+
+Run = Callable[..., list[Trial]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Measures rounds, each a list of configurations, and returns the trials."""
+    (tmp_path / "lb_paired.py").write_text(TARGETS)
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    loaded, server = load_suite(tmp_path / "suite.yaml"), TrialServer()
+    runner = TrialRunner(server, describe_machine(server.method, (), {}))
+    store = Store(tmp_path / "run")
+    inputs = prepare_inputs(loaded, Silent())
+    measure = Measuring(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
+    rounds = SlicedRounds(measure, in_time_slices=True)
+    counts: list[int] = []
+
+    def run(*configs: Config, started: Callable[[PlannedTrial], None] = lambda _: None) -> list[Trial]:
+        counts.append(1)
+        number, found = len(counts), list[Trial]()
+        planned = [
+            PlannedTrial(id=f"v{number}-{k}", role="remedy", config=config, round=number)
+            for k, config in enumerate(configs)
+        ]
+        with suppress(KeyboardInterrupt):
+            rounds.run(planned, started, lambda outcome: found.append(outcome.trial))
+        return found
+
+    return run
+
+
+def statuses(trials: Sequence[Trial]) -> list[str]:
+    return [trial.status for trial in trials]
+
+
+def test_a_round_is_measured_in_turns_of_the_same_number(run: Run) -> None:
+    slow, fast = run({**WORK, "turns": 40_000}, {**WORK, "turns": 10_000})
+    assert statuses([slow, fast]) == ["completed", "completed"]
+    assert slow.time_slices is not None
+    assert fast.time_slices is not None
+    assert slow.time_slices.count == fast.time_slices.count > 1
+    assert slow.time_slices.seconds == pytest.approx(fast.time_slices.seconds, rel=0.5)
+    assert (fast.samples_per_s or 0) > 2 * (slow.samples_per_s or 0)
+    assert slow.stages
+
+
+def test_what_cannot_be_stopped_makes_the_round_one_after_the_other(run: Run) -> None:
+    trials = run(WORK, {"kind": "list", "num_workers": 0})
+    assert statuses(trials) == ["completed", "completed"]
+    assert all(trial.time_slices is None and trial.not_measured["time_slices"] for trial in trials)
+    assert all(trial.time_slices is None for trial in run(WORK))
+
+
+def test_what_fails_is_told_once_and_the_others_take_their_turns(run: Run) -> None:
+    for _ in range(2):
+        trials = {str(trial.config["kind"]): trial for trial in run({"kind": "broken"}, WORK)}
+        assert trials["broken"].failure is not None
+        assert "nothing to measure here" in trials["broken"].failure.message
+        assert trials["work"].time_slices is not None
+
+
+def test_what_fails_only_beside_others_is_measured_alone_and_no_turns_are_taken_from_then(run: Run) -> None:
+    trials = run(WORK, {"kind": "crowded"})
+    assert statuses(trials) == ["completed", "completed"]
+    assert trials[1].time_slices is None
+    assert all(trial.time_slices is None for trial in run(WORK, {"kind": "crowded"}))
+
+
+def test_without_room_for_another_trials_are_measured_one_after_the_other(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_slicing, "ROOM", 1e9)
+    trials = run(WORK, {**WORK, "turns": 10_000})
+    assert statuses(trials) == ["completed", "completed"]
+    assert all(trial.time_slices is None for trial in trials)
+
+
+def test_what_was_measured_alone_is_kept_when_a_signal_ends_the_round(run: Run) -> None:
+    def interrupt(planned: PlannedTrial) -> None:
+        if planned.id.endswith("-1"):
+            raise KeyboardInterrupt
+
+    trials = run(WORK, {**WORK, "turns": 10_000}, started=interrupt)
+    assert statuses(trials) == ["completed"]
+    assert trials[0].time_slices is None
+    assert trials[0].samples_per_s

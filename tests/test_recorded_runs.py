@@ -1,0 +1,160 @@
+"""Runs that were recorded with schema 1, and what was concluded from them then.
+
+Each `recorded/<name>.json.gz` is the `run.json` of a run, with its paths replaced: a scenario of `benchmarks/diagnosis`
+(`scenario_`), a run or a profile that a test makes (`run_`, `profile_`), the committed example, or one that was made up
+(`synthetic_`). The code that wrote it concluded it once more from its measurements; today's code must say the same.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Cli
+from schema_1 import as_schema_1
+
+from loaderbench.conclusion import conclude
+from loaderbench.store import RUN_FILE, read_run
+
+RECORDED = Path(__file__).parent / "recorded"
+NAMES = sorted(path.name.removesuffix(".json.gz") for path in RECORDED.glob("*.json.gz"))
+SHOWN = 40  # differences in one message
+
+CONCLUDED = (
+    "configurations",
+    "best",
+    "baseline",
+    "ceiling",
+    "ladder",
+    "contention",
+    "epoch_costs",
+    "verdict",
+    "recommendations",
+    "overhead",
+    "noise",
+    "warnings",
+    "notes",
+    "not_measured",
+    "verification",
+)
+MEASURED_WITHIN = {"ladder": "trials", "verification": "trials", "noise": "aa_trials"}
+"""Trials that stand among what was concluded: they are told by their ids."""
+
+FOUND: set[tuple[str, str | None, str | None]] = set()
+"""Bound, stage and limit of the recordings: none may be lost."""
+
+
+def recording(name: str) -> dict[str, Any]:
+    """The `run.json` of a recording."""
+    with gzip.open(RECORDED / f"{name}.json.gz", "rt", encoding="utf-8") as lines:
+        return dict(json.load(lines))
+
+
+def put(name: str, folder: Path) -> Path:
+    """A run folder that holds a recording."""
+    folder.mkdir(parents=True)
+    (folder / RUN_FILE).write_bytes(gzip.decompress((RECORDED / f"{name}.json.gz").read_bytes()))
+    return folder
+
+
+def conclusions_of(run: dict[str, Any]) -> dict[str, Any]:
+    """What was concluded, out of a `run.json` of schema 1."""
+    found = {part: run[part] for part in CONCLUDED}
+    for part, trials in MEASURED_WITHIN.items():
+        if found[part] is not None:
+            found[part] = {**found[part], trials: [trial["id"] for trial in found[part][trials]]}
+    return found
+
+
+def differences(recorded: Any, today: Any, place: str = "") -> Iterator[str]:
+    """A line per field that differs, by its dotted path."""
+    if isinstance(recorded, dict) and isinstance(today, dict):
+        for name in [*recorded, *(name for name in today if name not in recorded)]:
+            where = f"{place}.{name}" if place else name
+            if name not in today:
+                yield f"{where}: recorded {_short(recorded[name])}, is gone"
+            elif name not in recorded:
+                yield f"{where}: is new, {_short(today[name])}"
+            else:
+                yield from differences(recorded[name], today[name], where)
+    elif isinstance(recorded, list) and isinstance(today, list):
+        if len(recorded) != len(today):
+            yield f"{place}: recorded {len(recorded)} of them, now {len(today)}"
+        for number, (one, other) in enumerate(zip(recorded, today, strict=False)):
+            yield from differences(one, other, f"{place}.{number}")
+    elif not _same(recorded, today):
+        yield f"{place}: recorded {_short(recorded)}, now {_short(today)}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool) or not isinstance(one, int | float):
+        return type(one) is type(other) and bool(one == other)
+    return isinstance(other, int | float) and math.isclose(one, other, rel_tol=1e-12)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:200]} ..."
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recorded_run_is_concluded_as_it_was(name: str, tmp_path: Path) -> None:
+    run = read_run(put(name, tmp_path / name))
+    today = as_schema_1(conclude(run))
+    found = list(differences(conclusions_of(recording(name)), conclusions_of(today)))
+    assert not found, "\n".join([f"{name}: {len(found)} fields differ", *found[:SHOWN]])
+
+
+def test_the_recordings_tell_every_cause_that_they_told() -> None:
+    verdicts = [recording(name)["verdict"] for name in NAMES]
+    told = {(verdict["bound"], verdict["stage"], verdict["limit"]) for verdict in verdicts}
+    assert not FOUND - told, "a recording was lost"
+
+
+def test_the_recordings_hold_every_kind_of_run() -> None:
+    runs = [recording(name) for name in NAMES]
+    trials = [trial for run in runs for trial in run["trials"]]
+    kinds = {
+        "profiles": [run for run in runs if run["kind"] == "profile"],
+        "interrupted": [run for run in runs if not run["complete"]],
+        "with a ladder": [run for run in runs if run["ladder"]],
+        "with a remedy accepted": [tried for tried in tried_in(runs) if tried["accepted"]],
+        "with a remedy in vain": [tried for tried in tried_in(runs) if not tried["accepted"]],
+        "with ties": [run for run in runs if run["best"] and run["best"]["ties"]],
+        "with GPUs": [run for run in runs if run["environment"]["gpus"]],
+        "with bad images": [run for run in runs if run["dataset"]["bad_files"]],
+        "with steps marked": [trial for trial in trials if trial["step_stages"]],
+        "with a failed trial": [trial for trial in trials if trial["status"] == "failed"],
+        "with a pruned trial": [trial for trial in trials if trial["status"] == "unavailable"],
+    }
+    assert not [kind for kind, found in kinds.items() if not found]
+
+
+def tried_in(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The remedies that were tried in all of them."""
+    return [tried for run in runs if run["verification"] for tried in run["verification"]["tried"]]
+
+
+@pytest.mark.parametrize("name", ["example_two_cores", "profile_steps_marked"])
+def test_a_recorded_run_is_shown(cli: Cli, name: str, tmp_path: Path) -> None:
+    shown = cli("show", put(name, tmp_path / name), "--md", "-")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert " ".join(recording(name)["verdict"]["headline"].split()[:6]) in shown.stdout
+
+
+def test_a_recorded_run_is_drawn(cli: Cli, tmp_path: Path) -> None:
+    drawn = cli("report", put("example_two_cores", tmp_path / "run"))
+    assert (drawn.returncode, drawn.stderr) == (0, "")
+    assert (tmp_path / "run" / "report.html").stat().st_size > 100_000
+
+
+def test_two_recorded_runs_are_compared(cli: Cli, tmp_path: Path) -> None:
+    before, after = put("example_two_cores", tmp_path / "a"), put("example_two_cores", tmp_path / "b")
+    compared = cli("compare", before, after, "--json", "-")
+    assert (compared.returncode, compared.stderr) == (0, "")
+    assert json.loads(compared.stdout)["comparison"]["outcome"] == "within noise"
