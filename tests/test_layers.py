@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,31 @@ def test_records_need_the_standard_library_only(unit: str) -> None:
     names = {name for path in files() if unit_of(path) == unit for name in imports(path)}
     others = {name for name in names if not name.startswith(f"loaderbench.{unit}")}
     assert {name.split(".")[0] for name in others} <= set(sys.stdlib_module_names)
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    """Those in functions and for type checkers alone count, too: a reader follows them all."""
+    names = {module_of(path): path for path in PACKAGE.rglob("*.py")}
+    graph = {name: {found for found in modules(path) if found in names} - {name} for name, path in names.items()}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def module_of(path: Path) -> str:
+    """The name by which a file is imported."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules(path: Path) -> Iterator[str]:
+    """Every module of the package that a file imports: a name out of a package may be a module of it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                is_module = (ROOT / inner.replace(".", "/")).with_suffix(".py").is_file()
+                yield inner if is_module else node.module

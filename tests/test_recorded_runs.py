@@ -45,7 +45,27 @@ CONCLUDED = (
 MEASURED_WITHIN = {"ladder": "trials", "verification": "trials", "noise": "aa_trials"}
 """Trials that stand among what was concluded: they are told by their ids."""
 
-FOUND: set[tuple[str, str | None, str | None]] = set()
+FOUND: set[tuple[str, str | None, str | None]] = {
+    ("compute", None, "none"),
+    ("input", "collate", "oversubscription"),
+    ("input", "collate", "workers"),
+    ("input", "decode", "cpu"),
+    ("input", "decode", "workers"),
+    ("input", "main_process", "lock"),
+    ("input", "main_process", "workers"),
+    ("input", "read", "storage_bandwidth"),
+    ("input", "read", "storage_latency"),
+    ("input", "sample", "memory"),
+    ("input", "sample", "quota"),
+    ("input", "sample", "workers"),
+    ("input", "startup", "startup"),
+    ("input", "stragglers", "order"),
+    ("input", "transform", "workers"),
+    ("input", "transport", "lock"),
+    ("input", "transport", "memory"),
+    ("transfer", None, None),
+    ("unknown", None, None),
+}
 """Bound, stage and limit of the recordings: none may be lost."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loaderbench.commands.guard import FailIf, Guard, JunitFile, WarnIf, raise_for, write_guarded
+from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_guarded
 from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, make_console, write_output
 
 Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="A run folder, or its run.json.")]
@@ -33,7 +33,7 @@ def compare(
 
     check_outputs(json_file, md_file, junit)
     then, now = load(before).record, load(after).record
-    comparison, gates = Guard(fail_if, warn_if, then).judge(now)
+    comparison, gates = Gates(fail_if, warn_if, then).judge(now)
     assert comparison is not None
     text = comparison_markdown(comparison, gates)
     if json_file is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loaderbench.commands.guard import FailIf, Guard, JunitFile, WarnIf, raise_for, write_guarded
+from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_guarded
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
 from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, make_console, write_output
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
@@ -56,12 +56,12 @@ def run(
         raise UsageError("--resume goes on in the folder of that run; leave --out away")
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
     check_outputs(json_file, md_file, junit)
-    guard = Guard(fail_if, warn_if, load(baseline).record if baseline else None)
+    asked = Gates(fail_if, warn_if, load(baseline).record if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener, resume)
     if json_file is not None:
         write_output("--json", json_file, run_json(result.run.record) + "\n")
-    comparison, gates = guard.judge(result.run.record)
+    comparison, gates = asked.judge(result.run.record)
     text = _markdown(result.run.to_markdown(), comparison, gates)
     if md_file is not None:
         write_output("--md", md_file, text)

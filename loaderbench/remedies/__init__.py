@@ -45,8 +45,9 @@ from loaderbench.remedies import (
     unpin_memory,
     workers_beyond_cores,
 )
-from loaderbench.remedies.base import Findings, Remedy
-from loaderbench.remedies.by_cause import CauseRemedy, Diagnosis, MeasuredFirst
+from loaderbench.remedies.base import Remedy
+from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
+from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.short_epochs import with_start_told
 from loaderbench.remedies.verified import COMBINATION, with_trials
 

@@ -2,81 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from loaderbench.records import (
-    Best,
     Config,
-    Configuration,
     Gain,
     Recommendation,
-    Scalar,
-    Trial,
-    Verification,
-    config_label,
-    varying,
 )
 from loaderbench.remedies.costs import costs, savings
+from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import evidence, why_not
 from loaderbench.statistics.configurations import ratio_of, ties
 from loaderbench.statistics.intervals import excludes_one
 
-if TYPE_CHECKING:
-    from loaderbench.remedies.by_cause import Diagnosis
-
 AS_FAST = "as fast within the noise; it is recommended because it is cheaper"
-
-
-@dataclass(frozen=True)
-class Findings:
-    """A run as the remedies see it. `loader` are the fixed arguments; `why_no_best` is empty where there is a best.
-
-    `trials` are those of the sweep, `remedy_trials` those that tried remedies.
-    `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
-    `profile` has no other to compare it with. `options` are those of a folder of images.
-    """
-
-    configurations: Sequence[Configuration]
-    trials: Sequence[Trial]
-    best: Best | None
-    baseline: Config
-    axes: dict[str, Any]
-    accelerator: bool
-    loader: dict[str, Any] = field(default_factory=dict)
-    why_no_best: str = ""
-    diagnosis: Diagnosis | None = None
-    later: tuple[Diagnosis, ...] = ()
-    profile: bool = False
-    verification: Verification | None = None
-    remedy_trials: Sequence[Trial] = ()
-    options: dict[str, Any] | None = None
-
-    def label(self, config: Config) -> str:
-        """Write a configuration by the axes that vary."""
-        return config_label(varying(config, self.axes))
-
-    def find(self, config: Config) -> Configuration | None:
-        """The configuration as it was measured, or `None`."""
-        return next((found for found in self.configurations if found.config == config and found.samples_per_s), None)
-
-    def values(self, axis: str) -> list[Scalar]:
-        """The values of an axis that were measured, the baseline's among them; none where it is no axis."""
-        swept = list(self.axes.get(axis, []))
-        today = [self.baseline[axis]] if axis in self.baseline and self.baseline[axis] not in swept else []
-        return [*swept, *today]
-
-    @property
-    def diagnoses(self) -> tuple[Diagnosis, ...]:
-        """All causes that were found, in the order they were met."""
-        return (*(() if self.diagnosis is None else (self.diagnosis,)), *self.later)
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds were begun."""
-        return max((trial.round for trial in self.trials), default=0)
 
 
 class Remedy(Protocol):

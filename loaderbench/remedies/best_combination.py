@@ -6,7 +6,8 @@ Fires where the sweep's best differs from the baseline in more than one way.
 from __future__ import annotations
 
 from loaderbench.records import Config, Recommendation, format_scalar
-from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_checked
+from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
+from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import CAVEAT
 from loaderbench.remedies.wording import listed
 from loaderbench.remedies.workers import with_workers

@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Candidate, Config, Limit, Recommendation, Stage, Verdict
-from loaderbench.remedies.base import Findings, Remedy
+from loaderbench.records import Candidate, Config, Recommendation
+from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.estimate import estimate
+from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.program import python_program, yaml_change
 
-Change = Callable[["Diagnosis"], Config]
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What was found for one configuration. `config` are all its arguments, the fixed ones among them.
-
-    `options` are those of a folder of images, `None` of a dataset of the user's own; `files` how many it has. `demand`
-    is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by name.
-    """
-
-    verdict: Verdict
-    facts: Facts
-    config: Config
-    loader: Mapping[str, Any] = field(default_factory=dict)
-    accelerator: bool = False
-    options: Mapping[str, Any] | None = None
-    files: int | None = None
-    shared_memory_bytes: int | None = None
-    demand: float | None = None
-    profile: bool = False
-    traits: Mapping[str, str] = field(default_factory=dict)
-
-    def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
-        """Whether the cause is of these stages and limits; all, where none are given."""
-        stage_fits = not stages or self.verdict.stage in stages
-        return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits)
-
-    def cpu_goes_to(self, stage: Stage) -> bool:
-        """Whether the CPUs are full, and this stage takes a part of them that is worth to be made less."""
-        whole = sum(self.facts.cpu_s.values())
-        part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
-        named = self.verdict.stage == stage
-        return self.named(limits={"cpu", "quota"}) and (named or part >= WORTH_LESS)
-
-    def option(self, name: str) -> Any:
-        """An option of a folder of images; `None` where the dataset is the user's own."""
-        return None if self.options is None else self.options.get(name)
-
-
-WORTH_LESS = 0.15  # of a sample's CPU time; what a stage takes below this, no change to it can give
+Change = Callable[[Diagnosis], Config]
 
 
 def option(**change: Any) -> Change:

@@ -7,7 +7,8 @@ trial; a quota is not ours to raise.
 from __future__ import annotations
 
 from loaderbench.records import Config
-from loaderbench.remedies.by_cause import CauseRemedy, Diagnosis
+from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.findings import Diagnosis
 
 
 def _change(found: Diagnosis) -> Config:

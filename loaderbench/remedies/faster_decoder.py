@@ -9,7 +9,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from loaderbench.records import Config
-from loaderbench.remedies.by_cause import CauseRemedy, Diagnosis
+from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.findings import Diagnosis
 
 
 def _change(found: Diagnosis) -> Config:

@@ -6,7 +6,8 @@ Fires where the sweep's best has a larger batch than the baseline; measured by t
 from __future__ import annotations
 
 from loaderbench.records import Recommendation
-from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_checked
+from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
+from loaderbench.remedies.findings import Findings
 
 TITLE = "Raise batch_size to {}"
 CAVEAT = "a larger batch changes convergence: the learning rate usually has to grow with it (Goyal et al. 2017)"

@@ -6,7 +6,8 @@ Fires where the consumer hardly waits for data, whatever the utilisation of a de
 from __future__ import annotations
 
 from loaderbench.records import Recommendation
-from loaderbench.remedies.base import Findings, already_ok
+from loaderbench.remedies.base import already_ok
+from loaderbench.remedies.findings import Findings
 
 TITLE = "Change to another loader"
 

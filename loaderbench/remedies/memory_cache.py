@@ -6,7 +6,8 @@ all files of the run in shared memory; filling it takes as long as an epoch's de
 
 from __future__ import annotations
 
-from loaderbench.remedies.by_cause import CauseRemedy, Diagnosis, option
+from loaderbench.remedies.by_cause import CauseRemedy, option
+from loaderbench.remedies.findings import Diagnosis
 
 DECODED_PER_BYTE = 12  # bytes of pixels for each of a JPEG, about what photographs have
 MOST_OF_MEMORY = 1 / 3

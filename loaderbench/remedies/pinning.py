@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loaderbench.records import Recommendation, Scalar
-from loaderbench.remedies.base import Findings, MeasuredChange, already_ok, not_checked
+from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
+from loaderbench.remedies.findings import Findings
 
 NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing"
 NOT_SWEPT = "it is no axis of this sweep; -P pin_memory=false,true makes it one"

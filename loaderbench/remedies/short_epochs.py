@@ -7,7 +7,7 @@ from dataclasses import replace
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.wording import in_percent, in_seconds
 from loaderbench.records import EpochCost, Recommendation
-from loaderbench.remedies.base import Findings
+from loaderbench.remedies.findings import Findings
 
 LARGE_SHARE = 0.1
 """Of an epoch's time: from here on its start eats a good part of what workers or larger batches give."""

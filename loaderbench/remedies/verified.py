@@ -16,8 +16,8 @@ from loaderbench.records import (
     Verification,
     config_label,
 )
-from loaderbench.remedies.base import Findings
 from loaderbench.remedies.costs import costs
+from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import evidence, listed, times
 from loaderbench.statistics.configurations import summarise

@@ -12,7 +12,7 @@ from loaderbench.runner.server import TrialServer
 DONE = -1
 
 
-class Guard:
+class SessionGuard:
     """Watches sessions of trials, which are the numbers of their processes."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -25,12 +25,12 @@ class Guard:
 
 
 @contextmanager
-def guard(server: TrialServer) -> Iterator[Guard]:
+def guard(server: TrialServer) -> Iterator[SessionGuard]:
     """Start one; when the block is left, the sessions have been ended and it is not needed any more."""
     ours, theirs = server.pipe()
     process = server.start(_guard_main, theirs)
     theirs.close()
-    found = Guard(ours)
+    found = SessionGuard(ours)
     try:
         yield found
     finally:

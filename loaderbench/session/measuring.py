@@ -11,7 +11,7 @@ from loaderbench.datasets.presized import presized_copies
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.records import Config, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer, psnr_of
-from loaderbench.runner.guard import Guard, guard
+from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.session.inputs import Inputs
 from loaderbench.session.listener import Listener
 from loaderbench.store import Store
@@ -59,7 +59,7 @@ class Measuring:
         order = self._order(planned)
         return self._runner.begin(replace(order.lasting(before_slices_seconds(order.suite)), in_time_slices=True))
 
-    def guard(self) -> AbstractContextManager[Guard]:
+    def guard(self) -> AbstractContextManager[SessionGuard]:
         """What ends trials that are stopped, should the run be killed."""
         return guard(self._server)
 

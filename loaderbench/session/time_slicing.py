@@ -17,7 +17,7 @@ from loaderbench.environment import read_limits
 from loaderbench.recorder.rules import FEWEST_BATCHES
 from loaderbench.records import Failure, PlannedTrial
 from loaderbench.runner import Begun, Outcome
-from loaderbench.runner.guard import Guard
+from loaderbench.runner.guard import SessionGuard
 from loaderbench.runner.trial_process import TrialProcess
 from loaderbench.session.measuring import Measuring
 
@@ -69,7 +69,9 @@ class SlicedRounds:
             self._end([each for each in begun if each not in failed], keep, sliced=True)
         return [each.process.order.planned for each in failed]
 
-    def _begin(self, planned: Sequence[PlannedTrial], started: Started, begun: list[Begun], guard: Guard) -> bool:
+    def _begin(
+        self, planned: Sequence[PlannedTrial], started: Started, begun: list[Begun], guard: SessionGuard
+    ) -> bool:
         """Let each measure itself alone and then stop; whether all can that did not fail."""
         for one in planned:
             if begun and not _is_room([each.process for each in begun]):

@@ -28,7 +28,7 @@ WarnIf = Annotated[
 JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and trials as JUnit XML.")]
 
 
-class Guard:
+class Gates:
     """The gates of one call, and the earlier run that they look back to.
 
     Raises `UsageError` for a wrong expression, and where a gate asks for a change and there is no earlier run.

@@ -1,0 +1,110 @@
+"""What the remedies are asked about: a cause that was found, and the run as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.records import (
+    Best,
+    Config,
+    Configuration,
+    Limit,
+    Scalar,
+    Stage,
+    Trial,
+    Verdict,
+    Verification,
+    config_label,
+    varying,
+)
+
+WORTH_LESS = 0.15  # of a sample's CPU time; what a stage takes below this, no change to it can give
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found for one configuration. `config` are all its arguments, the fixed ones among them.
+
+    `options` are those of a folder of images, `None` of a dataset of the user's own; `files` how many it has. `demand`
+    is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by name.
+    """
+
+    verdict: Verdict
+    facts: Facts
+    config: Config
+    loader: Mapping[str, Any] = field(default_factory=dict)
+    accelerator: bool = False
+    options: Mapping[str, Any] | None = None
+    files: int | None = None
+    shared_memory_bytes: int | None = None
+    demand: float | None = None
+    profile: bool = False
+    traits: Mapping[str, str] = field(default_factory=dict)
+
+    def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
+        """Whether the cause is of these stages and limits; all, where none are given."""
+        stage_fits = not stages or self.verdict.stage in stages
+        return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits)
+
+    def cpu_goes_to(self, stage: Stage) -> bool:
+        """Whether the CPUs are full, and this stage takes a part of them that is worth to be made less."""
+        whole = sum(self.facts.cpu_s.values())
+        part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
+        named = self.verdict.stage == stage
+        return self.named(limits={"cpu", "quota"}) and (named or part >= WORTH_LESS)
+
+    def option(self, name: str) -> Any:
+        """An option of a folder of images; `None` where the dataset is the user's own."""
+        return None if self.options is None else self.options.get(name)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A run as the remedies see it. `loader` are the fixed arguments; `why_no_best` is empty where there is a best.
+
+    `trials` are those of the sweep, `remedy_trials` those that tried remedies.
+    `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
+    `profile` has no other to compare it with. `options` are those of a folder of images.
+    """
+
+    configurations: Sequence[Configuration]
+    trials: Sequence[Trial]
+    best: Best | None
+    baseline: Config
+    axes: dict[str, Any]
+    accelerator: bool
+    loader: dict[str, Any] = field(default_factory=dict)
+    why_no_best: str = ""
+    diagnosis: Diagnosis | None = None
+    later: tuple[Diagnosis, ...] = ()
+    profile: bool = False
+    verification: Verification | None = None
+    remedy_trials: Sequence[Trial] = ()
+    options: dict[str, Any] | None = None
+
+    def label(self, config: Config) -> str:
+        """Write a configuration by the axes that vary."""
+        return config_label(varying(config, self.axes))
+
+    def find(self, config: Config) -> Configuration | None:
+        """The configuration as it was measured, or `None`."""
+        return next((found for found in self.configurations if found.config == config and found.samples_per_s), None)
+
+    def values(self, axis: str) -> list[Scalar]:
+        """The values of an axis that were measured, the baseline's among them; none where it is no axis."""
+        swept = list(self.axes.get(axis, []))
+        today = [self.baseline[axis]] if axis in self.baseline and self.baseline[axis] not in swept else []
+        return [*swept, *today]
+
+    @property
+    def diagnoses(self) -> tuple[Diagnosis, ...]:
+        """All causes that were found, in the order they were met."""
+        return (*(() if self.diagnosis is None else (self.diagnosis,)), *self.later)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were begun."""
+        return max((trial.round for trial in self.trials), default=0)
