@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loaderbench.diagnosis.cause import Cause, find_cause, in_words
-from loaderbench.diagnosis.conflict import conflicting, near_tie, speaks_against
+from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, in_words, near_tie, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.limits import disturbed

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from loaderbench.environment.check import Check
+from loaderbench.environment.checkup import Check
 
 _TIMEOUT_S = 120.0
 _REINSTALL = "uv pip install --reinstall torch torchvision installs a pair that fits"

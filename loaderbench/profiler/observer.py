@@ -12,7 +12,7 @@ from typing import Any
 from loaderbench.monitors import BlockedThread, GpuMonitor
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
-from loaderbench.recorder.causes import stalls_of
+from loaderbench.recorder.inside import stalls_of
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import Gpu, Reasons

@@ -9,7 +9,7 @@ from statistics import median
 
 from loaderbench.consumers.host import NoConsumer
 from loaderbench.recorder.loop import LoopRecorder
-from loaderbench.recorder.steps import Steps
+from loaderbench.recorder.measure import Steps
 
 _BATCHES = 1_000
 _PAIRS = 7

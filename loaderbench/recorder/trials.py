@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from loaderbench.records import LoaderInside, LoopTimes, Reasons, ResourceUse, Trial
+from loaderbench.histogram import Histogram
+from loaderbench.records import LoaderInside, LoopTimes, Reasons, ResourceUse, Spread, Trial
 
 _NO_REASON_NEEDED = ("failure", "isolation")
 _ALWAYS = {"sampled": "nothing was left out", "time_slices": "it was measured in one piece"}
@@ -27,3 +28,21 @@ def with_reasons(trial: Trial, default: str, known: Mapping[str, str] | None = N
     missing = [name for name, value in vars(trial).items() if value is None and name not in _NO_REASON_NEEDED]
     reasons = {name: (known or {}).get(name) or _ALWAYS.get(name) or default for name in missing}
     return replace(trial, not_measured=reasons)
+
+
+def spread_of(times: Histogram | Iterable[float]) -> Spread | None:
+    """Mean, quantiles and maximum in seconds; `None` when there are no times."""
+    if not isinstance(times, Histogram):
+        times = _counted(times)
+    count = sum(times.counts)
+    if count < 1:
+        return None
+    p50_s, p95_s, p99_s = (min(times.quantile_s(share), times.max_s) for share in (0.5, 0.95, 0.99))
+    return Spread(int(count), sum(times.sums_s) / count, p50_s, p95_s, p99_s, times.max_s)
+
+
+def _counted(times_s: Iterable[float]) -> Histogram:
+    histogram = Histogram()
+    for time_s in times_s:
+        histogram.add(time_s)
+    return histogram

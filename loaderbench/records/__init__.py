@@ -6,6 +6,9 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 
 from loaderbench.records.comparison import (
     Comparison as Comparison,
+    Gate as Gate,
+    GateOutcome as GateOutcome,
+    GateResult as GateResult,
     MetricChange as MetricChange,
 )
 from loaderbench.records.conclusions import (
@@ -29,11 +32,6 @@ from loaderbench.records.environment import (
     Environment as Environment,
     Gpu as Gpu,
     PlanSummary as PlanSummary,
-)
-from loaderbench.records.gates import (
-    Gate as Gate,
-    GateOutcome as GateOutcome,
-    GateResult as GateResult,
 )
 from loaderbench.records.inside import (
     Epochs as Epochs,

@@ -1,8 +1,9 @@
-"""What changed from one run to another."""
+"""What changed from one run to another, and what a run is held to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from loaderbench.records.words import Config, Interval, Outcome, Reasons
 
@@ -37,3 +38,30 @@ class Comparison:
     metrics: tuple[MetricChange, ...]
     reasons: tuple[str, ...]
     config: Config | None = None
+
+
+GateOutcome = Literal["passed", "failed", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One expression of `--fail-if` or `--warn-if`.
+
+    `limit` of a `change` is a share of the earlier samples/s, or a difference of shares (-0.05 is -5 %, 0.03 is
+    +3 percentage points); of `below` and `above` it is the level itself, in samples/s or as a share.
+    """
+
+    text: str
+    metric: str
+    kind: Literal["change", "below", "above"]
+    limit: float
+    warns_only: bool = False
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """Whether the run passed; `said` is what was measured, with its interval, or why nothing can be said."""
+
+    gate: Gate
+    outcome: GateOutcome
+    said: str

@@ -10,10 +10,9 @@ from loaderbench.records import (
     Gain,
     Recommendation,
 )
-from loaderbench.remedies.costs import costs, savings
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.program import python_program, yaml_change
-from loaderbench.remedies.wording import evidence, why_not
+from loaderbench.remedies.wording import costs, evidence, savings, why_not
 from loaderbench.statistics.configurations import ratio_of, ties
 from loaderbench.statistics.intervals import excludes_one
 

@@ -16,10 +16,9 @@ from loaderbench.records import (
     Verification,
     config_label,
 )
-from loaderbench.remedies.costs import costs
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.program import python_program, yaml_change
-from loaderbench.remedies.wording import evidence, listed, times
+from loaderbench.remedies.wording import costs, evidence, listed, times
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import SMALL

@@ -14,7 +14,7 @@ from loaderbench.environment import quota_periods
 from loaderbench.loaders.build import Batches
 from loaderbench.monitors import MachineWatch, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
-from loaderbench.recorder.causes import stalls_of
+from loaderbench.recorder.inside import stalls_of
 from loaderbench.recorder.rules import FEWEST_BATCHES, FEWEST_BEFORE_SLICES
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait

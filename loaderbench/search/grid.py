@@ -1,13 +1,13 @@
-"""Every configuration in every round."""
+"""Every configuration in every round, but those that would end as another did."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
+from loaderbench.diagnosis.failures import ran_out_of_memory
 from loaderbench.plan import Plan
-from loaderbench.records import PlannedTrial, Trial
-from loaderbench.search.pruning import why_pruned
+from loaderbench.records import Config, PlannedTrial, Trial, config_label
 
 
 class Grid:
@@ -35,3 +35,32 @@ class Grid:
     def why_not(self, planned: PlannedTrial, done: Sequence[Trial]) -> str | None:
         """Prune what would run out of memory or hang as another did."""
         return why_pruned(planned.config, done)
+
+
+_BATCH = "batch_size"
+
+
+def why_pruned(config: Config, done: Sequence[Trial]) -> str | None:
+    """Why a configuration is not tried; `None` where nothing speaks against it.
+
+    One that hung or ran out of memory is not tried again, nor is the same with a larger batch after it ran out of it.
+    What somebody else killed, as the kernel knows, says nothing of the next.
+    """
+    for trial in done:
+        kind, no_room = trial.failure.kind if trial.failure else "", ran_out_of_memory(trial.failure)
+        if trial.config == config and (kind == "hang" or no_room):
+            return f"it failed in round {trial.round} ({_words(kind)}) and would again"
+        if no_room and _is_larger(config, trial.config):
+            return f"{config_label(trial.config)} failed already ({_words(kind)}), and this batch is larger"
+    return None
+
+
+def _is_larger(config: Config, failed: Config) -> bool:
+    """The same configuration with a larger batch."""
+    mine, its = config.get(_BATCH), failed.get(_BATCH)
+    others = {k: v for k, v in config.items() if k != _BATCH} == {k: v for k, v in failed.items() if k != _BATCH}
+    return others and isinstance(mine, int) and isinstance(its, int) and mine > its
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ")

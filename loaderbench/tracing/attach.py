@@ -6,7 +6,9 @@ from abc import ABCMeta
 from collections.abc import Iterator
 from typing import Any
 
+from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.parts import Methods, Parts
+from loaderbench.tracing.tracer import Tracer
 
 _HARMLESS = ("builtins", "typing", "abc", "torch", "torchvision")
 _CLASS: Any = vars(object)["__class__"]  # sets the class of an object whatever its own `__setattr__` says
@@ -109,3 +111,38 @@ def _hold(parts: Parts, *, timed: bool) -> None:
                 held.holder[held.key] = after
         except LookupError:  # the user took it away
             continue
+
+
+class InProcess:
+    """The dataset's parts are timed, and functions of libraries replaced, while a batch is made, and not longer."""
+
+    def __init__(
+        self, batches: Iterator[Any], tracer: Tracer, attachment: Attachment | None, *, hooked: bool
+    ) -> None:  # fmt: skip
+        self._batches, self._tracer, self._attachment, self._hooked = batches, tracer, attachment, hooked
+
+    def __iter__(self) -> InProcess:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._tracer.block.header[layout.ENABLED]:
+            return next(self._batches)
+        outer = active.set_tracer(self._tracer)
+        try:
+            self._begin()
+            return next(self._batches)
+        finally:
+            self._end()
+            active.set_tracer(outer)
+
+    def _begin(self) -> None:
+        if self._attachment:
+            self._attachment.attach()
+        if self._hooked:
+            hooks.install()
+
+    def _end(self) -> None:
+        if self._hooked:
+            hooks.remove()
+        if self._attachment:
+            self._attachment.detach()

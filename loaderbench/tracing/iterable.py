@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from loaderbench.tracing import block as layout
+from loaderbench.tracing.attach import InProcess
 from loaderbench.tracing.block import BLOCK_BYTES, Block
-from loaderbench.tracing.in_process import InProcess
 from loaderbench.tracing.reading import Mark, Traced, mark, read
 from loaderbench.tracing.taking import Taken, TakingClock
 from loaderbench.tracing.tracer import Tracer

@@ -11,12 +11,10 @@ from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 from loaderbench.tracing import block as layout
-from loaderbench.tracing.attach import Attachment
+from loaderbench.tracing.attach import Attachment, InProcess
 from loaderbench.tracing.block import BLOCK_BYTES, Block
-from loaderbench.tracing.in_process import InProcess
-from loaderbench.tracing.parts import Finder
+from loaderbench.tracing.parts import Finder, SampleProxy
 from loaderbench.tracing.reading import Mark, Span, Traced, mark, read, spans_of
-from loaderbench.tracing.samples import SampleProxy
 from loaderbench.tracing.taking import Taken, TakingClock
 from loaderbench.tracing.tracer import Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit

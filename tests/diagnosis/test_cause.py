@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.diagnosis.cause import Cause, find_cause
-from loaderbench.diagnosis.conflict import conflicting, speaks_against
+from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.records import WaitParts, WorkerStates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loaderbench.recorder.causes import reads_of, wait_parts
+from loaderbench.recorder.inside import reads_of, wait_parts
 from loaderbench.recorder.stalls import StallSums
 from loaderbench.records import Taking
 from loaderbench.tracing.reading import ReadSums

@@ -12,7 +12,7 @@ from loaderbench.histogram import Histogram
 from loaderbench.recorder.batches import MAX_POINTS, Timeline
 from loaderbench.recorder.loop import LoopRecorder, Watch
 from loaderbench.recorder.samples import count_samples, sample_counter
-from loaderbench.recorder.spreads import spread_of
+from loaderbench.recorder.trials import spread_of
 
 
 class LateDevice:

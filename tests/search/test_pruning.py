@@ -6,7 +6,7 @@ import pytest
 
 from loaderbench.diagnosis.failures import OUT_OF_MEMORY
 from loaderbench.records import Config, Failure, Trial
-from loaderbench.search.pruning import why_pruned
+from loaderbench.search.grid import why_pruned
 
 
 def failed(kind: str, **config: int) -> Trial:
