@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import psutil
 
 from loaderbench.environment.cgroups import Limits, quota_periods, read_limits
-from loaderbench.environment.packages import PackageHealth
+from loaderbench.environment.packages import Check, PackageHealth
 
 GIB = 2**30
 SMALL_SHM_BYTES = GIB  # Docker gives 64 MB, which a few batches of images fill
@@ -126,13 +124,3 @@ def _open_files() -> int | None:
 
 def _size(count: int) -> str:
     return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / 2**20:.0f} MiB"
-
-
-@dataclass(frozen=True)
-class Check:
-    """What was looked at, how it stands, and what to do where it does not stand well."""
-
-    name: str
-    state: Literal["ok", "warn", "bad"]
-    said: str
-    fix: str = ""

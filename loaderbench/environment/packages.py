@@ -7,9 +7,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from loaderbench.environment.checkup import Check
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at, how it stands, and what to do where it does not stand well."""
+
+    name: str
+    state: Literal["ok", "warn", "bad"]
+    said: str
+    fix: str = ""
+
 
 _TIMEOUT_S = 120.0
 _REINSTALL = "uv pip install --reinstall torch torchvision installs a pair that fits"
