@@ -57,7 +57,7 @@ def test_a_shared_memory_of_64_mb_is_told_in_bytes_and_costs_only_what_does_not_
     done = shell(place, f"mount -t tmpfs -o size=64m tmpfs /dev/shm && {RUN} --out r", apart=True)
 
     assert done.returncode == 0, done.stderr
-    trials = {tuple(trial.config.values()): trial for trial in read_run(place / "r").trials}
+    trials = {tuple(trial.config.values()): trial for trial in read_run(place / "r").sweep}
     full = trials.pop((2, 128))
     assert full.failure is not None
     assert full.failure.kind == "shared_memory_full"
@@ -83,7 +83,7 @@ def test_a_disk_that_fills_up_is_one_line_and_with_room_the_run_goes_on(place: P
     run = read_run(place / "whole")
     assert kept
     assert kept.items() <= {trial.id: trial.samples_per_s for trial in run.trials}.items()
-    assert [trial.status for trial in run.trials] == ["completed"] * 6
+    assert [trial.status for trial in run.sweep] == ["completed"] * 6
 
 
 @mounts

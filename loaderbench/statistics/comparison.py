@@ -117,7 +117,7 @@ def _cannot(different: Sequence[str]) -> str:
 def _configs(run: RunRecord) -> list[Config]:
     """Every configuration with a trial, completed or not, once."""
     found: list[Config] = []
-    for trial in run.trials:
+    for trial in run.sweep:
         if trial.config not in found:
             found.append(trial.config)
     return found
@@ -130,7 +130,7 @@ def _shared(before: RunRecord, after: RunRecord) -> list[Config]:
 
 def _changes(config: Config, before: RunRecord, after: RunRecord) -> tuple[MetricChange, MetricChange]:
     then, now = (
-        [trial for trial in run.trials if trial.config == config and trial.status == "completed"]
+        [trial for trial in run.sweep if trial.config == config and trial.status == "completed"]
         for run in (before, after)
     )
     return _rate_change(config, _rates(then), _rates(now)), _share_change(config, _shares(then), _shares(now))

@@ -28,8 +28,8 @@ def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
         "verified",
         "workers",
         "pinning",
-        "costs",
         "sizes",
+        "findings",
     }
     shared |= {"wording", "folder_code", "short_epochs"}
     assert {path.stem for path in folder.glob("*.py")} - shared == {remedy.id for remedy in REMEDIES}

@@ -79,7 +79,7 @@ def test_it_goes_on_and_measures_nothing_twice(cli: Cli, place: Path, by: signal
     assert result.returncode == 0, result.stderr
     run = read_run(place / "r")
     assert run.complete
-    after = {trial.id: trial for trial in run.trials}
+    after = {trial.id: trial for trial in (*run.sweep, *run.twins)}
     assert len(after) == TRIALS
     assert all(after[name] == trial for name, trial in before.items() if trial.status == "completed")
     names = [trial.id for trial in read_trials(place / "r")]
@@ -107,7 +107,7 @@ def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_that_can_be_pas
     assert done.returncode == 0, done.stderr
     run = read_run(place / "a run")
     assert run.complete
-    assert {trial.config["num_workers"] for trial in run.trials} == {0}
+    assert {trial.config["num_workers"] for trial in run.sweep} == {0}
     assert run.overrides == {
         "dataset.root": str((place / "photos").resolve()), "sweep.num_workers": [0], "measure.seed": 7,
         "measure.verify": False,
@@ -140,7 +140,7 @@ def test_what_has_changed_is_told_and_nothing_is_lost(
 def test_what_a_killed_run_had_measured_is_shown_and_drawn(cli: Cli, killed: Path) -> None:
     left = {trial.id for trial in read_trials(killed / "r") if not trial.id.endswith("-aa")}
     run = loaderbench.load(killed / "r")
-    assert {trial.id for trial in run.trials} == left
+    assert {trial.id for trial in run.sweep} == left
     assert not run.complete
     assert "no configuration was measured in both" not in cli("compare", "r", "r").stdout
     assert f"{len(left)} of {TRIALS} trials measured" in cli("show", "r").stdout
@@ -154,7 +154,8 @@ def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(kill
     file.write_text(whole[0] + "\n" + whole[1][: len(whole[1]) // 2])
     assert [trial.id for trial in read_trials(killed / "r")] == [json.loads(whole[0])["id"]]
     run = loaderbench.run(killed / "s.yaml", resume=killed / "r")
-    assert len(run.trials) == len(read_run(killed / "r").trials) == TRIALS
+    kept = [trial for trial in read_run(killed / "r").trials if trial.role in ("sweep", "twin")]
+    assert len((*run.sweep, *run.twins)) == len(kept) == TRIALS
     with pytest.raises(UsageError, match="leave `out` away"):
         loaderbench.run(killed / "s.yaml", resume=killed / "r", out="x")
 

@@ -287,3 +287,17 @@ def test_the_ratio_is_of_geometric_means() -> None:
     assert change.lo is not None
     assert change.hi is not None
     assert math.sqrt(change.lo * change.hi) == pytest.approx(2)
+
+
+def test_trials_that_tried_remedies_are_no_part_of_what_is_compared() -> None:
+    before = run({0: [100, 101, 102]})
+    tried = tuple(
+        replace(trial, id=f"v-{trial.id}", role="remedy", samples_per_s=900.0)
+        for trial in trials(workers(0), [1, 2, 3])
+    )
+    elsewhere = tuple(replace(trial, id=f"w-{trial.id}", config={"num_workers": 9}) for trial in tried)
+    after = replace(before, trials=(*before.trials, *tried, *elsewhere))
+    found = compare_runs(before, after)
+    assert [change.config for change in found.metrics] == [workers(0), workers(0)]
+    assert found.metrics[0].change is not None
+    assert found.metrics[0].change.est == pytest.approx(1.0)
