@@ -1,4 +1,4 @@
-"""Which remedies are tried beside which configuration, for how long, and how much they change pixels."""
+"""The step that tries remedies: which, for which configuration, for how long, and how much they change pixels."""
 
 from __future__ import annotations
 
@@ -31,38 +31,17 @@ Psnr = Callable[[Sequence[tuple[Config, Config]]], Sequence[float | None]]
 
 def try_remedies(session: Session, subject: Config | None) -> None:
     """Try remedies for the subject, round after round, until none is left or the time for it is up."""
-    found, until_s = session.found, session.deadline_s
     if why := _why_not(session, subject):
-        found.left_out["verification"] = why
+        session.found.left_out["verification"] = why
     if why or subject is None:
         return
-    until_s = time.monotonic() + session.plan.verify_s if until_s is None else until_s
-    verifier = _verifier(session, subject, until_s)
-    rounds = SlicedRounds(session.measuring, in_time_slices=not session.conditions.accelerator)
-    session.step = "remedies"
-
-    def progress() -> Progress:
-        tried = len(found.of("remedy"))
-        return remedy_progress(tried, until_s - time.monotonic(), found.of("sweep"), session.plan)
-
-    def started(planned: PlannedTrial) -> None:
-        session.listener.trial_started(planned, progress())
-
-    def keep(outcome: Outcome) -> None:
-        session.listener.trial_ended(session.keep(outcome), progress())
-
-    def end(why_ended: str = "") -> None:
-        found.verification, why_none = verifier.result(found.of("remedy"), why_ended)
-        if why_none:
-            found.left_out["verification"] = why_none
-
+    step = RemedyStep(session, subject)
     try:
-        while planned := verifier.next_round(found.of("remedy")):
-            rounds.run(planned, started, keep)
-        end()
+        step.run()
+        step.end()
     except (KeyboardInterrupt, Terminated):
-        put_off_signals(found.late_signals)
-        end("interrupted")
+        put_off_signals(session.found.late_signals)
+        step.end("interrupted")
         raise
 
 
@@ -74,16 +53,46 @@ def _why_not(session: Session, subject: Config | None) -> str:
     return "nothing was measured" if subject is None else ""
 
 
-def _verifier(session: Session, subject: Config, until_s: float) -> Verifier:
-    return Verifier(
-        session.plan,
-        subject,
-        lambda config, _: candidates(session.so_far(), config),
-        session.measuring.psnr,
-        until_s=until_s,
-        strict=session.budget_s is not None,
-        sweep=session.found.of("sweep"),
-    )
+class RemedyStep:
+    """The last step of a session: rounds of trials that a `Verifier` proposes, kept and shown as they end."""
+
+    def __init__(self, session: Session, subject: Config) -> None:
+        self._session, self._found = session, session.found
+        until_s = session.deadline_s
+        self._until_s = time.monotonic() + session.plan.verify_s if until_s is None else until_s
+        self._rounds = SlicedRounds(session.measuring, in_time_slices=not session.conditions.accelerator)
+        self._verifier = Verifier(
+            session.plan,
+            subject,
+            lambda config, _: candidates(session.so_far(), config),
+            session.measuring.psnr,
+            until_s=self._until_s,
+            strict=session.budget_s is not None,
+            sweep=session.found.of("sweep"),
+        )
+        session.step = "remedies"
+
+    def run(self) -> None:
+        """Measure round after round."""
+        while planned := self._verifier.next_round(self._found.of("remedy")):
+            self._rounds.run(planned, self._started, self._keep)
+
+    def end(self, why_ended: str = "") -> None:
+        """Note what came of it, or why nothing was tried."""
+        self._found.verification, why_none = self._verifier.result(self._found.of("remedy"), why_ended)
+        if why_none:
+            self._found.left_out["verification"] = why_none
+
+    def _started(self, planned: PlannedTrial) -> None:
+        self._session.listener.trial_started(planned, self._progress())
+
+    def _keep(self, outcome: Outcome) -> None:
+        trial = self._session.keep(outcome)
+        self._session.listener.trial_ended(trial, self._progress())
+
+    def _progress(self) -> Progress:
+        tried, left_s = len(self._found.of("remedy")), self._until_s - time.monotonic()
+        return remedy_progress(tried, left_s, self._found.of("sweep"), self._session.plan)
 
 
 class Verifier:

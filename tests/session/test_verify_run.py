@@ -69,19 +69,23 @@ def test_the_remedy_of_the_cause_was_tried_and_its_gain_is_measured(run: dict[st
     assert f"num_workers={found['change']['num_workers']}" in found["snippet"]
 
 
+def remedy_trials(run: dict[str, Any]) -> list[dict[str, Any]]:
+    return [trial for trial in run["trials"] if trial["role"] == "remedy"]
+
+
 def test_pairs_lie_in_rounds_of_their_own_in_shuffled_order(run: dict[str, Any]) -> None:
-    trials = run["verification"]["trials"]
+    trials = remedy_trials(run)
     rounds = [trial["round"] for trial in trials]
     assert rounds == sorted(rounds)
     assert max(rounds) >= 5
     orders = {tuple(t["id"].partition("-")[2] for t in trials if t["round"] == number) for number in set(rounds)}
     assert len(orders) > 1
-    assert {trial["id"] for trial in trials}.isdisjoint(trial["id"] for trial in run["trials"])
+    assert {trial["id"] for trial in trials}.isdisjoint(id_ for found in run["configurations"] for id_ in found["trials"])
 
 
 def test_every_trial_is_on_the_disk_and_in_the_run(folder: Path, run: dict[str, Any]) -> None:
     kept = [json.loads(line)["id"] for line in (folder / "trials.jsonl").read_text().splitlines()]
-    assert {trial["id"] for trial in run["verification"]["trials"]} <= set(kept)
+    assert {trial["id"] for trial in remedy_trials(run)} <= set(kept)
 
 
 def test_a_saved_run_is_concluded_again_to_the_same_advice(folder: Path) -> None:
@@ -124,7 +128,7 @@ def test_a_folder_of_photos_is_tried_with_other_decoders_and_the_change_of_pixel
     assert run["verification"] is not None, run["not_measured"]
     tried = run["verification"]["tried"]
     assert tried
-    assert not any(trial["failure"] for trial in run["verification"]["trials"])
+    assert not any(trial["failure"] for trial in remedy_trials(run))
     for one in tried:
         touches = one["change"].keys() & {"decoder", "transform", "presize"}
         assert one["psnr_db"] is None or touches
