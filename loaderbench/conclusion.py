@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from loaderbench.consumers import consumer_kind
+from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.ceiling import find_ceiling
 from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
@@ -155,7 +157,7 @@ def _recommendations(
             later=_later(measured),
             profile=measured.kind == "profile",
             verification=measured.verification,
-            options=measured.options,
+            options=_options(measured),
         )
     )
 
@@ -194,19 +196,25 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
 
 def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Facts) -> Diagnosis:
     """A verdict with all that the remedies want to know of what it is about."""
+    options = _options(measured)
     return Diagnosis(
         verdict,
         facts,
         {**measured.loader, **config},
         measured.loader,
         accelerator=bool(measured.environment.gpus),
-        options=None if measured.options is None else {**measured.options, **config},
+        options=None if options is None else {**options, **config},
         files=measured.dataset.files,
         shared_memory_bytes=_shared_memory_bytes(measured.environment),
-        demand=measured.demand if measured.consumer == "emulated" else None,
+        demand=measured.demand if consumer_kind(measured.consumer).capped else None,
         profile=measured.kind == "profile",
         traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
     )
+
+
+def _options(measured: Measured) -> dict[str, Any] | None:
+    """The dataset's options, of a kind that has some to try; `None` for what is the user's own."""
+    return options_to_try(measured.suite.get("dataset") or {}) if measured.kind == "sweep" else None
 
 
 def _shared_memory_bytes(environment: Environment) -> int:

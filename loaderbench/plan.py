@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from loaderbench.consumers import NOTHING
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
+from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
 from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_label, varying
 from loaderbench.statistics.intervals import FEWEST_ROUNDS
-from loaderbench.suite import ImageFolder, Suite
-from loaderbench.suite.arguments import NEEDS_WORKERS
+from loaderbench.suite import Suite
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
@@ -20,9 +21,6 @@ BEFORE_SLICES_SECONDS = 0.2  # of it alone, in which its stages are timed, befor
 VERIFY_S = 120.0  # for trying remedies, where the suite has no budget
 ISOLATION_SHARE = 0.5  # of a trial's steady state; an isolation run is compared with others of its kind, not ranked
 LEAST_ISOLATION_S = 0.5
-
-_NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only false was measured"
-_NO_WORKERS = "without workers torch refuses it, so that its values are one configuration where num_workers is 0"
 
 
 @dataclass(frozen=True)
@@ -103,20 +101,19 @@ class Plan:
         )
 
 
-def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer: str = "none") -> Plan:
+def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer: str = NOTHING) -> Plan:
     """Lay out the sweep: values of every axis, what torch refuses normalised, what cannot differ collapsed.
 
     `consumer` is a resolved kind: it decides which isolation runs there are.
     """
-    collapsed: Reasons = {}
-    axes = {axis: _values(axis, given, cpus_allotted) for axis, given in suite.sweep.items()}
-    if not accelerator and axes.get("pin_memory", [False]) != [False]:
-        axes["pin_memory"] = [False]
-        collapsed["pin_memory"] = _NO_ACCELERATOR
+    backends = backends_of(suite.loader, suite.sweep)
+    axes = {axis: _values(axis, given, backends, cpus_allotted) for axis, given in suite.sweep.items()}
+    collapsed: Reasons = {} if accelerator else _drop_idle(axes, backends)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    configurations = _unique([_without_workers(config, suite) for config in grid])
+    configurations = _unique([_normalised(config, suite) for config in grid])
     if len(configurations) < len(grid):
-        collapsed |= {axis: _NO_WORKERS for axis in axes if axis in NEEDS_WORKERS and len(axes[axis]) > 1}
+        several = {axis for axis, values in axes.items() if len(values) > 1}
+        collapsed |= {axis: why for axis, why in _collapsing(backends).items() if axis in several}
     baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
     configurations = _unique([*configurations, baseline])
     isolation_runs = sum(not reason for reason in isolation_left_out(suite, consumer, accelerator).values())
@@ -141,8 +138,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
 
 def isolation_left_out(suite: Suite, consumer: str, accelerator: bool) -> dict[IsolationName, str]:
     """The reason against each isolation run, empty for those to be measured."""
-    files = isinstance(suite.dataset, ImageFolder)
-    return why_not(consumer=consumer, cache=suite.measure.cache, files=files, accelerator=accelerator)
+    no_files = suite.dataset.why_no_files
+    return why_not(consumer=consumer, cache=suite.measure.cache, no_files=no_files, accelerator=accelerator)
 
 
 def isolation_seconds(suite: Suite) -> float:
@@ -164,27 +161,48 @@ def _trial_s(seconds: float) -> float:
     return TRIAL_START_S + seconds * (1 + WARMUP_SHARE)
 
 
-def worker_ladder(cpus_allotted: float) -> list[Scalar]:
-    """Worker counts worth trying on so many CPUs: none, one, a quarter, half, all, and half as many again."""
-    cpus = max(1, math.ceil(cpus_allotted))
-    return [*sorted({0, 1, cpus // 4, cpus // 2, cpus, cpus + math.ceil(cpus / 2)})]
-
-
-def _values(axis: str, given: object, cpus_allotted: float) -> list[Scalar]:
-    if axis == "num_workers" and given == "auto":
-        return worker_ladder(cpus_allotted)
+def _values(axis: str, given: object, backends: Mapping[str, LoaderBackend], cpus_allotted: float) -> list[Scalar]:
+    if given == "auto":
+        for backend in backends.values():
+            if axis in backend.auto:
+                return backend.auto[axis](cpus_allotted)
     values: list[Scalar] = given if isinstance(given, list) else [given]  # type: ignore[list-item]
     return [value for index, value in enumerate(values) if value not in values[:index]]
 
 
-def _without_workers(config: Config, suite: Suite) -> Config:
-    if config.get("num_workers", suite.loader.get("num_workers", 0)) != 0:
-        return config
-    return {axis: NEEDS_WORKERS.get(axis, value) for axis, value in config.items()}
+def _drop_idle(axes: dict[str, list[Scalar]], backends: Mapping[str, LoaderBackend]) -> Reasons:
+    """Leave one value to each axis that does nothing without an accelerator, and say why."""
+    reasons: Reasons = {}
+    for backend in backends.values():
+        for axis, (value, why) in backend.idle_without_accelerator.items():
+            if axes.get(axis, [value]) != [value]:
+                axes[axis], reasons[axis] = [value], why
+    return reasons
+
+
+def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
+    """Axes whose values are one configuration somewhere, and why: of one backend's own, or of others'."""
+    reasons: Reasons = {}
+    known = dict.fromkeys(axis for backend in backends.values() for axis in backend.axes)
+    for name, backend in backends.items():
+        reasons |= {axis: f"{AXIS}={name} takes none, and has one configuration for all its values"
+                    for axis in known if axis not in backend.axes}  # fmt: skip
+        reasons |= backend.collapsing
+    return reasons
+
+
+def _normalised(config: Config, suite: Suite) -> Config:
+    """One configuration for all that are the same to its backend; what only others take is null."""
+    arguments = {**suite.loader, **config}
+    own = own_arguments(arguments, backends_of(suite.loader, suite.sweep).values()).keys() | {AXIS}
+    config = {axis: value if axis in own else None for axis, value in config.items()}
+    return backend_of(arguments).normalised(config, suite.loader)
 
 
 def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tuple[Config, str]:
-    today: dict[str, Scalar] = {"num_workers": 0, "pin_memory": False}
+    today: Config = {AXIS: DEFAULT_BACKEND}
+    for backend in backends_of(suite.loader, suite.sweep).values():
+        today = {**backend.today, **today}
     config: Config = {}
     for axis, values in axes.items():
         if axis in fixed:
@@ -196,7 +214,7 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tup
         else:
             config[axis] = today[axis] if today.get(axis, values[0]) in values and axis in today else values[0]
     why = "named by the suite" if suite.baseline else "torch's defaults with the smallest batch size of the sweep"
-    return _without_workers(config, suite), why
+    return _normalised(config, suite), why
 
 
 def _unique(configs: list[Config]) -> tuple[Config, ...]:

@@ -18,7 +18,7 @@ def layers() -> dict[str, int]:
     """Unit to layer, from the table in the documentation."""
     found: dict[str, int] = {}
     for line in (ROOT / "docs" / "architecture.md").read_text().splitlines():
-        if match := re.match(r"\| (\d) \| (.*?) \|", line):
+        if match := re.match(r"\| (\d+) \| (.*?) \|", line):
             found |= {unit: int(match[1]) for unit in re.findall(r"`(\w+)(?:\.py|/)?`", match[2])}
     return found
 

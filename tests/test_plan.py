@@ -2,7 +2,8 @@
 
 import pytest
 
-from loaderbench.plan import make_plan, worker_ladder
+from loaderbench.loaders.torch_loader import worker_ladder
+from loaderbench.plan import make_plan
 from loaderbench.search import Grid
 from loaderbench.suite import Suite
 

@@ -9,15 +9,15 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     """Validate a suite and print its plan; measures nothing."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
+    from loaderbench.consumers import resolve_consumer
     from loaderbench.environment import cpus_allotted
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
     from loaderbench.records import config_label, format_scalar
-    from loaderbench.session.inputs import check_inputs, resolve_consumer
 
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
     gpus, cpus = count_gpus(), cpus_allotted()
-    what = check_inputs(loaded)
+    what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
     consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=gpus > 0)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=gpus > 0, consumer=consumer)
     print(f"{loaded.suite.name}: {what}")

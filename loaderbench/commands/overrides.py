@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from loaderbench.errors import UsageError
-from loaderbench.suite import LoadedSuite, Override, Target, load_suite
+from loaderbench.suite import LoadedSuite, Override, load_suite
 from loaderbench.suite.yaml_text import TextError, parse_text
 
 
@@ -24,8 +24,8 @@ def load_with_flags(
     for name, value in measure.items():
         if value is not None:
             overrides.append(Override(("measure", name), value, f"--{name.replace('_', '-')} {value}"))
-    if data is not None and isinstance(load_suite(file).suite.dataset, Target):
-        raise UsageError("--data: the suite's dataset is a target, which takes no folder")
+    if data is not None and "root" not in type(dataset := load_suite(file).suite.dataset).model_fields:
+        raise UsageError(f"--data: the suite's dataset is a {dataset.kind}, which takes no folder")
     return load_suite(file, overrides)
 
 

@@ -21,7 +21,7 @@ def schema(kind: Annotated[Kind, typer.Argument(help="What is to be described.")
     from pydantic import TypeAdapter
 
     from loaderbench.records import RunRecord
-    from loaderbench.suite.schema import suite_schema
+    from loaderbench.suite.model import suite_schema
 
     found = suite_schema() if kind is Kind.suite else TypeAdapter(RunRecord).json_schema()
     print(json.dumps(found, indent=2))

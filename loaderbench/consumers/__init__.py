@@ -1,6 +1,69 @@
-"""What eats the batches: nothing, an emulated accelerator, a training step, or the user's own step."""
+"""What eats the batches. A kind of consumer is one file and its line in `CONSUMER_KINDS`."""
 
-from loaderbench.consumers.base import Consumer, WaitClock
-from loaderbench.consumers.make import make_consumer
+from __future__ import annotations
 
-__all__ = ["Consumer", "WaitClock", "make_consumer"]
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from loaderbench.consumers.emulated import Emulated
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, WaitClock
+from loaderbench.consumers.model import Model
+from loaderbench.consumers.none import NO_CONSUMER, NoConsumer, Nothing
+from loaderbench.consumers.target import TargetStep
+from loaderbench.errors import MissingError
+
+__all__ = [
+    "AUTO",
+    "CONSUMER_KINDS",
+    "LOOP",
+    "NOTHING",
+    "NO_CONSUMER",
+    "Clock",
+    "Consumer",
+    "ConsumerKind",
+    "HostWaitClock",
+    "NoConsumer",
+    "WaitClock",
+    "consumer_kind",
+    "consumer_of",
+    "resolve_consumer",
+]
+
+CONSUMER_KINDS: dict[str, type[ConsumerKind]] = {
+    "none": Nothing,
+    "emulated": Emulated,
+    "model": Model,
+    "target": TargetStep,
+}
+
+AUTO, NOTHING, LOOP = "auto", "none", "loop"
+
+
+class _Loop(ConsumerKind):
+    """The user's own training loop, of a profile; no suite can name it."""
+
+    who: ClassVar[str] = "your loop"
+    why_not_replayed: ClassVar[str] = "the loop's own time between batches is known"
+    of_loop: ClassVar[bool] = True
+
+
+def consumer_kind(name: str) -> type[ConsumerKind]:
+    """The kind that a run names; of one that is not known here, what holds of any."""
+    return _Loop if name == LOOP else CONSUMER_KINDS.get(name, ConsumerKind)
+
+
+def consumer_of(options: BaseModel, name: str) -> ConsumerKind:
+    """The consumer of a resolved kind, with its own of the options in a suite's section."""
+    kind = CONSUMER_KINDS[name]
+    return kind.model_construct(**{option: getattr(options, option) for option in kind.model_fields})
+
+
+def resolve_consumer(name: str, *, accelerator: bool) -> str:
+    """What `auto` stands for here. Raises `MissingError` for a kind that needs an accelerator where there is none."""
+    if name == AUTO:
+        where = "accelerator" if accelerator else "host"
+        return next(found for found, kind in CONSUMER_KINDS.items() if kind.auto == where)
+    if CONSUMER_KINDS[name].needs_accelerator and not accelerator:
+        raise MissingError(f"consumer.kind: {name} needs a CUDA device, and there is none; `auto` emulates one instead")
+    return name

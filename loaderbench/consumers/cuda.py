@@ -89,7 +89,7 @@ class TrainingStep:
         )
         self.wait_clock = CudaWaitClock()
 
-    def consume(self, batch: Any, samples: int) -> None:  # noqa: ARG002 - a step sees its batch alone
+    def consume(self, batch: Any, samples: int) -> None:
         """Queue the copy and the step on the device."""
         images, labels = (part.to(self._device, non_blocking=True) for part in batch[:2])
         if images.dtype == torch.uint8:  # left so by the workers

@@ -1,1 +1,54 @@
-"""The things under test that samples come from; torch is imported only where a sample is made."""
+"""The things under test that samples come from. A kind of dataset is one file and its line in `DATASET_KINDS`.
+
+torch is imported only where a sample is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from loaderbench.datasets.image_folder import ImageFolder
+from loaderbench.datasets.kind import Ask, Built, DatasetKind, DatasetOrder, Inputs, Listener, Samples
+from loaderbench.datasets.target import Target
+
+__all__ = [
+    "DATASET_KINDS",
+    "DEFAULT_KIND",
+    "Ask",
+    "Built",
+    "DatasetKind",
+    "DatasetOrder",
+    "Inputs",
+    "Listener",
+    "Samples",
+    "dataset_axes",
+    "options_to_try",
+    "saved_dataset",
+]
+
+DATASET_KINDS: dict[str, type[DatasetKind]] = {
+    "image_folder": ImageFolder,
+    "target": Target,
+}
+
+DEFAULT_KIND = next(iter(DATASET_KINDS))
+
+
+def dataset_axes() -> set[str]:
+    """The names of the options of all kinds that can be axes."""
+    return {axis for kind in DATASET_KINDS.values() for axis in kind.axes}
+
+
+def saved_dataset(options: Mapping[str, Any] | None) -> DatasetKind | None:
+    """The dataset of a run that was saved; `None` where its kind is not known here, or nothing is."""
+    kind = DATASET_KINDS.get(str(options.get("kind", DEFAULT_KIND))) if options is not None else None
+    if kind is None or options is None:
+        return None
+    return kind.model_construct(**{name: value for name, value in options.items() if name in kind.model_fields})
+
+
+def options_to_try(saved: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The section `dataset` of a saved run, where its kind has options that can be axes; else `None`."""
+    dataset = saved_dataset(saved)
+    return dict(saved) if dataset is not None and dataset.axes else None

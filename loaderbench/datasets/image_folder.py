@@ -1,98 +1,209 @@
-"""The files of a folder that `torchvision.datasets.ImageFolder` reads, without torch and without listing it all.
-
-A folder of a million images answers in the time of the sample asked for: directories are read lazily and left as soon
-as a class has given its part.
-"""
+"""The kind `image_folder`: JPEGs and their like under `root/class/`, decoded and transformed as a suite says."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field
+
+from loaderbench.datasets import folder_code, page_cache
+from loaderbench.datasets.folder_scan import scan_image_folder
+from loaderbench.datasets.kind import Ask, DatasetKind, DatasetOrder, Inputs, Listener, Samples
 from loaderbench.errors import MissingError
+from loaderbench.options import Check, Count, Part, Seed, integer, nearest, one_of, text
+from loaderbench.records import DatasetSummary
+from loaderbench.targets import find_target
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")  # torchvision's
-
-
-@dataclass(frozen=True)
-class ImageFiles:
-    """Sampled files with their labels, sorted as `ImageFolder` sorts; `complete` when no file was left out."""
-
-    root: Path
-    classes: tuple[str, ...]
-    samples: tuple[tuple[str, int], ...]
-    complete: bool
+DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg")
+TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_eval", "to_tensor")
+SMALLEST_SIDE, LARGEST_SIDE = 32, 8_192  # pixels
+MOST_COPIES = 2_000
+"""Of a larger folder so many images are copied, to see what smaller ones give: all would take minutes."""
+_CROP, _FLOAT_BYTES = 224, 4  # pixels of a side, of every recipe that has a name
 
 
-def scan_image_folder(root: Path, at_most: int | None = None) -> ImageFiles:
-    """Find the images under `root`, at most so many, spread evenly over the classes.
+def recipe(value: Any) -> str | None:
+    """Accept a recipe's name, or `package.module:callable`, which is looked up when a trial runs and not before."""
+    if (what := text(value)) or ":" in value or value in TRANSFORMS:
+        return what
+    shown = ", ".join(TRANSFORMS)
+    return f"{value!r} is not one of {shown}, nor package.module:callable{nearest(value, TRANSFORMS)}"
 
-    A root without class folders that holds images itself is read as one class. Raises `MissingError`, in one line,
-    where there is no folder or no image.
+
+class Generate(Part):
+    """The photo-like JPEGs that are made when no folder is given."""
+
+    images: Annotated[int, Field(ge=2, le=1_000_000)] = 512
+    like: Literal["imagenet"] = "imagenet"
+    seed: Seed = 0
+
+
+class ImageFolder(DatasetKind):
+    """A folder that `torchvision.datasets.ImageFolder` reads: `root/class/name.jpg`.
+
+    `normalize: device` leaves batches uint8, `presize` reads copies whose shorter side has so many pixels,
+    `image_cache` keeps decoded images, and `skip_bad` leaves out files that cannot be decoded.
     """
-    classes = _class_folders(root)
-    taken, complete = _spread(root, classes, at_most) if classes else ([], True)
-    if not taken:  # not ImageFolder's layout: images beside each other in one folder
-        classes = ["."]
-        taken, complete = _spread(root, classes, at_most)
-    if not taken:
-        raise MissingError(f"{root}: holds no image ({' '.join(IMAGE_SUFFIXES)}); expected root/class/name.jpg")
-    labels = {name: label for label, name in enumerate(classes)}
-    samples = sorted((path, labels[name]) for name, path in taken)
-    samples.sort(key=lambda sample: sample[1])
-    return ImageFiles(root, tuple(classes), tuple(samples), complete)
+
+    axes: ClassVar[Mapping[str, Check]] = {
+        "decoder": one_of(*DECODERS),
+        "transform": recipe,
+        "normalize": one_of("worker", "device"),
+        "presize": integer(SMALLEST_SIDE, LARGEST_SIDE, or_null=True),
+        "image_cache": one_of("shared_memory", None),
+    }
+    texts: ClassVar[tuple[str, ...]] = ("root", "transform")
+    change_samples: ClassVar[tuple[str, ...]] = ("presize",)
+    why_no_files: ClassVar[str] = ""
+
+    kind: Literal["image_folder"] = "image_folder"
+    root: str | None = None
+    generate: Generate = Generate()
+    sample: Count | None = 20_000
+    decoder: Annotated[str, Field(json_schema_extra={"enum": list(DECODERS)})] = "pillow"
+    transform: Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": list(TRANSFORMS)}, {"pattern": ":"}]})] = (
+        "imagenet_train"
+    )
+    normalize: str = "worker"
+    presize: int | None = None
+    image_cache: str | None = None
+    skip_bad: bool = False
+
+    def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
+        """Count the files, or say what will be generated."""
+        self._check_packages(sweep)
+        root = self._root(folder)
+        if root is None:
+            return f"{self.generate.images:,} photo-like JPEGs, generated once into the cache"
+        files = scan_image_folder(root, self.sample)
+        return self._found(len(files.samples), len(files.classes), files.complete)
+
+    def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: Listener) -> Inputs:
+        """Find the files, or generate them."""
+        self._check_packages(sweep)
+        root, made = self._root(folder), self.generate
+        description = None
+        if root is None:
+            from loaderbench.datasets.photos import cached_photos
+
+            listener.doing(f"looking for {made.images:,} photo-like JPEGs in the cache")
+            root = cached_photos(images=made.images, seed=made.seed, like=made.like, on_progress=listener.generating)
+            description = f"{made.images:,} photo-like JPEGs, generated (like {made.like}, seed {made.seed})"
+        else:
+            listener.doing(f"looking for images in {root}")
+        files = scan_image_folder(root, self.sample)
+        count, classes = len(files.samples), len(files.classes)
+        description = description or self._found(count, classes, files.complete)
+        total = count if files.complete else None
+        reasons = {"bad_files": "the files were not decoded before the trials: dataset.skip_bad is off"}
+        if total is None:
+            reasons["total_files"] = "the folder was sampled and not listed to its end"
+        return Inputs(files.samples, DatasetSummary(description, count, classes, total, not_measured=reasons))
+
+    def targets(self, sweep: Mapping[str, Any]) -> list[str]:
+        """Recipes of the user's own."""
+        return [name for name in _values(sweep, "transform", self.transform) if isinstance(name, str) and ":" in name]
+
+    def without_bad(self, inputs: Inputs, sweep: Mapping[str, Any], ask: Ask, listener: Listener) -> Inputs:
+        """Decode each file once by each decoder of the suite, where `skip_bad` asks for it."""
+        if not self.skip_bad:
+            return inputs
+        from loaderbench.datasets.bad_images import leave_out
+
+        named = _values(sweep, "decoder", self.decoder)
+        decoders = {"pillow" if name == "pillow_lazy" else str(name) for name in named}  # which decodes later
+        return leave_out(inputs, sorted(decoders), ask, listener)
+
+    def samples_for(self, samples: Samples, listener: Listener) -> Samples:
+        """Copies of the files, where smaller ones are asked for."""
+        if not isinstance(self.presize, int):
+            return samples
+        from loaderbench.datasets.presized import presized_copies
+
+        chosen = samples[:: max(1, len(samples) // MOST_COPIES)]
+        listener.doing(f"writing copies of {len(chosen):,} images whose shorter side has {self.presize} pixels")
+        return presized_copies(chosen, self.presize)
+
+    def make(self, samples: Samples, folder: Path) -> Any:
+        """Make a map-style dataset of decoder and transform."""
+        from loaderbench.datasets import image_samples as images
+        from loaderbench.datasets.decoders import DECODERS as LOADERS
+
+        decoder = LOADERS[self.decoder]
+        if self.image_cache == "shared_memory":
+            from loaderbench.datasets.shared_images import SharedImages, room_bytes
+
+            decoder = SharedImages(samples, decoder, room_bytes=room_bytes())
+        named = images.TRANSFORMS.get(self.transform)
+        if named is not None:
+            return images.ImageSamples(samples, decoder, named(self.normalize != "device"))
+        return images.ImageSamples(samples, decoder, _own_transform(find_target(self.transform, folder)))
+
+    def warm(self, paths: Iterable[str]) -> None:
+        """Read each once, up to a bound."""
+        page_cache.warm(paths)
+
+    def evict(self, paths: Iterable[str]) -> None:
+        """Ask the kernel to forget them."""
+        page_cache.evict(paths)
+
+    def sample_bytes(self) -> int | None:
+        """Those of a crop; a transform of the user's own may give anything."""
+        each = 1 if self.normalize == "device" else _FLOAT_BYTES
+        return None if ":" in self.transform else 3 * _CROP * _CROP * each
+
+    def explain_unreadable(self, samples: Samples) -> str:
+        """Count the files that Pillow cannot decode, too."""
+        from loaderbench.datasets.bad_images import count_in_words
+
+        return count_in_words(samples, self.decoder)
+
+    def psnr_db(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[float | None]:
+        """Compare what decoder, transform and size make of the same images."""
+        from loaderbench.datasets.pixels import psnr_of
+
+        return psnr_of(self, pairs, ask)
+
+    def code(self) -> Sequence[str]:
+        """`torchvision.datasets.ImageFolder` with the same decoder, transform, copies and cache."""
+        return [*folder_code.folder_code(self.model_dump())]
+
+    def code_after(self) -> str:
+        """Normalise on the device what was left uint8."""
+        return folder_code.ON_DEVICE if self.normalize == "device" else ""
+
+    def _root(self, folder: Path) -> Path | None:
+        """The folder of images, relative to the suite's own; `None` when photos are to be generated."""
+        return folder / Path(self.root).expanduser() if self.root else None
+
+    def _check_packages(self, sweep: Mapping[str, Any]) -> None:
+        """Raise `MissingError` for a decoder whose package is not there: each of its trials would fail by it."""
+        named = [self.decoder, *_values(sweep, "decoder", self.decoder)]
+        if "simplejpeg" in named and find_spec("simplejpeg") is None:
+            raise MissingError(
+                "decoder simplejpeg: the package simplejpeg is not installed; `uv pip install simplejpeg`"
+            )
+
+    def _found(self, files: int, classes: int, complete: bool) -> str:
+        sampled = "" if complete else " (a sample of more)"
+        return f"{files:,} images of {classes:,} class{'es' if classes > 1 else ''} in {self.root or ''}{sampled}"
 
 
-def _class_folders(root: Path) -> list[str]:
+def _values(sweep: Mapping[str, Any], axis: str, fixed: Any) -> list[Any]:
+    """All values that an option has in a run."""
+    given = sweep.get(axis, fixed)
+    return given if isinstance(given, list) else [given]
+
+
+def _own_transform(target: Callable[..., Any]) -> Callable[[Any], Any]:
+    """The user's own: what a class or a function without parameters makes, or else the function of an image itself."""
     try:
-        with os.scandir(root) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir())
-    except FileNotFoundError:
-        raise MissingError(f"{root}: no such folder of images") from None
-    except NotADirectoryError:
-        raise MissingError(f"{root}: is a file; give the folder that holds the class folders") from None
-    except OSError as error:
-        raise MissingError(f"{root}: cannot be read: {error.strerror or error}") from None
-
-
-def _spread(root: Path, classes: list[str], at_most: int | None) -> tuple[list[tuple[str, str]], bool]:
-    """Take the same number from each class, and more from the large ones while the small ones fall short."""
-    quota = None if at_most is None else -(-at_most // len(classes))
-    while True:
-        taken, cut_short = _take(root, classes, quota)
-        if quota is None or at_most is None or len(taken) >= at_most or not cut_short:
-            break
-        quota *= 2
-    if at_most is None or len(taken) <= at_most:
-        return taken, not cut_short
-    step = len(taken) / at_most
-    return [taken[int(index * step)] for index in range(at_most)], False
-
-
-def _take(root: Path, classes: list[str], quota: int | None) -> tuple[list[tuple[str, str]], bool]:
-    taken: list[tuple[str, str]] = []
-    cut_short = False
-    for name in classes:
-        files = _walk(os.path.normpath(root / name))
-        taken += [(name, path) for path in islice(files, quota)]
-        cut_short = cut_short or (quota is not None and next(files, None) is not None)
-    return taken, cut_short
-
-
-def _walk(folder: str) -> Iterator[str]:
-    """Yield the images below a folder in the order the disk gives them, one directory entry at a time."""
-    below: list[str] = []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.lower().endswith(IMAGE_SUFFIXES) and entry.is_file():
-                    yield entry.path
-                elif entry.is_dir():
-                    below.append(entry.path)
-    except OSError:
-        return  # what can be read is measured; `ImageFolder` passes over such folders too
-    for path in sorted(below):
-        yield from _walk(path)
+        parameters = inspect.signature(target).parameters.values()
+    except ValueError:  # of a function in C nothing is told
+        return target
+    takes_an_image = any(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
+    return target if takes_an_image and not inspect.isclass(target) else target()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from loaderbench.diagnosis.isolation import REPLAYED_TO
+from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.verdict import Subject
 from loaderbench.records import Ceiling, Isolation
 
 NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
 _INTERVAL = "samples_per_s_interval"
-_DEMAND = "the demand of the emulated accelerator"
 
 
 def find_ceiling(
@@ -20,13 +19,14 @@ def find_ceiling(
     """
     if subject is None:
         return None, "nothing was measured"
-    if consumer == "loop":
+    kind = consumer_kind(consumer)
+    if kind.of_loop:
         return _loop_ceiling(subject)
-    if consumer == "emulated":
+    if kind.capped:
         reasons = {_INTERVAL: "it is given and not measured"}
-        headspace = _headspace(subject, demand)
-        return Ceiling(samples_per_s=demand, headspace=headspace, basis=_DEMAND, not_measured=reasons), ""
-    if consumer not in REPLAYED_TO:
+        headspace, basis = _headspace(subject, demand), f"the demand of {kind.who}"
+        return Ceiling(samples_per_s=demand, headspace=headspace, basis=basis, not_measured=reasons), ""
+    if not kind.consumes:
         return None, "without a consumer there is none"
     replayed = next((run for run in isolation.runs if run.name == "replay_host"), None) if isolation else None
     if replayed is None or replayed.samples_per_s is None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Literal
 
+from loaderbench.consumers import NO_CONSUMER, consumer_kind
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.records import Interval, Isolation, IsolationName, IsolationRun, Reasons, Trial
 from loaderbench.statistics.intervals import mean_interval, rate_interval
@@ -47,7 +48,7 @@ def describe_isolation(
     times = {name: times_of(found, per_batch=per_batch) for name, found in own.items()}
     all_gone = left_out.get("isolation")
     found = {name: _describe_run(name, own[name], times[name], left_out.get(name, all_gone)) for name in ORDER}
-    if consumer == "emulated":
+    if consumer_kind(consumer).capped:
         times["replay_host"] = _demanded(own["end_to_end"], demand, per_batch)
     differences = _differences(times, consumer, cache)
     return Isolation(
@@ -85,7 +86,7 @@ def _difference(more: Times, less: Times) -> Interval | None:
 
 
 def _no_interference(consumer: str, cache: str) -> str:
-    if consumer == "none":
+    if not consumer_kind(consumer).consumes:
         return NO_CONSUMER
     if cache == "cold":
         return "the suite's own trials begin with a cold page cache, the loader alone with a warm one"
@@ -191,39 +192,30 @@ def _why_not(trials: Sequence[Trial], left_out: str | None) -> str:
 MOST_ROUNDS = 3
 """Of the ladder: the fewest that give an interval worth reading."""
 
-REPLAYED_TO = ("model", "target")  # consumers whose own pace is not known beforehand
-NO_CONSUMER = "nothing consumes the batches"
 
-
-def why_not(*, consumer: str, cache: str, files: bool, accelerator: bool) -> dict[IsolationName, str]:
+def why_not(*, consumer: str, cache: str, no_files: str, accelerator: bool) -> dict[IsolationName, str]:
     """The reason against each rung, empty for those to be measured.
 
-    `consumer` is a resolved kind, `cache` the suite's regime; `files`: the dataset is an image folder.
+    `consumer` is a resolved kind, `cache` the suite's regime; `no_files` is why the dataset's files are not known.
     """
-    cold = _not_cold(cache, files)
+    cold, not_replayed = _not_cold(cache, no_files), consumer_kind(consumer).why_not_replayed
     return {
-        "replay_device": _not_replayed(consumer) or ("" if accelerator else "there is no accelerator"),
-        "replay_host": _not_replayed(consumer),
+        "replay_device": not_replayed or ("" if accelerator else "there is no accelerator"),
+        "replay_host": not_replayed,
         "loader_warm": _not_warm(consumer, cache, cold),
         "loader_cold": cold,
     }
 
 
-def _not_replayed(consumer: str) -> str:
-    if consumer == "emulated":
-        return "an emulated accelerator takes its demand and looks at no batch: its ceiling is known"
-    return "" if consumer in REPLAYED_TO else NO_CONSUMER
-
-
 def _not_warm(consumer: str, cache: str, cold: str) -> str:
     """With no consumer the sweep is the loader alone, unless it is to be compared with another page cache."""
-    alone = consumer == "none" and cache == "warm" and cold
+    alone = not consumer_kind(consumer).consumes and cache == "warm" and cold
     return f"{NO_CONSUMER}: the sweep's own trials are the loader alone" if alone else ""
 
 
-def _not_cold(cache: str, files: bool) -> str:
-    if not files:
-        return "the files that a target reads are not known, so that they cannot be evicted"
+def _not_cold(cache: str, no_files: str) -> str:
+    if no_files:
+        return no_files
     if cache == "cold":
         return "the suite's own trials begin with a cold page cache"
     return "" if hasattr(os, "posix_fadvise") else "this system has no posix_fadvise to evict files with"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.facts import Facts, gather
 from loaderbench.diagnosis.verdict import Subject
 from loaderbench.records import Best, Config, Configuration, Environment, Trial, varying
@@ -88,5 +89,5 @@ def rate_cap(
         f"samples/s is capped by consumer.demand = {demand:,.10g}: the loader may be able to do more; "
         "raise it, or use consumer.kind: none, to see how much"
     )
-    capped = consumer == "emulated" and max(rates, default=0.0) >= AT_THE_CAP * demand
+    capped = consumer_kind(consumer).capped and max(rates, default=0.0) >= AT_THE_CAP * demand
     return (remark,) if capped and remark not in notes else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, in_words, near_tie, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
@@ -20,7 +21,6 @@ CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
 """A single process has no interval: half the threshold and twice it are taken to be clearly on one side."""
 
 _ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
-_WHO = {"emulated": "the emulated accelerator", "model": "the accelerator", "loop": "your loop"}
 _NOT_TOLD = "nothing was seen inside the loader"
 _UNTRACED = "Profiler(trace=True) times what happens inside the loader"
 _DISTURBED = "other programs hold the CPUs that are missing here"
@@ -58,7 +58,7 @@ def decide(
     wait, bound = subject.data_wait_share, _bound(subject, consumer)
     if bound == "unknown":
         return _unknown(
-            f"Too noisy to tell whether {_who(consumer)} waits for data: {percent(wait)} of its time.",
+            f"Too noisy to tell whether {consumer_kind(consumer).who} waits for data: {percent(wait)} of its time.",
             f"the interval of the data wait share reaches across {NOTICED * 100:.0f} %",
         )
     found = Verdict(
@@ -79,7 +79,7 @@ def decide(
 
 def _bound(subject: Subject, consumer: str) -> Bound:
     wait, facts = subject.data_wait_share, subject.facts
-    if consumer == "none" or (facts and facts.startup_share >= NOTICED):
+    if not consumer_kind(consumer).consumes or (facts and facts.startup_share >= NOTICED):
         return "input"
     crosses = wait.lo is not None and wait.hi is not None and wait.lo < NOTICED <= wait.hi
     if crosses and (wait.hi or 0) - (wait.lo or 0) > UNDECIDED_WIDTH:
@@ -93,7 +93,7 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
     """Name the cause of a wait, or say why none is named."""
     cause = find_cause(facts) if facts else None
     if facts is None or cause is None:
-        why = _UNTRACED if consumer == "loop" else _NOT_TOLD
+        why = _UNTRACED if consumer_kind(consumer).of_loop else _NOT_TOLD
         return replace(found, not_measured={"stage": why, "limit": why})
     evidence = (cause.why, *found.evidence)
     if cause.limit is None:
@@ -110,7 +110,9 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
         confidence=_lowered(found.confidence, cause, facts),
         not_measured={},
     )
-    return replace(told, not_measured={} if told.stage else {"stage": _UNTRACED if consumer == "loop" else _NOT_TOLD})
+    return replace(
+        told, not_measured={} if told.stage else {"stage": _UNTRACED if consumer_kind(consumer).of_loop else _NOT_TOLD}
+    )
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
@@ -121,27 +123,25 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
 
 
 def _evidence(subject: Subject, consumer: str, demand: float, trials: Sequence[Trial]) -> tuple[str, ...]:
-    waited = () if consumer == "none" else (waits(subject.data_wait_share),)
-    wanted = demand if consumer == "emulated" else None
+    kind = consumer_kind(consumer)
+    waited = (waits(subject.data_wait_share),) if kind.consumes else ()
+    wanted = demand if kind.capped else None
     bounds = bounds_in_words(operational_bounds(subject.facts, wanted)) if subject.facts else ""
     return (*waited, delivers(subject.samples_per_s), *_inside(consumer, trials), *([bounds] if bounds else []))
 
 
 def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> str:
-    where = "" if consumer == "loop" else _where(subject)
-    wait, who, rate = percent(subject.data_wait_share), _who(consumer), f"{subject.samples_per_s.est:,.0f}"
-    if consumer == "none":
+    kind = consumer_kind(consumer)
+    where = "" if kind.of_loop else _where(subject)
+    wait, who, rate = percent(subject.data_wait_share), kind.who, f"{subject.samples_per_s.est:,.0f}"
+    if not kind.consumes:
         return f"Nothing consumes the batches, so that the loader is the limit: {rate} samples/s at best."
     if bound == "compute":
         return f"The loader keeps up: {who} waits for data {wait} of its time{where and f' {where}'}."
     if bound == "transfer":
         share = subject.facts.transfer_share if subject.facts else 0.0
         return f"Moving batches takes {share * 100:.0f} % of {who}'s time; it waits for data {wait}."
-    gets = (
-        f"it could take {demand:,.0f} samples/s and gets {rate}"
-        if consumer == "emulated"
-        else f"it gets {rate} samples/s"
-    )
+    gets = f"it could take {demand:,.0f} samples/s and gets {rate}" if kind.capped else f"it gets {rate} samples/s"
     return f"{who[0].upper()}{who[1:]} waits for data {wait} of its time{where and f', even {where}'}: {gets}."
 
 
@@ -152,10 +152,11 @@ def _where(subject: Subject) -> str:
 
 
 def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
-    if consumer == "loop":
+    if consumer_kind(consumer).of_loop:
         wait = subject.data_wait_share.est
         return "medium" if not doubts and (wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE) else "low"
-    decided = subject.samples_per_s.lo is not None if consumer == "none" else _clear(subject.data_wait_share)
+    consumes = consumer_kind(consumer).consumes
+    decided = _clear(subject.data_wait_share) if consumes else subject.samples_per_s.lo is not None
     if not decided:
         return "low"
     return "medium" if doubts else "high"
@@ -168,12 +169,12 @@ def _clear(wait: Interval) -> bool:
 
 def _inside(consumer: str, trials: Sequence[Trial]) -> tuple[str, ...]:
     """What a loop's one trial tells; a sweep has many trials, and each tells something else."""
-    return describe_inside(trials) if consumer == "loop" else ()
+    return describe_inside(trials) if consumer_kind(consumer).of_loop else ()
 
 
 def _nothing(trials: Sequence[Trial], consumer: str) -> Verdict:
     failure = trials[-1].failure if trials else None
-    if consumer == "loop" and failure is not None:
+    if consumer_kind(consumer).of_loop and failure is not None:
         why = last_words(failure.message).rstrip(".")
     elif not trials:
         why = "the run ended before its first trial was done"
@@ -194,7 +195,3 @@ def _unknown(headline: str, why: str) -> Verdict:
         confidence="low",
         not_measured={"stage": why, "limit": why},
     )
-
-
-def _who(consumer: str) -> str:
-    return _WHO.get(consumer, "the consumer")

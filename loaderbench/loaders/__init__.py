@@ -1,5 +1,68 @@
-"""The things under test that batches come from."""
+"""The things under test that batches come from. A backend is one file and its line in `LOADER_BACKENDS`."""
 
-from loaderbench.loaders.build import Batches, build_loader
+from __future__ import annotations
 
-__all__ = ["Batches", "build_loader"]
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from loaderbench.loaders.backend import Batches, LoaderBackend
+from loaderbench.loaders.torch_loader import TorchLoader
+from loaderbench.options import Check, one_of
+
+__all__ = [
+    "AXIS",
+    "DEFAULT_BACKEND",
+    "LOADER_BACKENDS",
+    "Batches",
+    "LoaderBackend",
+    "backend_of",
+    "backends_of",
+    "loader_axes",
+    "own_arguments",
+]
+
+LOADER_BACKENDS: dict[str, LoaderBackend] = {
+    "torch": TorchLoader(),
+}
+
+AXIS, DEFAULT_BACKEND = "loader", next(iter(LOADER_BACKENDS))
+"""The argument, and the axis, that names the backend, and what it is where it is left out."""
+
+
+def backend_of(arguments: Mapping[str, Any]) -> LoaderBackend:
+    """The backend that these arguments name; the default one for a name that is not known here."""
+    return LOADER_BACKENDS.get(str(arguments.get(AXIS, DEFAULT_BACKEND)), LOADER_BACKENDS[DEFAULT_BACKEND])
+
+
+def backends_of(loader: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, LoaderBackend]:
+    """The backends of a suite by name, in the order of its axis; names that are not known are left out."""
+    named = sweep.get(AXIS, loader.get(AXIS, DEFAULT_BACKEND))
+    names = [str(name) for name in (named if isinstance(named, list) else [named])]
+    return {name: LOADER_BACKENDS[name] for name in names if name in LOADER_BACKENDS}
+
+
+def loader_axes(backends: Iterable[LoaderBackend]) -> dict[str, Check]:
+    """What `loader` and `sweep` may hold for these backends; one of several takes what another does not know."""
+    checks: dict[str, list[Check]] = {}
+    for backend in backends:
+        for name, check in backend.axes.items():
+            checks.setdefault(name, []).append(check)
+    known = one_of(*LOADER_BACKENDS)
+    return {**{name: found[0] if len(found) == 1 else _any_of(found) for name, found in checks.items()}, AXIS: known}
+
+
+def _any_of(checks: list[Check]) -> Check:
+    """Accept what any accepts; say what the first says."""
+
+    def check(value: Any) -> str | None:
+        said = [each(value) for each in checks]
+        return None if None in said else said[0]
+
+    return check
+
+
+def own_arguments(arguments: Mapping[str, Any], backends: Iterable[LoaderBackend]) -> dict[str, Any]:
+    """The arguments without the backend's name and without those that only others of the suite know."""
+    own = backend_of(arguments)
+    foreign = {name for backend in backends for name in backend.axes} - own.axes.keys()
+    return {name: value for name, value in arguments.items() if name != AXIS and name not in foreign}

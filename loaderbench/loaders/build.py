@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
 
-from loaderbench.loaders.worker_setup import WORKER_OPTIONS, worker_setup
+from loaderbench.loaders.backend import Batches
+from loaderbench.loaders.torch_loader import NEEDS_WORKERS, PREFETCH, TorchLoader
+from loaderbench.loaders.worker_setup import worker_setup
 
 SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context")
 """What may still be set on a `DataLoader` that is made already; torch refuses the rest."""
-
-_WITHOUT_WORKERS = {"prefetch_factor": None, "persistent_workers": False, "multiprocessing_context": None, "timeout": 0}
-"""What torch refuses, or ignores, without workers, and the value that asks for nothing."""
 
 _ARGUMENTS = inspect.signature(DataLoader.__init__).parameters
 
@@ -35,19 +35,27 @@ class EndlessSampler(Sampler[int]):
             )
 
 
-@dataclass(frozen=True)
-class Batches:
-    """What a trial iterates over, and how far it reads ahead. `configured`: the arguments that had their effect.
+class TorchBatches(Batches):
+    """Those of a `DataLoader`."""
 
-    `batch_size` and `samples_per_epoch` are `None` where nobody tells them.
-    """
+    @property
+    def traceable(self) -> bool:
+        """It is one."""
+        return True
 
-    iterable: Iterable[Any]
-    num_workers: int = 0
-    prefetch_batches: int = 0
-    configured: frozenset[str] = frozenset()
-    batch_size: int | None = None
-    samples_per_epoch: int | None = None
+    @property
+    def can_be_stopped(self) -> bool:
+        """With a time limit for its batches a loader would take that for a hang."""
+        return not getattr(self.iterable, "timeout", 0)
+
+    def close(self, iterator: Iterator[Any] | None = None) -> None:
+        """End the workers by their own way, those that persist too: their loader holds on to them."""
+        if iterator is None:
+            return
+        with suppress(AttributeError):  # of an iterator without workers
+            iterator._shutdown_workers()  # type: ignore[attr-defined]
+        if getattr(self.iterable, "_iterator", None) is iterator:
+            self.iterable._iterator = None  # type: ignore[attr-defined]
 
 
 def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
@@ -86,7 +94,8 @@ def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
     prefetched = loader.num_workers * (loader.prefetch_factor or 0)
     told = hasattr(loader.dataset, "__len__") and not isinstance(loader.dataset, IterableDataset)
     length = len(loader.dataset) if told else None  # type: ignore[arg-type]
-    return Batches(loader, loader.num_workers, prefetched, frozenset(configured), loader.batch_size, length)
+    cycle = max(1, loader.num_workers)
+    return TorchBatches(loader, prefetched, cycle, frozenset(configured), loader.batch_size, length)
 
 
 def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
@@ -95,14 +104,14 @@ def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
     loader.num_workers = changed.get("num_workers", loader.num_workers)  # the others depend on it
     if not loader.num_workers:
         loader.prefetch_factor, loader.timeout = None, 0
-        asks = {name for name, value in _WITHOUT_WORKERS.items() if arguments.get(name, value) != value}
-        changed = {name: value for name, value in arguments.items() if name in {*SETTABLE, *_WITHOUT_WORKERS} - asks}
+        asks = {name for name, value in NEEDS_WORKERS.items() if arguments.get(name, value) != value}
+        changed = {name: value for name, value in arguments.items() if name in {*SETTABLE, *NEEDS_WORKERS} - asks}
     for name in changed.keys() & SETTABLE:
         setattr(loader, name, changed[name])
     if loader.num_workers and loader.prefetch_factor is None:
-        loader.prefetch_factor = 2  # torch's own, which it sets where workers were asked for at once
+        loader.prefetch_factor = PREFETCH  # which torch sets where workers were asked for at once
     _set_up(loader, arguments)
-    return [*changed, *(name for name in WORKER_OPTIONS if name in arguments)]
+    return [*changed, *(name for name in TorchLoader.worker_options if name in arguments)]
 
 
 def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
@@ -116,7 +125,7 @@ def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
 
 def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what torch refuses without workers, and `shuffle`, which the sampler does."""
-    dropped = ("shuffle", *WORKER_OPTIONS, *(() if arguments.get("num_workers") else _WITHOUT_WORKERS))
+    dropped = ("shuffle", *TorchLoader.worker_options, *(() if arguments.get("num_workers") else NEEDS_WORKERS))
     kept = {name: value for name, value in arguments.items() if name not in dropped}
     if unknown := sorted(kept.keys() - _ARGUMENTS.keys()):
         raise TypeError(

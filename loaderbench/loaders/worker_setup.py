@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from PIL import Image
 
-WORKER_OPTIONS = ("worker_threads", "worker_affinity", "keep_memory")
-
 PILLOW_BLOCKS = 64  # of 16 MiB each, which Pillow keeps for the next image
 KEPT_BYTES = 1 << 30
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h

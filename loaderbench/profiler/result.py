@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from loaderbench.conclusion import conclude
+from loaderbench.consumers import LOOP
 from loaderbench.environment import describe_machine
 from loaderbench.errors import printable
 from loaderbench.profiler.observer import Observer
@@ -33,7 +34,7 @@ def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer)
         started_at=observer.began_at,
         finished_at=observer.ended_at or observer.now(),
         complete=observer.error is None,
-        consumer="loop",
+        consumer=LOOP,
         trials=(trial,),
         kind="profile",
         notes=tuple(_notes(recorder, observer, warmup)),

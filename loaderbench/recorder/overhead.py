@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from statistics import median
 
-from loaderbench.consumers.host import NoConsumer
+from loaderbench.consumers import NoConsumer
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.measure import Steps
 

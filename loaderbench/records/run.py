@@ -74,12 +74,6 @@ class Measured:
         """Samples/s that an emulated accelerator takes."""
         return float((self.suite.get("consumer") or {}).get("demand") or 1.0)
 
-    @property
-    def options(self) -> dict[str, Any] | None:
-        """The dataset's options, of a folder of images; `None` for what is the user's own."""
-        dataset = self.suite.get("dataset") or {}
-        return dataset if self.kind == "sweep" and dataset.get("kind", "image_folder") == "image_folder" else None
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord(Conclusions, Measured):

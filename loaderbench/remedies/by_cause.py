@@ -16,8 +16,8 @@ Change = Callable[[Diagnosis], Config]
 
 
 def option(**change: Any) -> Change:
-    """A change to the options of a folder of images; none to a dataset of the user's own, whose code has them."""
-    return lambda found: change if found.options is not None else {}
+    """A change to the dataset's options; none to a dataset without them, or of the user's own, whose code has them."""
+    return lambda found: change if found.has_options(*change) else {}
 
 
 def _nothing(_: Diagnosis) -> Config:

@@ -3,9 +3,10 @@
 Fires where batches wait for a slow one ahead of them, with workers that prefetch less than four each.
 """
 
+from loaderbench.loaders.torch_loader import PREFETCH
 from loaderbench.remedies.by_cause import CauseRemedy
 
-TORCH_PREFETCHES, DEEPER = 2, 4
+DEEPER = 4
 
 REMEDY = CauseRemedy(
     id="deeper_prefetch",
@@ -14,7 +15,7 @@ REMEDY = CauseRemedy(
     applies=lambda found: (
         found.named(limits={"order"})
         and found.facts.workers > 0
-        and int(found.config.get("prefetch_factor") or TORCH_PREFETCHES) < DEEPER
+        and int(found.config.get("prefetch_factor") or PREFETCH) < DEEPER
     ),
     change=lambda _: {"prefetch_factor": DEEPER},
     costs=("shared memory: (num_workers x prefetch_factor + 1) batches",),

@@ -14,7 +14,7 @@ from loaderbench.remedies.findings import Diagnosis
 
 
 def _change(found: Diagnosis) -> Config:
-    if found.options is None:
+    if not found.has_options("decoder"):
         return {}
     return {"decoder": "simplejpeg" if find_spec("simplejpeg") else "torchvision"}
 

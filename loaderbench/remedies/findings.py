@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from loaderbench.datasets import saved_dataset
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import (
     Best,
@@ -28,8 +29,7 @@ WORTH_LESS = 0.15  # of a sample's CPU time; what a stage takes below this, no c
 class Diagnosis:
     """What was found for one configuration. `config` are all its arguments, the fixed ones among them.
 
-    `options` are those of a folder of images, `None` of a dataset of the user's own; `files` how many it has. `demand`
-    is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by name.
+    `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by name.
     """
 
     verdict: Verdict
@@ -57,8 +57,13 @@ class Diagnosis:
         return self.named(limits={"cpu", "quota"}) and (named or part >= WORTH_LESS)
 
     def option(self, name: str) -> Any:
-        """An option of a folder of images; `None` where the dataset is the user's own."""
+        """An option of the dataset; `None` where it has none of the name, or is the user's own."""
         return None if self.options is None else self.options.get(name)
+
+    def has_options(self, *names: str) -> bool:
+        """Whether the dataset has these options."""
+        saved = saved_dataset(self.options)
+        return saved is not None and saved.axes.keys() >= set(names)
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Findings:
 
     `trials` are those of the sweep, `remedy_trials` those that tried remedies.
     `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
-    `profile` has no other to compare it with. `options` are those of a folder of images.
+    `profile` has no other to compare it with. `options` are the dataset's own.
     """
 
     configurations: Sequence[Configuration]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.loaders.torch_loader import NEEDS_WORKERS
 from loaderbench.records import Config, Recommendation, Scalar
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
-from loaderbench.suite.arguments import NEEDS_WORKERS
 
 MOST_OF_A_CPU = 0.5  # what a worker takes at least, when it is the limit
 MOST_WORKERS = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeGuard
 
-from loaderbench.diagnosis.isolation import REPLAYED_TO
+from loaderbench.consumers import consumer_kind
 from loaderbench.records import Interval, Isolation, IsolationName, IsolationRun, RunRecord
 from loaderbench.report import numbers, words
 from loaderbench.report.contention import contention, workers_in_short
@@ -48,7 +48,7 @@ def apart_in_short(run: RunRecord) -> tuple[Table | Fact, ...]:
         rows = tuple(_row(rung) for rung in found.runs if rung.time_s)
         said = [Table(TITLE, _columns(found)[:-1], tuple(Row(row.cells[:-1]) for row in rows))]
         said += [fact for fact in _differences(found) if not fact.value.text.startswith(numbers.NOT_MEASURED)]
-    if run.ceiling and run.consumer in REPLAYED_TO:
+    if run.ceiling and not consumer_kind(run.consumer).why_not_replayed:
         said.append(Fact("Ceiling", Text(ceiling(run.ceiling).text.partition(": ")[2])))
     workers = workers_in_short(run)
     return (*said, workers) if workers else tuple(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, config_label, format_scalar
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.parts import Column, Curve, Reference, Row, ScalingPart, Table, Text
@@ -109,9 +110,7 @@ def _reference(run: RunRecord) -> Reference | None:
 
 def _level_name(run: RunRecord) -> str:
     """An emulated consumer has a demand; what a real one could eat is measured as a ceiling."""
-    consumer = run.suite.get("consumer")
-    kind = consumer.get("kind") if isinstance(consumer, dict) else None
-    return "demand" if kind == "emulated" or (kind == "auto" and not run.environment.gpus) else "ceiling"
+    return "demand" if consumer_kind(run.consumer).capped else "ceiling"
 
 
 def _caption(run: RunRecord, fixed: Config, lines: int) -> str:

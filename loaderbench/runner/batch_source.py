@@ -6,12 +6,10 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from multiprocessing import active_children
 from typing import Any, Protocol
 
-from loaderbench.datasets.page_cache import evict, warm
 from loaderbench.environment import quota_periods
-from loaderbench.loaders.build import Batches
+from loaderbench.loaders import Batches
 from loaderbench.monitors import MachineWatch, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
 from loaderbench.recorder.inside import stalls_of
@@ -23,7 +21,7 @@ from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.replay import Replayed, keep
 from loaderbench.tracing.cost import tracing_s_per_sample
 from loaderbench.tracing.iterable import IterableTrace
-from loaderbench.tracing.loader import LoaderTrace, is_loader
+from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.reading import Mark
 
 NO_WORKERS = "no worker processes: the batches are made in the consumer's own process"
@@ -50,20 +48,20 @@ class BatchSource(Protocol):
 def prepare_files(order: TrialOrder) -> None:
     """Put the trial's files into the page cache, or out of it; end to end they are in it since before the run."""
     paths = (path for path, _ in order.samples)
-    planned = order.planned
+    dataset, planned = order.suite.dataset, order.planned
     if planned.isolation == "loader_warm":
-        warm(paths)
+        dataset.warm(paths)
     elif planned.isolation == "loader_cold" or (planned.isolation is None and order.suite.measure.cache == "cold"):
-        evict(paths)
+        dataset.evict(paths)
 
 
 def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple[BatchSource, Rules]:
     """What is left of the loader, and how long it is measured; for a replay it has ended when this returns."""
     seconds, isolation = order.suite.measure.seconds, order.planned.isolation
     if isolation in ("replay_host", "replay_device"):
-        return Replayed(keep(batches.iterable), on_device=isolation == "replay_device"), Rules(seconds)
-    watched = WatchedLoader(batches.iterable, root)
-    ahead, cycle = batches.prefetch_batches, max(1, batches.num_workers)
+        return Replayed(keep(batches), on_device=isolation == "replay_device"), Rules(seconds)
+    watched = WatchedLoader(batches, root)
+    ahead, cycle = batches.ahead, batches.cycle
     if isolation == "loader_cold":
         return OnePass(watched, len(order.samples) // (batches.batch_size or 1)), PassRules(seconds, ahead, cycle)
     fewest = FEWEST_BEFORE_SLICES if order.in_time_slices else FEWEST_BATCHES
@@ -73,13 +71,14 @@ def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple
 class WatchedLoader:
     """Iterates over a loader, traced where it can be; read at the beginning and at the end of the steady state."""
 
-    def __init__(self, batches: Any, root: str | None = None) -> None:
+    def __init__(self, batches: Batches, root: str | None = None) -> None:
         self._batches, self._root = batches, root
         self._trace: LoaderTrace | IterableTrace
         self._mark: Mark | None = None
         self._watch, self._main = WorkerWatch(), WorkerWatch()
         self._machine = MachineWatch(quota_periods)
-        self._trace = LoaderTrace(batches) if is_loader(batches) else IterableTrace(batches, count_samples)
+        source = batches.iterable
+        self._trace = LoaderTrace(source) if batches.traceable else IterableTrace(source, count_samples)
 
     def __iter__(self) -> Iterator[Any]:
         return self._trace.batches()
@@ -87,7 +86,7 @@ class WatchedLoader:
     @property
     def worker_pids(self) -> tuple[int, ...]:
         """The processes that make batches now."""
-        return tuple(child.pid for child in active_children() if child.pid)
+        return tuple(self._batches.worker_pids())
 
     def begin(self) -> None:
         """Begin to count."""
@@ -106,7 +105,7 @@ class WatchedLoader:
         if not traced.traced:  # all was made before the steady state began
             traced = self._trace.read()
         self._watch.read_memory(pids)
-        dataset = getattr(self._batches, "dataset", None)
+        dataset = getattr(self._batches.iterable, "dataset", None)
         found = loader_inside(traced, dataset, root=self._root, stalls=self._stalls(waits))
         reasons = {
             "machine": "the steady state was too short for the kernel's clock",

@@ -9,14 +9,10 @@ from dataclasses import replace
 import psutil
 
 from loaderbench.environment import oom_kills, read_limits
+from loaderbench.loaders import backend_of
 from loaderbench.records import Failure
-from loaderbench.runner.bad_images import count_bad_images
 from loaderbench.runner.protocol import TrialOrder
-from loaderbench.suite import ImageFolder
 
-_CROP = 224  # pixels of a side, of every recipe that has a name
-_FLOAT_BYTES = 4
-_PREFETCH = 2  # torch's own
 _KILLED = ("worker_killed", "process_killed")
 _BY_ANOTHER = "it was killed by something else: a person, a scheduler of jobs, a guard of memory outside the kernel"
 
@@ -52,23 +48,16 @@ def _shared_memory(order: TrialOrder, _: int | None) -> str:
 
 def needed_bytes(order: TrialOrder) -> int | None:
     """Bytes of the batches that are under way at once; `None` where the size of a sample is not known."""
-    dataset = order.suite.dataset
-    if not isinstance(dataset, ImageFolder) or ":" in str(order.planned.config.get("transform", dataset.transform)):
-        return None
+    each = order.suite.dataset.with_axes(order.planned.config).sample_bytes()
     workers, ahead, batch = _loader(order)
-    uint8 = order.planned.config.get("normalize", dataset.normalize) == "device"
-    return workers * ahead * batch * 3 * _CROP * _CROP * (1 if uint8 else _FLOAT_BYTES)
+    return None if each is None else workers * ahead * batch * each
 
 
 def _loader(order: TrialOrder) -> tuple[int, int, int]:
     """Workers, batches that each prepares ahead, and samples of a batch."""
     found = {**order.suite.loader, **order.planned.config}
-    workers, ahead, batch = (found.get(name) for name in ("num_workers", "prefetch_factor", "batch_size"))
-    return (
-        workers if isinstance(workers, int) else 0,
-        ahead if isinstance(ahead, int) else _PREFETCH,
-        batch if isinstance(batch, int) else 1,
-    )
+    backend, batch = backend_of(found), found.get("batch_size")
+    return backend.workers(found), backend.ahead(found), batch if isinstance(batch, int) else 1
 
 
 def _memory(order: TrialOrder, kills_before: int | None) -> str:
@@ -96,14 +85,7 @@ def _open_files(_: TrialOrder, __: int | None) -> str:
 
 
 def _bad_images(order: TrialOrder, _: int | None) -> str:
-    if not order.samples:
-        return ""
-    bad, seen = count_bad_images(order.samples)
-    decoder = order.planned.config.get("decoder", getattr(order.suite.dataset, "decoder", "pillow"))
-    if not bad and not str(decoder).startswith("pillow"):
-        return f"Pillow decodes each of {seen:,} files looked at: decoder: pillow reads what {decoder} does not"
-    files = f"{seen:,} files" if seen == len(order.samples) else f"the first {seen:,} of {len(order.samples):,} files"
-    return f"Pillow cannot decode {bad:,} of {files}"
+    return order.suite.dataset.with_axes(order.planned.config).explain_unreadable(order.samples)
 
 
 def _size(count: int) -> str:

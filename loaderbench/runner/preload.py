@@ -12,8 +12,8 @@ try:
     import torchvision.transforms  # noqa: F401
 
     import loaderbench.consumers
-    import loaderbench.datasets.samples
-    import loaderbench.loaders
+    import loaderbench.datasets.image_samples
+    import loaderbench.loaders.build
     import loaderbench.recorder  # noqa: F401
 except Exception as error:  # a pair of torch and torchvision that do not fit raise RuntimeError
     IMPORT_ERROR = f"{type(error).__name__}: {error}"

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from loaderbench.datasets.target import find_target
+from loaderbench.consumers import AUTO, consumer_of
 from loaderbench.errors import MissingError
 from loaderbench.records import Gpu, Reasons
 from loaderbench.runner.server import TrialServer
-from loaderbench.suite import Suite, Target
+from loaderbench.suite import Suite
+from loaderbench.targets import find_target
 
 PROBE_TIMEOUT_S = 180.0
 
@@ -52,12 +53,9 @@ def _import_advice(error: str) -> str:
 
 def _targets(suite: Suite) -> list[str]:
     """What a suite wants to have imported."""
-    named = [suite.consumer.target] if suite.consumer.kind == "target" and suite.consumer.target else []
-    if isinstance(suite.dataset, Target):
-        return [*named, suite.dataset.target]
-    axis = suite.sweep.get("transform", suite.dataset.transform)
-    recipes = axis if isinstance(axis, list) else [axis]
-    return [name for name in [*named, *recipes] if isinstance(name, str) and ":" in name]
+    kind = suite.consumer.kind
+    stepped = [] if kind == AUTO else consumer_of(suite.consumer, kind).targets()
+    return [*stepped, *suite.dataset.targets(suite.sweep)]
 
 
 def _answer(pipe: Connection, names: list[str], folder: Path) -> None:

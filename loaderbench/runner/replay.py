@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
 import torch
 
+from loaderbench.loaders import Batches
 from loaderbench.recorder import NoBatchesError
 from loaderbench.recorder.stalls import Wait
 from loaderbench.records import LoaderInside
@@ -25,13 +25,13 @@ _UNKNOWN = (
 )  # fmt: skip
 
 
-def keep(batches: Iterable[Any]) -> list[Any]:
+def keep(batches: Batches) -> list[Any]:
     """Take the first batches in memory of this process, and end the loader with its workers.
 
     Raises `NoBatchesError` where there is none.
     """
     began_s, kept, held = time.monotonic(), list[Any](), 0
-    iterator = iter(batches)
+    iterator = iter(batches.iterable)
     try:
         for batch in islice(iterator, MOST_BATCHES):
             kept.append(changed(batch, _own))
@@ -39,7 +39,8 @@ def keep(batches: Iterable[Any]) -> list[Any]:
             if held + held / len(kept) > MOST_BYTES or time.monotonic() - began_s > MOST_S:
                 break
     finally:
-        _end(iterator, batches)
+        batches.close(iterator)
+        gc.collect()
     if not kept:
         raise NoBatchesError("the loader gives no batch; is the dataset smaller than a batch, with drop_last?")
     return kept
@@ -102,13 +103,3 @@ def _size_of(batch: Any) -> int:
     sizes: list[int] = []
     changed(batch, lambda tensor: sizes.append(tensor.nbytes) or tensor)  # type: ignore[func-returns-value]
     return sum(sizes)
-
-
-def _end(iterator: Any, batches: Any) -> None:
-    """End what made the batches: torch's workers by their own way, a generator by closing it."""
-    for name in ("_shutdown_workers", "close"):
-        with suppress(Exception):  # somebody else's, which may have neither and may raise anything
-            getattr(iterator, name)()
-    if getattr(batches, "_iterator", None) is iterator:  # workers that persist: a `DataLoader` holds on to them
-        batches._iterator = None
-    gc.collect()

@@ -19,7 +19,6 @@ from typing import Any
 from loaderbench.recorder import Steps
 from loaderbench.records import StageCost, WorkerStates
 from loaderbench.runner.protocol import GO_ON, Ended
-from loaderbench.tracing.loader import is_loader
 
 SHORTEST_SLICE_S = 0.05
 LONGEST_SLICE_S = 1.0
@@ -91,11 +90,6 @@ class SharedCounters:
 
 
 LOOK_S = 0.01  # for leave to end
-
-
-def can_be_stopped(batches: Any) -> bool:
-    """Whether all that loads can be stopped; with a time limit for its batches a loader would take that for a hang."""
-    return is_loader(batches) and not batches.timeout
 
 
 def stop_workers() -> None:

@@ -9,12 +9,13 @@ from importlib.metadata import version
 
 import psutil
 
+from loaderbench.consumers import resolve_consumer
+from loaderbench.datasets import Inputs
 from loaderbench.environment import describe_machine
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import Environment, Measured, Reasons, Trial, Verification
 from loaderbench.runner import TrialServer, probe
-from loaderbench.session.bad_images import note_left_out, without_bad_images
-from loaderbench.session.inputs import Inputs, prepare_inputs, resolve_consumer
+from loaderbench.session.inputs import note_left_out, prepare_inputs
 from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite
 
@@ -70,7 +71,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     inputs = prepare_inputs(loaded, listener)
     listener.doing("importing torch")
     found = probe(server, loaded.suite, loaded.folder)
-    inputs = without_bad_images(inputs, loaded.suite, server, listener)
+    inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
     environment = describe_machine(server.method, found.gpus, found.not_measured)
     accelerator = bool(found.gpus)
     consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=accelerator)

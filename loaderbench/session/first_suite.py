@@ -13,7 +13,7 @@ from statistics import median
 import psutil
 from PIL import Image
 
-from loaderbench.datasets.image_folder import ImageFiles, scan_image_folder
+from loaderbench.datasets.folder_scan import ImageFiles, scan_image_folder
 
 SAMPLE = 20_000  # files at most that a run reads of a larger folder
 _LOOKED_AT = 64  # files whose head is read

@@ -7,6 +7,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from loaderbench.consumers import consumer_kind
+from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
 from loaderbench.recorder.rules import FEWEST_BATCHES, MIN_BATCHES
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
@@ -18,8 +20,6 @@ from loaderbench.suite import Suite
 
 FILES_SHARE = 8
 """So many times the files that end to end reads in that time: for the warm-up, and a loader alone may be faster."""
-
-TORCH_PREFETCHES = 2  # batches per worker, where nothing else is asked for
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,11 @@ class IsolationPlanner:
         files = self._files_read(config, trials)
         reasons = isolation_left_out(self._suite, self._consumer, self._accelerator)
         reasons["loader_cold"] = reasons["loader_cold"] or self._too_small(config, files)
-        if reasons["loader_cold"] and self._consumer == "none" and self._suite.measure.cache == "warm":
+        if (
+            reasons["loader_cold"]
+            and not consumer_kind(self._consumer).consumes
+            and self._suite.measure.cache == "warm"
+        ):
             reasons["loader_warm"] = "the sweep's own trials are the loader alone"
         names = [name for name, why in reasons.items() if not why]
         order = random.Random(self._plan.seed)
@@ -104,12 +108,10 @@ class IsolationPlanner:
 
     def _ahead(self, config: Config) -> int:
         """Samples that workers read ahead."""
-        workers, prefetch = self._argument("num_workers", config, 0), self._argument("prefetch_factor", config, None)
-        return workers * (prefetch or TORCH_PREFETCHES) * self._size(config)
+        arguments = {**self._suite.loader, **config}
+        backend = backend_of(arguments)
+        return backend.workers(arguments) * backend.ahead(arguments) * self._size(config)
 
     def _size(self, config: Config) -> int:
-        return self._argument("batch_size", config, 1) or 1
-
-    def _argument(self, name: str, config: Config, default: int | None) -> int:
-        found = config.get(name, self._suite.loader.get(name, default))
-        return found if isinstance(found, int) else 0
+        found = config.get("batch_size", self._suite.loader.get("batch_size"))
+        return found if isinstance(found, int) else 1

@@ -7,20 +7,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from loaderbench.datasets.presized import presized_copies
+from loaderbench.consumers import NOTHING
+from loaderbench.datasets import DatasetOrder, Inputs, Samples
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.records import Config, PlannedTrial, TimeSlices
-from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer, psnr_of
+from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer
 from loaderbench.runner.guard import SessionGuard, guard
-from loaderbench.session.inputs import Inputs
 from loaderbench.session.listener import Listener
 from loaderbench.store import Store
-from loaderbench.suite import ImageFolder, LoadedSuite
-
-MOST_COPIES = 2_000
-"""Of a larger folder so many images are copied, to see what smaller ones give: all would take minutes."""
-
-Samples = tuple[tuple[str, int], ...]
+from loaderbench.suite import LoadedSuite
 
 
 class Measuring:
@@ -39,7 +34,7 @@ class Measuring:
     ) -> None:
         self._server, self._runner, self._loaded, self._inputs = server, runner, loaded, inputs
         self._consumer, self._store, self._listener = consumer, store, listener
-        self._copies: dict[int, Samples] = {}
+        self._changed: dict[tuple[object, ...], Samples] = {}
         self.files_alone: int | None = None
 
     def __call__(self, planned: PlannedTrial) -> Outcome:
@@ -70,10 +65,12 @@ class Measuring:
     def psnr(self, pairs: Sequence[tuple[Config, Config]]) -> list[float | None]:
         """How much the samples of two configurations differ, in dB."""
         self._listener.doing("comparing pixels")
-        return psnr_of(self._server, [(self._probe(one), self._probe(other)) for one, other in pairs])
+        orders = [(self._dataset_order(one), self._dataset_order(other)) for one, other in pairs]
+        return self._loaded.suite.dataset.psnr_db(orders, self._server.ask)
 
-    def _probe(self, config: Config) -> TrialOrder:
-        return self._order(PlannedTrial(id="pixels", role="probe", config=config, round=1))
+    def _dataset_order(self, config: Config) -> DatasetOrder:
+        arguments = {**self._loaded.suite.loader, **config}
+        return DatasetOrder(self._samples(config), arguments, self._loaded.folder)
 
     def _order(self, planned: PlannedTrial) -> TrialOrder:
         loaded = self._loaded
@@ -81,17 +78,12 @@ class Measuring:
         return TrialOrder(planned, loaded.suite, loaded.folder, samples, self._consumer, self._store.log(planned.id))
 
     def _samples(self, config: Config) -> Samples:
-        """The files, or copies of them where the configuration asks for smaller ones."""
-        dataset = self._loaded.suite.dataset
-        side = config.get("presize", dataset.presize) if isinstance(dataset, ImageFolder) else None
-        if not isinstance(side, int):
-            return self._inputs.samples
-        if side not in self._copies:
-            step = max(1, len(self._inputs.samples) // MOST_COPIES)
-            chosen = self._inputs.samples[::step]
-            self._listener.doing(f"writing copies of {len(chosen):,} images whose shorter side has {side} pixels")
-            self._copies[side] = presized_copies(chosen, side)
-        return self._copies[side]
+        """The files, or what the configuration asks for in their place; made once."""
+        dataset = self._loaded.suite.dataset.with_axes(config)
+        key = tuple(getattr(dataset, option) for option in dataset.change_samples)
+        if key not in self._changed:
+            self._changed[key] = dataset.samples_for(self._inputs.samples, self._listener)
+        return self._changed[key]
 
 
 def isolation_order(order: TrialOrder, files: int | None) -> TrialOrder:
@@ -104,4 +96,4 @@ def isolation_order(order: TrialOrder, files: int | None) -> TrialOrder:
     if files is not None and files < len(samples):
         chosen = random.Random(suite.measure.seed + planned.round).sample(range(len(samples)), files)
         samples = tuple(samples[index] for index in sorted(chosen))
-    return replace(order, samples=samples, consumer="none")
+    return replace(order, samples=samples, consumer=NOTHING)

@@ -22,7 +22,7 @@ from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.steps import Session, measure_sweep
 from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder
-from loaderbench.suite import ImageFolder, LoadedSuite, Override, load_suite
+from loaderbench.suite import LoadedSuite, Override, load_suite
 
 NOT_ENDED = "the run is under way, or was killed: trials.jsonl has what was measured, and --resume goes on"
 
@@ -135,8 +135,6 @@ def run(
         if value is not None:
             overrides.append(Override(("measure", name), value, f"{name}={value!r}"))
     loaded = load_suite(Path(suite), overrides)
-    if data is not None and not isinstance(loaded.suite.dataset, ImageFolder):
-        raise UsageError("data: the suite's dataset is a target, which takes no folder")
     result = run_suite(loaded, place, listener, earlier)
     if result.stopped_by is not None:
         raise KeyboardInterrupt(f"what was measured is in {result.folder}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.records import (
     Comparison,
     Config,
@@ -71,8 +72,9 @@ def _differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
 def _doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
     """Yield what was set otherwise and changes samples/s without any change to a loader."""
     settings = [("measure", "cache", "state of the page cache")]
-    if before.consumer == "emulated":
-        settings.append(("consumer", "demand", "demand of the emulated accelerator (samples/s)"))
+    kind = consumer_kind(before.consumer)
+    if kind.capped:
+        settings.append(("consumer", "demand", f"demand of {kind.who} (samples/s)"))
     for section, name, said in settings:
         then, now = (_setting(run, section, name) for run in (before, after))
         if then != now:

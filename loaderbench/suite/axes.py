@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from loaderbench.suite.arguments import DATASET_OPTIONS, LOADER_ARGUMENTS, WORKER_OPTIONS, Check
-from loaderbench.suite.model import Suite, Target
-from loaderbench.suite.problems import Problem, nearest
+from loaderbench.loaders import backends_of, loader_axes
+from loaderbench.options import Check, nearest
+from loaderbench.suite.model import Suite
+from loaderbench.suite.problems import Problem
 from loaderbench.suite.yaml_text import KeyPath
 
 MAX_CONFIGURATIONS = 10_000
-AUTO_VALUES = 6  # the most that the ladder of `num_workers: auto` has
+AUTO_VALUES = 6  # the most that an axis which is `auto` has
 
 
 def find_problems(suite: Suite) -> Iterator[Problem]:
     """Yield what is wrong with a suite whose shape is right."""
-    checks = allowed_axes(suite)
-    yield from _dataset_problems(suite)
+    backends = [*backends_of(suite.loader, suite.sweep).values()]
+    checks = {**loader_axes(backends), **suite.dataset.axes}
+    automatic = {axis for backend in backends for axis in backend.auto}
+    for option, check in suite.dataset.axes.items():
+        yield from _value_problems(("dataset", option), getattr(suite.dataset, option), check)
     for name, value in suite.loader.items():
         yield from _argument_problems(("loader", name), value, checks)
         if name in suite.sweep:
             yield Problem(("loader", name), "is an axis of `sweep` too; keep it in one of the two", at_key=True)
     for axis, values in suite.sweep.items():
-        yield from _axis_problems(axis, values, checks)
-    yield from _size_problems(suite.sweep)
+        if axis not in automatic or values != "auto":
+            yield from _axis_problems(axis, values, checks, any_axis=suite.dataset.takes_any_axis)
+    yield from _size_problems(suite.sweep, automatic)
     for axis, value in suite.baseline.items():
         if axis in suite.sweep:
             yield from _argument_problems(("baseline", axis), value, checks)
         else:
             yield Problem(("baseline", axis), f"is no axis of `sweep`{nearest(axis, suite.sweep)}", at_key=True)
-
-
-def allowed_axes(suite: Suite) -> dict[str, Check]:
-    """The names that may stand in `loader` and `sweep`, with what their values have to be."""
-    options = {} if isinstance(suite.dataset, Target) else DATASET_OPTIONS
-    return {**LOADER_ARGUMENTS, **WORKER_OPTIONS, **options}
-
-
-def _dataset_problems(suite: Suite) -> Iterator[Problem]:
-    if isinstance(suite.dataset, Target):
-        return
-    for option, check in DATASET_OPTIONS.items():
-        yield from _value_problems(("dataset", option), getattr(suite.dataset, option), check)
 
 
 def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check]) -> Iterator[Problem]:
@@ -54,10 +46,8 @@ def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check]) -
         yield Problem(path, f"is no DataLoader argument{nearest(name, checks)}", at_key=True)
 
 
-def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check]) -> Iterator[Problem]:
+def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], *, any_axis: bool) -> Iterator[Problem]:
     path: KeyPath = ("sweep", axis)
-    if axis == "num_workers" and values == "auto":
-        return
     if isinstance(values, dict):
         yield Problem(path, "holds keys; an axis is a value or a list of values")
         return
@@ -66,7 +56,7 @@ def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check]) -> Itera
     if axis not in checks and not axis.isidentifier():
         yield Problem(path, "is no name that an argument can have", at_key=True)
         return
-    check = checks.get(axis, _scalar) if _takes_any_axis(checks) else checks.get(axis)
+    check = checks.get(axis, _scalar if any_axis else None)
     if check is None:
         yield Problem(
             path, f"is neither a DataLoader argument nor a dataset option{nearest(axis, checks)}", at_key=True
@@ -89,23 +79,18 @@ def _equal_values(path: KeyPath, values: list[Any]) -> Iterator[Problem]:
             yield Problem((*path, index), f"{value!r} and {first!r} are equal to Python; write one of them as a text")
 
 
-def _size_problems(sweep: Mapping[str, Any]) -> Iterator[Problem]:
+def _size_problems(sweep: Mapping[str, Any], automatic: Collection[str]) -> Iterator[Problem]:
     """Multiply the axes out without building their configurations."""
-    count = math.prod(_distinct(axis, values) for axis, values in sweep.items())
+    count = math.prod(
+        AUTO_VALUES if axis in automatic and values == "auto" else _distinct(values) for axis, values in sweep.items()
+    )
     if count > MAX_CONFIGURATIONS:
         what = f"has {count:,} configurations; at most {MAX_CONFIGURATIONS:,} are measured"
         yield Problem(("sweep",), what)
 
 
-def _distinct(axis: str, values: Any) -> int:
-    if axis == "num_workers" and values == "auto":
-        return AUTO_VALUES
+def _distinct(values: Any) -> int:
     return len({repr(value) for value in values}) if isinstance(values, list) else 1
-
-
-def _takes_any_axis(checks: Mapping[str, Check]) -> bool:
-    """Only a target does: its own keyword arguments can be axes."""
-    return not DATASET_OPTIONS.keys() <= checks.keys()
 
 
 def _value_problems(path: KeyPath, value: Any, check: Check) -> Iterator[Problem]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from loaderbench.consumers import CONSUMER_KINDS
+from loaderbench.datasets import DATASET_KINDS
 from loaderbench.errors import SuiteError, printable
 from loaderbench.suite.axes import find_problems
 from loaderbench.suite.model import Suite
@@ -16,14 +18,11 @@ from loaderbench.suite.problems import Problem, problem_of
 from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
 
 MAX_BYTES = 1_000_000
-_TEXTS: tuple[KeyPath, ...] = (
+_TEXTS: set[KeyPath] = {
     ("name",),
-    ("dataset", "root"),
-    ("dataset", "target"),
-    ("dataset", "transform"),
-    ("consumer", "model"),
-    ("consumer", "target"),
-)
+    *(("dataset", option) for kind in DATASET_KINDS.values() for option in kind.texts),
+    *(("consumer", option) for kind in CONSUMER_KINDS.values() for option in kind.texts),
+}
 """What is a text whatever it looks like: a folder may be called 2024."""
 
 

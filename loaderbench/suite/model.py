@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, create_model, model_validator
 
+from loaderbench.consumers import AUTO, CONSUMER_KINDS, consumer_of
+from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
+from loaderbench.loaders import LOADER_BACKENDS, loader_axes
+from loaderbench.options import Amount, Count, Part, Seed
 from loaderbench.records import Scalar
 
-_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _NUMBER = r"\d+(?:\.\d+)?"
 _UNITS = rf"(?:({_NUMBER})h)?(?:({_NUMBER})m(?:in)?)?(?:({_NUMBER})s)?"
 
@@ -24,12 +27,6 @@ def parse_duration_s(value: Any) -> Any:
     return value
 
 
-def _target_name(value: str) -> str:
-    if not _TARGET.fullmatch(value):
-        raise ValueError(f"{value!r} is not of the form package.module:name")
-    return value
-
-
 def _plain(value: Any) -> Any:
     """Checked at once and not branch by branch of the union, whose every branch would be a finding of its own."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -37,71 +34,46 @@ def _plain(value: Any) -> Any:
     raise ValueError(f"{'a list' if isinstance(value, list) else 'a mapping'} is not a plain value")
 
 
-Count = Annotated[int, Field(gt=0)]
-Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Written = Annotated[str, Field(pattern=f"^(?=.*\\d)({_UNITS})$")]
 Duration = Annotated[Amount, BeforeValidator(parse_duration_s, json_schema_input_type=Amount | _Written)]
 Plain = Annotated[Scalar, PlainValidator(_plain, json_schema_input_type=Scalar)]
-Seed = Annotated[int, Field(ge=0, le=2**32)]  # torch takes 64 bits, and each round adds one
-TargetName = Annotated[str, AfterValidator(_target_name)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+class ConsumerPart(Part):
+    """What is common to all kinds of consumer."""
 
-
-class Generate(_Part):
-    """The photo-like JPEGs that are made when no folder is given."""
-
-    images: Annotated[int, Field(ge=2, le=1_000_000)] = 512
-    like: Literal["imagenet"] = "imagenet"
-    seed: Seed = 0
-
-
-class ImageFolder(_Part):
-    """A folder that `torchvision.datasets.ImageFolder` reads: `root/class/name.jpg`.
-
-    `normalize: device` leaves batches uint8, `presize` reads copies whose shorter side has so many pixels,
-    `image_cache` keeps decoded images, and `skip_bad` leaves out files that cannot be decoded.
-    """
-
-    kind: Literal["image_folder"] = "image_folder"
-    root: str | None = None
-    generate: Generate = Generate()
-    sample: Count | None = 20_000
-    decoder: str = "pillow"
-    transform: str = "imagenet_train"
-    normalize: str = "worker"
-    presize: int | None = None
-    image_cache: str | None = None
-    skip_bad: bool = False
-
-
-class Target(_Part):
-    """What the user already has: a callable that returns a `Dataset`, a loader or any iterable."""
-
-    kind: Literal["target"]
-    target: TargetName
-    args: dict[str, Any] = {}
-
-
-class Consumer(_Part):
-    """What eats the batches. `demand` is samples/s, for `emulated`."""
-
-    kind: Literal["auto", "none", "emulated", "model", "target"] = "auto"
-    demand: Amount = 1000.0
-    model: str = "resnet50"
-    target: TargetName | None = None
-    args: dict[str, Any] = {}
+    kind: str = AUTO
 
     @model_validator(mode="after")
-    def _target_given(self) -> Consumer:
-        if self.kind == "target" and self.target is None:
-            raise ValueError("`kind: target` needs `target: package.module:name`")
+    def _fits_its_kind(self) -> ConsumerPart:
+        if self.kind in CONSUMER_KINDS and (what := consumer_of(self, self.kind).problem()):
+            raise ValueError(what)
         return self
 
 
-class Measure(_Part):
+def _consumer() -> type[ConsumerPart]:
+    """The section `consumer`: the kinds that are registered, and the options of each."""
+    kinds: Any = Literal[(AUTO, *CONSUMER_KINDS)]
+    options: dict[str, Any] = {
+        name: (option.annotation, option)
+        for kind in CONSUMER_KINDS.values()
+        for name, option in kind.model_fields.items()
+    }
+    said = "What eats the batches. `demand` is samples/s, for `emulated`."
+    return create_model(
+        "Consumer", __base__=ConsumerPart, __doc__=said, __module__=__name__, kind=(kinds, AUTO), **options
+    )
+
+
+if TYPE_CHECKING:
+    Consumer = ConsumerPart
+    Dataset = DatasetKind
+else:
+    Consumer = _consumer()
+    Dataset = Annotated[Union[tuple(DATASET_KINDS.values())], Field(discriminator="kind")]  # noqa: UP007
+
+
+class Measure(Part):
     """How long and how often. `seconds` is the least steady state of a trial, `timeout_s` the most a trial may take.
 
     `verify`: remedies are tried, and measured beside what they are to improve.
@@ -117,11 +89,11 @@ class Measure(_Part):
     seed: Seed = 0
 
 
-class Suite(_Part):
+class Suite(Part):
     """One suite, as written. The values of `loader`, `sweep` and `baseline` are checked in `axes.py`."""
 
     name: Annotated[str, Field(min_length=1)] = "suite"
-    dataset: Annotated[ImageFolder | Target, Field(discriminator="kind")] = ImageFolder()
+    dataset: Dataset = DATASET_KINDS[DEFAULT_KIND].model_construct()
     loader: dict[str, Plain] = {}
     sweep: dict[str, Any] = {}
     baseline: dict[str, Plain] = {}
@@ -133,5 +105,20 @@ class Suite(_Part):
     def _default_kind(cls, data: Any) -> Any:
         dataset = data.get("dataset") if isinstance(data, dict) else None
         if isinstance(dataset, dict) and "kind" not in dataset:
-            return {**data, "dataset": {"kind": "image_folder", **dataset}}
+            return {**data, "dataset": {"kind": DEFAULT_KIND, **dataset}}
         return data
+
+
+def suite_schema() -> dict[str, Any]:
+    """The JSON Schema of a suite, for editors: what the shape allows, and the names of arguments.
+
+    It is what `load_suite` accepts, as far as a schema can say it; a section may be empty.
+    """
+    found = Suite.model_json_schema()
+    found["properties"]["loader"]["propertyNames"] = {"enum": [*loader_axes(LOADER_BACKENDS.values())]}
+    found["properties"] = {name: _or_empty(section) for name, section in found["properties"].items()}
+    return found
+
+
+def _or_empty(section: dict[str, Any]) -> dict[str, Any]:
+    return {"default": section.pop("default", None), "anyOf": [section, {"type": "null"}]}

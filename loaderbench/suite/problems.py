@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from loaderbench.suite.model import Consumer, Generate, ImageFolder, Measure, Suite, Target
+from loaderbench.datasets import DATASET_KINDS
+from loaderbench.options import nearest
+from loaderbench.suite.model import Suite
 from loaderbench.suite.yaml_text import KeyPath
-
-_PARTS: dict[KeyPath, list[type[BaseModel]]] = {
-    (): [Suite],
-    ("dataset", "generate"): [Generate],
-    ("consumer",): [Consumer],
-    ("measure",): [Measure],
-}
 
 _NEEDED = {
     "int_type": "a whole number",
@@ -49,33 +43,32 @@ class Problem:
     at_key: bool = False
 
 
-def nearest(word: object, words: Iterable[str]) -> str:
-    """`; did you mean X?`, or nothing where no word is near."""
-    match = get_close_matches(str(word), list(words), n=1)
-    return f"; did you mean {match[0]}?" if match else ""
-
-
 def problem_of(detail: ErrorDetails) -> Problem:
     """Say one finding of pydantic's in this program's words."""
     path, kind, given = _without_tag(detail["loc"]), detail["type"], detail["input"]
     if kind == "extra_forbidden":
-        words = [name for part in _parts(path[:-1], detail["loc"]) for name in part.model_fields]
+        words = _keys(path[:-1], detail["loc"])
         return Problem(
             path, f"unknown key{nearest(path[-1], words) or '; the keys here are ' + ', '.join(words)}", True
         )
     if kind == "missing":
         return Problem(path[:-1], f"needs the key {path[-1]}")
     if kind == "union_tag_invalid":
-        given, words = given["kind"], ["image_folder", "target"]
+        given, words = given["kind"], [*DATASET_KINDS]
         return Problem((*path, "kind"), f"{given!r} is not one of {', '.join(words)}{nearest(given, words)}")
     return Problem(path, _what_is_wrong(detail))
 
 
-def _parts(path: KeyPath, loc: KeyPath) -> list[type[BaseModel]]:
-    """The models that have the keys of a section; of the dataset, that of its kind."""
-    if path == ("dataset",):
-        return [Target if loc[1] == "target" else ImageFolder]
-    return _PARTS.get(path, [])
+def _keys(path: KeyPath, loc: KeyPath) -> list[str]:
+    """The keys that a section has; the dataset's are those of its kind, which `loc` names."""
+    part: Any = Suite
+    for key in path:
+        part = DATASET_KINDS[str(loc[1])] if part is Suite and key == "dataset" else _field(part, str(key))
+    return [*getattr(part, "model_fields", {})]
+
+
+def _field(part: type[BaseModel], name: str) -> Any:
+    return part.model_fields[name].annotation
 
 
 def _what_is_wrong(detail: ErrorDetails) -> str:
@@ -96,7 +89,7 @@ def _what_is_wrong(detail: ErrorDetails) -> str:
 
 def _without_tag(loc: KeyPath) -> KeyPath:
     """Drop what pydantic puts into a location for its own sake: the tag of the branch of a union."""
-    tagged = len(loc) > 1 and loc[0] == "dataset" and loc[1] in ("image_folder", "target")
+    tagged = len(loc) > 1 and loc[0] == "dataset" and loc[1] in DATASET_KINDS
     # `dataset.target` is a key of its own too, but then it ends the path of a finding about its value
     return (loc[0], *loc[2:]) if tagged and not (len(loc) == 2 and loc[1] == "target") else loc
 

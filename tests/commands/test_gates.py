@@ -11,11 +11,12 @@ from xml.etree import ElementTree
 import pytest
 from command_line import Cli
 
-from loaderbench.datasets.image_folder import scan_image_folder
+from loaderbench.datasets.folder_scan import scan_image_folder
+from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.records import RunRecord, to_dict
 from loaderbench.session.first_suite import look_at, suite_text
 from loaderbench.store import read_run
-from loaderbench.suite import ImageFolder, load_suite
+from loaderbench.suite import load_suite
 
 EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 

@@ -3,7 +3,7 @@
 import torch
 
 from loaderbench.consumers.cuda import TrainingStep
-from loaderbench.datasets.transforms import MEAN, STD
+from loaderbench.datasets.image_samples import MEAN, STD
 
 
 def test_uint8_batches_are_normalised_before_the_model_sees_them() -> None:

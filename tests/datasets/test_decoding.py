@@ -8,10 +8,9 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
+from loaderbench.datasets import image_folder  # noqa: E402
 from loaderbench.datasets.decoders import DECODERS  # noqa: E402
-from loaderbench.datasets.samples import BadImageError, ImageSamples  # noqa: E402
-from loaderbench.datasets.transforms import TRANSFORMS  # noqa: E402
-from loaderbench.suite import arguments  # noqa: E402
+from loaderbench.datasets.image_samples import TRANSFORMS, BadImageError, ImageSamples  # noqa: E402
 
 
 def first(photos: Path) -> str:
@@ -19,8 +18,8 @@ def first(photos: Path) -> str:
 
 
 def test_the_suite_knows_every_decoder_and_recipe_by_name() -> None:
-    assert set(DECODERS) == set(arguments.DECODERS)
-    assert set(TRANSFORMS) == set(arguments.TRANSFORMS)
+    assert set(DECODERS) == set(image_folder.DECODERS)
+    assert set(TRANSFORMS) == set(image_folder.TRANSFORMS)
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))

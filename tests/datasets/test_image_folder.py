@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.datasets.image_folder import IMAGE_SUFFIXES, scan_image_folder
+from loaderbench.datasets.folder_scan import IMAGE_SUFFIXES, scan_image_folder
 from loaderbench.errors import MissingError
 
 

@@ -12,13 +12,12 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
+from loaderbench.datasets import image_folder
 from loaderbench.datasets.decoders import DECODERS, decode_pillow
+from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples
 from loaderbench.datasets.presized import presized_copies
-from loaderbench.datasets.samples import ImageSamples
 from loaderbench.datasets.shared_images import SharedImages
 from loaderbench.datasets.traits import LONG, traits_of
-from loaderbench.datasets.transforms import TRANSFORMS
-from loaderbench.suite import arguments
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +51,8 @@ def psnr_db(one: torch.Tensor, other: torch.Tensor) -> float:
 
 
 def test_names_of_a_suite_and_of_the_code_are_the_same() -> None:
-    from loaderbench.loaders.worker_setup import WORKER_OPTIONS
-
-    assert set(arguments.DECODERS) == set(DECODERS)
-    assert set(arguments.TRANSFORMS) == set(TRANSFORMS)
-    assert set(arguments.WORKER_OPTIONS) == set(WORKER_OPTIONS)
+    assert set(image_folder.DECODERS) == set(DECODERS)
+    assert set(image_folder.TRANSFORMS) == set(TRANSFORMS)
 
 
 @pytest.mark.parametrize("decoder", [name for name in DECODERS if name != "pillow_draft"])

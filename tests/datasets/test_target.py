@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.datasets.target import call_target, find_target
 from loaderbench.errors import MissingError
+from loaderbench.targets import call_target, find_target
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset  # noqa: E402
 
-from loaderbench.loaders import build_loader  # noqa: E402
+from loaderbench.loaders.build import build_loader  # noqa: E402
 
 DATA = TensorDataset(torch.arange(6))
 
@@ -38,12 +38,12 @@ def test_shuffling_visits_every_sample_once_an_epoch_and_repeats_with_its_seed()
 
 def test_what_torch_refuses_without_workers_is_left_out() -> None:
     arguments = {"num_workers": 0, "prefetch_factor": 4, "persistent_workers": True, "timeout": 3}
-    assert build_loader(DATA, arguments, seed=0).prefetch_batches == 0
+    assert build_loader(DATA, arguments, seed=0).ahead == 0
 
 
 def test_workers_read_ahead_by_their_prefetch() -> None:
     found = build_loader(DATA, {"num_workers": 2, "prefetch_factor": 3}, seed=0)
-    assert (found.num_workers, found.prefetch_batches) == (2, 6)
+    assert (found.cycle, found.ahead) == (2, 6)
 
 
 def test_loaders_streams_and_iterables_stay_as_they_are() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from loaderbench.loaders import build_loader
+from loaderbench.loaders.build import build_loader
 from loaderbench.loaders.worker_setup import worker_setup
 
 
@@ -56,7 +56,7 @@ def test_arguments_are_set_on_a_loader_that_somebody_else_made() -> None:
     loader = DataLoader(Inside(), batch_size=2)
     batches = build_loader(loader, {"num_workers": 1, "worker_threads": 2, "batch_size": 4}, seed=0)
     assert batches.configured == {"num_workers", "worker_threads"}
-    assert (batches.num_workers, batches.prefetch_batches, batches.batch_size) == (1, 2, 2)
+    assert (batches.cycle, batches.ahead, batches.batch_size) == (1, 2, 2)
     threads, _, pid = (int(value) for value in next(iter(batches.iterable))[0])
     assert (threads, pid != os.getpid()) == (2, True)
 

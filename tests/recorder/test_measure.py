@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from loaderbench.consumers.host import EmulatedAccelerator, NoConsumer
+from loaderbench.consumers import NoConsumer
+from loaderbench.consumers.emulated import EmulatedAccelerator
 from loaderbench.recorder import NoBatchesError, Rules, measure, recorder_s_per_batch
 from loaderbench.recorder.samples import count_samples
 

@@ -31,7 +31,7 @@ def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
         "sizes",
         "findings",
     }
-    shared |= {"wording", "folder_code", "short_epochs"}
+    shared |= {"wording", "short_epochs"}
     assert {path.stem for path in folder.glob("*.py")} - shared == {remedy.id for remedy in REMEDIES}
     for remedy in REMEDIES:
         module = importlib.import_module(f"loaderbench.remedies.{remedy.id}")

@@ -9,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
+from loaderbench.datasets.image_folder import DECODERS, TRANSFORMS
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.records import Config
 from loaderbench.remedies.program import python_program, yaml_change
-from loaderbench.suite.arguments import DECODERS, TRANSFORMS
 
 FOLDER = {
     "decoder": "pillow",

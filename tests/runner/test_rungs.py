@@ -14,6 +14,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.environment import describe_machine
+from loaderbench.loaders import Batches
+from loaderbench.loaders.build import build_loader
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
 from loaderbench.runner.replay import Replayed, changed, keep
@@ -57,7 +59,7 @@ class Numbers(Dataset[Any]):
 @pytest.mark.parametrize("persistent", [False, True])
 def test_keeping_batches_walks_no_loader_and_leaves_no_worker(persistent: bool) -> None:
     loader = DataLoader(Numbers(), batch_size=4, num_workers=2, persistent_workers=persistent)
-    kept = keep(loader)
+    kept = keep(build_loader(loader, {}, seed=0))
     assert len(kept) == replay.MOST_BATCHES
     assert kept[1][0][:, 0].tolist() == [4.0, 5.0, 6.0, 7.0]
     assert not kept[0][0].is_shared()
@@ -67,9 +69,9 @@ def test_keeping_batches_walks_no_loader_and_leaves_no_worker(persistent: bool) 
 def test_keeping_ends_with_the_bytes_or_the_seconds_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [torch.zeros(100) for _ in range(10)]
     monkeypatch.setattr(replay, "MOST_BYTES", 1_000)
-    assert len(keep(batches)) == 2
+    assert len(keep(Batches(batches))) == 2
     monkeypatch.setattr(replay, "MOST_S", -1.0)
-    assert len(keep(batches)) == 1
+    assert len(keep(Batches(batches))) == 1
 
 
 def test_a_generator_is_closed() -> None:
@@ -82,7 +84,7 @@ def test_a_generator_is_closed() -> None:
         finally:
             closed.set()
 
-    assert len(keep(batches())) == replay.MOST_BATCHES
+    assert len(keep(Batches(batches()))) == replay.MOST_BATCHES
     assert closed.is_set()
 
 

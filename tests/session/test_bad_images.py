@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from loaderbench.datasets.bad_images import count_bad_images
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.datasets.presized import presized_copies
 from loaderbench.errors import MissingError
-from loaderbench.runner.bad_images import count_bad_images
 from loaderbench.session.running import run
 
 SUITE = """

@@ -176,7 +176,7 @@ def test_a_decoder_without_its_package_is_told_before_anything_is_measured(
     photos: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "s.yaml").write_text(f"dataset: {{root: {photos}}}\nsweep: {{decoder: [pillow, simplejpeg]}}\n")
-    monkeypatch.setattr("loaderbench.session.inputs.find_spec", lambda _: None)
+    monkeypatch.setattr("loaderbench.datasets.image_folder.find_spec", lambda _: None)
     with pytest.raises(MissingError, match="uv pip install simplejpeg"):
         public.run(tmp_path / "s.yaml", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from loaderbench.datasets.image_folder import ImageFolder
+from loaderbench.datasets.target import Target
 from loaderbench.errors import SuiteError
-from loaderbench.suite import ImageFolder, Override, Target, load_suite
+from loaderbench.suite import Override, load_suite
 
 IMAGES = Path(__file__).parents[2] / "suites" / "images.yaml"
 

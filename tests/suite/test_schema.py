@@ -11,7 +11,7 @@ import pytest
 from loaderbench.store import run_json
 from loaderbench.store.reading import read_run
 from loaderbench.suite import load_suite
-from loaderbench.suite.schema import suite_schema
+from loaderbench.suite.model import suite_schema
 from loaderbench.suite.yaml_text import parse_text
 
 ROOT = Path(__file__).parents[2]

@@ -1,25 +1,17 @@
-"""Consumers that need no accelerator."""
+"""An accelerator that is not there, of a rate that is given."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
-from loaderbench.consumers.base import Clock, HostWaitClock
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock
+from loaderbench.options import Amount
 
 IN_FLIGHT = 2  # a training loop that asks for no result runs about one step ahead of its device
-
-
-class NoConsumer:
-    """Drops every batch: the loader alone."""
-
-    def __init__(self) -> None:
-        self.wait_clock = HostWaitClock()
-
-    def consume(self, batch: Any, samples: int) -> None:
-        """Drop the batch."""
 
 
 class EmulatedAccelerator:
@@ -35,7 +27,7 @@ class EmulatedAccelerator:
         self._done_at_s: deque[float] = deque([0.0], maxlen=IN_FLIGHT)
         self.wait_clock = HostWaitClock(lambda: self._done_at_s[-1], clock)
 
-    def consume(self, batch: Any, samples: int) -> None:  # noqa: ARG002 - its content costs it nothing
+    def consume(self, batch: Any, samples: int) -> None:
         """Queue the batch; wait for room first."""
         room_at_s = self._done_at_s[0] if len(self._done_at_s) == IN_FLIGHT else 0.0
         start_s = max(self._clock(), self._done_at_s[-1])
@@ -44,13 +36,18 @@ class EmulatedAccelerator:
         self._done_at_s.append(start_s + samples / self._demand)
 
 
-class TargetConsumer:
-    """The user's own step, called with each batch; it is taken to be done when it returns."""
+class Emulated(ConsumerKind):
+    """Takes `demand` samples/s and looks at none."""
 
-    def __init__(self, step: Callable[[Any], Any]) -> None:
-        self._step = step
-        self.wait_clock = HostWaitClock()
+    who: ClassVar[str] = "the emulated accelerator"
+    capped: ClassVar[bool] = True
+    why_not_replayed: ClassVar[str] = (
+        "an emulated accelerator takes its demand and looks at no batch: its ceiling is known"
+    )
+    auto: ClassVar[Literal["accelerator", "host"] | None] = "host"
 
-    def consume(self, batch: Any, samples: int) -> None:  # noqa: ARG002 - a step sees its batch alone
-        """Run the step."""
-        self._step(batch)
+    demand: Amount = 1000.0
+
+    def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
+        """Make the device."""
+        return EmulatedAccelerator(self.demand, clock)

@@ -1,19 +1,47 @@
-"""The named recipes; each takes an image and gives a tensor of shape (3, 224, 224), or (3, height, width).
+"""A map-style dataset over image files, and the recipes that a suite names.
 
-A recipe gives normalised float32, or uint8 where it is to be normalised on the device. The numbers are those of
-torchvision's reference classification training.
+A recipe takes an image and gives a tensor of shape (3, 224, 224), or (3, height, width): normalised float32, or uint8
+where it is to be normalised on the device. Its numbers are those of torchvision's reference classification training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
+
+from torch.utils.data import Dataset
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 Transform = Callable[[Any], Any]
 Recipe = Callable[[bool], Transform]
 """Builds a transform; the argument says whether it normalises."""
+
+
+class BadImageError(Exception):
+    """An image that cannot be decoded; the message begins with its path."""
+
+
+class ImageSamples(Dataset[tuple[Any, int]]):
+    """Decodes and transforms on access. `loader` and `transform` are its stages, by torchvision's names."""
+
+    def __init__(
+        self, samples: Sequence[tuple[str, int]], loader: Callable[[str], Any], transform: Callable[[Any], Any]
+    ) -> None:
+        self.samples = samples
+        self.loader = loader
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        path, label = self.samples[index]
+        try:
+            image = self.loader(path)
+        except Exception as error:
+            raise BadImageError(f"{path}: {type(error).__name__}: {error}") from error
+        return self.transform(image), label
 
 
 def imagenet_train(normalize: bool = True) -> Transform:

@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-_DATASETS = Path(__file__).parents[1] / "datasets"
+_DATASETS = Path(__file__).parent
 MEAN, STD = "[0.485, 0.456, 0.406]", "[0.229, 0.224, 0.225]"
 
 _DECODERS = {
@@ -118,3 +118,17 @@ def _presize(side: int) -> str:
                 image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(copy, "JPEG", quality=90)
         root = small
         """)
+
+
+ON_DEVICE = dedent(f"""
+
+    # batches are uint8: normalise them where the model is
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    mean = torch.tensor({MEAN}, device=device).view(3, 1, 1) * 255
+    std = torch.tensor({STD}, device=device).view(3, 1, 1) * 255
+
+    def normalized(images):
+        return (images.to(device, non_blocking=True).float() - mean) / std
+    """).rstrip("\n")

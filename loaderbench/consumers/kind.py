@@ -1,0 +1,105 @@
+"""What a consumer is: to a suite and to the sentences about it (`ConsumerKind`), and to a recorder (`Consumer`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from loaderbench.options import Part
+
+Clock = Callable[[], float]
+"""Says the time in seconds; only differences mean something."""
+
+
+class WaitClock(Protocol):
+    """Times the data wait: what of `next()` was spent while nothing was left to compute."""
+
+    def ask(self) -> None:
+        """Note the moment before `next()`."""
+
+    def got(self) -> None:
+        """Note the moment after `next()`."""
+
+    def waits_s(self) -> list[float]:
+        """Return the wait of every batch so far, in seconds; may block until the device has told them."""
+        ...
+
+
+class Consumer(Protocol):
+    """Eats batches one after another."""
+
+    @property
+    def wait_clock(self) -> WaitClock:
+        """The clock that knows when this consumer runs out of work."""
+        ...
+
+    def consume(self, batch: Any, samples: int) -> None:
+        """Take one batch; returns as soon as a training loop could ask for the next."""
+
+
+class HostWaitClock:
+    """Waits by the host's clock, from the later of the call and the moment the consumer ran out of work."""
+
+    def __init__(self, drained_at_s: Clock = lambda: 0.0, clock: Clock = time.monotonic) -> None:
+        self._drained_at_s, self._clock = drained_at_s, clock
+        self._asked_s = 0.0
+        self._waits_s: list[float] = []
+
+    def ask(self) -> None:
+        """Note the moment before `next()`."""
+        self._asked_s = self._clock()
+
+    def got(self) -> None:
+        """Note the wait that ends now."""
+        self._waits_s.append(max(0.0, self._clock() - max(self._asked_s, self._drained_at_s())))
+
+    def waits_s(self) -> list[float]:
+        """Return the wait of every batch so far, in seconds."""
+        return self._waits_s
+
+
+class ConsumerKind(Part):
+    """One value of `consumer.kind`. Its fields are options under `consumer`, its class says how it is spoken of.
+
+    Options of all kinds share the one section: two kinds that name an option alike mean the same by it.
+    """
+
+    who: ClassVar[str] = "the consumer"
+    """Who waits for data, in a sentence."""
+
+    consumes: ClassVar[bool] = True
+    """Whether it takes any time at all; else the loader runs alone."""
+
+    capped: ClassVar[bool] = False
+    """Whether it takes no more than its option `demand`, samples/s, so that its ceiling is known."""
+
+    why_not_replayed: ClassVar[str] = ""
+    """Why cached batches need not be replayed to know its own pace; empty where they have to be."""
+
+    auto: ClassVar[Literal["accelerator", "host"] | None] = None
+    """Where `kind: auto` stands for it: with an accelerator, or on a machine without."""
+
+    needs_accelerator: ClassVar[bool] = False
+
+    of_loop: ClassVar[bool] = False
+    """Whether it is the user's own loop, of which there is one process and no configuration but its own."""
+
+    texts: ClassVar[tuple[str, ...]] = ()
+    """Options that stay text whatever they look like."""
+
+    def problem(self) -> str | None:
+        """What is wrong with the options taken together, or `None`."""
+        return None
+
+    def targets(self) -> list[str]:
+        """What has to be importable before anything is measured: names of the form `package.module:name`."""
+        return []
+
+    def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
+        """Make it in a trial's process.
+
+        `config` is the trial's configuration, `folder` the suite's own. `clock` stands still while the trial does.
+        """
+        raise NotImplementedError

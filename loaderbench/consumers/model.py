@@ -1,0 +1,26 @@
+"""A training step of a torchvision classifier, on the accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind
+
+
+class Model(ConsumerKind):
+    """Trains `model` on what it gets."""
+
+    who: ClassVar[str] = "the accelerator"
+    auto: ClassVar[Literal["accelerator", "host"] | None] = "accelerator"
+    needs_accelerator: ClassVar[bool] = True
+    texts: ClassVar[tuple[str, ...]] = ("model",)
+
+    model: str = "resnet50"
+
+    def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
+        """Make the step."""
+        from loaderbench.consumers.cuda import TrainingStep
+
+        return TrainingStep(self.model)

@@ -1,0 +1,57 @@
+"""The user's own step."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock
+from loaderbench.options import TargetName
+from loaderbench.targets import call_target, find_target
+
+
+class TargetConsumer:
+    """The user's own step, called with each batch; it is taken to be done when it returns."""
+
+    def __init__(self, step: Callable[[Any], Any]) -> None:
+        self._step = step
+        self.wait_clock = HostWaitClock()
+
+    def consume(self, batch: Any, samples: int) -> None:
+        """Run the step."""
+        self._step(batch)
+
+
+class TargetStep(ConsumerKind):
+    """What the user has: a step that is called with each batch, or what returns one."""
+
+    texts: ClassVar[tuple[str, ...]] = ("target",)
+
+    target: TargetName | None = None
+    args: dict[str, Any] = {}
+
+    def problem(self) -> str | None:
+        """Say that a target is missing."""
+        return "`kind: target` needs `target: package.module:name`" if self.target is None else None
+
+    def targets(self) -> list[str]:
+        """The step."""
+        return [self.target] if self.target else []
+
+    def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
+        """Find the step. Raises `MissingError`, and `TypeError` for what is no step."""
+        return TargetConsumer(self._step(find_target(str(self.target), folder), config))
+
+    def _step(self, target: Callable[..., Any], config: Mapping[str, Any]) -> Callable[[Any], Any]:
+        """What the target returns, or the target itself where a batch is what it still needs."""
+        parameters = inspect.signature(target).parameters.values()
+        positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        if any(p.default is p.empty and p.name not in {*self.args, *config} for p in positional):
+            return partial(target, **self.args)
+        step, _ = call_target(target, self.args, config)
+        if not callable(step):
+            raise TypeError(f"consumer.target returned a {type(step).__name__}, not a step to call with each batch")
+        return step  # type: ignore[no-any-return]

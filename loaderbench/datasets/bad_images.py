@@ -1,0 +1,99 @@
+"""Images that cannot be decoded: all of a folder, before the trials, or a first count of them after one has failed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache
+from multiprocessing.connection import Connection
+from typing import Any
+
+from loaderbench.datasets.cache_folder import usable_cores
+from loaderbench.datasets.decoders import DECODERS, decode_pillow
+from loaderbench.datasets.kind import Ask, Inputs, Listener, Samples
+from loaderbench.errors import MissingError
+
+LOOK_S = 2.0  # after a failure
+TIMEOUT_S = 3600.0
+NAMED = 20  # of the files that were left out, in run.json
+_AT_ONCE = 64
+
+
+def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: Listener) -> Inputs:
+    """The same inputs without the files that cannot be decoded; all trials of a run meet the same files.
+
+    Raises `MissingError` where nothing is left.
+    """
+    listener.doing(f"decoding {len(inputs.samples):,} files once, to leave out those that cannot be")
+    bad = find_bad_images(ask, inputs.samples, decoders)
+    good = tuple(sample for sample in inputs.samples if sample[0] not in bad)
+    told = _told(bad, [path for path, _ in inputs.samples])
+    if not good:
+        raise MissingError(f"dataset.skip_bad: none of {len(bad):,} files can be decoded; {told[0]}")
+    reasons = {name: why for name, why in inputs.summary.not_measured.items() if name != "bad_files"}
+    summary = replace(inputs.summary, files=len(good), bad_files=len(bad), bad_images=told, not_measured=reasons)
+    return replace(inputs, samples=good, summary=summary)
+
+
+def _told(bad: Mapping[str, str], paths: Iterable[str]) -> tuple[str, ...]:
+    """`class/name.jpg: Error: what`: the names below the folder, and not where that lies."""
+    root = os.path.commonpath({os.path.dirname(path) for path in paths})  # noqa: PTH120 - of a million files
+    rows = sorted(bad.items())[:NAMED]
+    return tuple(f"{os.path.relpath(path, root)}: {why.replace(path, '...')}" for path, why in rows)
+
+
+def find_bad_images(ask: Ask, samples: Samples, decoders: Sequence[str]) -> dict[str, str]:
+    """Decode each file once by each decoder, in a process of its own: path and reason of those that cannot be.
+
+    Raises `MissingError` where that process ends, as one does in which a decoder crashes.
+    """
+    found = ask(_answer, [path for path, _ in samples], list(decoders), timeout_s=TIMEOUT_S)
+    if not isinstance(found, dict):
+        raise MissingError("dataset.skip_bad: the process that decoded the files ended, as if a decoder had crashed")
+    return found
+
+
+def _answer(pipe: Connection, paths: list[str], decoders: list[str]) -> None:
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        whys = pool.map(lambda path: _why_bad(path, [DECODERS[name] for name in decoders]), paths)
+        pipe.send({path: why for path, why in zip(paths, whys, strict=True) if why is not None})
+
+
+def count_in_words(samples: Samples, decoder: str) -> str:
+    """What Pillow says of the files after `decoder` has failed at one; empty where there are none."""
+    if not samples:
+        return ""
+    bad, seen = count_bad_images(samples)
+    if not bad and not decoder.startswith("pillow"):
+        return f"Pillow decodes each of {seen:,} files looked at: decoder: pillow reads what {decoder} does not"
+    files = f"{seen:,} files" if seen == len(samples) else f"the first {seen:,} of {len(samples):,} files"
+    return f"Pillow cannot decode {bad:,} of {files}"
+
+
+@lru_cache(maxsize=1)
+def count_bad_images(samples: Samples, look_s: float = LOOK_S) -> tuple[int, int]:
+    """How many cannot be decoded by Pillow, and how many were looked at in the time there was; each folder once."""
+    until_s, bad, seen = time.monotonic() + look_s, 0, 0
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        for paths in _portions([path for path, _ in samples]):
+            bad += sum(why is not None for why in pool.map(lambda path: _why_bad(path, [decode_pillow]), paths))
+            seen += len(paths)
+            if time.monotonic() > until_s:
+                break
+    return bad, seen
+
+
+def _portions(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (paths[begin : begin + _AT_ONCE] for begin in range(0, len(paths), _AT_ONCE))
+
+
+def _why_bad(path: str, decoders: Sequence[Callable[[str], Any]]) -> str | None:
+    for decode in decoders:
+        try:
+            decode(path)
+        except Exception as error:  # each library has its own, and some raise what is no OSError
+            return f"{type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,144 @@
+"""What a kind of dataset is to a suite, to a run and to a trial's process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from loaderbench.options import Check, Part
+from loaderbench.records import DatasetSummary
+
+Samples = tuple[tuple[str, int], ...]
+"""Files and their labels."""
+
+Ask = Callable[..., Any]
+"""Calls `function(pipe, *arguments)` in a process with torch and returns what it sends; `None` where that ends."""
+
+
+class Listener(Protocol):
+    """Hears what takes a while before anything is measured."""
+
+    def doing(self, what: str) -> None:
+        """Something begins."""
+
+    def generating(self, done: int, total: int) -> None:
+        """So many samples are made."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files that all trials read, empty where they are not known, and what to say of the dataset."""
+
+    samples: Samples
+    summary: DatasetSummary
+
+
+@dataclass(frozen=True)
+class DatasetOrder:
+    """What one trial is to build: its files, and all arguments of its configuration. `folder` is the suite's own."""
+
+    samples: Samples
+    arguments: Mapping[str, Any]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Built:
+    """What batches or samples come from, the arguments that are left for the loader, and the axes that had effect."""
+
+    source: Any
+    arguments: dict[str, Any]
+    taken: frozenset[str] = field(default_factory=frozenset)
+
+
+Kind = TypeVar("Kind", bound="DatasetKind")
+
+
+class DatasetKind(Part):
+    """One value of `dataset.kind`. Its fields are the options under `dataset`; `kind` is a `Literal` of its name.
+
+    A simple one has its fields, `axes`, `describe` and `make`.
+    """
+
+    kind: str = ""
+
+    axes: ClassVar[Mapping[str, Check]] = {}
+    """Options that can be axes of `sweep` too, and what their values have to be."""
+
+    takes_any_axis: ClassVar[bool] = False
+    """Whether axes that nobody here knows may be meant for it."""
+
+    texts: ClassVar[tuple[str, ...]] = ()
+    """Options that stay text whatever they look like: a folder may be called 2024."""
+
+    change_samples: ClassVar[tuple[str, ...]] = ()
+    """Those of `axes` on which `samples_for` depends."""
+
+    why_no_files: ClassVar[str] = "which files this dataset reads is not known, so that they cannot be evicted"
+    """Why the page cache cannot be set for it; empty where it can."""
+
+    def with_axes(self: Kind, config: Mapping[str, Any]) -> Kind:
+        """The same with the options that a configuration sets."""
+        return self.model_copy(update={name: config[name] for name in self.axes if name in config})
+
+    def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
+        """Say what will be read, importing nothing that the suite names.
+
+        Raises `MissingError` where it, or a package that `sweep` asks for, is not there.
+        """
+        raise NotImplementedError
+
+    def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: Listener) -> Inputs:
+        """Find or make what the trials read. Raises as `describe` does."""
+        why = "this kind of dataset does not say"
+        reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), why)
+        return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))
+
+    def targets(self, sweep: Mapping[str, Any]) -> list[str]:
+        """What has to be importable before anything is measured: names of the form `package.module:name`."""
+        return []
+
+    def without_bad(self, inputs: Inputs, sweep: Mapping[str, Any], ask: Ask, listener: Listener) -> Inputs:
+        """Leave out samples that cannot be read, where the options ask for it. Raises `MissingError` for no rest."""
+        return inputs
+
+    def samples_for(self, samples: Samples, listener: Listener) -> Samples:
+        """What trials with these options read in place of `samples`."""
+        return samples
+
+    def build(self, order: DatasetOrder) -> Built:
+        """Build it in a trial's process, and take its own options out of the arguments."""
+        rest = {name: value for name, value in order.arguments.items() if name not in self.axes}
+        return Built(self.with_axes(order.arguments).make(order.samples, order.folder), rest)
+
+    def make(self, samples: Samples, folder: Path) -> Any:
+        """Make a `Dataset`, a loader or any iterable of batches from the options; in a trial's process."""
+        raise NotImplementedError
+
+    def warm(self, paths: Iterable[str]) -> None:
+        """Read the files once, so that they are in the page cache."""
+
+    def evict(self, paths: Iterable[str]) -> None:
+        """Take the files out of the page cache. Raises `OSError` where the system cannot."""
+
+    def sample_bytes(self) -> int | None:
+        """How large a sample is in memory; `None` where that is not known."""
+        return None
+
+    def explain_unreadable(self, samples: Samples) -> str:
+        """What can be found out after a trial has met a sample that cannot be read, in a sentence."""
+        return ""
+
+    def psnr_db(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[float | None]:
+        """How much the samples of each pair differ; `None` where they are the same or cannot be compared."""
+        return [None] * len(pairs)
+
+    def code(self) -> Sequence[str] | None:
+        """Parts of a program that make `dataset` from `root`; `None` where the user has `dataset`."""
+        return None
+
+    def code_after(self) -> str:
+        """What a program has to do with batches, after its loader is made."""
+        return ""

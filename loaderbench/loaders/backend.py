@@ -1,0 +1,98 @@
+"""What makes batches: as a suite knows it (`LoaderBackend`), and made, in a trial's process (`Batches`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import active_children
+from typing import Any, ClassVar
+
+from loaderbench.options import Check
+from loaderbench.records import Config, Scalar
+
+
+@dataclass(frozen=True)
+class Batches:
+    """What a trial iterates over.
+
+    `ahead` batches are ready or under way before the first is asked for. Workers deliver in turn, so that `cycle`
+    batches are the least that says a rate. `configured` are the arguments that had their effect. `batch_size` and
+    `samples_per_epoch` are `None` where nobody tells them.
+    """
+
+    iterable: Iterable[Any]
+    ahead: int = 0
+    cycle: int = 1
+    configured: frozenset[str] = frozenset()
+    batch_size: int | None = None
+    samples_per_epoch: int | None = None
+
+    @property
+    def traceable(self) -> bool:
+        """Whether `iterable` is a `DataLoader` of torch's: what its workers do can be seen."""
+        return False
+
+    @property
+    def can_be_stopped(self) -> bool:
+        """Whether all that loads can be stopped in the middle of a batch and go on later, and takes no harm."""
+        return False
+
+    def worker_pids(self) -> list[int]:
+        """The processes that load, by their numbers; none where threads of this process do."""
+        return [child.pid for child in active_children() if child.pid]
+
+    def close(self, iterator: Iterator[Any] | None = None) -> None:
+        """End what makes the batches, at their end or before it; `iterator` is the last one over them, if known."""
+        if isinstance(iterator, Generator):
+            iterator.close()
+
+
+class LoaderBackend:
+    """One value of the axis `loader`.
+
+    A simple one has its `arguments` and `build`.
+    """
+
+    arguments: ClassVar[Mapping[str, Check]] = {}
+    """Its own arguments, and what their values have to be."""
+
+    worker_options: ClassVar[Mapping[str, Check]] = {}
+    """What each process that loads sets up for itself, of any dataset."""
+
+    auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {}
+    """Axes that can be `auto`, and their values on so many allotted CPUs."""
+
+    today: ClassVar[Config] = {}
+    """What its users have who set nothing, where it is among the values of an axis: for the baseline."""
+
+    idle_without_accelerator: ClassVar[Mapping[str, tuple[Scalar, str]]] = {}
+    """Axes of one value on a machine without an accelerator: that value, and why."""
+
+    collapsing: ClassVar[Mapping[str, str]] = {}
+    """Axes whose values are one configuration under others' values, and why; see `normalised`."""
+
+    @property
+    def axes(self) -> Mapping[str, Check]:
+        """All that it can be given."""
+        return {**self.arguments, **self.worker_options}
+
+    def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
+        """The configuration with one value for what makes no difference; `fixed` are the suite's own arguments."""
+        return config
+
+    def workers(self, arguments: Mapping[str, Any]) -> int:
+        """How many workers load at once, whatever a worker is to it; 0 where the consumer's own thread does."""
+        return 0
+
+    def ahead(self, arguments: Mapping[str, Any]) -> int:
+        """How many batches each worker has ready or under way before they are asked for."""
+        return 1
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        """Make batches of what a dataset gave, in a trial's process. Raises `TypeError` for what it cannot take."""
+        raise NotImplementedError
+
+    def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """Parts of a program that make `loader` from `dataset`; `comments` stand above the last."""
+        shown = "".join(f", {name}={value!r}" for name, value in arguments.items() if name in self.axes)
+        return ["\n".join([*comments, f"loader = ...  # {type(self).__name__}(dataset{shown})"])]

@@ -1,0 +1,56 @@
+"""What a suite names as `package.module:name`, looked up beside the suite's file first and then on `sys.path`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from loaderbench.errors import MissingError
+
+
+def find_target(name: str, folder: Path) -> Callable[..., Any]:
+    """Import a target. Raises `MissingError` where there is none; what its module raises passes through."""
+    module_name, _, attribute = name.partition(":")
+    if sys.path[:1] != [str(folder)]:
+        sys.path.insert(0, str(folder))
+    try:
+        module = importlib.import_module(module_name)
+        _refuse_another(name, module_name, folder)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise MissingError(f"target {name}: no module {error.name} beside the suite or on sys.path") from None
+        raise
+    try:
+        found = reduce(getattr, attribute.split("."), module)
+    except AttributeError:
+        near = get_close_matches(attribute, dir(module), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise MissingError(f"target {name}: {Path(module.__file__ or '').name} has no {attribute}{hint}") from None
+    if not callable(found):
+        raise MissingError(f"target {name}: is {type(found).__name__}, not something to call")
+    return found
+
+
+def _refuse_another(name: str, module_name: str, folder: Path) -> None:
+    """A module that was imported before hides the one beside the suite. Raises `MissingError`."""
+    top, *_ = module_name.split(".")
+    beside = [file for file in (folder / f"{top}.py", folder / top / "__init__.py") if file.is_file()]
+    loaded = getattr(sys.modules[top], "__file__", None)
+    if beside and not any(loaded and Path(loaded).samefile(file) for file in beside):
+        hidden = f"the module {top} beside the suite is hidden by {loaded or 'a built-in one'}"
+        raise MissingError(f"target {name}: {hidden}, which was imported before; give yours another name")
+
+
+def call_target(target: Callable[..., Any], args: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Any, set[str]]:
+    """Call it with its own arguments and those axes it has parameters for; also return the axes it took."""
+    parameters = inspect.signature(target).parameters.values()
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    names = {parameter.name for parameter in parameters if parameter.kind is not parameter.POSITIONAL_ONLY}
+    taken = {axis for axis in config if takes_all or axis in names}
+    return target(**{**args, **{axis: config[axis] for axis in taken}}), taken
