@@ -41,11 +41,15 @@ def dataset_axes() -> set[str]:
 
 
 def saved_dataset(options: Mapping[str, Any] | None) -> DatasetKind | None:
-    """The dataset of a run that was saved; `None` where its kind is not known here, or nothing is."""
+    """The dataset of a run that was saved; `None` where its kind is not known here, or nothing is.
+
+    An option that can be an axis and that the run does not tell of is `None` in it, and not the default of today.
+    """
     kind = DATASET_KINDS.get(str(options.get("kind", DEFAULT_KIND))) if options is not None else None
     if kind is None or options is None:
         return None
-    return kind.model_construct(**{name: value for name, value in options.items() if name in kind.model_fields})
+    known = {name: value for name, value in options.items() if name in kind.model_fields}
+    return kind.model_construct(**{**dict.fromkeys(kind.axes), **known})
 
 
 def options_to_try(saved: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -170,7 +170,7 @@ class ImageFolder(DatasetKind):
 
     def code(self) -> Sequence[str]:
         """`torchvision.datasets.ImageFolder` with the same decoder, transform, copies and cache."""
-        return [*folder_code.folder_code(self.model_dump())]
+        return [*folder_code.folder_code({name: getattr(self, name) for name in self.axes})]
 
     def code_after(self) -> str:
         """Normalise on the device what was left uint8."""
