@@ -47,6 +47,21 @@ class Batches:
             iterator.close()
 
 
+@dataclass(frozen=True)
+class WorkerOption:
+    """What each process that loads sets up for itself, of any dataset.
+
+    `set_up` is called with its value in a process that loads, unless that is one of `nothing`. `code` are the lines
+    that do the same in a program to paste, and `code_above` what they need at the top.
+    """
+
+    check: Check
+    set_up: Callable[[Any], None]
+    code: Callable[[Any], list[str]]
+    code_above: Callable[[Any], str] = lambda _: ""
+    nothing: tuple[Any, ...] = (None, False)
+
+
 class LoaderBackend:
     """One value of the axis `loader`.
 
@@ -57,7 +72,7 @@ class LoaderBackend:
     """Its own arguments, and what their values have to be."""
 
     worker_options: ClassVar[Mapping[str, Check]] = {}
-    """What each process that loads sets up for itself, of any dataset."""
+    """The names of its `WorkerOption`s, and what their values have to be."""
 
     auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {}
     """Axes that can be `auto`, and their values on so many allotted CPUs."""

@@ -12,8 +12,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
 
 from loaderbench.loaders.backend import Batches
-from loaderbench.loaders.torch_loader import NEEDS_WORKERS, PREFETCH, TorchLoader
-from loaderbench.loaders.worker_setup import worker_setup
+from loaderbench.loaders.torch_loader import NEEDS_WORKERS, PREFETCH
+from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
 
 SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context")
 """What may still be set on a `DataLoader` that is made already; torch refuses the rest."""
@@ -111,7 +111,7 @@ def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
     if loader.num_workers and loader.prefetch_factor is None:
         loader.prefetch_factor = PREFETCH  # which torch sets where workers were asked for at once
     _set_up(loader, arguments)
-    return [*changed, *(name for name in TorchLoader.worker_options if name in arguments)]
+    return [*changed, *(name for name in WORKER_OPTIONS if name in arguments)]
 
 
 def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
@@ -125,7 +125,7 @@ def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
 
 def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what torch refuses without workers, and `shuffle`, which the sampler does."""
-    dropped = ("shuffle", *TorchLoader.worker_options, *(() if arguments.get("num_workers") else NEEDS_WORKERS))
+    dropped = ("shuffle", *WORKER_OPTIONS, *(() if arguments.get("num_workers") else NEEDS_WORKERS))
     kept = {name: value for name, value in arguments.items() if name not in dropped}
     if unknown := sorted(kept.keys() - _ARGUMENTS.keys()):
         raise TypeError(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, LoaderBackend
+from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
 from loaderbench.options import Check, boolean, integer, number, one_of, text
 from loaderbench.records import Config, Scalar
 
 MAX_BATCH_SIZE = 1_000_000
-MAX_WORKERS = MAX_PREFETCH = MAX_THREADS = 1_024  # far above any host's use, far below what brings one down
+MAX_WORKERS = MAX_PREFETCH = 1_024  # far above any host's use, far below what brings one down
 
 PREFETCH = 2
 """Batches that each worker has ready or under way, where nothing else is asked for: torch's own default."""
@@ -50,11 +51,7 @@ class TorchLoader(LoaderBackend):
         "in_order": boolean,
         "pin_memory_device": text,
     }
-    worker_options: ClassVar[Mapping[str, Check]] = {
-        "worker_threads": integer(1, MAX_THREADS, or_null=True),
-        "worker_affinity": one_of("inherit", "all"),
-        "keep_memory": boolean,
-    }
+    worker_options: ClassVar[Mapping[str, Check]] = {name: option.check for name, option in WORKER_OPTIONS.items()}
     auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {"num_workers": worker_ladder}
     today: ClassVar[Config] = {"num_workers": 0, "pin_memory": False}
     idle_without_accelerator: ClassVar[Mapping[str, tuple[Scalar, str]]] = {"pin_memory": (False, _NO_ACCELERATOR)}
@@ -84,32 +81,13 @@ class TorchLoader(LoaderBackend):
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """A `DataLoader`, and what each of its workers does first."""
-        setup = list(_setup(arguments))
+        setup = setup_code(arguments)
         lines = [f"    {name}={value!r}," for name, value in arguments.items() if self._stated(name, value)]
         if setup and arguments.get("num_workers"):
             lines.append("    worker_init_fn=set_up,")
         head = ["from torch.utils.data import DataLoader", "", *comments]
-        return [*setup, "\n".join([*head, "loader = DataLoader(", "    dataset,", *lines, ")"])]
+        return [setup, "\n".join([*head, "loader = DataLoader(", "    dataset,", *lines, ")"])]
 
     def _stated(self, name: str, value: Any) -> bool:
         """Leave out what stands for "not given" without workers."""
         return name in self.arguments and (name not in NEEDS_WORKERS or value != NEEDS_WORKERS[name])
-
-
-def _setup(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """`set_up`, what each worker does first."""
-    lines = []
-    if threads := arguments.get("worker_threads"):
-        lines += ["threadpool_limits(THREADS)  # of BLAS and OpenMP", "torch.set_num_threads(THREADS)",
-                  "# with OpenCV also: cv2.setNumThreads(0)"]  # fmt: skip
-    if arguments.get("worker_affinity") == "all":
-        lines.append("os.sched_setaffinity(0, range(os.cpu_count()))  # a library had narrowed it")
-    if arguments.get("keep_memory"):
-        lines += ["Image.core.set_blocks_max(64)  # or PILLOW_BLOCKS_MAX=64 in the environment",
-                  "ctypes.CDLL(None).mallopt(-3, 1 << 30)  # glibc's M_MMAP_THRESHOLD",
-                  "ctypes.CDLL(None).mallopt(-1, 1 << 30)  # glibc's M_TRIM_THRESHOLD"]  # fmt: skip
-    if lines:
-        head = "import ctypes\nimport os\n\nimport torch\nfrom PIL import Image\n"
-        limit = f"from threadpoolctl import threadpool_limits\n\nTHREADS = {threads}\n" if threads else ""
-        body = "\n".join(f"    {line}" for line in lines)
-        yield f"{head}{limit}\n\ndef set_up(worker_id):\n{body}"

@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.loaders.build import build_loader
-from loaderbench.loaders.worker_setup import worker_setup
+from loaderbench.loaders.worker_options import worker_setup
 
 
 class Inside(Dataset[torch.Tensor]):

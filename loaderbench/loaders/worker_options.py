@@ -1,0 +1,115 @@
+"""What each process that loads sets up for itself before its first sample; `WORKER_OPTIONS` has a line for each."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from loaderbench.loaders.backend import WorkerOption
+from loaderbench.options import boolean, integer, one_of
+
+MAX_THREADS = 1_024  # far above any host's use
+PILLOW_BLOCKS = 64  # of 16 MiB each, which Pillow keeps for the next image
+KEPT_BYTES = 1 << 30
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+
+
+def limit_threads(count: int) -> None:
+    """Of each library of numbers: BLAS and OpenMP by threadpoolctl, torch and OpenCV by their own calls."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(count)
+    torch.set_num_threads(count)
+    if (cv2 := sys.modules.get("cv2")) is not None:
+        cv2.setNumThreads(count if count > 1 else 0)
+
+
+def use_all_cpus(_: Any) -> None:
+    """Run wherever the system lets it, whatever a library has narrowed it to."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
+def keep_memory(_: Any) -> None:
+    """Keep freed memory for the next image: Pillow's own store of blocks, and glibc's thresholds where it is glibc."""
+    from PIL import Image
+
+    Image.core.set_blocks_max(PILLOW_BLOCKS)  # type: ignore[attr-defined]
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+
+
+WORKER_OPTIONS: dict[str, WorkerOption] = {
+    "worker_threads": WorkerOption(
+        integer(1, MAX_THREADS, or_null=True),
+        limit_threads,
+        lambda _: [
+            "threadpool_limits(THREADS)  # of BLAS and OpenMP",
+            "torch.set_num_threads(THREADS)",
+            "# with OpenCV also: cv2.setNumThreads(0)",
+        ],
+        lambda count: f"from threadpoolctl import threadpool_limits\n\nTHREADS = {count}\n",
+    ),
+    "worker_affinity": WorkerOption(
+        one_of("inherit", "all"),
+        use_all_cpus,
+        lambda _: ["os.sched_setaffinity(0, range(os.cpu_count()))  # a library had narrowed it"],
+        nothing=("inherit", None),
+    ),
+    "keep_memory": WorkerOption(
+        boolean,
+        keep_memory,
+        lambda _: [
+            "Image.core.set_blocks_max(64)  # or PILLOW_BLOCKS_MAX=64 in the environment",
+            "ctypes.CDLL(None).mallopt(-3, 1 << 30)  # glibc's M_MMAP_THRESHOLD",
+            "ctypes.CDLL(None).mallopt(-1, 1 << 30)  # glibc's M_TRIM_THRESHOLD",
+        ],
+    ),
+}
+
+
+@dataclass(frozen=True)
+class WorkerSetup:
+    """A `worker_init_fn`: the options that ask for something. `before` is the loader's own, which is called first."""
+
+    asked: dict[str, Any] = field(default_factory=dict)
+    before: Callable[[int], None] | None = None
+
+    def __call__(self, worker_id: int) -> None:
+        """Set this process up."""
+        if self.before is not None:
+            self.before(worker_id)
+        for name, value in self.asked.items():
+            WORKER_OPTIONS[name].set_up(value)
+
+
+def worker_setup(arguments: Mapping[str, Any], before: Callable[[int], None] | None = None) -> WorkerSetup | None:
+    """What the options among `arguments` ask for; `None` where they ask for nothing."""
+    asked = _asked(arguments)
+    return WorkerSetup(asked, before) if asked else None
+
+
+def setup_code(arguments: Mapping[str, Any]) -> str:
+    """`set_up`, what each worker does first, for a program to paste; empty where it does nothing."""
+    asked = [(WORKER_OPTIONS[name], value) for name, value in _asked(arguments).items()]
+    if not asked:
+        return ""
+    above = "import ctypes\nimport os\n\nimport torch\nfrom PIL import Image\n"
+    above += "".join(option.code_above(value) for option, value in asked)
+    body = "\n".join(f"    {line}" for option, value in asked for line in option.code(value))
+    return f"{above}\n\ndef set_up(worker_id):\n{body}"
+
+
+def _asked(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: arguments[name]
+        for name, option in WORKER_OPTIONS.items()
+        if name in arguments and arguments[name] not in option.nothing
+    }
