@@ -182,13 +182,13 @@ def _drop_idle(axes: dict[str, list[Scalar]], backends: Mapping[str, LoaderBacke
 
 def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
     """Axes whose values are one configuration somewhere, and why: of one backend's own, or of others'."""
-    reasons: Reasons = {}
-    known = dict.fromkeys(axis for backend in backends.values() for axis in backend.axes)
+    reasons: dict[str, list[str]] = {}
     for name, backend in backends.items():
-        reasons |= {axis: f"{AXIS}={name} takes none, and has one configuration for all its values"
-                    for axis in known if axis not in backend.axes}  # fmt: skip
-        reasons |= backend.collapsing
-    return reasons
+        for axis, why in backend.collapsing.items():
+            reasons.setdefault(axis, []).append(why)
+        for axis in {axis for other in backends.values() for axis in other.axes} - backend.axes.keys():
+            reasons.setdefault(axis, []).append(f"{AXIS}={name} takes none, and has one configuration for all of them")
+    return {axis: "; ".join(why) for axis, why in reasons.items()}
 
 
 def _normalised(config: Config, suite: Suite) -> Config:

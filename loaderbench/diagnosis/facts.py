@@ -152,7 +152,7 @@ def gather(
         workers=workers,
         cpus=environment.cpus_allotted,
         cpus_online=environment.cpus_online,
-        is_loader=workers > 0 or "num_workers" in done[0].config or done[0].sample_times is not None,
+        is_loader=workers > 0 or done[0].config.get("num_workers") is not None or done[0].sample_times is not None,
         processes=int(_mean(done, "machine.processes") or 0),
         wait_share=_mean(done, "data_wait_share") or 0.0,
         samples_per_s=_mean(done, "samples_per_s") or 0.0,

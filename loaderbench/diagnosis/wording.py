@@ -65,7 +65,7 @@ def states_in_words(states: WorkerStates | None) -> str:
 def _whose(trial: Trial) -> str:
     if in_main_process(trial):
         return "a sample's time in the main process"
-    is_known = trial.workers is not None or "num_workers" in trial.config
+    is_known = trial.workers is not None or trial.config.get("num_workers") is not None
     return "the workers' time for a sample" if is_known else "a sample's time inside the loader"
 
 

@@ -68,6 +68,9 @@ class LoaderBackend:
     A simple one has its `arguments` and `build`.
     """
 
+    called: ClassVar[str] = ""
+    """What its users call it, if not by the axis."""
+
     arguments: ClassVar[Mapping[str, Check]] = {}
     """Its own arguments, and what their values have to be."""
 

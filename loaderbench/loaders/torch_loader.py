@@ -38,6 +38,7 @@ def worker_ladder(cpus_allotted: float) -> list[Scalar]:
 class TorchLoader(LoaderBackend):
     """`torch.utils.data.DataLoader`, over a sampler that never ends."""
 
+    called: ClassVar[str] = "DataLoader"
     arguments: ClassVar[Mapping[str, Check]] = {
         "batch_size": integer(1, MAX_BATCH_SIZE),
         "num_workers": integer(0, MAX_WORKERS),

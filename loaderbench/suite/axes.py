@@ -18,35 +18,37 @@ AUTO_VALUES = 6  # the most that an axis which is `auto` has
 
 def find_problems(suite: Suite) -> Iterator[Problem]:
     """Yield what is wrong with a suite whose shape is right."""
-    backends = [*backends_of(suite.loader, suite.sweep).values()]
-    checks = {**loader_axes(backends), **suite.dataset.axes}
-    automatic = {axis for backend in backends for axis in backend.auto}
+    backends = backends_of(suite.loader, suite.sweep)
+    checks = {**loader_axes(backends.values()), **suite.dataset.axes}
+    automatic = {axis for backend in backends.values() for axis in backend.auto}
+    named = " or ".join(backend.called or name for name, backend in backends.items())
     for option, check in suite.dataset.axes.items():
         yield from _value_problems(("dataset", option), getattr(suite.dataset, option), check)
     for name, value in suite.loader.items():
-        yield from _argument_problems(("loader", name), value, checks)
+        yield from _argument_problems(("loader", name), value, checks, named)
         if name in suite.sweep:
             yield Problem(("loader", name), "is an axis of `sweep` too; keep it in one of the two", at_key=True)
     for axis, values in suite.sweep.items():
         if axis not in automatic or values != "auto":
-            yield from _axis_problems(axis, values, checks, any_axis=suite.dataset.takes_any_axis)
+            yield from _axis_problems(axis, values, checks, "" if suite.dataset.takes_any_axis else named)
     yield from _size_problems(suite.sweep, automatic)
     for axis, value in suite.baseline.items():
         if axis in suite.sweep:
-            yield from _argument_problems(("baseline", axis), value, checks)
+            yield from _argument_problems(("baseline", axis), value, checks, named)
         else:
             yield Problem(("baseline", axis), f"is no axis of `sweep`{nearest(axis, suite.sweep)}", at_key=True)
 
 
-def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check]) -> Iterator[Problem]:
+def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check], named: str) -> Iterator[Problem]:
     name = str(path[-1])
     if name in checks:
         yield from _value_problems(path, value, checks[name])
     elif path[0] != "baseline":  # an axis of a target of the user's own
-        yield Problem(path, f"is no DataLoader argument{nearest(name, checks)}", at_key=True)
+        yield Problem(path, f"is no {named} argument{nearest(name, checks)}", at_key=True)
 
 
-def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], *, any_axis: bool) -> Iterator[Problem]:
+def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], named: str) -> Iterator[Problem]:
+    """`named` are the loaders whose arguments are known; empty where any axis may be a target's own."""
     path: KeyPath = ("sweep", axis)
     if isinstance(values, dict):
         yield Problem(path, "holds keys; an axis is a value or a list of values")
@@ -56,11 +58,9 @@ def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], *, any_a
     if axis not in checks and not axis.isidentifier():
         yield Problem(path, "is no name that an argument can have", at_key=True)
         return
-    check = checks.get(axis, _scalar if any_axis else None)
+    check = checks.get(axis, None if named else _scalar)
     if check is None:
-        yield Problem(
-            path, f"is neither a DataLoader argument nor a dataset option{nearest(axis, checks)}", at_key=True
-        )
+        yield Problem(path, f"is neither a {named} argument nor a dataset option{nearest(axis, checks)}", at_key=True)
         return
     yield from _equal_values(path, values if isinstance(values, list) else [])
     for index, value in enumerate(values if isinstance(values, list) else [values]):
