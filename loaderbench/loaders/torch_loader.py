@@ -1,15 +1,21 @@
-"""The backend `torch`: a `DataLoader`. What is known of it without importing torch."""
+"""The backend `torch`: a `DataLoader` as the configuration asks for it. torch is imported where one is made."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, LoaderBackend
-from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
+from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
 from loaderbench.options import Check, boolean, integer, number, one_of, text
 from loaderbench.records import Config, Scalar
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
 
 MAX_BATCH_SIZE = 1_000_000
 MAX_WORKERS = MAX_PREFETCH = 1_024  # far above any host's use, far below what brings one down
@@ -24,6 +30,9 @@ NEEDS_WORKERS: Config = {
     "timeout": 0,
 }
 """Arguments torch refuses (or ignores) with `num_workers=0`, and the value that stands for leaving them out."""
+
+SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context")
+"""What may still be set on a `DataLoader` that is made already; torch refuses the rest."""
 
 _NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only false was measured"
 _NO_WORKERS = "without workers torch refuses it, so that its values are one configuration where num_workers is 0"
@@ -76,8 +85,6 @@ class TorchLoader(LoaderBackend):
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Wrap a dataset, set what may be set on a loader, and leave any other iterable as it is."""
-        from loaderbench.loaders.build import build_loader
-
         return build_loader(source, arguments, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
@@ -92,3 +99,124 @@ class TorchLoader(LoaderBackend):
     def _stated(self, name: str, value: Any) -> bool:
         """Leave out what stands for "not given" without workers."""
         return name in self.arguments and (name not in NEEDS_WORKERS or value != NEEDS_WORKERS[name])
+
+
+class EndlessSampler:
+    """One permutation after the other, so that neither an epoch's end nor the emptying of the queue is measured."""
+
+    def __init__(self, length: int, shuffle: bool, seed: int) -> None:
+        self._length, self._shuffle, self._seed = length, shuffle, seed
+
+    def __iter__(self) -> Iterator[int]:
+        import torch
+
+        generator = torch.Generator().manual_seed(self._seed)
+        while True:
+            yield from (
+                torch.randperm(self._length, generator=generator).tolist() if self._shuffle else range(self._length)
+            )
+
+
+class TorchBatches(Batches):
+    """Those of a `DataLoader`."""
+
+    @property
+    def traceable(self) -> bool:
+        """It is one."""
+        return True
+
+    @property
+    def can_be_stopped(self) -> bool:
+        """With a time limit for its batches a loader would take that for a hang."""
+        return not getattr(self.iterable, "timeout", 0)
+
+    def close(self, iterator: Iterator[Any] | None = None) -> None:
+        """End the workers by their own way, those that persist too: their loader holds on to them."""
+        if iterator is None:
+            return
+        with suppress(AttributeError):  # of an iterator without workers
+            iterator._shutdown_workers()  # type: ignore[attr-defined]
+        if getattr(self.iterable, "_iterator", None) is iterator:
+            self.iterable._iterator = None  # type: ignore[attr-defined]
+
+
+def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+    """Wrap what a target or a dataset gave.
+
+    A `Dataset` gets a `DataLoader` with `arguments` (those that torch refuses without workers are left out); on a
+    `DataLoader` those are set that may be; any other iterable stays as it is. Raises `TypeError` for anything else, and
+    what torch raises.
+    """
+    from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+    if isinstance(source, DataLoader):
+        return _of(source, _set_on(source, arguments))
+    if isinstance(source, IterableDataset):
+        return _made(DataLoader(source, **_usable(arguments)), arguments)
+    if isinstance(source, Dataset) or _is_map_style(source):
+        length = len(source)
+        if length == 0:
+            raise ValueError("the dataset is empty")
+        sampler = EndlessSampler(length, bool(arguments.get("shuffle", False)), seed)
+        return _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
+    if isinstance(source, Iterable):
+        return Batches(source)
+    raise TypeError(f"{type(source).__name__} is neither a Dataset nor an iterable of batches")
+
+
+def _is_map_style(source: Any) -> bool:
+    """Datasets of other libraries are no `Dataset` of torch's; a plain list is taken as batches that are ready."""
+    return hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, list | tuple | dict)
+
+
+def _made(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> Batches:
+    _set_up(loader, arguments)
+    return _of(loader, arguments)
+
+
+def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
+    from torch.utils.data import IterableDataset
+
+    prefetched = loader.num_workers * (loader.prefetch_factor or 0)
+    told = hasattr(loader.dataset, "__len__") and not isinstance(loader.dataset, IterableDataset)
+    length = len(loader.dataset) if told else None  # type: ignore[arg-type]
+    cycle = max(1, loader.num_workers)
+    return TorchBatches(loader, prefetched, cycle, frozenset(configured), loader.batch_size, length)
+
+
+def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
+    """Change a loader that somebody else made, before it is iterated over; return what could be changed."""
+    changed = {name: value for name, value in arguments.items() if name in SETTABLE}
+    loader.num_workers = changed.get("num_workers", loader.num_workers)  # the others depend on it
+    if not loader.num_workers:
+        loader.prefetch_factor, loader.timeout = None, 0
+        asks = {name for name, value in NEEDS_WORKERS.items() if arguments.get(name, value) != value}
+        changed = {name: value for name, value in arguments.items() if name in {*SETTABLE, *NEEDS_WORKERS} - asks}
+    for name in changed.keys() & SETTABLE:
+        setattr(loader, name, changed[name])
+    if loader.num_workers and loader.prefetch_factor is None:
+        loader.prefetch_factor = PREFETCH  # which torch sets where workers were asked for at once
+    _set_up(loader, arguments)
+    return [*changed, *(name for name in WORKER_OPTIONS if name in arguments)]
+
+
+def _set_up(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> None:
+    """Let the workers set themselves up; without workers this process does."""
+    setup = worker_setup(arguments, loader.worker_init_fn)
+    if setup is not None and loader.num_workers:
+        loader.worker_init_fn = setup
+    elif setup is not None:
+        replace(setup, before=None)(0)
+
+
+def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what torch refuses without workers, and `shuffle`, which the sampler does."""
+    import torch
+
+    dropped = ("shuffle", *WORKER_OPTIONS, *(() if arguments.get("num_workers") else NEEDS_WORKERS))
+    kept = {name: value for name, value in arguments.items() if name not in dropped}
+    if unknown := sorted(kept.keys() - inspect.signature(torch.utils.data.DataLoader.__init__).parameters.keys()):
+        raise TypeError(
+            f"neither the target nor this torch's DataLoader ({torch.__version__}) takes {', '.join(unknown)}"
+        )
+    return kept

@@ -29,7 +29,8 @@ WORTH_LESS = 0.15  # of a sample's CPU time; what a stage takes below this, no c
 class Diagnosis:
     """What was found for one configuration. `config` are all its arguments, the fixed ones among them.
 
-    `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by name.
+    `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an
+    emulated accelerator takes. `traits` are what was seen in the dataset itself, by name.
     """
 
     verdict: Verdict

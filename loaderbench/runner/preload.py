@@ -13,7 +13,7 @@ try:
 
     import loaderbench.consumers
     import loaderbench.datasets.image_samples
-    import loaderbench.loaders.build
+    import loaderbench.loaders
     import loaderbench.recorder  # noqa: F401
 except Exception as error:  # a pair of torch and torchvision that do not fit raise RuntimeError
     IMPORT_ERROR = f"{type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from loaderbench.loaders.build import build_loader
+from loaderbench.loaders.torch_loader import build_loader
 from loaderbench.loaders.worker_options import worker_setup
 
 

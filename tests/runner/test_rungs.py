@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.environment import describe_machine
 from loaderbench.loaders import Batches
-from loaderbench.loaders.build import build_loader
+from loaderbench.loaders.torch_loader import build_loader
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
 from loaderbench.runner.replay import Replayed, changed, keep

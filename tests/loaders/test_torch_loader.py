@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset  # noqa: E402
 
-from loaderbench.loaders.build import build_loader  # noqa: E402
+from loaderbench.loaders.torch_loader import build_loader  # noqa: E402
 
 DATA = TensorDataset(torch.arange(6))
 
