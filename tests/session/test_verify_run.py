@@ -80,7 +80,8 @@ def test_pairs_lie_in_rounds_of_their_own_in_shuffled_order(run: dict[str, Any])
     assert max(rounds) >= 5
     orders = {tuple(t["id"].partition("-")[2] for t in trials if t["round"] == number) for number in set(rounds)}
     assert len(orders) > 1
-    assert {trial["id"] for trial in trials}.isdisjoint(id_ for found in run["configurations"] for id_ in found["trials"])
+    swept = {id_ for found in run["configurations"] for id_ in found["trials"]}
+    assert {trial["id"] for trial in trials}.isdisjoint(swept)
 
 
 def test_every_trial_is_on_the_disk_and_in_the_run(folder: Path, run: dict[str, Any]) -> None:
