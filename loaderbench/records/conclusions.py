@@ -22,7 +22,10 @@ from loaderbench.records.words import (
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """One point of the sweep over all its rounds. Memory is the largest, other readings the mean over rounds."""
+    """One point of the sweep over all its rounds, put together as `records/metrics.py` says.
+
+    `metrics` are those of them that have no field here, by id.
+    """
 
     config: Config
     samples_per_s: Interval | None
@@ -37,6 +40,7 @@ class Configuration:
     shm_peak_bytes: int | None = None
     gpu_utilization_percent: float | None = None
     gpu_memory_used_bytes: int | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
     not_measured: Reasons = field(default_factory=dict)
 
 

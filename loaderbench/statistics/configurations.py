@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from loaderbench.records import Config, Configuration, GpuUse, Interval, Trial
+from loaderbench.records import Config, Configuration, Interval, Trial
+from loaderbench.records.metrics import BY_ID, METRICS, Metric, OverRounds
 from loaderbench.statistics.intervals import (
     FEWEST_ROUNDS,
     excludes_one,
@@ -66,56 +67,42 @@ def _rate(configuration: Configuration) -> float:
 
 def _one(config: Config, trials: Sequence[Trial]) -> Configuration:
     completed = [trial for trial in trials if trial.status == "completed"]
-    gpus = [_device(trial) for trial in completed if trial.gpus]
-    fields = {
-        "cpu_percent_of_allotted": _mean(trial.cpu_percent_of_allotted for trial in completed),
-        "rss_bytes": _largest(trial.rss_bytes for trial in completed),
-        "pss_bytes": _largest(trial.pss_bytes for trial in completed),
-        "shm_peak_bytes": _largest(trial.shm_peak_bytes for trial in completed),
-        "gpu_utilization_percent": _mean(gpu.utilization_percent for gpu in gpus),
-        "gpu_memory_used_bytes": _largest(gpu.memory_used_bytes for gpu in gpus),
-    }
-    rates = [rate for trial in completed if (rate := rate_of(trial)) is not None]
-    waits = [trial.data_wait_share for trial in completed if trial.data_wait_share is not None]
-    firsts = [first for trial in completed if (first := trial.time_to_first_batch_s) is not None and first > 0]
+    found = {metric: _over_rounds(metric, completed) for metric in METRICS if metric.over_rounds}
+    fields = {metric.id: value for metric, value in found.items() if metric.has_field}
     return Configuration(
         config=config,
-        samples_per_s=rate_interval(rates) if rates else None,
-        data_wait_share=share_interval(waits) if waits else None,
-        time_to_first_batch_s=rate_interval(firsts) if firsts else None,
         trials=tuple(trial.id for trial in trials),
         rank=None,
         tied_with_best=False,
-        not_measured=_reasons({"data_wait_share": waits or None, **fields}, trials, completed),
+        metrics={m.id: value for m, value in found.items() if not m.has_field and isinstance(value, int | float)},
+        not_measured=_reasons([name for name, value in fields.items() if value is None], trials, completed),
         **fields,  # type: ignore[arg-type]
     )
 
 
-def _reasons(fields: Mapping[str, object], trials: Sequence[Trial], completed: Sequence[Trial]) -> dict[str, str]:
-    missing = [name for name, value in fields.items() if value is None]
+def _over_rounds(metric: Metric, completed: Sequence[Trial]) -> Interval | float | None:
+    """One value of a metric for all trials of a configuration; `None` where none has one."""
+    values = [value for trial in completed if (value := metric.of_round(trial)) is not None]
+    if metric.over_rounds == "rate":  # what is not above 0 has no logarithm
+        values = [value for value in values if value > 0]
+    return _AGGREGATES[metric.over_rounds or "mean"](values) if values else None
+
+
+_AGGREGATES: dict[OverRounds, Callable[[Sequence[float]], Interval | float]] = {
+    "rate": rate_interval,
+    "share": share_interval,
+    "mean": fmean,
+    "largest": max,
+}
+
+
+def _reasons(missing: Sequence[str], trials: Sequence[Trial], completed: Sequence[Trial]) -> dict[str, str]:
+    """Why a configuration lacks these."""
     if not completed:
-        why = "not run" if not trials else "every trial of it failed"
-        return dict.fromkeys(["samples_per_s", "data_wait_share", "time_to_first_batch_s", *missing], why)
+        return dict.fromkeys(missing, "every trial of it failed" if trials else "not run")
     reasons = dict.fromkeys(missing, "no trial could read it")
-    if not any(rate_of(trial) for trial in completed):
+    if "samples_per_s" in reasons:
         reasons["samples_per_s"] = "no sample was delivered"
-    if not any(trial.time_to_first_batch_s for trial in completed):
-        reasons["time_to_first_batch_s"] = "no trial could read it"
-    for name in ("gpu_utilization_percent", "gpu_memory_used_bytes"):
-        if name in reasons and not any(trial.gpus for trial in completed):
-            reasons[name] = "no accelerator"
+    if not any(trial.gpus for trial in completed):
+        reasons |= dict.fromkeys((name for name in missing if BY_ID[name].gpu), "no accelerator")
     return reasons
-
-
-def _device(trial: Trial) -> GpuUse:
-    """The device that did the work: the one whose memory was used most."""
-    return max(trial.gpus, key=lambda gpu: (gpu.memory_used_bytes or 0, gpu.utilization_percent or 0))
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
-
-
-def _largest(values: Iterable[int | None]) -> int | None:
-    return max((value for value in values if value is not None), default=None)

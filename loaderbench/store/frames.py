@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:
-    """One row per trial: its axes as columns of their own, then every field that is a plain value."""
+    """One row per trial: its axes as columns of their own, then every field and metric that is a plain value."""
     import pandas as pd
 
     return pd.DataFrame([_row(trial) for trial in trials])
@@ -29,9 +29,9 @@ def timeline_frame(points: Iterable[TimelinePoint]) -> pd.DataFrame:
 def _row(trial: Trial) -> dict[str, Any]:
     fields = to_dict(trial)
     config, failure = fields.pop("config"), fields.pop("failure")
-    gpus = fields.pop("gpus")
+    gpus, metrics = fields.pop("gpus"), fields.pop("metrics")
     plain = {name: value for name, value in fields.items() if not isinstance(value, dict | list | tuple)}
     device = {
         f"gpu{gpu['index']}_{name}": gpu[name] for gpu in gpus for name in ("utilization_percent", "memory_used_bytes")
     }
-    return {**config, **plain, **device, "failure": failure and failure["kind"]}
+    return {**config, **plain, **device, **metrics, "failure": failure and failure["kind"]}

@@ -1,0 +1,197 @@
+"""The one table of metrics: what each is, where a trial and a configuration keep it, and how rounds become one value.
+
+A monitor adds a metric by one line here: without a field of its own it lies in `metrics` of `Trial` and `Configuration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from loaderbench.records.conclusions import Configuration
+from loaderbench.records.trial import GpuUse, Trial
+from loaderbench.records.words import Interval
+
+Unit = Literal["samples/s", "share", "percent", "s", "bytes", "bytes/s", "count"]
+OverRounds = Literal["rate", "share", "mean", "largest"]
+"""How the trials of a configuration become one value; a rate and a share get an interval."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Where the readings of a metric are drawn over seconds. `series` names them; `{}` is the number of a device."""
+
+    series: str
+    panel: str
+    name: str
+    unit: Unit
+    points: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One metric. `over_rounds` is `None` for what a trial alone has.
+
+    `gpu` reads it of a device. `of` says what a percentage is of. `trial_label` and `trial_hint` are for a table of
+    trials, where they differ; with `zeros` off, that table leaves out a column of zeros.
+    """
+
+    id: str
+    label: str
+    unit: Unit
+    hint: str = ""
+    over_rounds: OverRounds | None = None
+    of: str = ""
+    trial_label: str | None = None
+    trial_hint: str | None = None
+    gpu: Callable[[GpuUse], float | None] | None = None
+    in_heat_map: bool = False
+    in_tables: bool = True
+    zeros: bool = True
+    drawn: Strip | None = None
+
+    @property
+    def has_field(self) -> bool:
+        """Whether a configuration has a field of this name; other metrics lie in its `metrics`."""
+        return self.id in _CONFIGURATION_FIELDS
+
+    @property
+    def reason_field(self) -> str:
+        """The name under which a trial says why it has no value."""
+        return "gpus" if self.gpu else self.id
+
+    @property
+    def strip(self) -> Strip:
+        """Where its readings are drawn."""
+        return self.drawn or Strip(self.id, self.label, self.label, self.unit)
+
+    def of_trial(self, trial: Trial) -> float | None:
+        """The value of one trial; of several devices the highest."""
+        if self.gpu is not None:
+            return max((value for value in map(self.gpu, trial.gpus) if value is not None), default=None)
+        value: float | None = getattr(trial, self.id) if self.id in _TRIAL_FIELDS else trial.metrics.get(self.id)
+        return value
+
+    def of_round(self, trial: Trial) -> float | None:
+        """The value that stands for a trial among its rounds; of several devices that of the one that did the work."""
+        if self.gpu is None:
+            return self.of_trial(trial)
+        return self.gpu(_device(trial)) if trial.gpus else None
+
+    def of_configuration(self, found: Configuration) -> Interval | float | None:
+        """The value over all rounds."""
+        value: Interval | float | None = getattr(found, self.id) if self.has_field else found.metrics.get(self.id)
+        return value
+
+
+def _device(trial: Trial) -> GpuUse:
+    """The device that did the work: the one whose memory was used most."""
+    return max(trial.gpus, key=lambda gpu: (gpu.memory_used_bytes or 0, gpu.utilization_percent or 0))
+
+
+_TRIAL_FIELDS = {field.name for field in fields(Trial)}
+_CONFIGURATION_FIELDS = {field.name for field in fields(Configuration)}
+
+METRICS = (
+    Metric(
+        id="samples_per_s",
+        label="Samples/s",
+        unit="samples/s",
+        hint="over the steady state",
+        over_rounds="rate",
+        in_heat_map=True,
+    ),
+    Metric(
+        id="data_wait_share",
+        label="Data wait share",
+        unit="share",
+        hint="of the steady state, the consumer stood in next()",
+        over_rounds="share",
+        in_heat_map=True,
+        drawn=Strip("data_wait_s", "Data wait per batch", "data wait", "s", points=True),
+    ),
+    Metric(
+        id="cpu_percent_of_allotted",
+        label="CPU",
+        unit="percent",
+        hint="of the allotted CPUs, workers and main process together",
+        over_rounds="mean",
+        of="of allotted",
+        trial_label="CPU, % of allotted",
+        in_heat_map=True,
+    ),
+    Metric(
+        id="gpu_utilization_percent",
+        label="GPU utilization",
+        unit="percent",
+        hint="a kernel was resident; not how busy it was",
+        over_rounds="mean",
+        trial_hint="a kernel was resident; the highest of the devices",
+        gpu=lambda gpu: gpu.utilization_percent,
+        in_heat_map=True,
+        drawn=Strip("gpu{}_utilization_percent", "GPU, a kernel was resident", "GPU {}", "percent"),
+    ),
+    Metric(
+        id="gpu_memory_used_bytes",
+        label="GPU memory",
+        unit="bytes",
+        hint="the largest reading",
+        over_rounds="largest",
+        trial_hint="the highest of the devices",
+        gpu=lambda gpu: gpu.memory_used_bytes,
+        in_heat_map=True,
+        drawn=Strip("gpu{}_memory_used_bytes", "GPU memory", "GPU {}", "bytes"),
+    ),
+    Metric(
+        id="pss_bytes",
+        label="Host memory (PSS)",
+        unit="bytes",
+        hint="of all processes, shared pages counted once; the largest reading",
+        over_rounds="largest",
+        trial_label="PSS",
+        trial_hint="host memory, shared pages counted once",
+        drawn=Strip("pss_bytes", "Host memory", "PSS", "bytes"),
+    ),
+    Metric(
+        id="rss_bytes",
+        label="Host memory (RSS)",
+        unit="bytes",
+        hint="of all processes, shared pages counted in each; the largest reading",
+        over_rounds="largest",
+        trial_label="RSS",
+        trial_hint="host memory, shared pages counted in each",
+        drawn=Strip("rss_bytes", "Host memory", "RSS", "bytes"),
+    ),
+    Metric(
+        id="shm_peak_bytes",
+        label="Shared memory",
+        unit="bytes",
+        hint="the largest reading",
+        over_rounds="largest",
+        drawn=Strip("shm_bytes", "Host memory", "shared memory", "bytes"),
+    ),
+    Metric(
+        id="time_to_first_batch_s",
+        label="First batch",
+        unit="s",
+        hint="from iter(loader) to the first batch, worker start included",
+        over_rounds="rate",
+    ),
+    Metric(id="batches", label="Batches", unit="count"),
+    Metric(
+        id="epoch_ends",
+        label="Epoch ends",
+        unit="count",
+        trial_hint="within the steady state; each costs the loader a new start",
+        zeros=False,
+    ),
+    Metric(
+        id="disk_read_bytes_per_s",
+        label="Disk reads",
+        unit="bytes/s",
+        in_tables=False,
+        drawn=Strip("disk_read_bytes_per_s", "Disk reads", "disk reads", "bytes/s"),
+    ),
+)
+BY_ID = {metric.id: metric for metric in METRICS}
