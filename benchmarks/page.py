@@ -138,7 +138,7 @@ def _open(page: Path) -> tuple[float, float]:
 
 def list_of_runs_s() -> float:
     """Seconds that it takes to read a folder of runs and write its index.html."""
-    from loaderbench.report.index_file import INDEX_FILE, update_index
+    from loaderbench.report.index import INDEX_FILE, update_index
 
     with TemporaryDirectory() as place:
         reports = Path(place)

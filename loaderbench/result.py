@@ -14,12 +14,11 @@ from rich.console import Console
 
 from loaderbench.conclusion import conclude, with_judgements
 from loaderbench.records import Comparison, RunRecord, TimelinePoint, Trial
-from loaderbench.report.console import print_summary
 from loaderbench.report.document import build_document
-from loaderbench.report.html import render_html
+from loaderbench.report.html import notebook_html, render_html
 from loaderbench.report.markdown import render_markdown
-from loaderbench.report.notebook import notebook_html
-from loaderbench.report.tree import ReportDocument
+from loaderbench.report.model import Document
+from loaderbench.report.terminal import print_summary
 from loaderbench.statistics.comparison import compare_runs
 from loaderbench.store import (
     TRIALS_FILE,
@@ -97,7 +96,7 @@ class Run:
         return compare_runs(self.record, after.record)
 
     @cached_property
-    def document(self) -> ReportDocument:
+    def document(self) -> Document:
         """Every word and number of the report, which page, terminal and Markdown draw."""
         return build_document(self.record, self._timeline)
 

@@ -28,7 +28,7 @@ def compare(
     import json
 
     from loaderbench.records import to_dict
-    from loaderbench.report.compared import comparison_markdown, print_comparison
+    from loaderbench.report.compare import comparison_markdown, print_comparison
     from loaderbench.result import load
 
     check_outputs(json_file, md_file, junit)

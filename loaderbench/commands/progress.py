@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from loaderbench.commands.options import ProgressKind
 from loaderbench.plan import Plan
 from loaderbench.records import Config, IsolationName, PlannedTrial, Trial, config_label
-from loaderbench.report.ladder import RUNGS
+from loaderbench.report.sections.isolation import ISOLATION_RUNS
 from loaderbench.session import Listener, Silent
 from loaderbench.session.listener import Progress as Done
 
@@ -133,7 +133,7 @@ def describe_plan(plan: Plan) -> str:
 
 def _what(label: str, isolation: IsolationName | None) -> str:
     """What a trial measures: a configuration, or what is left of it."""
-    return label if isolation is None else f"{label}, {RUNGS[isolation]}"
+    return label if isolation is None else f"{label}, {ISOLATION_RUNS[isolation]}"
 
 
 def _minutes(seconds: float) -> str:

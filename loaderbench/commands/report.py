@@ -19,7 +19,7 @@ def report(
     """Redraw the page and run the rules again from a saved run; measures nothing."""
     from loaderbench.conclusion import conclude
     from loaderbench.errors import UsageError
-    from loaderbench.report.index_file import update_index
+    from loaderbench.report.index import update_index
     from loaderbench.result import Run, load
     from loaderbench.store import read_timeline
 

@@ -81,8 +81,8 @@ def run(
 
 
 def _print_summary(run: Run, page: Path, comparison: Comparison | None, gates: Sequence[GateResult]) -> None:
-    from loaderbench.report.compared import print_comparison, print_gates
-    from loaderbench.report.console import print_summary
+    from loaderbench.report.compare import print_comparison, print_gates
+    from loaderbench.report.terminal import print_summary
 
     console = make_console()
     print_summary(run.document, console, report_path=str(page))
@@ -95,7 +95,7 @@ def _print_summary(run: Run, page: Path, comparison: Comparison | None, gates: S
 
 def _markdown(report: str, comparison: Comparison | None, gates: Sequence[GateResult]) -> str:
     """The run, and below it what changed and whether it may pass."""
-    from loaderbench.report.compared import comparison_markdown, gates_markdown
+    from loaderbench.report.compare import comparison_markdown, gates_markdown
 
     below = comparison_markdown(comparison, gates) if comparison is not None else gates_markdown(gates)
     return f"{report}\n{below}" if below else report

@@ -8,8 +8,8 @@ from loaderbench.commands.outputs import STDOUT, MarkdownFile, make_console, wri
 
 def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
     """Print the verdict and the best configurations of a saved run."""
-    from loaderbench.report.console import print_summary
     from loaderbench.report.document import build_document
+    from loaderbench.report.terminal import print_summary
     from loaderbench.result import load
 
     saved = load(run)

@@ -1,6 +1,6 @@
 """The one table of metrics: what each is, where a trial and a configuration keep it, and how rounds become one value.
 
-A monitor adds a metric by one line here: without a field of its own it lies in `metrics` of `Trial` and `Configuration`.
+A monitor adds a metric by one line here: what has no field of its own lies in `metrics` of trials and configurations.
 """
 
 from __future__ import annotations

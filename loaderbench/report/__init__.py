@@ -1,4 +1,4 @@
-"""From a `RunRecord` to something a person reads. `document` decides every word and number, the presenters only draw.
+"""From a `RunRecord` to something a person reads. `sections` decide every word and number, the presenters only draw.
 
-`document.build_document` -> `html.render_html` | `console.print_summary` | `notebook.notebook_html`.
+`document.build_document` -> `html.render_html` | `terminal.print_summary` | `markdown.render_markdown`.
 """

@@ -1,15 +1,16 @@
-"""Which axes of a sweep span the heat map, which become facets, and in what order their values stand."""
+"""The axes of a sweep: which span the heat map, in what order their values stand, and which are columns of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loaderbench.records import Config, RunRecord, Scalar, varying
+from loaderbench.records import Config, RunRecord, Scalar, format_scalar, varying
 from loaderbench.report import words
-from loaderbench.report.parts import Text
+from loaderbench.report.model import Column, Text, Value
 
 _ACROSS, _DOWN = "num_workers", "batch_size"
+_MOST_COLUMNS = 6  # of a table; more axes share one
 Key = tuple[str, Scalar]
 """A value that is equal to itself alone: `True` is not 1, and 1 is not 1.0."""
 
@@ -82,3 +83,29 @@ def label(run: RunRecord, config: Config) -> Text:
 def combination(config: Config, names: Sequence[str]) -> tuple[Key, ...]:
     """The values of some axes, as a key."""
     return tuple(key(config.get(name)) for name in names)
+
+
+def columns(run: RunRecord) -> list[str]:
+    """The axes that get a column in a table: those that vary, unless they are too many."""
+    varied = [axis for axis, values in axis_values(run).items() if len(values) > 1]
+    return varied if len(varied) <= _MOST_COLUMNS else []
+
+
+def headings(names: Sequence[str]) -> tuple[Column, ...]:
+    """The columns that name a configuration: one for each of these axes, or one for all of it."""
+    shown = [words.outside(axis, 30) for axis in names]
+    return tuple(Column(found.text, numeric=True, title=found.title) for found in shown) or (Column("Configuration"),)
+
+
+def cells(config: Config, names: Sequence[str]) -> tuple[Text, ...]:
+    """What stands in the columns of `headings`."""
+    return tuple(_cell(config, axis) for axis in names) or (words.configuration(config),)
+
+
+def _cell(config: Config, axis: str) -> Text:
+    """The value of an axis, which sorts as the number that it is."""
+    if axis not in config:
+        return Text("\u2013")
+    value = config[axis]
+    shown = words.outside(format_scalar(value), 40)
+    return Value(shown.text, shown.title, sort=float(value)) if isinstance(value, (int, float)) else shown

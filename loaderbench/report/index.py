@@ -1,18 +1,34 @@
-"""Decides every word and number of the list of runs. What it returns is only drawn."""
+"""The list of the runs of a folder: its words and numbers, its page, and its file, which is kept up to date."""
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
 from urllib.parse import quote
 
-from loaderbench.report import numbers, words
-from loaderbench.report.parts import State, Text, Value
-from loaderbench.report.sparkline import Sparkline, sparkline
-from loaderbench.run_list import RunList, RunSummary, UnreadableRun
+from markupsafe import Markup
 
-LIST_OF_RUNS = "list of runs"
+from loaderbench.errors import printable
+from loaderbench.report import numbers, sparkline, words
+from loaderbench.report.html import asset, utf8
+from loaderbench.report.model import State, Text, Value
+from loaderbench.report.sparkline import Sparkline
+from loaderbench.run_list import DEFAULT_FOLDER, RunList, RunSummary, UnreadableRun, list_runs
+
+INDEX_FILE = "index.html"
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+)
+_LIST_OF_RUNS = "list of runs"
+_HEAD_BYTES = 4_096
+_OURS = re.compile(rf'<meta name="generator" content="loaderbench [^"<>]*, {_LIST_OF_RUNS}">'.encode())
+_LOG = logging.getLogger("loaderbench")
 _HEADLINE_LIMIT = 140  # characters of a verdict in a table; the whole is in its title
 _MOST_NAVIGATION = 12
 
@@ -67,8 +83,8 @@ class IndexDocument:
     made_by: str
 
 
-def build_index(found: RunList, version: str) -> IndexDocument:
-    """The list of all runs by suite, the suite with the newest run first; `version` is that of loaderbench."""
+def build_index(found: RunList, own_version: str) -> IndexDocument:
+    """The list of all runs by suite, the suite with the newest run first; `own_version` is that of loaderbench."""
     suites = _suites(found.runs)
     return IndexDocument(
         title="Runs \u2013 loaderbench",
@@ -78,7 +94,7 @@ def build_index(found: RunList, version: str) -> IndexDocument:
         suites=suites,
         navigation=suites[:_MOST_NAVIGATION] if len(suites) > 1 else (),
         unread=tuple(map(_unread, found.unreadable)),
-        made_by=words.plain(f"loaderbench {version}", words.NAME_LIMIT),
+        made_by=words.plain(f"loaderbench {own_version}", words.NAME_LIMIT),
     )
 
 
@@ -99,7 +115,7 @@ def _suite(number: int, runs: Sequence[RunSummary]) -> SuitePart:
         count=numbers.count(len(runs), "run"),
         latest=rows[0],
         verdict=words.sentence(runs[0].headline),
-        sparkline=sparkline([run.samples_per_s for run in reversed(runs)]),
+        sparkline=sparkline.sparkline([run.samples_per_s for run in reversed(runs)]),
         rows=rows,
     )
 
@@ -161,3 +177,60 @@ def _note(found: RunList) -> str | None:
         return None
     shown = len(found.runs) + len(found.unreadable)
     return f"The newest {shown:,} runs are shown, without {numbers.count(found.left_out, 'older run')} of this folder."
+
+
+def render_index(document: IndexDocument) -> str:
+    """The whole page, which has no script, as text that UTF-8 can hold."""
+    return utf8("index.html",
+        document=document,
+        csp=CONTENT_SECURITY_POLICY,
+        css=Markup("").join(map(asset, ("page.css", "index.css"))),
+        generator=f"{document.made_by}, {_LIST_OF_RUNS}",
+        width=sparkline.WIDTH,
+        height=sparkline.HEIGHT,
+    )  # fmt: skip
+
+
+def update_index(run_folder: Path) -> Path | None:
+    """Draw the list of the runs beside this one anew, where there is one or the folder is where runs land by default.
+
+    `None` where nothing was written. That it cannot be written is logged as one line and is no error: the run is safe.
+    """
+    parent = run_folder.resolve().parent
+    try:
+        if not _may_write(parent):
+            return None
+        return _write(parent / INDEX_FILE, render_index(build_index(list_runs(parent), version("loaderbench"))))
+    except Exception as error:  # a list is no reason to lose a run that was measured for hours
+        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        _LOG.warning("%s", printable(f"loaderbench: {parent / INDEX_FILE}: was not written: {said}"))
+        return None
+
+
+def _may_write(parent: Path) -> bool:
+    """Only over a list of ours, and for the first time only in the folder of all runs."""
+    file = parent / INDEX_FILE
+    if not os.path.lexists(file):
+        return parent == DEFAULT_FOLDER.resolve()
+    return _is_ours(file)
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether its head names loaderbench as what made this list; a page of a run is another thing."""
+    if file.is_symlink() or not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return _OURS.search(opened.read(_HEAD_BYTES)) is not None
+
+
+def _write(file: Path, text: str) -> Path:
+    """At once or not at all; of two runs that end together each has a part of its own."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    return file

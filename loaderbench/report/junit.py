@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from loaderbench.records import GateResult, RunRecord, config_label
 from loaderbench.report import words
-from loaderbench.report.choices import in_words
+from loaderbench.report.sections.sweep import in_words
 
 
 def render_junit(run: RunRecord, gates: Sequence[GateResult]) -> str:

@@ -1,21 +1,45 @@
-"""The report as Markdown for a comment on a pull request: what a reviewer has to know, and nothing that acts."""
+"""The report as Markdown for a comment on a pull request: what a reviewer has to know, and nothing that acts.
+
+Any text is shown and does nothing: no markup, no link, nobody mentioned, no issue referenced. The signs are those of
+CommonMark and of GitHub's additions: https://github.github.com/gfm/. What GitHub looks for after the Markdown was
+rendered (`@name`, `#1`, `owner/repo#1`, `GH-1`, commits, `:emoji:`, addresses) is no question of escapes: a sign of no
+width parts it, as Renovate and Dependabot do.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from loaderbench.report.markdown_text import code, fenced, folded, inline, table
-from loaderbench.report.parts import Card, Fact, FailureGroup, Row, Table, Text, Value, VerdictPart
-from loaderbench.report.tree import ReportDocument
+from loaderbench.report.model import Document, Fact, Glance, Row, Table, Text, Value
+from loaderbench.report.sections.failures import FailureGroup, Failures
+from loaderbench.report.sections.recommendations import Card, Cards
+from loaderbench.report.sections.sweep import Ranking
+from loaderbench.report.sections.verdict import Finding, KeyFigures
 
 MOST_BYTES = 60_000  # GitHub takes comments of 65,536 characters, and summaries of a job of 1 MiB
 MOST_ROWS = 20
 _MOST_LINES = 12  # of one list
 _MOST_SNIPPET = 12_000  # characters
 _MARKS = {"best": "\u2605 ", "tied": "= "}
+_NO_WIDTH = "\u200b"
+
+_SIGNS = {sign: f"\\{sign}" for sign in "\\`*_[]~"}
+_SIGNS |= {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "$": "<span>$</span>"}
+_ESCAPED = str.maketrans(_SIGNS)
+_IN_HTML = str.maketrans({sign: f"&#{ord(sign)};" for sign in "\\`*_[]~<>&|$!#@:/"})
+_AT_START = re.compile(r"^(?:(?=#|[+=-](?:\s|$)|[=-]{2,}$)|(\d+)(?=[.)](?:\s|$)))")
+_PARTED = (
+    re.compile(r"(@)(?=\w)"),
+    re.compile(r"(#)(?=\d)"),
+    re.compile(r"\b(GH-)(?=\d)", re.IGNORECASE),
+    re.compile(r"(:)(?=//|[\w+-]+:)"),
+    re.compile(r"\b(www)(?=\.)", re.IGNORECASE),
+    re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])([0-9a-f]{6})(?=[0-9a-f]{1,34}\b)"),
+)
 
 
-def render_markdown(document: ReportDocument) -> str:
+def render_markdown(document: Document) -> str:
     """The whole comment, of at most `MOST_BYTES` in UTF-8; where something had to be cut it says what."""
     first, *sections, last = [(name, text) for name, text in _sections(document) if text]
     room = MOST_BYTES - 500 - sum(_size(text) for _, text in (first, last))
@@ -35,20 +59,21 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace")) + 2
 
 
-def _sections(document: ReportDocument) -> Iterator[tuple[str, str]]:
+def _sections(document: Document) -> Iterator[tuple[str, str]]:
     """Each with the name by which it is missed; head and environment are small and always there."""
-    cards = document.recommendations.cards if document.recommendations else ()
-    empty = document.recommendations.empty if document.recommendations else None
-    yield "headline", _head(document)
-    yield "key figures", _figures(document.verdict)
-    yield "evidence", _titled("Evidence", _list(document.verdict.evidence))
-    yield "evidence against", _titled("What speaks for another cause", _list(document.verdict.against))
-    yield "recommendations", _titled("Recommendations", _cards(cards) or inline(empty or ""))
-    yield "snippet", _snippet(cards[0]) if cards else ""
-    for block in document.glance:
-        yield "a table", _block(block)
-    yield "configurations", _ranking(document.ranking) if document.ranking else ""
-    yield "failures", _titled("Failures", _lines([_failure(group) for group in document.failures]))
+    finding, figures = document.find(Finding), document.find(KeyFigures)
+    cards, failures = document.find(Cards), document.find(Failures)
+    advice = cards.cards if cards else ()
+    yield "headline", _head(document, finding) if finding else ""
+    yield "key figures", _figures(document, figures) if figures else ""
+    yield "evidence", _titled("Evidence", _list(finding.evidence)) if finding else ""
+    yield "evidence against", _titled("What speaks for another cause", _list(finding.against)) if finding else ""
+    yield "recommendations", _titled("Recommendations", _cards(advice) or inline((cards and cards.empty) or ""))
+    yield "snippet", _snippet(advice[0]) if advice else ""
+    for section in document.sections:
+        for block in section.glance if section.in_markdown else ():
+            yield "configurations" if isinstance(block, Ranking) else "a table", _block(block)
+    yield "failures", _titled("Failures", _lines(list(map(_failure, failures.groups)) if failures else []))
     yield "warnings", _titled("Reasons to distrust this run", _list(document.warnings))
     yield "notes", _titled("Good to know", _list(document.notes))
     yield "environment", _environment(document)
@@ -69,33 +94,32 @@ def _list(texts: Sequence[Text]) -> str:
     return _lines([inline(text.text) for text in texts])
 
 
-def _head(document: ReportDocument) -> str:
+def _head(document: Document, finding: Finding) -> str:
     """The headline, and how sure and how complete it is."""
-    said = (document.verdict.confidence, document.state.label)
+    said = (finding.confidence, document.state.label)
     line = f"**{inline(document.name.text)}**: {', '.join(map(inline, said))}"
     hint = f"\n\n{inline(document.state.hint)}" if document.state.hint else ""
-    return f"## {inline(document.verdict.headline.text)}\n\n{line}{hint}"
+    return f"## {inline(finding.headline.text)}\n\n{line}{hint}"
 
 
-def _figures(verdict: VerdictPart) -> str:
+def _figures(document: Document, found: KeyFigures) -> str:
     """From the baseline to the best, or what was measured where there is nothing to compare."""
-    if not verdict.figures:
-        return ""
-    compared = any(figure.before for figure in verdict.figures)
-    header = ["", "Baseline", verdict.best_label] if compared else ["", verdict.best_label]
+    compared = any(figure.before for figure in found.figures)
+    header = ["", "Baseline", found.best_label] if compared else ["", found.best_label]
     rows = []
-    for figure in verdict.figures:
+    for figure in found.figures:
         before = [_short(figure.before) if figure.before else ""] if compared else []
         rows.append([inline(figure.label), *before, inline(figure.value.text)])
     shown = table(header, [False] + [True] * (len(header) - 1), rows)
-    return _titled(inline(verdict.title), "\n\n".join(filter(None, (shown, _configurations(verdict)))))
+    title = next(section.title for section in document.sections if found in section.blocks)
+    return _titled(inline(title), "\n\n".join(filter(None, (shown, _configurations(found)))))
 
 
-def _configurations(verdict: VerdictPart) -> str:
+def _configurations(found: KeyFigures) -> str:
     """Which configurations the figures are of, why these, and what could be reached."""
-    named = (("Baseline", verdict.baseline, None), (verdict.best_label, verdict.best, verdict.why_best))
-    lines = [f"{label}: {code(found.text)}{_why(why)}" for label, found, why in named if found]
-    return "<br>\n".join([*lines, *([inline(verdict.ceiling.text)] if verdict.ceiling else [])])
+    named = (("Baseline", found.baseline, None), (found.best_label, found.best, found.why_best))
+    lines = [f"{label}: {code(config.text)}{_why(why)}" for label, config, why in named if config]
+    return "<br>\n".join([*lines, *([inline(found.ceiling.text)] if found.ceiling else [])])
 
 
 def _why(why: Text | None) -> str:
@@ -123,14 +147,16 @@ def _snippet(card: Card) -> str:
     return folded(f"{snippet.language} for the first", fenced(snippet.text, snippet.language.lower()))
 
 
-def _block(block: Table | Fact) -> str:
-    """What a profile shows in short: a table, or a line."""
+def _block(block: Glance) -> str:
+    """What a section shows at a glance: a table, or a line."""
+    if isinstance(block, Ranking):
+        return _ranking(block)
     if isinstance(block, Fact):
         return f"{inline(block.label)}: {inline(block.value.text)}"
     return _titled(inline(block.caption), _table(block, block.rows[:MOST_ROWS]))
 
 
-def _ranking(ranking: Table) -> str:
+def _ranking(ranking: Ranking) -> str:
     """The fastest, and the best also where it is not among them."""
     best = [row for row in ranking.rows[MOST_ROWS:] if row.mark == "best"]
     rows = [*ranking.rows[: MOST_ROWS - len(best)], *best]
@@ -164,6 +190,42 @@ def _failure(group: FailureGroup) -> str:
     return f"{what}{said}{hint}{log}"
 
 
-def _environment(document: ReportDocument) -> str:
+def _environment(document: Document) -> str:
     facts = "; ".join(f"{inline(fact.label)}: {inline(fact.value.text)}" for fact in document.facts)
     return f"{facts}. Made by {inline(document.made_by)}."
+
+
+def inline(text: str) -> str:
+    """The text within a line, a heading, an item of a list or a cell of a table."""
+    line = " ".join(text.split())
+    for sign in _PARTED:
+        line = sign.sub(rf"\1{_NO_WIDTH}", line)
+    return _AT_START.sub(r"\1\\", line.translate(_ESCAPED))
+
+
+def code(text: str) -> str:
+    """The text as code within a line, fit for a cell too. GitHub looks for nothing in code."""
+    line = " ".join(text.split())
+    if not line:
+        return ""
+    if "|" in line or "`" in line:  # a cell ends at a pipe even in code; entities are signs everywhere
+        return f"<code>{line.translate(_IN_HTML)}</code>"
+    return f"`{line}`"
+
+
+def fenced(text: str, language: str) -> str:
+    """Lines of code; the fence is longer than any within. `language` is ours."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def table(header: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are Markdown already; numeric columns stand at their right."""
+    rule = ["---:" if right else "---" for right in numeric]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
+
+
+def folded(summary: str, content: str) -> str:
+    """Content that a click opens; the empty lines make it Markdown again. `summary` is ours."""
+    return f"<details><summary>{summary}</summary>\n\n{content}\n\n</details>"

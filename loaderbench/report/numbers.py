@@ -9,7 +9,8 @@ import math
 from datetime import datetime, timezone
 
 from loaderbench.records import Interval
-from loaderbench.report.parts import Value
+from loaderbench.records.metrics import BY_ID
+from loaderbench.report.model import Value
 from loaderbench.report.words import NAME_LIMIT, plain, sentence
 
 NOT_MEASURED = "not measured"
@@ -18,12 +19,6 @@ ONE_ROUND = "n = 1"
 NONE_SEEN = "none seen"
 _LONG = 1e15  # from here on a number is written with an exponent
 MINUS, EN_DASH, TIMES = "\u2212", "\u2013", "\u00d7"
-
-_METRICS = {
-    "samples_per_s": "samples/s",
-    "data_wait_share": "data wait share",
-    "time_to_first_batch_s": "time to first batch",
-}
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -98,9 +93,11 @@ def difference(value: Interval | None, unit: str, reason: str | None = None) -> 
     return Value(f"{main} ({detail})", main=main, detail=detail, sort=value.est)
 
 
-def share(value: Interval | None, reason: str | None = None) -> Value:
-    """A share of 0 to 1 as a percentage: `41 % (38-44 %)`."""
-    return interval(scaled(value, 100) if value else None, reason, "%", digits=2)
+def share(value: Interval | float | None, reason: str | None = None) -> Value:
+    """A share of 0 to 1 as a percentage: `41 % (38-44 %)`, or `41 %` where there is no interval to it."""
+    if isinstance(value, Interval):
+        return interval(scaled(value, 100), reason, "%", digits=2)
+    return percent(None if value is None else value * 100, reason)
 
 
 def percent(value: float | None, reason: str | None = None) -> Value:
@@ -128,6 +125,12 @@ def memory(value: float | None, reason: str | None = None) -> Value:
         return missing(reason)
     text = f"{number(value / 2**30)} GiB" if value >= 2**30 else f"{number(value / 2**20)} MiB"
     return Value(text, main=text, sort=value)
+
+
+def memory_rate(value: float | None, reason: str | None = None) -> Value:
+    """Bytes per second."""
+    found = memory(value, reason)
+    return found if found.missing else Value(f"{found.text}/s", main=f"{found.main}/s", sort=value)
 
 
 def duration(seconds: float | None, reason: str | None = None) -> Value:
@@ -177,7 +180,8 @@ def _signed(ratio: float, like: float) -> str:
 
 def metric_name(metric: str) -> str:
     """How a metric of `run.json` is called on the page."""
-    return _METRICS.get(metric) or plain(metric.replace("_", " "), NAME_LIMIT)
+    known = BY_ID.get(metric)
+    return known.label.lower() if known else plain(metric.replace("_", " "), NAME_LIMIT)
 
 
 def count(number_of: int, one: str, many: str | None = None) -> str:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from loaderbench.records import Config, config_label
-from loaderbench.report.parts import Text
+from loaderbench.report.model import Text
 
 WHOLE_LIMIT = 20_000  # characters that a title keeps: what nobody can read would only make the page heavy
 NAME_LIMIT = 60
@@ -18,6 +18,7 @@ AS_IT_IS = "the loader as it is"
 
 # Marks that turn the direction of what follows: they could show one word and mean another.
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SEPARATOR = re.compile(r"[/\\]")
 
 
 def clean(text: str) -> str:
@@ -61,6 +62,23 @@ def message_end(text: str) -> Text:
 def configuration(config: Config) -> Text:
     """A configuration in a line; one without any axis is the loader of the user."""
     return outside(config_label(config) or AS_IT_IS, LABEL_LIMIT)
+
+
+def stage(name_of: str) -> Text:
+    """How a stage of a sample is called; `sample` is what the others leave of it, and users name their own."""
+    if name_of == "sample":
+        return Text("dataset itself", "time inside the dataset that belongs to no other stage")
+    return outside(name_of, 40)
+
+
+def file_name(path: str) -> str:
+    """The last component of a path of any system."""
+    return _SEPARATOR.split(path.rstrip("/\\"))[-1]
+
+
+def capitalised(text: str) -> str:
+    """The text with its first letter large, and the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def reason_of(field: str, *reasons: Mapping[str, str]) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from loaderbench.conclusion import conclude, rank
 from loaderbench.errors import Terminated, UsageError
 from loaderbench.records import Scalar
-from loaderbench.report.index_file import update_index
+from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.conditions import find_conditions

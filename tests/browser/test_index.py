@@ -10,8 +10,7 @@ import run_factory as runs
 import run_profiles as profiles
 
 from loaderbench.records import RunRecord
-from loaderbench.report.index import build_index
-from loaderbench.report.index_html import render_index
+from loaderbench.report.index import build_index, render_index
 from loaderbench.run_list import list_runs
 from loaderbench.store import run_json
 

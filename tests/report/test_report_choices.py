@@ -3,36 +3,43 @@
 from dataclasses import replace
 
 import run_factory as runs
+from blocks import ids, ranking, the, within
 
-from loaderbench.report.choices import MOST_CHOICES, choices, first_shown
+from loaderbench.records import Readings
 from loaderbench.report.document import build_document
-from loaderbench.report.representative import representative
+from loaderbench.report.model import Paragraph
+from loaderbench.report.sections.heat_map import HeatMap
+from loaderbench.report.sections.timeline import Timeline
+from loaderbench.report.view import MOST_CHOICES, View, representative
 
 
 def test_every_configuration_that_ran_can_be_chosen_under_its_number_in_the_run() -> None:
     run = runs.typical()
     document = build_document(run, runs.timeline(run))
 
-    assert sorted(choice.number for choice in document.choices) == list(range(8))
-    cells = [cell for facet in document.sweep.facets for row in facet.rows for cell in row.cells]
+    heat_map = the(document, HeatMap)
+    assert sorted(choice.number for choice in heat_map.choices) == list(range(8))
+    cells = [cell for facet in heat_map.facets for row in facet.rows for cell in row.cells]
     assert [cell.choice for cell in cells] == list(range(8))
-    assert {row.choice for row in document.ranking.rows} == set(range(8))
-    assert {trial.choice for trial in document.timeline.trials} == set(range(8))
+    assert {row.choice for row in ranking(document).rows} == set(range(8))
+    assert {trial.choice for trial in the(document, Timeline).trials} == set(range(8))
 
 
 def test_the_first_shown_is_the_best_and_says_so() -> None:
     document = build_document(runs.typical())
 
-    assert document.shown.role == "the best configuration"
-    assert document.choices[0] is document.shown
-    assert document.choices[1].role == "the baseline"
-    assert document.inside is document.shown.inside
+    found = the(document, HeatMap)
+
+    assert found.shown.role == "the best configuration"
+    assert found.choices[0] is found.shown
+    assert found.choices[1].role == "the baseline"
+    assert [section for section in document.sections if section.of_choice] == list(found.shown.inside)
 
 
 def test_without_a_best_the_one_that_looked_fastest_is_shown() -> None:
     document = build_document(runs.without_best())
 
-    assert document.shown.role == "the configuration that looked fastest"
+    assert the(document, HeatMap).shown.role == "the configuration that looked fastest"
 
 
 def test_a_choice_is_told_of_the_trial_in_the_middle_of_its_rounds() -> None:
@@ -41,7 +48,7 @@ def test_a_choice_is_told_of_the_trial_in_the_middle_of_its_rounds() -> None:
     middle = sorted(own, key=lambda t: t.samples_per_s)[1]
 
     assert representative(own) is middle
-    assert middle.id in build_document(run).shown.inside.subject.text
+    assert middle.id in within(build_document(run), "inside", Paragraph)[0].text.text
 
 
 def test_a_trial_that_was_completed_stands_for_those_that_were_not() -> None:
@@ -56,26 +63,25 @@ def test_a_trial_that_was_completed_stands_for_those_that_were_not() -> None:
 
 def test_what_failed_says_how_and_how_often() -> None:
     document = build_document(runs.partly_failed())
-    failed = [choice for choice in document.choices if choice.missing]
+    failed = [choice for choice in the(document, HeatMap).choices if choice.missing]
 
     assert [choice.missing.text for choice in failed] == [
         "Nothing is known of its inside: worker killed in 3 of 3 trials."
     ]
-    assert failed[0].inside is None
+    assert failed[0].inside == ()
 
 
 def test_one_configuration_leaves_nothing_to_choose() -> None:
     document = build_document(runs.one_trial())
 
-    assert document.choices == ()
-    assert document.inside is not None
+    assert document.find(HeatMap) is None
+    assert "inside" in ids(document)
 
 
 def test_a_very_large_sweep_offers_its_most_interesting_configurations() -> None:
     run = runs.typical()
     many = tuple(replace(run.configurations[i % 8], rank=i + 1) for i in range(400))
-    run = replace(run, configurations=many)
-    found = choices(run, {})
+    view = View(replace(run, configurations=many), Readings())
 
-    assert len(found) == MOST_CHOICES
-    assert first_shown(run, found) is found[0]
+    assert len(view.choices) == MOST_CHOICES
+    assert view.shown == view.choices[0]

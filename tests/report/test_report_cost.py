@@ -3,10 +3,18 @@
 from dataclasses import replace
 
 import run_factory as runs
+from blocks import ids, within
 from hypothesis import given, strategies as some
 
-from loaderbench.report.cost import pareto
+from loaderbench.records import RunRecord
 from loaderbench.report.document import build_document
+from loaderbench.report.model import Table
+from loaderbench.report.sections.cost import CostChart, pareto
+
+
+def charts(run: RunRecord) -> list[CostChart]:
+    return build_document(run).all(CostChart)
+
 
 LEVELS = some.floats(0, 100, allow_nan=False)
 
@@ -27,42 +35,38 @@ def test_nothing_on_the_line_is_beaten_and_all_else_is(points: list[tuple[float,
 
 
 def test_each_resource_that_was_measured_has_a_chart() -> None:
-    assert [chart.id for chart in build_document(runs.typical()).cost.charts] == ["host-memory", "cores"]
+    assert [chart.name for chart in charts(runs.typical())] == ["cost-host-memory", "cost-cores"]
 
 
 def test_a_resource_that_is_alike_everywhere_has_none() -> None:
-    document = build_document(runs.gpu_run())
-
-    assert "gpu-memory" not in [chart.id for chart in document.cost.charts]
+    assert "cost-gpu-memory" not in [chart.name for chart in charts(runs.gpu_run())]
     different = replace(
         (run := runs.gpu_run()),
         configurations=tuple(
             replace(c, gpu_memory_used_bytes=(i + 1) * runs.GIB) for i, c in enumerate(run.configurations)
         ),
     )
-    assert build_document(different).cost.charts[0].x_axis == "GPU memory, GiB"
+    assert charts(different)[0].x_axis == "GPU memory, GiB"
 
 
 def test_the_best_is_marked_and_the_table_says_in_what_each_is_unbeaten() -> None:
-    cost = build_document(runs.typical()).cost
+    (table,) = within(build_document(runs.typical()), "cost", Table)
 
-    assert [sum(point.best for point in chart.points) for chart in cost.charts] == [1, 1]
-    assert [row.cells[-1].text for row in cost.table.rows if row.mark == "best"] == [
-        "Host memory (PSS), CPU cores in use"
-    ]
-    rates = [row.cells[2].sort for row in cost.table.rows]
+    assert [sum(point.best for point in chart.points) for chart in charts(runs.typical())] == [1, 1]
+    assert [row.cells[-1].text for row in table.rows if row.mark == "best"] == ["Host memory (PSS), CPU cores in use"]
+    rates = [row.cells[2].sort for row in table.rows]
     assert rates == sorted(rates, reverse=True)
 
 
 def test_one_trial_and_none_have_no_costs_to_compare() -> None:
-    assert build_document(runs.one_trial()).cost is None
-    assert build_document(runs.all_failed()).cost is None
+    assert "cost" not in ids(build_document(runs.one_trial()))
+    assert "cost" not in ids(build_document(runs.all_failed()))
 
 
 def test_what_takes_nothing_is_beaten_by_nothing() -> None:
     run = runs.gpu_run()
     used = tuple(replace(c, gpu_memory_used_bytes=i * runs.GIB) for i, c in enumerate(run.configurations))
-    chart = build_document(replace(run, configurations=used)).cost.charts[0]
+    chart = charts(replace(run, configurations=used))[0]
 
     assert chart.points[0].x == 0
     assert chart.points[0].on_line

@@ -6,24 +6,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import run_factory as runs
+from blocks import cards, downloads, facts, failures, figures, folded, heat_map, ids, ranking, the, trials
 
 from loaderbench.records import Configuration, Interval, RunRecord, TimelinePoint
-from loaderbench.report import strips, timeline
 from loaderbench.report.document import build_document
+from loaderbench.report.sections import timeline, timeline_panels
+from loaderbench.report.sections.recommendations import Cards
+from loaderbench.report.sections.scaling import ScalingChart
+from loaderbench.report.sections.timeline import Timeline
 
 
 def test_key_figures_go_from_the_baseline_to_the_best() -> None:
-    figures = build_document(runs.typical()).verdict.figures
+    found = figures(build_document(runs.typical()))
 
-    assert [figure.label for figure in figures][:2] == ["Samples/s", "Data wait share"]
-    assert figures[0].value.main == "844"
-    assert figures[0].before
-    assert figures[0].before.text.startswith("212 (")
+    assert [figure.label for figure in found][:2] == ["Samples/s", "Data wait share"]
+    assert found[0].value.main == "844"
+    assert found[0].before
+    assert found[0].before.text.startswith("212 (")
 
 
 def test_without_an_accelerator_gpu_figures_are_not_measured_and_never_zero() -> None:
     document = build_document(runs.typical())
-    gpu = [figure for figure in document.verdict.figures if figure.label.startswith("GPU")]
+    gpu = [figure for figure in figures(document) if figure.label.startswith("GPU")]
 
     assert [figure.value.text for figure in gpu] == [f"not measured: {runs.NO_ACCELERATOR}"] * 2
     assert document.facts[0].value.text == "no accelerator"
@@ -31,10 +35,10 @@ def test_without_an_accelerator_gpu_figures_are_not_measured_and_never_zero() ->
 
 def test_gpu_utilization_says_that_a_kernel_was_resident_and_memory_says_of_how_much() -> None:
     document = build_document(runs.gpu_run())
-    figures = {figure.label: figure for figure in document.verdict.figures}
+    found = {figure.label: figure for figure in figures(document)}
 
-    assert "a kernel was resident" in figures["GPU utilization"].hint
-    assert figures["GPU memory"].value.text == "11.0 GiB of 141 GiB"
+    assert "a kernel was resident" in found["GPU utilization"].hint
+    assert found["GPU memory"].value.text == "11.0 GiB of 141 GiB"
     assert document.facts[0].value.text == "2 \u00d7 NVIDIA H200, 141 GiB each"
 
 
@@ -52,30 +56,29 @@ def test_a_note_that_was_given_already_is_not_repeated() -> None:
 
 
 def test_recommendations_are_parted_by_what_came_of_them() -> None:
-    part = build_document(runs.typical()).recommendations
+    document = build_document(runs.typical())
 
-    assert [card.badge for card in part.cards] == ["measured", "predicted", "heuristic"]
-    assert [aside.reason.text for aside in part.already_fine] == ["the first batch takes 2 % of an epoch"]
-    assert [aside.reason.text for aside in part.not_checked] == [runs.NO_ACCELERATOR]
+    assert [card.badge for card in cards(document)] == ["measured", "predicted", "heuristic"]
+    assert [aside.value.text for aside in folded(document, "Already fine")] == ["the first batch takes 2 % of an epoch"]
+    assert [aside.value.text for aside in folded(document, "Could not check")] == [runs.NO_ACCELERATOR]
 
 
 def test_without_a_cause_there_is_no_advice_and_it_is_said_why() -> None:
     run = replace(runs.typical(), recommendations=())
     for bound, said in (("unknown", "the cause of the wait could not be told"), ("compute", "Nothing to change")):
-        part = build_document(replace(run, verdict=replace(run.verdict, bound=bound))).recommendations
-        assert part is not None
-        assert said in str(part.empty)
+        changed = replace(run, verdict=replace(run.verdict, bound=bound))  # type: ignore[arg-type]
+        assert said in str(the(changed, Cards).empty)
 
 
 def test_a_card_names_only_what_changes_and_links_its_trials_to_their_rows() -> None:
     document = build_document(runs.typical())
-    card = document.recommendations.cards[0]
+    card = cards(document)[0]
 
     assert [(fact.label, fact.value.text) for fact in card.change] == [
         ("batch_size", "32 \u2192 128"),
         ("num_workers", "0 \u2192 2"),
     ]
-    assert {link.anchor for link in card.trials} <= {row.anchor for row in document.trials.rows}
+    assert {link.anchor for link in card.trials} <= {row.anchor for row in trials(document).rows}
     assert (
         card.one_line == "[measured] Use two workers and a batch size of 128: 3.9\u00d7 samples/s (3.7\u20134.1\u00d7)"
     )
@@ -84,40 +87,38 @@ def test_a_card_names_only_what_changes_and_links_its_trials_to_their_rows() -> 
 def test_one_round_is_said_wherever_an_interval_would_stand() -> None:
     document = build_document(runs.one_round())
 
-    assert document.verdict.figures[0].value.detail == "n = 1"
-    assert document.scaling
-    assert "n = 1" in document.scaling.caption
-    assert all(above is None for curve in document.scaling.curves for above in curve.above)
+    scaling = the(document, ScalingChart)
+    assert figures(document)[0].value.detail == "n = 1"
+    assert "n = 1" in scaling.caption
+    assert all(above is None for curve in scaling.curves for above in curve.above)
 
 
 def test_when_all_trials_failed_causes_are_grouped_and_nothing_is_drawn() -> None:
     document = build_document(runs.all_failed())
 
-    assert [(group.kind.text, group.count) for group in document.failures] == [
+    assert [(group.kind.text, group.count) for group in failures(document)] == [
         ("shared memory full", "7 trials"),
         ("worker killed", "1 trial"),
     ]
-    assert (document.sweep, document.scaling, document.timeline, document.ranking) == (None, None, None, None)
-    assert document.verdict.figures == ()
+    assert not {"sweep", "scaling", "timeline", "key-figures"} & set(ids(document))
+    assert ranking(document) is None
     assert (document.state.tone, document.state.label) == ("bad", "failed: none of 8 trials measured")
-    assert document.failures[0].last_words.text.startswith("RuntimeError: unable to allocate shared memory(shm)")
-    assert document.failures[0].log
-    assert document.failures[0].log.text == "logs/r1-c06.log"
+    assert failures(document)[0].last_words.text.startswith("RuntimeError: unable to allocate shared memory(shm)")
+    assert failures(document)[0].log
+    assert failures(document)[0].log.text == "logs/r1-c06.log"
 
 
 def test_the_demand_of_an_emulated_consumer_is_a_level_of_the_scaling_chart() -> None:
-    scaling = build_document(runs.typical()).scaling
+    scaling = the(runs.typical(), ScalingChart)
 
-    assert scaling
     assert scaling.reference
     assert (scaling.reference.label, scaling.reference.value) == ("demand 1,000", 1000.0)
 
 
 def test_the_timeline_begins_with_a_trial_of_the_best_configuration() -> None:
     run = runs.typical()
-    part = build_document(run, runs.timeline(run)).timeline
+    part = the(run, Timeline, runs.timeline(run))
 
-    assert part
     assert part.trials[0].label.endswith("(best)")
     assert part.trials[1].label.endswith("(baseline)")
     assert len(part.trials) == 8
@@ -127,9 +128,8 @@ def test_a_long_timeline_is_thinned_without_losing_its_peaks_and_says_so() -> No
     run = runs.one_trial()
     name = run.trials[0].id
     points = [TimelinePoint(name, i / 100, "data_wait_s", 0.5 if i == 7777 else 0.001) for i in range(20_000)]
-    part = build_document(run, points).timeline
+    part = the(run, Timeline, points)
 
-    assert part
     series = part.trials[0].panels[0].series[0]
     assert len(series.values) <= timeline.MOST_POINTS
     assert max(series.values) == 500
@@ -141,11 +141,11 @@ def test_readings_that_are_no_numbers_or_no_known_metric_are_left_out() -> None:
     name = run.trials[0].id
     points = [TimelinePoint(name, 0, "data_wait_s", float("nan")), TimelinePoint(name, 0, "mood", 1.0)]
 
-    assert build_document(run, points).timeline is None
+    assert build_document(run, points).find(Timeline) is None
 
 
 def test_thinning_keeps_the_order_of_time() -> None:
-    seconds, values = strips.min_max((np.arange(1000.0), np.arange(1000.0) % 17), 100)
+    seconds, values = timeline_panels.min_max((np.arange(1000.0), np.arange(1000.0) % 17), 100)
 
     assert len(seconds) == len(values) <= 100
     assert seconds.tolist() == sorted(seconds)
@@ -153,7 +153,7 @@ def test_thinning_keeps_the_order_of_time() -> None:
 
 def test_the_downloads_hold_the_whole_run() -> None:
     run = runs.typical()
-    as_json, as_csv = build_document(run).downloads
+    as_json, as_csv = downloads(build_document(run))
 
     assert json.loads(as_json.content)["best"]["config"] == run.best.config  # type: ignore[union-attr]
     rows = list(csv.DictReader(io.StringIO(as_csv.content)))
@@ -164,7 +164,7 @@ def test_the_downloads_hold_the_whole_run() -> None:
 def test_a_text_does_not_become_a_formula_in_a_spreadsheet() -> None:
     run = runs.one_trial()
     trial = replace(run.trials[0], id="=HYPERLINK()", shm_peak_bytes=None)
-    rows = list(csv.DictReader(io.StringIO(build_document(replace(run, trials=(trial,))).downloads[1].content)))
+    rows = list(csv.DictReader(io.StringIO(downloads(build_document(replace(run, trials=(trial,))))[1].content)))
 
     assert rows[0]["trial"] == "'=HYPERLINK()"
     assert rows[0]["shm_peak_bytes"] == ""
@@ -174,7 +174,7 @@ def test_numbers_that_json_does_not_know_become_null() -> None:
     run = runs.typical()
     odd = replace(run, suite={"x": [float("nan")], "y": float("inf")})
 
-    assert json.loads(build_document(odd).downloads[0].content)["suite"] == {"x": [None], "y": None}
+    assert json.loads(downloads(build_document(odd))[0].content)["suite"] == {"x": [None], "y": None}
 
 
 @pytest.mark.parametrize("make", [runs.typical, runs.gpu_run, runs.all_failed, runs.one_trial, runs.hostile])
@@ -182,14 +182,14 @@ def test_a_document_of_any_run_can_be_built_without_readings(make: object) -> No
     assert callable(make)
     run = make()
     assert isinstance(run, RunRecord)
-    assert build_document(run).timeline is None
+    assert build_document(run).find(Timeline) is None
 
 
 def test_an_interval_of_no_width_is_written_once_per_bound() -> None:
     run = runs.one_trial()
     only = replace(run.configurations[0], samples_per_s=Interval(100, 100, 100))
 
-    assert build_document(replace(run, configurations=(only,))).verdict.figures[0].value.text == "100 (100\u2013100)"
+    assert figures(build_document(replace(run, configurations=(only,))))[0].value.text == "100 (100\u2013100)"
 
 
 def test_an_interrupted_run_says_what_to_type_to_go_on() -> None:
@@ -236,18 +236,16 @@ def widened(*highs: float) -> RunRecord:
 def test_a_very_wide_interval_does_not_flatten_the_scaling_chart(
     highs: tuple[float, ...], top: float, said: str
 ) -> None:
-    scaling = build_document(widened(*highs)).scaling
+    scaling = the(widened(*highs), ScalingChart)
 
-    assert scaling
     assert scaling.top == pytest.approx(top)
     assert ("beyond the chart" in scaling.caption) == bool(said)
     assert scaling.caption.endswith(said)
 
 
 def test_without_a_level_the_axis_of_the_scaling_chart_is_limited_too() -> None:
-    scaling = build_document(replace(widened(4600), ceiling=None)).scaling
+    scaling = the(replace(widened(4600), ceiling=None), ScalingChart)
 
-    assert scaling
     assert scaling.top == pytest.approx(1.6 * max(y for curve in scaling.curves for y in curve.y))
 
 
@@ -264,7 +262,7 @@ def test_what_stands_in_the_first_panel_already_says_so() -> None:
         axes={"batch_size": [32, 64], "num_workers": [0, 2], "prefetch_factor": [2, 4]},
         collapsed={"prefetch_factor": "no workers"},
     )
-    sweep = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None)).sweep
+    sweep = heat_map(build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None)))
 
     assert sweep
     repeated = [
@@ -277,13 +275,15 @@ def test_what_stands_in_the_first_panel_already_says_so() -> None:
 def test_the_environment_names_loaderbench_once() -> None:
     run = runs.typical()
     versions = {**run.environment.versions, "loaderbench": "0.0.9"}
-    facts = build_document(replace(run, environment=replace(run.environment, versions=versions))).environment
+    found = facts(build_document(replace(run, environment=replace(run.environment, versions=versions))), "about")
 
-    assert [fact.value.text for fact in facts if fact.label == "loaderbench"] == ["0.1.0"]
+    assert [fact.value.text for fact in found if fact.label == "loaderbench"] == ["0.1.0"]
 
 
 def test_the_ceiling_is_explained_for_a_real_and_for_an_emulated_consumer() -> None:
-    meaning = next(term.meaning for term in build_document(runs.typical()).glossary if term.word == "ceiling")
+    meaning = next(
+        fact.value.text for fact in facts(build_document(runs.typical()), "about") if fact.label == "ceiling"
+    )
 
     assert "batches replayed" in meaning
     assert "demand" in meaning
@@ -302,10 +302,11 @@ def test_a_loader_without_axes_has_a_name_in_every_table() -> None:
     )
     document = build_document(bare)
 
-    assert document.ranking
-    assert document.ranking.rows[0].cells[0].text == "the loader as it is"
-    assert document.trials.rows[0].cells[1].text == "the loader as it is"
-    named = build_document(run).ranking
+    unnamed = ranking(document)
+    assert unnamed
+    assert unnamed.rows[0].cells[0].text == "the loader as it is"
+    assert trials(document).rows[0].cells[1].text == "the loader as it is"
+    named = ranking(build_document(run))
     assert named
     assert named.rows[0].cells[0].text.startswith("batch_size=32 ")
 
@@ -314,12 +315,12 @@ def test_epoch_ends_have_a_column_only_where_there_were_any() -> None:
     run = runs.typical()
     none = replace(run, trials=tuple(replace(t, epoch_ends=0) for t in run.trials))
     some = replace(none, trials=(replace(none.trials[0], epoch_ends=3), *none.trials[1:]))
-    columns = [column.label for column in build_document(some).trials.columns]
+    columns = [column.label for column in trials(build_document(some)).columns]
 
-    assert "Epoch ends" not in [column.label for column in build_document(run).trials.columns]
-    assert "Epoch ends" not in [column.label for column in build_document(none).trials.columns]
+    assert "Epoch ends" not in [column.label for column in trials(build_document(run)).columns]
+    assert "Epoch ends" not in [column.label for column in trials(build_document(none)).columns]
     place = columns.index("Epoch ends")
-    assert [row.cells[place].text for row in build_document(some).trials.rows[:2]] == ["3", "0"]
+    assert [row.cells[place].text for row in trials(build_document(some)).rows[:2]] == ["3", "0"]
 
 
 def test_a_trial_whose_loader_ran_dry_says_so_and_the_downloads_do_too() -> None:
@@ -327,8 +328,8 @@ def test_a_trial_whose_loader_ran_dry_says_so_and_the_downloads_do_too() -> None
     document = build_document(
         replace(run, trials=(replace(run.trials[0], ended_early=True, epoch_ends=1, samples_per_epoch=512),))
     )
-    place = [column.label for column in document.trials.columns].index("Status")
-    row = next(csv.DictReader(io.StringIO(document.downloads[1].content)))
+    place = [column.label for column in trials(document).columns].index("Status")
+    row = next(csv.DictReader(io.StringIO(downloads(document)[1].content)))
 
-    assert document.trials.rows[0].cells[place].text == "completed, ended early"
+    assert trials(document).rows[0].cells[place].text == "completed, ended early"
     assert (row["epoch_ends"], row["ended_early"], row["samples_per_epoch"]) == ("1", "True", "512")

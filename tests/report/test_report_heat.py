@@ -3,22 +3,23 @@
 from dataclasses import replace
 
 import run_factory as runs
+from blocks import heat_map, ranking, the, within
 from run_large import large
 
+from loaderbench.records import RunRecord
 from loaderbench.report.document import build_document
-from loaderbench.report.parts import HeatCell
-from loaderbench.report.tree import ReportDocument
+from loaderbench.report.model import Document, Paragraph
+from loaderbench.report.sections.heat_map import HeatCell, HeatMap
+from loaderbench.report.sections.scaling import ScalingChart
 
 
-def cells(document: ReportDocument) -> list[HeatCell]:
-    assert document.sweep
-    return [cell for facet in document.sweep.facets for row in facet.rows for cell in row.cells]
+def cells(document: Document) -> list[HeatCell]:
+    return [cell for facet in the(document, HeatMap).facets for row in facet.rows for cell in row.cells]
 
 
 def test_the_heat_map_has_workers_across_and_batch_sizes_down() -> None:
-    sweep = build_document(runs.typical()).sweep
+    sweep = the(runs.typical(), HeatMap)
 
-    assert sweep
     assert sweep.y_axis
     assert (sweep.x_axis.text, sweep.y_axis.text) == ("num_workers", "batch_size")
     assert [label.text for label in sweep.x_labels] == ["0", "1", "2", "3"]
@@ -32,7 +33,7 @@ def test_the_best_is_starred_and_its_ties_are_outlined() -> None:
 
 
 def test_only_metrics_with_data_can_be_chosen() -> None:
-    without, with_gpu = (build_document(run).sweep for run in (runs.typical(), runs.gpu_run()))
+    without, with_gpu = (heat_map(build_document(run)) for run in (runs.typical(), runs.gpu_run()))
 
     assert without
     assert [metric.id for metric in without.metrics] == ["samples_per_s", "data_wait_share", "cpu_percent_of_allotted"]
@@ -41,9 +42,8 @@ def test_only_metrics_with_data_can_be_chosen() -> None:
 
 
 def test_each_further_axis_gives_a_facet_for_each_of_its_values() -> None:
-    sweep = build_document(runs.gpu_run()).sweep
+    sweep = the(runs.gpu_run(), HeatMap)
 
-    assert sweep
     assert [facet.title.text for facet in sweep.facets if facet.title] == ["pin_memory=false", "pin_memory=true"]
 
 
@@ -70,10 +70,8 @@ def test_a_sweep_of_one_axis_is_a_table_of_one_row() -> None:
     plan = replace(run.plan, axes={"batch_size": [32, 128], "num_workers": [2], "pin_memory": [False]})
     document = build_document(replace(run, configurations=kept, plan=plan))
 
-    assert document.sweep
-    assert (document.sweep.x_axis.text, document.sweep.y_axis) == ("batch_size", None)
-    assert document.scaling
-    assert document.scaling.x_axis == "batch_size"
+    assert (the(document, HeatMap).x_axis.text, the(document, HeatMap).y_axis) == ("batch_size", None)
+    assert the(document, ScalingChart).x_axis == "batch_size"
 
 
 def test_axes_of_a_target_span_the_heat_map_where_workers_and_batch_sizes_do_not() -> None:
@@ -86,11 +84,10 @@ def test_axes_of_a_target_span_the_heat_map_where_workers_and_batch_sizes_do_not
     plan = replace(run.plan, axes={"codec": ["c0", "c1", "c2", "c3"], "side": [32, 128]})
     document = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None))
 
-    assert document.sweep
-    assert document.sweep.y_axis
-    assert (document.sweep.x_axis.text, document.sweep.y_axis.text) == ("codec", "side")
-    assert document.scaling
-    assert not document.scaling.numeric
+    sweep = the(document, HeatMap)
+    assert sweep.y_axis
+    assert (sweep.x_axis.text, sweep.y_axis.text) == ("codec", "side")
+    assert not the(document, ScalingChart).numeric
 
 
 def test_true_and_one_are_two_values_of_an_axis() -> None:
@@ -116,17 +113,18 @@ def test_without_workers_a_refused_axis_does_not_leave_holes() -> None:
     )
     document = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None))
 
-    assert document.sweep
-    assert [row.cells[0].state for row in document.sweep.facets[0].rows if row.label.text != "null"] == ["measured"] * 2
+    assert [row.cells[0].state for row in the(document, HeatMap).facets[0].rows if row.label.text != "null"] == [
+        "measured"
+    ] * 2
 
 
 def test_one_configuration_has_no_sweep_but_a_way_to_one() -> None:
     document = build_document(runs.one_trial())
 
-    assert document.sweep is None
-    assert document.scaling is None
-    assert document.sweep_hint
-    assert "-P num_workers=0,2,4" in document.sweep_hint
+    assert heat_map(document) is None
+    assert document.find(ScalingChart) is None
+    assert "-P num_workers=0,2,4" in within(document, "sweep", Paragraph)[0].text.text
+    assert "sweep" not in [link.anchor for link in document.links]
 
 
 def test_a_missing_estimate_is_not_drawn_as_zero() -> None:
@@ -141,11 +139,11 @@ def test_a_missing_estimate_is_not_drawn_as_zero() -> None:
 def test_without_a_best_neither_ranking_nor_heat_map_shows_a_tie() -> None:
     document = build_document(runs.without_best())
 
-    assert document.ranking
-    assert {row.mark for row in document.ranking.rows} == {""}
+    found = ranking(document)
+    assert found
+    assert {row.mark for row in found.rows} == {""}
     assert not [cell for cell in cells(document) if cell.tied or cell.best]
-    assert document.sweep
-    assert "tied" not in document.sweep.legend
+    assert "tied" not in the(document, HeatMap).legend
 
 
 def test_what_was_measured_without_workers_alone_has_a_panel_too() -> None:
@@ -163,9 +161,8 @@ def test_null_is_a_place_of_the_scaling_chart_like_any_other() -> None:
         for c, presize in zip(run.configurations, (None, 256), strict=False)
     )
     plan = replace(run.plan, axes={"presize": [None, 256], "num_workers": [2]})
-    scaling = build_document(replace(run, configurations=configurations, plan=plan, best=None)).scaling
+    scaling = the(build_document(replace(run, configurations=configurations, plan=plan, best=None)), ScalingChart)
 
-    assert scaling
     assert not scaling.numeric
     assert sorted(scaling.labels) == ["256", "null"]
     assert sorted(scaling.curves[0].x) == list(scaling.ticks) == [0.0, 1.0]
@@ -178,15 +175,14 @@ def test_labels_that_begin_alike_keep_places_of_their_own() -> None:
         replace(c, config={"transform": name}) for c, name in zip(run.configurations, names, strict=False)
     )
     plan = replace(run.plan, axes={"transform": names})
-    scaling = build_document(replace(run, configurations=configurations, plan=plan, best=None)).scaling
+    scaling = the(build_document(replace(run, configurations=configurations, plan=plan, best=None)), ScalingChart)
 
-    assert scaling
     assert sorted(scaling.curves[0].x) == [0.0, 1.0, 2.0]
 
 
 def test_a_map_of_more_than_can_be_chosen_says_so() -> None:
-    sweep = build_document(large()).sweep
+    def caption(run: RunRecord) -> str:
+        return within(build_document(run), "sweep", Paragraph)[0].text.text
 
-    assert sweep
-    assert "The 150 best of 666 can be chosen; the others lead to their trials." in sweep.caption
-    assert "chosen" not in build_document(runs.typical()).sweep.caption  # type: ignore[union-attr]
+    assert "The 150 best of 666 can be chosen; the others lead to their trials." in caption(large())
+    assert "chosen" not in caption(runs.typical())

@@ -8,9 +8,9 @@ import pytest
 import run_factory as runs
 import run_profiles as profiles
 
-from loaderbench.report import bundle, charts
 from loaderbench.report.document import build_document
-from loaderbench.report.html import CONTENT_SECURITY_POLICY, render_html, unbroken
+from loaderbench.report.html import CONFIG, CONTENT_SECURITY_POLICY, inline_json, render_html, unbroken
+from loaderbench.report.model import Chart
 
 MAKERS = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.one_round]
 MAKERS += [runs.interrupted, runs.hostile, runs.without_best, runs.surrogates]
@@ -102,14 +102,14 @@ def test_strings_from_outside_are_text_and_nothing_else(evil: object, harmless: 
 
 def test_charts_do_not_read_strings_from_outside_as_markup() -> None:
     run = runs.hostile()
-    figures = repr(charts.figures(build_document(run, runs.timeline(run))))
+    figures = repr([chart.figures() for chart in build_document(run, runs.timeline(run)).all(Chart)])
 
     assert "<script" not in figures
     assert "<img" not in figures
 
 
 def test_embedded_json_can_end_neither_its_element_nor_a_line() -> None:
-    written = bundle.inline_json({"x": "</script><!--\u2028\u2029&"})
+    written = inline_json({"x": "</script><!--\u2028\u2029&"})
 
     assert not re.search("[<>&\u2028\u2029]", written)
 
@@ -153,9 +153,9 @@ def test_a_thousand_trials_do_not_swell_the_page() -> None:
 
 
 def test_no_button_of_plotly_uploads_anything() -> None:
-    assert charts.CONFIG["showSendToCloud"] is False
-    assert charts.CONFIG["displaylogo"] is False
-    assert charts.CONFIG["displayModeBar"] is False
+    assert CONFIG["showSendToCloud"] is False
+    assert CONFIG["displaylogo"] is False
+    assert CONFIG["displayModeBar"] is False
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_names_that_are_no_unicode_can_be_written_in_every_part() -> None:
 
 
 def test_embedded_json_can_hold_a_name_that_is_no_unicode() -> None:
-    written = bundle.inline_json({"x": "caf\udce9"})
+    written = inline_json({"x": "caf\udce9"})
 
     assert written.encode("utf-8")
     assert json.loads(written) == {"x": "caf\udce9"}

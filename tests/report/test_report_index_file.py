@@ -8,8 +8,8 @@ import pytest
 import run_factory as runs
 from run_folders import put
 
-from loaderbench.report import index_file
-from loaderbench.report.index_file import update_index
+from loaderbench.report import index
+from loaderbench.report.index import update_index
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_list_that_cannot_be_written_is_one_line_and_loses_nothing(
         raise error
 
     ours = isinstance(error, ZeroDivisionError)
-    monkeypatch.setattr(*((index_file, "render_index", fail) if ours else (Path, "replace", fail)))
+    monkeypatch.setattr(*((index, "render_index", fail) if ours else (Path, "replace", fail)))
     with caplog.at_level(logging.WARNING):
         assert update_index(reports.folder) is None
 

@@ -1,18 +1,33 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import run_factory as runs
 import run_profiles as profiles
+from blocks import ids, parts, within
 
 from loaderbench.records import Epochs, RunRecord, SampleTimes, StageCost, Trial
-from loaderbench.report import inside
 from loaderbench.report.document import build_document
-from loaderbench.report.parts import Table
-from loaderbench.report.parts_inside import Breakdown, InsidePart
+from loaderbench.report.model import Breakdown, Paragraph, Section, Table
+from loaderbench.report.sections import inside
 
 
-def part_of(trial: Trial) -> InsidePart:
-    return inside.of_trial(trial)
+def inside_of(run: RunRecord) -> SimpleNamespace:
+    return told(build_document(run).sections)
+
+
+def part_of(trial: Trial) -> SimpleNamespace:
+    return told(inside.of_trial(trial))
+
+
+def told(sections: tuple[Section, ...]) -> SimpleNamespace:
+    """What is told of one trial, by name; `None` is not."""
+    found = parts(sections)
+    return SimpleNamespace(**{name: found.get(name) for name in ("step", "sample", "workers", "waits", "slow")})
+
+
+def subject_of(run: RunRecord) -> str:
+    return within(build_document(run), "inside", Paragraph)[0].text.text
 
 
 def cells(table: Table) -> dict[str, list[str]]:
@@ -48,7 +63,7 @@ def test_a_step_is_its_wait_its_marked_stages_and_the_rest() -> None:
 @pytest.mark.parametrize("make", [profiles.traced, profiles.untraced, profiles.generator, profiles.main_process])
 def test_every_bar_adds_up_and_has_the_colours_of_its_table(make: object) -> None:
     assert callable(make)
-    found = build_document(make()).inside
+    found = inside_of(make())
     assert found
     for part in (found.step, found.sample, found.workers):
         if part and part.segments:
@@ -129,7 +144,7 @@ def test_a_stage_whose_time_was_not_read_is_listed_and_counts_to_no_share() -> N
 )
 def test_the_heading_of_a_sample_says_where_it_was_made(make: object, title: str) -> None:
     assert callable(make)
-    found = build_document(make()).inside
+    found = inside_of(make())
     assert found
     assert found.sample
     assert found.sample.title == title
@@ -204,7 +219,7 @@ def test_a_sample_without_a_path_says_so_and_where_none_has_one_there_is_no_colu
 
 
 def test_without_workers_no_worker_is_named() -> None:
-    found = build_document(profiles.main_process()).inside
+    found = inside_of(profiles.main_process())
     assert found
 
     assert "Worker" not in [column.label for column in table_of(found.slow, 1).columns]
@@ -240,7 +255,7 @@ def test_a_wait_that_was_not_read_is_a_note_with_its_reason() -> None:
 
 
 def test_one_reason_is_told_once_and_names_what_else_it_holds_for() -> None:
-    found = build_document(profiles.untraced()).inside
+    found = inside_of(profiles.untraced())
     assert found
 
     assert untold(found.sample) == f"not measured: {profiles.NO_TRACE}"
@@ -253,20 +268,14 @@ def test_one_reason_is_told_once_and_names_what_else_it_holds_for() -> None:
 
 def test_a_sweep_tells_of_a_trial_of_its_best_configuration() -> None:
     run = runs.typical()
-    found = build_document(run).inside
-    assert found
-    assert found.subject
     assert run.best
 
-    told = found.subject.text.split()[2].rstrip(",")
-    assert next(trial for trial in run.trials if trial.id == told).config == run.best.config
+    name = subject_of(run).split()[2].rstrip(",")
+    assert next(trial for trial in run.trials if trial.id == name).config == run.best.config
 
 
 def test_a_sweep_without_a_best_tells_of_what_looked_fastest() -> None:
-    found = build_document(runs.without_best()).inside
-    assert found
-    assert found.subject
-    assert "the configuration that looked fastest" in found.subject.text
+    assert "the configuration that looked fastest" in subject_of(runs.without_best())
 
 
 @pytest.mark.parametrize("make", [runs.all_failed, runs.typical])
@@ -276,4 +285,4 @@ def test_a_sweep_that_was_not_traced_has_no_empty_frames(make: object) -> None:
     assert isinstance(run, RunRecord)
     untraced = replace(run, trials=tuple(replace(trial, stages=None) for trial in run.trials))
 
-    assert build_document(untraced).inside is None
+    assert not {"inside", "workers", "waits", "slow"} & set(ids(build_document(untraced)))

@@ -11,8 +11,7 @@ from markdown_it import MarkdownIt
 
 from loaderbench.records import RunRecord, Trial
 from loaderbench.report.document import build_document
-from loaderbench.report.markdown import MOST_BYTES, render_markdown
-from loaderbench.report.markdown_text import code, fenced, inline, table
+from loaderbench.report.markdown import MOST_BYTES, code, fenced, inline, render_markdown, table
 
 MAKERS = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.one_round]
 MAKERS += [runs.interrupted, runs.hostile, runs.without_best, runs.surrogates]

@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 import run_factory as runs
 import run_profiles as profiles
+from blocks import facts, failures, ids, ranking, the, within
 
 from loaderbench.records import GpuUse, RunRecord
 from loaderbench.report.document import build_document
-from loaderbench.report.html import render_html
-from loaderbench.report.notebook import notebook_html
+from loaderbench.report.html import notebook_html, render_html
+from loaderbench.report.model import Details, Paragraph, Table
+from loaderbench.report.sections.timeline import Timeline
+from loaderbench.report.sections.verdict import KeyFigures
 
 MAKERS = [profiles.traced, profiles.untraced, profiles.generator, profiles.main_process, profiles.keeps_up]
 MAKERS += [profiles.nothing_measured, profiles.hostile_profile]
@@ -22,15 +25,16 @@ def test_a_profile_has_no_part_that_belongs_to_a_sweep(make: object) -> None:
     assert callable(make)
     document = build_document(make())
 
-    assert (document.sweep, document.sweep_hint, document.scaling, document.ranking) == (None, None, None, None)
-    assert document.trials is None
+    assert not {"sweep", "scaling", "apart", "cost"} & set(ids(document))
+    assert ranking(document) is None
+    assert within(document, "trials", Table) == []
     page = re.sub(r"<script.*?</script>", "", render_html(document), flags=re.DOTALL)  # may hold any letters
     for word in ("-P num_workers", "A/A", "n = 1", "shuffled within each round", "Student"):
         assert word not in page
 
 
 def test_the_figures_are_those_of_the_one_configuration_without_a_word_of_rounds() -> None:
-    verdict = build_document(profiles.traced()).verdict
+    verdict = the(profiles.traced(), KeyFigures)
 
     assert {figure.label: figure.value.text for figure in verdict.figures} == {
         "Samples/s": "512",
@@ -46,10 +50,11 @@ def test_the_loader_stands_in_the_head_and_what_is_known_of_its_configuration_be
     traced, generator = build_document(profiles.traced()), build_document(profiles.generator())
 
     assert (traced.facts[0].label, traced.facts[0].value.text) == ("Loader", "DataLoader over ImageFolder")
-    assert traced.verdict.best
-    assert traced.verdict.best.text == "batch_size=32 num_workers=4 pin_memory=true"
+    best = the(traced, KeyFigures).best
+    assert best
+    assert best.text == "batch_size=32 num_workers=4 pin_memory=true"
     assert generator.facts[0].value.text == "generator"
-    assert generator.verdict.best is None
+    assert the(generator, KeyFigures).best is None
 
 
 def test_the_state_counts_batches_and_says_when_the_loop_ended_early() -> None:
@@ -64,16 +69,21 @@ def test_the_state_counts_batches_and_says_when_the_loop_ended_early() -> None:
 def test_what_measuring_cost_is_told_with_how_it_was_measured() -> None:
     traced, plain = build_document(profiles.traced()), build_document(profiles.untraced())
 
-    assert [(fact.label, fact.value.text) for fact in traced.noise] == [
+    assert [(fact.label, fact.value.text) for fact in facts(traced, "noise")] == [
         ("Recorder", "3.10 \u00b5s per batch"),
         ("Tracing", "19.0 \u00b5s per sample, measured by on/off pairs"),
         ("In all", "0.25 % of the wall time at most"),
     ]
-    assert [fact.value.text for fact in plain.noise] == ["3.10 \u00b5s per batch, 0.0050 % of the wall time"]
+    assert [fact.value.text for fact in facts(plain, "noise")] == ["3.10 \u00b5s per batch, 0.0050 % of the wall time"]
+
+
+def method(run: RunRecord) -> list[str]:
+    found = next(fold for fold in build_document(run).all(Details) if fold.summary == "Method")
+    return [block.text.text for block in found.blocks if isinstance(block, Paragraph)]
 
 
 def test_the_method_is_that_of_a_profile_and_tells_of_tracing_only_where_there_was_some() -> None:
-    traced, plain = build_document(profiles.traced()).method, build_document(profiles.untraced()).method
+    traced, plain = method(profiles.traced()), method(profiles.untraced())
 
     assert "The first 10 batches and the boundaries between epochs are kept apart" in traced[1]
     assert "worker_init_fn of a private view" in traced[-1]
@@ -86,17 +96,18 @@ def test_the_method_is_that_of_a_profile_and_tells_of_tracing_only_where_there_w
 def test_the_warm_up_is_told_in_words(count: int | None, said: str) -> None:
     run = profiles.profile_of(replace(profiles.measured_trial(), warmup_batches=count))
 
-    assert build_document(run).method[1].startswith(said)
+    assert method(run)[1].startswith(said)
 
 
 def test_a_profile_that_measured_nothing_shows_its_failure_and_no_empty_frame() -> None:
     document = build_document(profiles.nothing_measured())
 
     assert (document.state.tone, document.state.label) == ("bad", "nothing was measured")
-    assert (document.inside, document.noise, document.readings, document.glance) == (None, (), (), ())
-    assert [group.kind.text for group in document.failures] == ["no batches"]
-    assert document.failures[0].hint.text == "Let the loop run on, or lower warmup."
-    assert document.verdict.figures == ()
+    assert not {"inside", "workers", "waits", "slow", "noise", "key-figures"} & set(ids(document))
+    assert facts(document, "trials") == []
+    assert not [block for one in document.sections for block in one.glance]
+    assert [group.kind.text for group in failures(document)] == ["no batches"]
+    assert failures(document)[0].hint.text == "Let the loop run on, or lower warmup."
 
 
 def test_a_profile_without_any_trial_can_be_drawn() -> None:
@@ -106,7 +117,7 @@ def test_a_profile_without_any_trial_can_be_drawn() -> None:
 
 
 def test_a_reading_that_is_not_there_says_why_and_is_no_zero() -> None:
-    readings = {fact.label: fact.value.text for fact in build_document(profiles.traced()).readings}
+    readings = {fact.label: fact.value.text for fact in facts(build_document(profiles.traced()), "trials")}
 
     assert readings["CPU, % of allotted"] == "not measured: a profile runs no monitors"
     assert "PSS" not in readings
@@ -116,8 +127,8 @@ def test_each_section_that_is_there_can_be_reached_from_the_head_and_no_other() 
     traced, generator = build_document(profiles.traced()), build_document(profiles.generator())
 
     anchors = ["verdict", "recommendations", "inside", "workers", "waits", "slow", "noise", "trials"]
-    assert [link.anchor for link in traced.sections] == anchors
-    assert [link.anchor for link in generator.sections] == [
+    assert [link.anchor for link in traced.links] == anchors
+    assert [link.anchor for link in generator.links] == [
         a for a in anchors if a not in ("recommendations", "workers", "slow")
     ]
 
@@ -186,9 +197,8 @@ def test_a_notebook_shows_the_first_recommendations_with_their_basis() -> None:
 
 def test_the_timeline_of_a_profile_speaks_of_no_baseline() -> None:
     run = profiles.traced()
-    part = build_document(run, runs.timeline(run)).timeline
+    part = the(run, Timeline, runs.timeline(run))
 
-    assert part
     assert [trial.label for trial in part.trials] == ["batch_size=32 num_workers=4 pin_memory=true, round 1"]
     assert part.x_axis == "seconds since the steady state began"
     assert "<select" not in render_html(build_document(run, runs.timeline(run)))
@@ -198,12 +208,12 @@ def test_the_method_tells_of_events_only_where_a_device_was_read() -> None:
     trial = profiles.traced_trial()
     on_device = replace(trial, gpus=(GpuUse(0, "GPU-0", 60.0),))
 
-    assert "two events on its stream" in build_document(profiles.profile_of(on_device)).method[0]
-    assert "events" not in build_document(profiles.profile_of(trial)).method[0]
+    assert "two events on its stream" in method(profiles.profile_of(on_device))[0]
+    assert "events" not in method(profiles.profile_of(trial))[0]
 
 
 def test_what_every_field_of_a_failed_profile_lacks_is_not_told_field_by_field() -> None:
     run = profiles.nothing_measured()
     trial = replace(run.trials[0], not_measured={"samples_per_s": "nothing was measured", "batches": "nothing"})
 
-    assert build_document(replace(run, trials=(trial,))).readings == ()
+    assert facts(build_document(replace(run, trials=(trial,))), "trials") == []

@@ -1,0 +1,107 @@
+"""How the metrics of `records/metrics.py` are written, and in which order they stand where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from loaderbench.records import Configuration, Environment, Interval, Trial
+from loaderbench.records.metrics import BY_ID, METRICS, Metric, Unit
+from loaderbench.report import numbers
+from loaderbench.report.model import Value
+from loaderbench.report.words import reason_of
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A unit where every number of a table or an axis has the same one."""
+
+    unit: str
+    factor: float = 1.0
+    digits: int = 3
+
+
+SCALES: dict[Unit, Scale] = {
+    "samples/s": Scale(""),
+    "share": Scale("%", 100, 2),
+    "percent": Scale("%", 1, 2),
+    "s": Scale("s"),
+    "bytes": Scale("GiB", 2**-30),
+    "bytes/s": Scale("MiB/s", 2**-20),
+    "count": Scale(""),
+}
+
+SAMPLES, WAIT, FIRST_BATCH = (BY_ID[name] for name in ("samples_per_s", "data_wait_share", "time_to_first_batch_s"))
+CPU, GPU = BY_ID["cpu_percent_of_allotted"], BY_ID["gpu_utilization_percent"]
+GPU_MEMORY, HOST_MEMORY = BY_ID["gpu_memory_used_bytes"], BY_ID["pss_bytes"]
+
+
+def _ordered(metrics: Iterable[Metric], *first: str) -> tuple[Metric, ...]:
+    """These first, then the others as the table of metrics has them."""
+    return tuple(sorted(metrics, key=lambda m: first.index(m.id) if m.id in first else len(first)))
+
+
+KEY_FIGURES = (SAMPLES, WAIT, GPU, GPU_MEMORY, CPU)
+OF_CONFIGURATIONS = tuple(metric for metric in METRICS if metric.over_rounds and metric.in_tables)
+IN_HEAT_MAP = _ordered((m for m in METRICS if m.in_heat_map), SAMPLES.id, WAIT.id, GPU.id, GPU_MEMORY.id)
+OF_TRIALS = _ordered(
+    (metric for metric in METRICS if metric.in_tables),
+    "samples_per_s", "data_wait_share", "time_to_first_batch_s", "batches", "epoch_ends", "cpu_percent_of_allotted",
+    "pss_bytes", "rss_bytes", "shm_peak_bytes",
+)  # fmt: skip
+
+
+def with_data(metrics: Sequence[Metric], configurations: Sequence[Configuration]) -> tuple[Metric, ...]:
+    """The metrics that at least one configuration has: no empty frames for the others."""
+    return tuple(m for m in metrics if any(m.of_configuration(c) is not None for c in configurations))
+
+
+def of_configuration(metric: Metric, configuration: Configuration, environment: Environment) -> Value:
+    """The metric of one configuration, or why there is none."""
+    reason = reason_of(metric.id, configuration.not_measured, environment.not_measured)
+    if reason is None and metric.gpu and not environment.gpus:
+        reason = "no accelerator"
+    return _written(metric.of_configuration(configuration), metric.unit, reason)
+
+
+def of_trial(metric: Metric, trial: Trial, reason: str | None) -> Value:
+    """The metric of one trial."""
+    return _written(metric.of_trial(trial), metric.unit, reason)
+
+
+def _written(found: Interval | float | None, unit: Unit, reason: str | None) -> Value:
+    if unit == "share":
+        return numbers.share(found, reason)
+    if isinstance(found, Interval):
+        return numbers.interval(found, reason, "" if unit == "samples/s" else unit)
+    writers = {
+        "percent": numbers.percent,
+        "s": numbers.duration,
+        "bytes": numbers.memory,
+        "bytes/s": numbers.memory_rate,
+        "count": numbers.whole,
+    }
+    return writers[unit](found, reason) if unit in writers else numbers.quantity(found, reason=reason)
+
+
+def estimate(metric: Metric, configuration: Configuration) -> float | None:
+    """The plain number of a configuration in the unit of the metric's scale."""
+    found = metric.of_configuration(configuration)
+    value = found.est if isinstance(found, Interval) else found
+    return None if value is None else value * SCALES[metric.unit].factor
+
+
+def short(metric: Metric, configuration: Configuration) -> str | None:
+    """The number alone, for a cell whose table names the unit."""
+    found = estimate(metric, configuration)
+    return None if found is None else numbers.number(found, 3 if abs(found) >= 99.5 else SCALES[metric.unit].digits)
+
+
+def unit_of(metric: Metric) -> str:
+    """The unit of its scale, with what a percentage is of; empty where its label says it."""
+    return f"{SCALES[metric.unit].unit} {metric.of}".rstrip()
+
+
+def named_with_unit(metric: Metric) -> str:
+    """`GPU memory, GiB`."""
+    return ", ".join(filter(None, (metric.label, unit_of(metric))))

@@ -1,0 +1,47 @@
+"""The sections of the page, one file each; what is registered here is drawn, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loaderbench.report.model import Section
+from loaderbench.report.sections import (
+    about,
+    cost,
+    failures,
+    inside,
+    isolation,
+    noise,
+    recommendations,
+    scaling,
+    sweep,
+    timeline,
+    trials,
+    verdict,
+)
+from loaderbench.report.view import View
+
+Builder = Callable[[View], Section | Sequence[Section] | None]
+"""What one file says of a run: a section, several that belong together, or nothing."""
+
+SECTIONS: tuple[Builder, ...] = (
+    verdict.finding,
+    verdict.figures,
+    recommendations.section,
+    sweep.section,
+    scaling.section,
+    inside.sections,
+    isolation.section,
+    cost.section,
+    timeline.section,
+    noise.section,
+    failures.section,
+    trials.section,
+    about.section,
+)
+
+
+def sections(view: View) -> tuple[Section, ...]:
+    """Those that have something to say of this run."""
+    found = (build(view) for build in SECTIONS)
+    return tuple(one for some in found for one in ((some,) if isinstance(some, Section) else some or ()))

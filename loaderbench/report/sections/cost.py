@@ -1,0 +1,190 @@
+"""What speed costs: samples/s over accelerator memory, host memory and cores, with what nothing else beats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from loaderbench.records import Configuration
+from loaderbench.report import axes, metrics, numbers, style
+from loaderbench.report.model import Chart, Column, Columns, Json, Paragraph, Row, Section, Table, Text, data_table
+from loaderbench.report.view import View
+
+_MOST_ROWS = 20
+_CAPTION = (
+    "Each point is a configuration. On the line are those that nothing beats: no other gives more samples/s and takes "
+    "as little or less (the Pareto line). Estimates: neighbours may be within the noise of each other."
+)
+
+
+@dataclass(frozen=True)
+class CostPoint:
+    """A configuration by what it takes (`x`, in the unit of its axis) and gives (`y`, samples/s)."""
+
+    x: float
+    y: float
+    hover: str
+    on_line: bool
+    best: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostChart(Chart):
+    """Samples/s over one resource; the points on the line stand in the order of `x`."""
+
+    x_axis: str
+    points: tuple[CostPoint, ...]
+
+    def figures(self) -> list[Json]:
+        """The line of what nothing beats, and all others beside it."""
+        line = [point for point in self.points if point.on_line]
+        beaten = [point for point in self.points if not point.on_line and not point.best]
+        best = [point for point in self.points if point.best]
+        traces = [
+            _trace("others", beaten, {"symbol": "circle-open", "size": 8}, "markers"),
+            _trace("unbeaten", line, {"symbol": "circle", "size": 9}, "lines+markers"),
+            _trace("best", best, {"symbol": "star", "size": 14}, "markers"),
+        ]
+        return [style.figure([trace for trace in traces if trace["x"]], self._layout, 300)]
+
+    def _layout(self, theme: str) -> Json:
+        return {
+            "colorway": [style.MUTED[theme], style.LINES[theme][0], style.LINES[theme][1]],
+            "margin": {"l": 56, "r": 12, "t": 30, "b": 48},
+            "xaxis": {"title": style.axis_title(self.x_axis), "rangemode": "tozero", **style.axis(theme)},
+            "yaxis": {"title": style.axis_title("samples/s"), "rangemode": "tozero", **style.axis(theme)},
+            "legend": style.LEGEND,
+            "showlegend": True,
+        }
+
+
+def _trace(name: str, points: list[CostPoint], marker: Json, mode: str) -> Json:
+    return {
+        "type": "scatter",
+        "mode": mode,
+        "name": name,
+        "x": [point.x for point in points],
+        "y": [point.y for point in points],
+        "text": [style.safe(point.hover) for point in points],
+        "hovertemplate": "%{text}<extra></extra>",
+        "line": {"shape": "hv", "width": 1.5},
+        "marker": marker,
+    }
+
+
+@dataclass(frozen=True)
+class _Resource:
+    id: str
+    axis: str
+    taken: Callable[[Configuration, View], float | None]
+
+
+def _cores(found: Configuration, view: View) -> float | None:
+    share = found.cpu_percent_of_allotted
+    return None if share is None else share / 100 * view.run.environment.cpus_allotted
+
+
+_RESOURCES = (
+    _Resource(
+        "gpu-memory", metrics.named_with_unit(metrics.GPU_MEMORY), lambda c, _: metrics.estimate(metrics.GPU_MEMORY, c)
+    ),
+    _Resource(
+        "host-memory",
+        metrics.named_with_unit(metrics.HOST_MEMORY),
+        lambda c, _: metrics.estimate(metrics.HOST_MEMORY, c),
+    ),
+    _Resource("cores", "CPU cores in use", _cores),
+)
+
+
+def section(view: View) -> Section | None:
+    """The charts of the resources in which configurations differ; `None` where there are none."""
+    if view.profile:
+        return None
+    measured = [c for c in view.run.configurations if c.samples_per_s is not None]
+    charts = [(resource, _chart(resource, measured, view)) for resource in _RESOURCES]
+    drawn = [(resource, chart) for resource, chart in charts if chart is not None]
+    if not drawn:
+        return None
+    return Section(
+        id="cost",
+        title="What speed costs",
+        label="Cost",
+        blocks=(
+            Paragraph(Text(_CAPTION), "small"),
+            Columns(tuple((chart,) for _, chart in drawn)),
+            data_table(_table(view, measured, [resource for resource, _ in drawn])),
+        ),
+    )
+
+
+def pareto(taken: Sequence[float], given: Sequence[float]) -> list[int]:
+    """The places of those that give more than all that take as little or less, in the order of what they take."""
+    line: list[int] = []
+    for place in sorted(range(len(taken)), key=lambda i: (taken[i], -given[i])):
+        if not line or given[place] > given[line[-1]]:
+            line.append(place)
+    return line
+
+
+def _chart(resource: _Resource, measured: Sequence[Configuration], view: View) -> CostChart | None:
+    known = [(c, taken) for c in measured if (taken := resource.taken(c, view)) is not None]
+    if len({taken for _, taken in known}) < 2:
+        return None
+    line = set(_line(resource, measured, view))
+    points = [_point(c, taken, view, on_line=id(c) in line, axis=resource.axis) for c, taken in known]
+    return CostChart(
+        name=f"cost-{resource.id}",
+        label=f"Samples/s over {resource.axis}",
+        caption="",
+        x_axis=resource.axis,
+        points=tuple(sorted(points, key=lambda point: (point.x, point.y))),
+    )
+
+
+def _line(resource: _Resource, measured: Sequence[Configuration], view: View) -> list[int]:
+    known = [
+        (c, taken, c.samples_per_s.est)
+        for c in measured
+        if c.samples_per_s and (taken := resource.taken(c, view)) is not None
+    ]
+    found = pareto([taken for _, taken, _ in known], [rate for _, _, rate in known])
+    return [id(known[place][0]) for place in found]
+
+
+def _point(found: Configuration, taken: float, view: View, *, on_line: bool, axis: str) -> CostPoint:
+    rate = found.samples_per_s.est if found.samples_per_s else 0.0
+    level, label = numbers.number(rate), axes.label(view.run, found.config).text
+    said = f"{label}: {level} samples/s, {axis}: {numbers.number(taken)}"
+    return CostPoint(float(f"{taken:.4g}"), float(f"{rate:.5g}"), said, on_line, view.is_best(found))
+
+
+def _table(view: View, measured: Sequence[Configuration], resources: Sequence[_Resource]) -> Table:
+    lines = {resource.id: set(_line(resource, measured, view)) for resource in resources}
+    named = axes.columns(view.run)
+    columns = (
+        *axes.headings(named),
+        Column(metrics.SAMPLES.label, numeric=True),
+        *(Column(resource.axis, numeric=True) for resource in resources),
+        Column("Unbeaten in", prose=True),
+    )
+    unbeaten = [c for c in measured if any(id(c) in line for line in lines.values())]
+    unbeaten.sort(key=lambda c: -(c.samples_per_s.est if c.samples_per_s else 0))
+    rows = tuple(_row(view, found, named, resources, lines) for found in unbeaten[:_MOST_ROWS])
+    left = len(unbeaten) - len(rows)
+    note = f"{numbers.count(left, 'more configuration')} that nothing beats." if left else None
+    return Table("Configurations that nothing beats", columns, rows, note)
+
+
+def _row(
+    view: View,
+    found: Configuration,
+    named: Sequence[str],
+    resources: Sequence[_Resource],
+    lines: Mapping[str, set[int]],
+) -> Row:
+    taken = (numbers.quantity(resource.taken(found, view)) for resource in resources)
+    where = ", ".join(r.axis.partition(",")[0] for r in resources if id(found) in lines[r.id])
+    rate = metrics.of_configuration(metrics.SAMPLES, found, view.run.environment)
+    cells = (*axes.cells(found.config, named), rate, *taken, Text(where))
+    return Row(cells, mark="best" if view.is_best(found) else "")

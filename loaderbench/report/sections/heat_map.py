@@ -1,0 +1,214 @@
+"""The heat map and its cells: what was measured there, what failed, what was not run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from loaderbench.records import Config, Configuration, Trial
+from loaderbench.records.metrics import Metric
+from loaderbench.report import axes, metrics, numbers, words
+from loaderbench.report.model import Block, Fact, Link, Section, Text
+from loaderbench.report.view import View, trials_of
+
+CellState = Literal["measured", "failed", "not_measured", "not_run", "not_planned"]
+
+_STATES = {
+    "failed": "failed",
+    "not_measured": numbers.NOT_MEASURED,
+    "not_run": numbers.NOT_RUN,
+    "not_planned": "\u2013",
+}
+REPEATED = "the same measurement as in the first panel"
+"""Without workers, torch refuses some axes: one measurement then stands for all their values."""
+
+
+@dataclass(frozen=True)
+class CellReading:
+    """What a cell shows for one metric. `place` is its place on the colour scale, 0 to 1; `None`: no colour."""
+
+    metric: str
+    text: str
+    place: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatCell:
+    """One configuration on the heat map."""
+
+    state: CellState
+    readings: tuple[CellReading, ...]
+    title: str
+    best: bool = False
+    tied: bool = False
+    remark: str = ""
+    anchor: str | None = None
+    choice: int | None = None
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """The configurations of one value of the vertical axis."""
+
+    label: Text
+    cells: tuple[HeatCell, ...]
+
+
+@dataclass(frozen=True)
+class Facet:
+    """One table of the heat map: a combination of all axes but the two that span it."""
+
+    title: Text | None
+    rows: tuple[HeatRow, ...]
+
+
+@dataclass(frozen=True)
+class HeatMetric:
+    """One choice of the metric selector, with the ends of its colour scale."""
+
+    id: str
+    label: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A configuration that can be chosen: what the page then says of it. `number` is its place in the run.
+
+    `inside` are the sections that tell of it; `missing` says why there are none.
+    """
+
+    number: int
+    label: Text
+    role: str
+    facts: tuple[Fact, ...]
+    trials: tuple[Link, ...]
+    inside: tuple[Section, ...]
+    missing: Text | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatMap(Block):
+    """The configurations by two axes; `y_axis` is `None` where one axis alone was swept.
+
+    `shown` is the one of the `choices` that the page shows at first.
+    """
+
+    template = "heat_map.html"
+    x_axis: Text
+    y_axis: Text | None
+    x_labels: tuple[Text, ...]
+    metrics: tuple[HeatMetric, ...]
+    facets: tuple[Facet, ...]
+    legend: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    shown: Choice | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The range of a metric over the whole sweep: all facets share its colours."""
+
+    metric: Metric
+    low: float
+    high: float
+
+    def place(self, value: float | None) -> float | None:
+        """Where a value lies on the scale, 0 to 1."""
+        if value is None:
+            return None
+        return 0.5 if self.high == self.low else round((value - self.low) / (self.high - self.low), 3)
+
+
+class Cells:
+    """Draws the cell of a combination of values; axes that do not vary need not be named."""
+
+    def __init__(self, view: View, scales: Sequence[Scale]) -> None:
+        self._view, self._scales, self._run = view, scales, view.run
+        run = view.run
+        self._choices = {id(run.configurations[number]): number for number in view.choices}
+        self._axes = [axis for axis, values in axes.axis_values(run).items() if len(values) > 1]
+        self._by_values = {axes.combination(c.config, self._axes): c for c in reversed(run.configurations)}
+
+    def cell(self, wanted: Config, in_first_panel: Config | None = None) -> HeatCell:
+        """The cell of the configuration with the values wanted; it says when that stands in the first panel already."""
+        found = self._find(wanted)
+        if found is None:
+            state: CellState = "not_planned" if self._run.complete else "not_run"
+            why = "not part of the plan" if self._run.complete else "the run was interrupted before it"
+            return self._drawn(state, None, f"{words.configuration(wanted).text}: {why}")
+        trials = trials_of(found, self._view.trials)
+        said = self._say(found, trials)
+        if in_first_panel is not None and self._find(in_first_panel) is found:
+            said = f"{said}; {REPEATED}"
+        return self._drawn(self._state(found, trials), found, said, trials)
+
+    def _find(self, wanted: Config) -> Configuration | None:
+        """The configuration with these values; without workers, axes that torch then refuses do not tell it apart."""
+        found = self._first_with(wanted)
+        if found is None and without_workers(wanted):
+            told = {axis: value for axis, value in wanted.items() if axis not in self._run.plan.collapsed}
+            found = self._first_with(told)
+        return found
+
+    def _first_with(self, wanted: Config) -> Configuration | None:
+        if wanted.keys() == set(self._axes):
+            return self._by_values.get(axes.combination(wanted, self._axes))
+        return next((c for c in self._run.configurations if _holds(c.config, wanted)), None)
+
+    def _state(self, found: Configuration, trials: Sequence[Trial]) -> CellState:
+        if found.samples_per_s is not None:
+            return "measured"
+        if any(trial.status != "completed" for trial in trials):
+            return "failed"
+        return "not_measured" if self._run.complete or trials else "not_run"
+
+    def _say(self, found: Configuration, trials: Sequence[Trial]) -> str:
+        rate = metrics.of_configuration(metrics.SAMPLES, found, self._run.environment).text
+        reached = f"{rate} samples/s" if found.samples_per_s else _STATES[self._state(found, trials)]
+        said = f"{words.configuration(found.config).text}: {reached}"
+        kinds = Counter(trial.failure.kind if trial.failure else trial.status for trial in _failed(trials))
+        return "; ".join([said, *(f"{words.plain(kind, 40)} in {_of(n, trials)}" for kind, n in kinds.items())])
+
+    def _drawn(
+        self, state: CellState, found: Configuration | None, title: str, trials: Sequence[Trial] = ()
+    ) -> HeatCell:
+        mark = self._view.mark(found) if found else ""
+        failed = len(_failed(trials))
+        return HeatCell(
+            state=state,
+            readings=tuple(_reading(scale, found, state) for scale in self._scales),
+            title=title,
+            best=mark == "best",
+            tied=mark == "tied",
+            remark=f"{failed} failed" if failed and state == "measured" else "",
+            anchor=next((self._view.anchors[t.id] for t in trials if t.id in self._view.anchors), None),
+            choice=self._choices.get(id(found)),
+        )
+
+
+def _holds(config: Config, wanted: Config) -> bool:
+    return all(axes.key(config.get(axis)) == axes.key(value) for axis, value in wanted.items())
+
+
+def without_workers(config: Config) -> bool:
+    """Whether the main process loads by itself, so that torch refuses what only workers have."""
+    return axes.key(config.get("num_workers")) == axes.key(0)
+
+
+def _failed(trials: Sequence[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.status != "completed"]
+
+
+def _of(some: int, trials: Sequence[Trial]) -> str:
+    return f"{some} of {numbers.count(len(trials), 'trial')}"
+
+
+def _reading(scale: Scale, found: Configuration | None, state: CellState) -> CellReading:
+    if state != "measured" or found is None:
+        return CellReading(scale.metric.id, _STATES.get(state, numbers.NOT_MEASURED), None)
+    text = metrics.short(scale.metric, found) or numbers.NOT_MEASURED
+    return CellReading(scale.metric.id, text, scale.place(metrics.estimate(scale.metric, found)))

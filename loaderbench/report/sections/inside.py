@@ -1,0 +1,196 @@
+"""One trial from within: that of a profile, or for a sweep the one that stands for the configuration that is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from loaderbench.diagnosis.wording import in_main_process, states_in_words
+from loaderbench.records import Configuration, Trial, WorkerStates
+from loaderbench.report import axes, numbers, tables, words
+from loaderbench.report.model import (
+    Block,
+    Breakdown,
+    Column,
+    Columns,
+    Fact,
+    Glance,
+    Heading,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    Text,
+    Value,
+)
+from loaderbench.report.sections.step import sample, step
+from loaderbench.report.sections.waits import slow, slowest, waits
+from loaderbench.report.view import View, representative, trials_of, why
+
+_WORKERS = "What the workers were doing"
+_SLOWEST = 3  # samples that a terminal shows
+_STATES = (
+    ("on a CPU", "1", "they computed"),
+    ("waiting for a CPU", "3", "they could have run, but every allotted core was taken"),
+    ("blocked", tables.REST, "they waited for a disk, a lock, or the loop to take a batch"),
+)
+_COLUMNS = (Column("State"), Column("Share", numeric=True), Column("What it means", prose=True))
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One field of the workers' states: how it is called, read and written, and what it counts."""
+
+    label: str
+    field: str
+    write: Callable[[float], Value]
+    of: str = ""
+
+    def fact(self, states: WorkerStates) -> Fact | None:
+        """What is known, or why it is not; nothing where not even that was recorded."""
+        found, reason = getattr(states, self.field), states.not_measured.get(self.field)
+        if found is None:
+            return Fact(self.label, numbers.missing(reason)) if reason else None
+        said = self.write(found).text
+        return Fact(self.label, Text(f"{said} {self.of}".rstrip()))
+
+
+_READINGS = (
+    _Reading("Page cache hits", "page_cache_hit_share", numbers.share, "of what they read came without a disk"),
+    _Reading("Page faults, major", "major_faults_per_s", numbers.quantity, "per second, answered by a disk"),
+    _Reading("Page faults, minor", "minor_faults_per_s", numbers.quantity, "per second, answered by memory"),
+    _Reading("Threads per worker", "threads_per_worker", lambda threads: numbers.quantity(threads, digits=2)),
+    _Reading("Their other threads", "other_threads_cpu_share", numbers.share, "of the same time on a CPU"),
+    _Reading("Memory (PSS)", "pss_bytes", numbers.memory, "of all workers, shared pages counted once"),
+)
+
+
+def sections(view: View) -> tuple[Section, ...]:
+    """Those of a profile's trial, or of the configuration that is shown at first."""
+    trial = view.profile
+    if trial is not None:
+        return of_trial(trial) if trial.status == "completed" else ()
+    found = () if view.shown is None else of_configuration(view, view.shown)
+    return found or (Section(id="inside", title="", of_choice=True),)  # where those of another can stand
+
+
+def of_configuration(view: View, number: int) -> tuple[Section, ...]:
+    """Of the trial in the middle of those that were traced; nothing where none was."""
+    found = view.run.configurations[number]
+    trials = trials_of(found, view.trials)
+    traced = representative(trial for trial in trials if trial.status == "completed" and trial.stages)
+    if traced is None:
+        return ()
+    whose, label = role(view, found), words.configuration(found.config).text
+    whose = whose if whose.startswith("the") else "this configuration"
+    return of_trial(traced, words.sentence(f"Told of {traced.id}, a trial of {whose} ({label})."))
+
+
+def role(view: View, found: Configuration) -> str:
+    """What the configuration is to the run."""
+    run = view.run
+    baseline = run.baseline is not None and axes.same(found.config, run.baseline.config)
+    if view.is_best(found):
+        return "the best configuration and the baseline" if baseline else "the best configuration"
+    if baseline:
+        return "the baseline"
+    if view.mark(found):
+        return "tied with the best"
+    return "the configuration that looked fastest" if run.best is None and found.rank == 1 else ""
+
+
+def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
+    """Everything that is known of it, and why the rest is not; what nobody looked at is left out.
+
+    `subject` says which of many trials it is; a trial that is the only one is told in a terminal too.
+    """
+    inner, *others = sample(trial), _workers(trial), slow(trial)
+    untold = [part for part in others if part.missing and inner.missing and part.missing.text == inner.missing.text]
+    states, times = (part if part not in untold else None for part in others)
+    first = (step(trial), replace(inner, notes=(*inner.notes, *_same_reason(untold))))
+    found = [
+        _step_and_sample(tuple(filter(_is_told, first)), subject),
+        _section("workers", "Workers", states, _states_at_a_glance(trial, states)),
+        _section("waits", "Waits", waits(trial)),
+        _section("slow", "Slow samples", times, _slowest_at_a_glance(trial, times)),
+    ]
+    drawn = [section for section in found if section]
+    return tuple(replace(section, glance=()) if subject else section for section in drawn)
+
+
+def _is_told(part: Breakdown) -> bool:
+    return part.missing is None or part.missing.text != numbers.NOT_MEASURED
+
+
+def _same_reason(parts: Sequence[Breakdown]) -> list[Text]:
+    """One reason is told once, and what else it holds for beside it."""
+    titles = " and ".join(f"\u201c{part.title}\u201d" for part in parts)
+    return [Text(f"{titles}: not measured for the same reason.")] if parts else []
+
+
+def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Section | None:
+    """Beside each other."""
+    if not parts:
+        return None
+    said = (Paragraph(subject, "small"),) if subject else ()
+    columns = Columns(tuple((Heading(part.title), part) for part in parts))
+    glance = tuple(found for part in parts if (found := _first(part)))
+    return _of_choice("inside", "Where a step goes", "Step", (*said, columns), glance)
+
+
+def _section(id_: str, label: str, part: Breakdown | None, glance: Glance | None = None) -> Section | None:
+    if part is None or not _is_told(part):
+        return None
+    return replace(_of_choice(id_, part.title, label, (part,), (glance,) if glance else ()), narrow=True)
+
+
+def _of_choice(id_: str, title: str, label: str, blocks: tuple[Block, ...], glance: tuple[Glance, ...]) -> Section:
+    return Section(id=id_, title=title, label=label, blocks=blocks, glance=glance, in_markdown=True, of_choice=True)
+
+
+def _first(part: Breakdown | None, label: str = "") -> Glance | None:
+    """Its first table, or why it has none."""
+    if part is None or part.missing is not None:
+        return Fact(label or part.title, part.missing) if part and part.missing else None
+    return part.tables[0] if part.tables else None
+
+
+def _states_at_a_glance(trial: Trial, part: Breakdown | None) -> Glance | None:
+    said = states_in_words(trial.workers).partition(": ")[2]
+    return Fact("Workers", Text(said)) if said else _first(part, "Workers")
+
+
+def _slowest_at_a_glance(trial: Trial, part: Breakdown | None) -> Glance | None:
+    times = trial.sample_times
+    if times and times.slowest:
+        return slowest(times, _SLOWEST, workers=not in_main_process(trial))
+    return _first(part)
+
+
+def _workers(trial: Trial) -> Breakdown:
+    """The main threads of all workers over the steady state."""
+    found = trial.workers
+    lengths = [found.on_cpu_share, found.run_queue_share, found.blocked_share] if found else []
+    if found is None or sum(lengths) <= 0:
+        return Breakdown(title=_WORKERS, missing=numbers.missing(why(trial, "workers")))
+    parts = tables.shares(lengths)
+    names, tones = [name for name, _, _ in _STATES], [tone for _, tone, _ in _STATES]
+    rows = tuple(
+        Row((Text(name), share, Text(meaning)), tone=tone)
+        for (name, tone, meaning), share in zip(_STATES, tables.percentages(parts), strict=True)
+    )
+    facts = [reading.fact(found) for reading in _READINGS]
+    return Breakdown(
+        title=_WORKERS,
+        segments=tables.segments(names, parts, tones),
+        tables=(Table(_caption(found), _COLUMNS, rows),),
+        facts=tuple(fact for fact in facts if fact),
+    )
+
+
+def _caption(states: WorkerStates) -> str:
+    if states.count is None:
+        return "The time of the workers\u2019 main threads"
+    if states.count == 1:
+        return "The time of one worker\u2019s main thread"
+    return f"The time of {numbers.count(states.count, 'worker')}, each by its main thread"

@@ -1,0 +1,224 @@
+"""How still the machine was: rounds beside each other, data waits, one fixed piece of work; and what measuring cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import numpy as np
+
+from loaderbench.records import Overhead, Readings, RunRecord, Trial
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.model import (
+    Block,
+    Chart,
+    Column,
+    Fact,
+    Facts,
+    Heading,
+    Row,
+    Section,
+    Table,
+    Text,
+    Value,
+    data_table,
+)
+from loaderbench.report.sections.noise_charts import Box, BoxesChart, DriftChart, RoundsChart
+from loaderbench.report.sections.timeline_panels import LARGEST, min_max
+from loaderbench.report.view import View, by_interest, trials_of
+
+_MOST = 12  # configurations: what one screen holds
+_FEWEST_WAITS = 20  # batches, below which quartiles say little
+_WHISKER = 1.5  # of the distance of the quartiles (Tukey 1977)
+_MOST_DECODES = 600  # points
+
+Own = Sequence[tuple[Text, Sequence[Trial]]]
+Drawn = tuple[Chart, Table] | None
+
+
+def section(view: View) -> Section | None:
+    """How still the machine was, and what measuring cost; of a profile the cost alone. `None`: nothing is known."""
+    if view.profile:
+        return _of_profile(view) if view.profile.status == "completed" else None
+    facts, charts = _facts(view.run), _charts(view)
+    blocks = (Facts(facts), *charts)
+    title = "Noise and overhead"
+    return Section(id="noise", title=title, label="Noise", blocks=blocks) if facts or charts else None
+
+
+def _of_profile(view: View) -> Section | None:
+    run = view.run
+    reason = words.reason_of("overhead", run.not_measured)
+    unknown = [Fact("Own cost", numbers.missing(reason))] if reason else []
+    facts = _own_cost(run.overhead) if run.overhead else tuple(unknown)
+    if not facts:
+        return None
+    glance = Fact("Own cost", Text("; ".join(fact.value.text for fact in facts)))
+    title, blocks = "Cost of measuring", (Facts(facts),)
+    return Section(id="noise", title=title, label="Cost", blocks=blocks, glance=(glance,), in_markdown=True)
+
+
+def _facts(run: RunRecord) -> tuple[Fact, ...]:
+    found, cost = run.noise, run.overhead
+    facts = []
+    if found.aa_difference is not None:
+        ratio = numbers.gain("", found.aa_difference.est, found.aa_difference.lo, found.aa_difference.hi)
+        said = f"{ratio.text} between one configuration and itself, measured as if it were two"
+        facts.append(Fact("A/A difference", Text(said)))
+    elif "aa_difference" in found.not_measured:
+        facts.append(Fact("A/A difference", numbers.missing(found.not_measured["aa_difference"])))
+    facts += _spread(run)
+    facts += _own_cost(cost) if cost else []
+    if cost and cost.monitor_cpu_share is not None:
+        facts.append(Fact("Monitors", Text(f"{numbers.share(cost.monitor_cpu_share).text} of one CPU")))
+    return tuple(facts)
+
+
+def _spread(run: RunRecord) -> list[Fact]:
+    """The reference decode: one known JPEG, timed before and after every trial."""
+    spread = run.noise.reference_decode_spread
+    if spread is None:
+        reason = run.noise.not_measured.get("reference_decode_spread")
+        return [Fact("Reference decode", numbers.missing(reason))] if reason else []
+    ratio = numbers.quantity(spread, numbers.TIMES).text
+    return [
+        Fact("Reference decode", Text(f"slowest {ratio} the fastest, one JPEG decoded before and after each trial"))
+    ]
+
+
+def _own_cost(found: Overhead) -> tuple[Fact, ...]:
+    """The recorder per batch, tracing per sample, and both as a share of the wall time, as far as they are known."""
+    share = "" if found.share_of_wall is None else f"{numbers.share(found.share_of_wall).text} of the wall time"
+    traced = found.tracing_per_sample_s
+    facts = []
+    if found.per_batch_s is not None:
+        alone = f", {share}" if share and traced is None else ""
+        facts.append(Fact("Recorder", Text(f"{numbers.duration(found.per_batch_s).text} per batch{alone}")))
+    if traced is not None:
+        facts.append(Fact("Tracing", Text(f"{numbers.duration(traced).text} per sample, measured by on/off pairs")))
+        facts += [Fact("In all", Text(f"{share} at most"))] if share else []
+    return tuple(facts)
+
+
+def _charts(view: View) -> tuple[Block, ...]:
+    """Those that have something to show, each with its title and its numbers."""
+    run = view.run
+    by_id = {name: trial for name, trial in view.trials.items() if trial.status == "completed"}
+    shown = [(axes.label(run, c.config), own) for c in by_interest(run)[:_MOST] if (own := trials_of(c, by_id))]
+    left = len(run.configurations) - _MOST
+    some = f" The {_MOST} best of {len(run.configurations):,} configurations are drawn." if left > 0 else ""
+    found = (_rounds(shown, some), _waits(shown, view.readings, some), _drift(run))
+    return tuple(
+        block
+        for drawn in found
+        if drawn is not None
+        for block in (Heading(drawn[0].label), drawn[0], data_table(drawn[1]))
+    )
+
+
+def _rounds(shown: Own, some: str) -> Drawn:
+    rates = [(label, [rate for t in own if (rate := t.samples_per_s) and _is_rate(rate)]) for label, own in shown]
+    several = [(label, found) for label, found in rates if len(found) > 1]
+    if not several:
+        return None
+    names = ("Lowest, samples/s", "Highest, samples/s", "Rounds", "Highest over lowest")
+    columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
+    chart = RoundsChart(
+        name="rounds",
+        label="Rounds",
+        caption="Each dot is one round, a process of its own: how far its samples/s lie from the mean of its "
+        f"configuration.{some}",
+        labels=tuple(label.text for label, _ in several),
+        percent=tuple(_percent(found) for _, found in several),
+    )
+    rows = tuple(Row((label, *_extremes(found))) for label, found in several)
+    return chart, Table("How far rounds lie apart", columns, rows)
+
+
+def _is_rate(value: float) -> bool:
+    """A saved run may hold any number."""
+    return 0 < value < math.inf
+
+
+def _percent(rates: Sequence[float]) -> tuple[float, ...]:
+    """How far each lies from their geometric mean, in per cent."""
+    mean = math.exp(math.fsum(map(math.log, rates)) / len(rates))
+    return tuple(round((rate / mean - 1) * 100, 2) for rate in rates)
+
+
+def _extremes(rates: Sequence[float]) -> Iterator[Value]:
+    yield numbers.quantity(min(rates))
+    yield numbers.quantity(max(rates))
+    yield numbers.whole(len(rates))
+    yield numbers.quantity(max(rates) / min(rates), numbers.TIMES)
+
+
+def _waits(shown: Own, read: Readings, some: str) -> Drawn:
+    found = [(label, _waits_ms(own, read)) for label, own in shown]
+    told = [(label, len(waits), _box(label.text, waits)) for label, waits in found if len(waits) >= _FEWEST_WAITS]
+    if not told:
+        return None
+    names = ("Batches", "Lower quartile, ms", "Median, ms", "Upper quartile, ms")
+    columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
+    rows = (
+        Row((label, numbers.whole(many), *(numbers.quantity(x) for x in (box.q1, box.median, box.q3))))
+        for label, many, box in told
+    )
+    chart = BoxesChart(
+        name="waits",
+        label="Data wait per batch",
+        caption="Boxes hold the middle half of the batches, whiskers reach to the last within 1.5 boxes; what lies "
+        f"farther is on the timeline.{some}",
+        boxes=tuple(box for *_, box in told),
+    )
+    return chart, Table("Data wait per batch, over all rounds", columns, tuple(rows))
+
+
+def _waits_ms(trials: Sequence[Trial], read: Readings) -> np.ndarray:
+    """The data waits of all batches that were read, of shape (batches,)."""
+    found = [np.array(read.of(trial.id)["data_wait_s"][1]) for trial in trials if "data_wait_s" in read.of(trial.id)]
+    waits = np.concatenate(found) if found else np.zeros(0)
+    return waits[np.abs(waits) < LARGEST] * 1e3
+
+
+def _box(label: str, waits: np.ndarray) -> Box:
+    q1, median, q3 = (float(x) for x in np.quantile(waits, (0.25, 0.5, 0.75)))
+    reach = _WHISKER * (q3 - q1)
+    within = waits[(waits >= q1 - reach) & (waits <= q3 + reach)]
+    return Box(label, *(float(f"{x:.4g}") for x in (within.min(), q1, median, q3, within.max())))
+
+
+def _drift(run: RunRecord) -> Drawn:
+    """The reference decode beside every trial, in the order of time."""
+    began = numbers.moment(run.started_at)
+    found = sorted(_decodes(run, began)) if began else []
+    if len({at for at, _ in found}) < 2:
+        return None
+    times = [ms for _, ms in found]
+    minutes, drawn = min_max((np.array([at for at, _ in found]), np.array(times)), _MOST_DECODES)
+    thinned = f" The fastest and slowest of each stretch of time are drawn, {len(drawn):,} of {len(times):,}."
+    columns = tuple(Column(name, numeric=True) for name in ("Times", "Fastest, ms", "Median, ms", "Slowest, ms"))
+    cells = (numbers.whole(len(times)), *(numbers.quantity(float(np.quantile(times, q))) for q in (0, 0.5, 1)))
+    chart = DriftChart(
+        name="drift",
+        label="Drift",
+        caption="One JPEG, decoded before and after each trial: on a still machine the points lie on one level."
+        + (thinned if len(drawn) < len(times) else ""),
+        minutes=tuple(round(at, 3) for at in minutes.tolist()),
+        ms=tuple(float(f"{ms:.4g}") for ms in drawn.tolist()),
+    )
+    rows = (Row((Text("decode of one JPEG"), *cells)),)
+    return chart, Table("The reference decode", (Column("Work"), *columns), rows)
+
+
+def _decodes(run: RunRecord, began: datetime) -> Iterator[tuple[float, float]]:
+    for trial in run.sweep:
+        started = numbers.moment(trial.started_at or "")
+        if started is None:
+            continue
+        at = (started - began).total_seconds()
+        times = ((0.0, trial.reference_decode_before_s), (trial.duration_s or 0.0, trial.reference_decode_after_s))
+        for after_s, decode_s in times:
+            if decode_s and math.isfinite(decode_s):
+                yield (at + after_s) / 60, decode_s * 1e3

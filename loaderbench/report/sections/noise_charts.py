@@ -1,0 +1,126 @@
+"""The charts of noise: rounds as dots, waits as boxes, the reference decode over minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loaderbench.report import style
+from loaderbench.report.model import Chart, Json
+
+_ROW_PX, _EDGE_PX = 44, 70
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundsChart(Chart):
+    """How far the rounds of each configuration lie from its estimate: percentages by label, one list for each."""
+
+    labels: tuple[str, ...]
+    percent: tuple[tuple[float, ...], ...]
+
+    def figures(self) -> list[Json]:
+        """One row of dots for each configuration, about the line of its mean."""
+        dots = [(place, x) for place, row in enumerate(self.percent) for x in row]
+        trace = {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [x for _, x in dots],
+            "y": [place for place, _ in dots],
+            "text": [style.safe(self.labels[place]) for place, _ in dots],
+            "hovertemplate": "%{text}: %{x:+.2g} %<extra></extra>",
+            "marker": {"size": 9, "opacity": 0.75},
+        }
+        return [_rows([trace], "samples/s of a round over their mean, %", self.labels, zero=True)]
+
+
+@dataclass(frozen=True)
+class Box:
+    """The quartiles of one time, in ms, and the readings farthest out within 1.5 times their distance (Tukey 1977)."""
+
+    label: str
+    low: float
+    q1: float
+    median: float
+    q3: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxesChart(Chart):
+    """Data waits per batch of some configurations."""
+
+    boxes: tuple[Box, ...]
+
+    def figures(self) -> list[Json]:
+        """One box in each row."""
+        trace = {
+            "type": "box",
+            "orientation": "h",
+            "y": list(range(len(self.boxes))),
+            "q1": [box.q1 for box in self.boxes],
+            "median": [box.median for box in self.boxes],
+            "q3": [box.q3 for box in self.boxes],
+            "lowerfence": [box.low for box in self.boxes],
+            "upperfence": [box.high for box in self.boxes],
+            "hoverinfo": "x",
+            "width": 0.36,
+            "line": {"width": 1.5},
+        }
+        return [_rows([trace], "data wait per batch, ms", [box.label for box in self.boxes])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftChart(Chart):
+    """One fixed piece of work, timed again and again: ms over minutes since the run began."""
+
+    minutes: tuple[float, ...]
+    ms: tuple[float, ...]
+
+    def figures(self) -> list[Json]:
+        """A dot for each time."""
+        trace = {
+            "type": "scatter",
+            "mode": "markers",
+            "x": list(self.minutes),
+            "y": list(self.ms),
+            "hovertemplate": "%{x:.1f} min: %{y:.3g} ms<extra></extra>",
+            "marker": {"size": 6, "opacity": 0.75},
+        }
+        return [style.figure([trace], _drift_layout, 260)]
+
+
+def _drift_layout(theme: str) -> Json:
+    axis = {"rangemode": "tozero", **style.axis(theme)}
+    return {
+        "margin": {"l": 56, "r": 16, "t": 8, "b": 48},
+        "xaxis": {"title": style.axis_title("minutes since the run began"), **axis},
+        "yaxis": {"title": style.axis_title("ms"), **axis},
+        "showlegend": False,
+    }
+
+
+def _rows(traces: list[Json], x_title: str, labels: Sequence[str], *, zero: bool = False) -> Json:
+    """A row for each label, the first above."""
+    height = _EDGE_PX + _ROW_PX * len(labels)
+    return style.figure(traces, lambda theme: _layout(x_title, labels, theme, zero=zero), height)
+
+
+def _layout(x_title: str, labels: Sequence[str], theme: str, *, zero: bool) -> Json:
+    """Each label stands above its row: beside it there is no room on a narrow screen."""
+    x_axis: Json = {"title": style.axis_title(x_title), **style.axis(theme), "zeroline": zero}
+    if zero:
+        x_axis |= {"zerolinecolor": style.MUTED[theme], "zerolinewidth": 1.5}
+    y_axis = {"tickvals": list(range(len(labels))), "range": [len(labels) - 0.6, -0.75], "showticklabels": False}
+    return {
+        "margin": {"l": 8, "r": 16, "t": 8, "b": 48},
+        "xaxis": x_axis,
+        "yaxis": {**style.axis(theme), **y_axis},
+        "annotations": [_label(label, place, theme) for place, label in enumerate(labels)],
+        "showlegend": False,
+    }
+
+
+def _label(label: str, place: int, theme: str) -> Json:
+    where = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "y", "y": place, "yanchor": "bottom", "yshift": 9}
+    font = {"size": 12, "color": style.MUTED[theme]}
+    return {**where, "text": style.safe(label), "showarrow": False, "bgcolor": style.PAGE[theme], "font": font}

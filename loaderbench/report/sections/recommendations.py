@@ -1,0 +1,272 @@
+"""Recommendations as cards: what to change, what it gave, what it costs and where that is seen; and what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loaderbench.records import (
+    Config,
+    Judgement,
+    Recommendation,
+    RunRecord,
+    Scalar,
+    Tried,
+    Verification,
+    config_label,
+    format_scalar,
+)
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.model import (
+    Block,
+    Breakdown,
+    Column,
+    Details,
+    Fact,
+    Facts,
+    Link,
+    Row,
+    Section,
+    Table,
+    Text,
+    Value,
+)
+from loaderbench.report.rerun_command import command_for_change
+from loaderbench.report.view import View
+
+_BADGES = {
+    "measured": "Measured: the change was run again beside the unchanged configuration, in paired rounds.",
+    "predicted": "Predicted: computed from the costs measured in this run; it was not run.",
+    "heuristic": "Heuristic: others report it; this run neither measured nor predicted it.",
+}
+_HEADINGS = {
+    "measured": "Measured in this run",
+    "predicted": "Predicted from this run's costs, not run",
+    "heuristic": "Advice for this cause, not measured here",
+}
+
+
+_ANSWERS = {
+    "gain": "a gain",
+    "loss": "slower",
+    "no gain": "no gain",
+    "undecided": "undecided",
+    "failed": "could not be measured",
+}
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Text to copy, with the name of its language."""
+
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One recommendation: the change, what it gave, what it costs, and where that is to be seen.
+
+    `command` measures it again.
+    `heading` stands above the first of those that rest on the same basis, where there are several bases.
+    """
+
+    title: Text
+    change: tuple[Fact, ...]
+    badge: str
+    badge_title: str
+    gain: Value | None
+    gain_label: str
+    costs: tuple[Text, ...]
+    evidence: tuple[Text, ...]
+    trials: tuple[Link, ...]
+    caveat: Text | None
+    snippets: tuple[Snippet, ...]
+    one_line: str
+    heading: str | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Cards(Block):
+    """What to change, most first; `empty` says why there is nothing."""
+
+    template = "cards.html"
+    cards: tuple[Card, ...]
+    empty: str | None = None
+
+
+def section(view: View) -> Section | None:
+    """What to change, then what was tried, in vain or not, what needs no change, and what could not be looked at."""
+    run = view.run
+    if view.profile and not run.recommendations:
+        return None
+    cards = _with_headings([_card(r, run, view.anchors) for r in run.recommendations if r.status == "open"])
+    fine = [r for r in run.recommendations if r.status == "already_ok"]
+    asides = (
+        ("Tried, no gain here", [r for r in fine if r.basis == "measured"]),
+        ("Already fine", [r for r in fine if r.basis != "measured"]),
+        ("Could not check", [r for r in run.recommendations if r.status == "not_checked"]),
+    )
+    verified = None if view.profile else run.verification
+    blocks = (
+        Cards(cards, None if cards else _empty(run)),
+        *((_tried(verified),) if verified and verified.tried else ()),
+        *(Details(title, (Facts(tuple(map(_aside, of))),), len(of)) for title, of in asides if of),
+    )
+    return Section(id="recommendations", title="Recommendations", label="Recommendations", blocks=blocks)
+
+
+def _with_headings(cards: Sequence[Card]) -> tuple[Card, ...]:
+    """Nobody shall take advice for a measurement: each basis has its own heading, where there are several."""
+    badges = [card.badge for card in cards]
+    if len(set(badges)) < 2:
+        return tuple(cards)
+    firsts = {badges.index(badge) for badge in set(badges)}
+    return tuple(
+        replace(card, heading=_HEADINGS[card.badge]) if place in firsts else card for place, card in enumerate(cards)
+    )
+
+
+def _empty(run: RunRecord) -> str:
+    if run.best is None:
+        reason = run.not_measured.get("best", "no configuration is named best")
+        return f"Nothing can be recommended: {words.plain(reason, words.SENTENCE_LIMIT)}."
+    if run.verdict.bound == "unknown":
+        return "Nothing is recommended, because the cause of the wait could not be told."
+    return "Nothing to change was found."
+
+
+def _aside(found: Recommendation) -> Fact:
+    """One that is already followed, or impossible to check."""
+    title = words.outside(found.title, words.LABEL_LIMIT)
+    reason = words.sentence(found.reason) if found.reason else Text("no reason was recorded")
+    return Fact(title.text, reason, title.title)
+
+
+def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
+    gain = _gain(found)
+    title = words.outside(found.title, words.LABEL_LIMIT)
+    badge = found.basis or "heuristic"
+    return Card(
+        title=title,
+        change=_change(found.change, run.baseline.config if run.baseline else {}),
+        badge=badge,
+        badge_title=_BADGES[badge],
+        gain=gain,
+        gain_label=numbers.metric_name(found.gain.metric) if found.gain else "",
+        costs=tuple(words.sentence(text) for text in found.costs),
+        evidence=tuple(words.sentence(text) for text in found.evidence),
+        trials=tuple(Link(words.name(id_), anchors[id_]) for id_ in found.trials if id_ in anchors),
+        caveat=words.sentence(found.caveat) if found.caveat else None,
+        snippets=_snippets(found),
+        command=command_for_change(run, found.change, _before(found, run)),
+        one_line=f"[{badge}] {title.text}" + (f": {gain.text}" if gain else ""),
+    )
+
+
+def _before(found: Recommendation, run: RunRecord) -> Config:
+    """What the change was measured beside, as far as the page knows it: a remedy's own, else the baseline."""
+    tried = run.verification.tried if run.verification else ()
+    own = next((one.against for one in tried if one.id == found.id and one.change == found.change), None)
+    return own or (run.baseline.config if run.baseline else {})
+
+
+def _gain(found: Recommendation) -> Value | None:
+    """What the change gives; without a number only a heuristic is left, and it says so by its badge."""
+    if found.gain is None:
+        return None
+    return numbers.gain(found.gain.metric, found.gain.est, found.gain.lo, found.gain.hi)
+
+
+def _change(change: Mapping[str, Scalar], before: Mapping[str, Scalar]) -> tuple[Fact, ...]:
+    """`num_workers: 0 -> 2`, or only the new value where the old one is not known; what stays is left out."""
+    return tuple(
+        Fact(words.plain(axis, words.NAME_LIMIT), _step(axis, value, before))
+        for axis, value in change.items()
+        if axis not in before or axes.key(before[axis]) != axes.key(value)
+    )
+
+
+def _step(axis: str, value: Scalar, before: Mapping[str, Scalar]) -> Text:
+    new = format_scalar(value)
+    return words.name(f"{format_scalar(before[axis])} \u2192 {new}" if axis in before else new)
+
+
+def _snippets(found: Recommendation) -> tuple[Snippet, ...]:
+    texts = (("Python", found.snippet), ("YAML", found.snippet_yaml))
+    return tuple(Snippet(language, words.clean(text)) for language, text in texts if text)
+
+
+def _tried(found: Verification) -> Details:
+    """The remedies that were tried, in their order, and how much each added."""
+    rows = tuple(_row(one, found) for one in found.tried)
+    start = words.configuration(found.present).text
+    breakdown = Breakdown(
+        title="What was tried, in order",
+        lead=words.sentence(
+            f"From {start}: in each round the unchanged configuration and each change ran once, in shuffled order."
+        ),
+        tables=(Table("Remedies and what each added", _columns(), rows),),
+        facts=tuple(_result(found)),
+        notes=(words.sentence(f"It ended there: {found.ended}."),) if found.ended else (),
+    )
+    return Details(breakdown.title, (breakdown,))
+
+
+def _columns() -> tuple[Column, ...]:
+    return (
+        Column("Remedy"),
+        Column("Change", prose=True),
+        Column("On top of", prose=True),
+        Column(
+            "Expected", numeric=True, title="by the operational bound with one term changed; it sets the order only"
+        ),
+        Column("Samples/s", numeric=True, title="changed over unchanged, with its interval of 95 %"),
+        Column("Pairs", numeric=True),
+        Column("Found", prose=True, title="a gain has to exclude no change at 99 %: several are tried"),
+        Column("PSNR, dB", numeric=True, title="how much the samples differ from the unchanged ones"),
+    )
+
+
+def _row(one: Tried, found: Verification) -> Row:
+    how = one.judgement
+    assert how is not None, "every remedy of a run that can be drawn is judged"
+    answer = _ANSWERS[how.answer] + (", kept" if one.accepted else "")
+    pixels = Text("the same") if one.psnr_db is None else numbers.quantity(one.psnr_db, digits=2)
+    cells = (
+        words.name(one.id),
+        words.outside(config_label(one.change), words.LABEL_LIMIT),
+        words.outside(_on_top_of(one.against, found.present), words.LABEL_LIMIT),
+        _expected(one),
+        _ratio(how),
+        numbers.whole(how.pairs),
+        Text(answer),
+        pixels,
+    )
+    return Row(cells, mark="best" if one.accepted else "")
+
+
+def _ratio(how: Judgement) -> Text:
+    if how.ratio is None:
+        return numbers.missing("no round holds both")
+    return numbers.gain("", how.ratio.est, how.ratio.lo, how.ratio.hi)
+
+
+def _expected(one: Tried) -> Text:
+    if one.estimate is None:
+        return numbers.missing("its cost is not a part of the operational bound")
+    return Text(numbers.gain("", one.estimate, None, None).main)
+
+
+def _on_top_of(against: Config, present: Config) -> str:
+    """What was there already."""
+    added = {name: value for name, value in against.items() if present.get(name) != value or name not in present}
+    return config_label(added) or "what was there"
+
+
+def _result(found: Verification) -> list[Fact]:
+    """All that was kept, beside the baseline."""
+    if not found.accepted or found.whole is None or found.whole.ratio is None:
+        return []
+    return [Fact("All that was kept, beside the baseline", _ratio(found.whole))]

@@ -1,0 +1,239 @@
+"""The scaling curves: samples/s over workers, one line per batch size, with the level the consumer could eat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loaderbench.consumers import consumer_kind
+from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, config_label, format_scalar
+from loaderbench.report import axes, numbers, style, words
+from loaderbench.report.model import Chart, Column, Json, Row, Section, Table, Text, data_table
+from loaderbench.report.view import View
+
+_MOST_CURVES = 8  # more lines than that no eye tells apart; the table below the heat map has them all
+_MARGIN = 1.08  # room above the highest end, for the name of the level
+_MOST_ABOVE = 1.6  # of the highest estimate or level: an interval of few rounds may end at several times that
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of the chart, over the numbers of its axis, or over the places of its labels."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    below: tuple[float | None, ...]
+    above: tuple[float | None, ...]
+    hover: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A level to compare the curves with."""
+
+    label: str
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingChart(Chart):
+    """Samples/s over one axis. `top` ends the axis of samples/s.
+
+    An axis that is not `numeric` has its values at 0, 1, 2 and so on, where `ticks` are, each under its label.
+    """
+
+    x_axis: str
+    numeric: bool
+    ticks: tuple[float, ...]
+    labels: tuple[str, ...]
+    curves: tuple[Curve, ...]
+    reference: Reference | None
+    top: float
+
+    def figures(self) -> list[Json]:
+        """Lines with error bars, and the level to compare them with."""
+        return [style.figure([_trace(curve, i) for i, curve in enumerate(self.curves)], self._layout, 420)]
+
+    def _layout(self, theme: str) -> Json:
+        x_axis: Json = {"title": style.axis_title(self.x_axis), **style.axis(theme)}
+        x_axis |= {"tickmode": "array", "tickvals": list(self.ticks)}
+        if not self.numeric:
+            x_axis |= {"ticktext": [style.safe(label) for label in self.labels], "range": [-0.5, len(self.ticks) - 0.5]}
+        return {
+            "margin": {"l": 64, "r": 16, "t": 16, "b": 56},
+            "xaxis": x_axis,
+            "yaxis": {"title": style.axis_title("samples/s"), "range": [0, self.top], **style.axis(theme)},
+            "showlegend": len(self.curves) > 1,
+            "legend": style.LEGEND,
+            **_level(self.reference, theme),
+        }
+
+
+def _trace(curve: Curve, i: int) -> Json:
+    trace: Json = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": style.safe(curve.name),
+        "x": list(curve.x),
+        "y": list(curve.y),
+        "text": [style.safe(said) for said in curve.hover],
+        "hovertemplate": "%{text}<extra></extra>",
+        "line": {"dash": style.DASHES[i % len(style.DASHES)], "width": 2},
+        "marker": {"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
+    }
+    if any(above is not None for above in curve.above):
+        ends = {"array": list(curve.above), "arrayminus": list(curve.below)}
+        trace["error_y"] = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 5, **ends}
+    return trace
+
+
+def _level(reference: Reference | None, theme: str) -> Json:
+    """The dashed level, its name above it at the left, on paper: what it covers would make it unreadable."""
+    if reference is None:
+        return {}
+    level = reference.value
+    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
+    label = {"xref": "paper", "x": 0, "xanchor": "left", "y": level, "yanchor": "bottom", "showarrow": False}
+    label |= {"text": style.safe(reference.label), "bgcolor": style.PAGE[theme], "borderpad": 1, "yshift": 2}
+    colour = style.MUTED[theme]
+    return {
+        "shapes": [{**line, "line": {"dash": "dash", "width": 1.5, "color": colour}}],
+        "annotations": [{**label, "font": {"color": colour}}],
+    }
+
+
+def section(view: View) -> Section | None:
+    """The chart, or `None` where nothing was measured at two places of an axis."""
+    run = view.run
+    chosen = None if view.profile else axes.choose(run)
+    if chosen is None:
+        return None
+    fixed = _fixed(run, chosen)
+    shown = [c for c in run.configurations if c.samples_per_s and _agrees(c.config, fixed)]
+    if len({axes.key(c.config.get(chosen.across)) for c in shown}) < 2:
+        return None
+    lines = _lines(run, chosen, shown)
+    table = _table(chosen, [c for _, line in lines for c in line])
+    blocks = (_chart(run, chosen, fixed, lines), data_table(table))
+    return Section(id="scaling", title="Scaling", label="Scaling", blocks=blocks)
+
+
+Lines = Sequence[tuple[str, Sequence[Configuration]]]
+
+
+def _chart(run: RunRecord, chosen: axes.Axes, fixed: Config, lines: Lines) -> ScalingChart:
+    values = axes.axis_values(run)[chosen.across]
+    numeric = all(axes.is_number(value) for value in values)
+    places = {axes.key(value): float(value or 0) if numeric else float(i) for i, value in enumerate(values)}
+    drawn = [c.samples_per_s for _, line in lines[:_MOST_CURVES] for c in line if c.samples_per_s]
+    top = _top(run, drawn)
+    x_axis = words.plain(chosen.across, words.NAME_LIMIT)
+    return ScalingChart(
+        name="scaling",
+        label=f"Samples/s over {x_axis}",
+        caption=" ".join([_caption(run, fixed, len(lines)), *_cut_off(drawn, top)]),
+        x_axis=x_axis,
+        numeric=numeric,
+        ticks=tuple(places.values()),
+        labels=tuple(words.plain(format_scalar(value), 24) for value in values),
+        curves=tuple(_curve(name, line, chosen.across, places) for name, line in lines[:_MOST_CURVES]),
+        reference=_reference(run),
+        top=top,
+    )
+
+
+def _fixed(run: RunRecord, chosen: axes.Axes) -> Config:
+    """The values of the facet drawn: that of the best configuration."""
+    config = run.best.config if run.best else next((c.config for c in run.configurations if c.samples_per_s), {})
+    return {axis: config[axis] for axis in chosen.others if axis in config}
+
+
+def _agrees(config: Config, fixed: Config) -> bool:
+    return all(axes.key(config.get(axis)) == axes.key(value) for axis, value in fixed.items())
+
+
+def _lines(run: RunRecord, chosen: axes.Axes, shown: Sequence[Configuration]) -> Lines:
+    order = {axes.key(v): i for i, v in enumerate(axes.axis_values(run)[chosen.across])}
+    if chosen.down is None:
+        named = [("samples/s", list(shown))]
+    else:
+        values = axes.axis_values(run)[chosen.down]
+        named = [(_name(chosen.down, v), [c for c in shown if _agrees(c.config, {chosen.down: v})]) for v in values]
+    return [(n, sorted(line, key=lambda c: order[axes.key(c.config.get(chosen.across))])) for n, line in named if line]
+
+
+def _name(axis: str, value: Scalar) -> str:
+    return words.plain(f"{axis} {format_scalar(value)}", 40)
+
+
+def _curve(name: str, line: Sequence[Configuration], across: str, places: Mapping[axes.Key, float]) -> Curve:
+    readings = [(c, c.samples_per_s) for c in line if c.samples_per_s is not None]
+    return Curve(
+        name=name,
+        x=tuple(places[axes.key(c.config.get(across))] for c, _ in readings),
+        y=tuple(found.est for _, found in readings),
+        below=tuple(None if found.lo is None else max(found.est - found.lo, 0) for _, found in readings),
+        above=tuple(None if found.hi is None else max(found.hi - found.est, 0) for _, found in readings),
+        hover=tuple(_hover(c, found) for c, found in readings),
+    )
+
+
+def _hover(configuration: Configuration, found: Interval) -> str:
+    return f"{words.configuration(configuration.config).text}: {numbers.interval(found).text} samples/s"
+
+
+def _top(run: RunRecord, drawn: Sequence[Interval]) -> float:
+    """Where the axis of samples/s ends: above all intervals, unless a very wide one would flatten everything else."""
+    highest = max([found.est for found in drawn] + ([run.ceiling.samples_per_s] if run.ceiling else []))
+    reach = max([highest] + [found.hi for found in drawn if found.hi is not None])
+    return min(_MARGIN * reach, _MOST_ABOVE * highest) or 1.0
+
+
+def _cut_off(drawn: Sequence[Interval], top: float) -> list[str]:
+    beyond = sum(found.hi is not None and found.hi > top for found in drawn)
+    if not beyond:
+        return []
+    return [
+        "1 interval reaches beyond the chart; the table has it."
+        if beyond == 1
+        else f"{beyond} intervals reach beyond the chart; the table has them."
+    ]
+
+
+def _reference(run: RunRecord) -> Reference | None:
+    if run.ceiling is None:
+        return None
+    level = run.ceiling.samples_per_s
+    return Reference(f"{_level_name(run)} {numbers.quantity(level).text}", level)
+
+
+def _level_name(run: RunRecord) -> str:
+    """An emulated consumer has a demand; what a real one could eat is measured as a ceiling."""
+    return "demand" if consumer_kind(run.consumer).capped else "ceiling"
+
+
+def _caption(run: RunRecord, fixed: Config, lines: int) -> str:
+    said = ["Bars are 95 % intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."]
+    if fixed:
+        said.append(f"Drawn for {words.plain(config_label(fixed), words.LABEL_LIMIT)}, as in the best configuration.")
+    if run.ceiling:
+        said.append(f"The dashed level is the {_level_name(run)}: {words.plain(run.ceiling.basis, 200)}.")
+    if lines > _MOST_CURVES:
+        said.append(f"{_MOST_CURVES} of {lines} lines are drawn; the table has all.")
+    return " ".join(said)
+
+
+def _has_intervals(run: RunRecord) -> bool:
+    return any(c.samples_per_s and c.samples_per_s.lo is not None for c in run.configurations)
+
+
+def _table(chosen: axes.Axes, points: Sequence[Configuration]) -> Table:
+    names = [chosen.down, chosen.across] if chosen.down else [chosen.across]
+    columns = (*(Column(words.plain(name, words.NAME_LIMIT), numeric=True) for name in (*names, "samples/s")),)
+    rows = tuple(Row((*_values(found, names), numbers.interval(found.samples_per_s))) for found in points)
+    return Table("Samples/s of each point", columns, rows)
+
+
+def _values(found: Configuration, names: Sequence[str]) -> list[Text]:
+    return [words.name(format_scalar(found.config.get(name))) for name in names]

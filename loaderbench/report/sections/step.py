@@ -1,0 +1,172 @@
+"""Where a step of the loop and a sample go: its wait and the parts that were marked; its stages and their parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from loaderbench.diagnosis.wording import in_main_process
+from loaderbench.records import StageCost, Trial
+from loaderbench.report import numbers, tables, words
+from loaderbench.report.model import Breakdown, Column, Row, Table, Text, Value
+from loaderbench.report.view import why
+
+_TITLE = "A step of the loop"
+_WAIT = Text("data wait", "waiting inside next()")
+_REST = Text("compute and other", "the rest of the step, outside every marked stage")
+_OVERLAP = Text("The marked stages take longer than the step: some of them ran side by side, or while it waited.")
+_PARTS = (Column("Part"), Column("ms", numeric=True), Column("Share", numeric=True))
+_STAGES = (
+    Column("Stage"),
+    Column("Wall, ms", numeric=True, title="without the stages nested in it"),
+    Column("CPU, ms", numeric=True, title="of the thread that loads; other threads of a decoder are not counted"),
+    Column("Share", numeric=True, title="of the wall time of a sample"),
+)
+_UNKNOWN = "its wall time was not read"
+_FIRST = ("read", "decode", "transform")
+_LAST = ("sample", "collate", "transport")
+
+
+def step(trial: Trial) -> Breakdown:
+    """The mean step of the steady state; its data wait share is that of the verdict."""
+    whole = _step_and_wait_s(trial)
+    if whole is None:
+        return Breakdown(title=_TITLE, missing=numbers.missing(why(trial, "step", "data_wait", "batches")))
+    step_s, wait_s = whole
+    marked = _marked_s(trial)
+    rest_s = step_s - wait_s - math.fsum(marked.values())
+    pieces = [(_WAIT, wait_s), *((words.outside(name, 40), time_s) for name, time_s in marked.items())]
+    tones = tables.tones([math.inf, *marked.values()])
+    if rest_s > 0:
+        pieces, tones = [*pieces, (_REST, rest_s)], [*tones, tables.REST]
+    names, lengths = [name for name, _ in pieces], [time_s for _, time_s in pieces]
+    return Breakdown(
+        title=_TITLE,
+        segments=tables.segments([name.text for name in names], tables.shares(lengths), tones),
+        tables=(Table(_step_caption(trial), _PARTS, _step_rows(names, lengths, tones)),),
+        notes=tuple(_notes(trial, overlap=rest_s < -1e-3 * step_s)),
+    )
+
+
+def _step_and_wait_s(trial: Trial) -> tuple[float, float] | None:
+    """Seconds from one call of `next()` to the next, and those of them inside it; `None` where no time passed."""
+    found = None
+    if trial.steady_s and trial.batches and trial.data_wait_share is not None:
+        step_s = trial.steady_s / trial.batches
+        found = step_s, step_s * trial.data_wait_share
+    elif trial.step and trial.data_wait:
+        found = trial.step.mean_s + trial.data_wait.mean_s, trial.data_wait.mean_s
+    return found if found and found[0] > 0 else None
+
+
+def _marked_s(trial: Trial) -> dict[str, float]:
+    costs = trial.step_stages or {}
+    return {name: cost.wall_s for name, cost in costs.items() if cost.wall_s is not None}
+
+
+def _step_rows(names: list[Text], lengths: list[float], tones: list[str]) -> tuple[Row, ...]:
+    times = tables.milliseconds([*lengths, math.fsum(lengths)])
+    shares = tables.percentages(tables.shares(lengths))
+    rows = [
+        Row((name, time, share), tone=tone)
+        for name, time, share, tone in zip(names, times, shares, tones, strict=False)
+    ]
+    return (*rows, Row((Text("a step"), times[-1], tables.percentage(1.0)), mark="total"))
+
+
+def _step_caption(trial: Trial) -> str:
+    over = f", over {numbers.count(trial.batches, 'batch', 'batches')}" if trial.batches else ""
+    rate = f": {numbers.quantity(trial.samples_per_s).text} samples/s" if trial.samples_per_s else ""
+    return f"A step on average{over}{rate}"
+
+
+def _notes(trial: Trial, *, overlap: bool) -> list[Text]:
+    reason = words.reason_of("step_stages", trial.not_measured)
+    unknown = [name for name, cost in (trial.step_stages or {}).items() if cost.wall_s is None]
+    said = [words.sentence(f"Parts of the step are not told apart: {reason}.")] if reason else []
+    said += [words.sentence(f"{name} was marked but not measured: it is part of the rest.") for name in unknown]
+    return [*said, _OVERLAP] if overlap else said
+
+
+def sample(trial: Trial) -> Breakdown:
+    """The mean sample of the steady state."""
+    found = trial.stages or {}
+    names = [name for name in _ordered(found) if found[name].wall_s is not None]
+    lengths = [found[name].wall_s or 0.0 for name in names]
+    if math.fsum(lengths) <= 0:
+        return Breakdown(title=_sample_title(trial), missing=numbers.missing(why(trial, "stages")))
+    tones = tables.tones(lengths)
+    parts = tables.shares(lengths)
+    rows = _sample_rows(trial, dict(zip(names, tones, strict=True)), parts)
+    return Breakdown(
+        title=_sample_title(trial),
+        segments=tables.segments([words.stage(name).text for name in names], parts, tones),
+        tables=(Table(_sample_caption(trial), _STAGES, rows),),
+        notes=(words.sentence(f"{words.capitalised(trial.sampled)}."),) if trial.sampled else (),
+    )
+
+
+def _sample_title(trial: Trial) -> str:
+    if in_main_process(trial):
+        return "A sample in the main process"
+    known = trial.workers is not None or "num_workers" in trial.config
+    return "A sample inside the workers" if known else "A sample inside the loader"
+
+
+def _sample_caption(trial: Trial) -> str:
+    whose = "the main process\u2019s" if in_main_process(trial) else "one worker\u2019s"
+    over = f", over {numbers.count(trial.samples, 'sample')}" if trial.samples else ""
+    return f"A sample on average, in {whose} time{over}"
+
+
+def _sample_rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tuple[Row, ...]:
+    """A row for each stage with its parts below, those without a wall time, and the sum."""
+    costs, named = trial.stages or {}, trial.stage_parts or {}
+    whole = StageCost(_sum_s([costs[name].cpu_s for name in tones]), _sum_s([costs[name].wall_s for name in tones]))
+    lines: list[tuple[Text, StageCost, Value, str, int]] = []
+    for name, share in zip(tones, tables.percentages(parts), strict=True):
+        lines.append((words.stage(name), costs[name], share, tones[name], 0))
+        below = {part: named[part] for part in _parts_of(name, named)}
+        if [cost.wall_s for cost in below.values()] == [costs[name].wall_s]:  # the stage over again
+            below = {}
+        lines += [(_part_name(part), cost, _share(cost, whole), "", 1) for part, cost in below.items()]
+    lines += [(words.stage(name), costs[name], numbers.missing(_UNKNOWN), "", 0) for name in costs if name not in tones]
+    walls = tables.milliseconds([*(cost.wall_s for _, cost, *_ in lines), whole.wall_s], _UNKNOWN)
+    cpus = tables.milliseconds([*(cost.cpu_s for _, cost, *_ in lines), whole.cpu_s], "its CPU time was not read")
+    rows = [
+        Row((label, wall, cpu, share), tone=tone, depth=depth)
+        for (label, _, share, tone, depth), wall, cpu in zip(lines, walls, cpus, strict=False)
+    ]
+    return (*rows, Row((Text("a sample"), walls[-1], cpus[-1], tables.percentage(1.0)), mark="total"))
+
+
+def _sum_s(times_s: list[float | None]) -> float | None:
+    known = [time_s for time_s in times_s if time_s is not None]
+    return math.fsum(known) if len(known) == len(times_s) else None
+
+
+def _share(cost: StageCost, whole: StageCost) -> Value:
+    if cost.wall_s is None or not whole.wall_s:
+        return numbers.missing(_UNKNOWN)
+    return tables.percentage(cost.wall_s / whole.wall_s)
+
+
+def _ordered(found: Iterable[str]) -> list[str]:
+    """Stages in the order in which a sample passes through them, with those of the user's own in between."""
+    return sorted(found, key=_place)
+
+
+def _place(stage: str) -> int:
+    if stage in _FIRST:
+        return _FIRST.index(stage)
+    return len(_FIRST) + 1 + _LAST.index(stage) if stage in _LAST else len(_FIRST)
+
+
+def _parts_of(stage: str, found: Iterable[str]) -> list[str]:
+    """The named parts of a stage: `transform/RandomResizedCrop` is one of `transform`."""
+    return [part for part in found if part.partition("/")[0] == stage]
+
+
+def _part_name(part: str) -> Text:
+    """A part without its stage, which stands above it."""
+    return words.outside(part.partition("/")[2] or part, 40)

@@ -1,0 +1,216 @@
+"""The sweep: the heat map, what can be chosen on it, and all configurations by rank."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loaderbench.records import Config, Configuration, RunRecord, Scalar, Trial, config_label, format_scalar
+from loaderbench.records.metrics import Metric
+from loaderbench.report import axes, metrics, numbers, words
+from loaderbench.report.model import Column, Details, Fact, Link, Paragraph, Row, Section, Table, Text
+from loaderbench.report.sections import inside
+from loaderbench.report.sections.heat_map import (
+    Cells,
+    Choice,
+    Facet,
+    HeatMap,
+    HeatMetric,
+    HeatRow,
+    Scale,
+    without_workers,
+)
+from loaderbench.report.view import MOST_ROWS, View, trials_of
+
+_ONE_CONFIGURATION = (
+    "One configuration was measured. To see where the best one lies, sweep an axis: -P num_workers=0,2,4"
+)
+
+
+@dataclass(frozen=True)
+class Ranking(Table):
+    """The configurations by rank, and why the best of them is the best."""
+
+    why: Text | None = None
+
+
+def section(view: View) -> Section | None:
+    """The heat map with the ranking below it, or the way to a sweep."""
+    if view.profile:
+        return None
+    ranking, heat_map = _ranking(view), _heat_map(view)
+    by_rank = Details("All configurations by rank", (ranking,), len(ranking.rows)) if ranking else None
+    glance = (ranking,) if ranking else ()
+    if heat_map is None:
+        hint = (Paragraph(Text(_ONE_CONFIGURATION)),) if len(view.run.configurations) == 1 else ()
+        return Section(id="sweep", title="Sweep", blocks=hint, glance=glance, in_markdown=True)
+    return Section(
+        id="sweep",
+        title="Sweep",
+        label="Sweep",
+        blocks=(Paragraph(Text(_caption(view)), "small"), heat_map, *((by_rank,) if by_rank else ())),
+        glance=glance,
+        in_markdown=True,
+        look="sweep",
+    )
+
+
+def _heat_map(view: View) -> HeatMap | None:
+    """`None` where no axis varies or nothing at all was measured."""
+    run = view.run
+    chosen = axes.choose(run)
+    shown = metrics.with_data(metrics.IN_HEAT_MAP, run.configurations)
+    if chosen is None or not shown:
+        return None
+    values = axes.axis_values(run)
+    scales = [_scale(metric, run.configurations) for metric in shown]
+    cells = Cells(view, scales)
+    across = values[chosen.across]
+    down: list[Scalar] = values[chosen.down] if chosen.down else [None]
+    facets = _facets(run, chosen.others)
+    choices = tuple(_choice(view, number) for number in view.choices)
+    return HeatMap(
+        x_axis=words.name(chosen.across),
+        y_axis=words.name(chosen.down) if chosen.down else None,
+        x_labels=tuple(words.name(format_scalar(value)) for value in across),
+        metrics=tuple(_in_selector(scale) for scale in scales),
+        facets=tuple(
+            Facet(_title(fixed), tuple(_row(chosen, y, across, (fixed, facets[0]), cells) for y in down))
+            for fixed in facets
+        ),
+        legend=_legend(view),
+        choices=choices,
+        shown=next((choice for choice in choices if choice.number == view.shown), None),
+    )
+
+
+def _scale(metric: Metric, configurations: Sequence[Configuration]) -> Scale:
+    found = [v for c in configurations if (v := metrics.estimate(metric, c)) is not None]
+    return Scale(metric, min(found), max(found))
+
+
+def _in_selector(scale: Scale) -> HeatMetric:
+    low, high = (numbers.number(end, metrics.SCALES[scale.metric.unit].digits) for end in (scale.low, scale.high))
+    return HeatMetric(scale.metric.id, metrics.named_with_unit(scale.metric), low, high)
+
+
+def _facets(run: RunRecord, others: Sequence[str]) -> list[Config]:
+    """Each combination of the other axes that was measured, in the order of the axes; one without any where none is.
+
+    What has no workers opens no panel of its own where the values that torch refuses it were left out of the plan.
+    """
+    if not others:
+        return [{}]
+    found: dict[tuple[axes.Key, ...], Config] = {}
+    for configuration in sorted(run.configurations, key=lambda c: without_workers(c.config)):
+        known = without_workers(configuration.config) and any(axis in run.plan.collapsed for axis in others)
+        if known and found:
+            continue
+        fixed = {axis: configuration.config[axis] for axis in others if axis in configuration.config}
+        found.setdefault(axes.combination(configuration.config, others), fixed)
+    order = axes.axis_values(run)
+    places = {axis: [axes.key(v) for v in order[axis]] for axis in others}
+    return sorted(
+        found.values(),
+        key=lambda fixed: [places[a].index(axes.key(fixed[a])) if a in fixed else -1 for a in others],
+    )
+
+
+def _title(fixed: Config) -> Text | None:
+    return words.configuration(fixed) if fixed else None
+
+
+def _row(
+    chosen: axes.Axes, y: Scalar, across: Sequence[Scalar], panels: tuple[Config, Config], cells: Cells
+) -> HeatRow:
+    """A row of one panel; `panels` are the fixed values of that panel and of the first one."""
+    own: Config = {chosen.down: y} if chosen.down else {}
+    label = words.name(format_scalar(y)) if chosen.down else Text("")
+    fixed, first = panels
+    return HeatRow(
+        label,
+        tuple(
+            cells.cell(
+                {**own, **fixed, chosen.across: x}, None if fixed is first else {**own, **first, chosen.across: x}
+            )
+            for x in across
+        ),
+    )
+
+
+def _caption(view: View) -> str:
+    run = view.run
+    rounds = max((len(c.trials) for c in run.configurations), default=0)
+    said = f"Each cell is one configuration, its value the estimate over {numbers.count(rounds, 'round')}"
+    fixed = axes.fixed(run)
+    said += f"; the same everywhere: {words.plain(config_label(fixed), 200)}." if fixed else "."
+    ran = sum(bool(c.trials) for c in run.configurations)
+    if 0 < len(view.choices) < ran:
+        said += f" The {len(view.choices):,} best of {ran:,} can be chosen; the others lead to their trials."
+    return said
+
+
+def _legend(view: View) -> tuple[str, ...]:
+    """A key for the signs that are on this map, and for no others."""
+    marks = {view.mark(configuration) for configuration in view.run.configurations}
+    failed = any(trial.status != "completed" for trial in view.run.sweep)
+    said = (("best", view.run.best is not None), ("tied", "tied" in marks), ("failed", failed))
+    return tuple(sign for sign, there in said if there)
+
+
+def _ranking(view: View) -> Ranking | None:
+    """All configurations, the fastest first; only columns that hold something. `None` where none was measured."""
+    run = view.run
+    if not any(c.samples_per_s for c in run.configurations):
+        return None
+    shown = metrics.with_data(metrics.OF_CONFIGURATIONS, run.configurations)
+    names = axes.columns(run)
+    columns = (*axes.headings(names), *(Column(m.label, numeric=True, title=m.hint) for m in shown))
+    ranked = sorted(enumerate(run.configurations), key=lambda found: (found[1].rank is None, found[1].rank or 0))
+    return Ranking(
+        "All configurations, the fastest first",
+        columns,
+        tuple(_ranked(view, number, names, shown) for number, _ in ranked[:MOST_ROWS]),
+        sortable=True,
+        choosing=bool(view.choices),
+        why=words.sentence(run.best.why_this_one) if run.best else None,
+    )
+
+
+def _ranked(view: View, number: int, names: list[str], shown: Sequence[Metric]) -> Row:
+    found = view.run.configurations[number]
+    values = (metrics.of_configuration(metric, found, view.run.environment) for metric in shown)
+    choice = number if number in view.choices else None
+    return Row((*axes.cells(found.config, names), *values), mark=view.mark(found), choice=choice)
+
+
+def _choice(view: View, number: int) -> Choice:
+    found = view.run.configurations[number]
+    trials = trials_of(found, view.trials)
+    within = inside.of_configuration(view, number)
+    known = metrics.with_data(metrics.OF_CONFIGURATIONS, (found,))
+    return Choice(
+        number=number,
+        label=words.configuration(found.config),
+        role=inside.role(view, found),
+        facts=tuple(Fact(m.label, metrics.of_configuration(m, found, view.run.environment)) for m in known),
+        trials=tuple(Link(words.name(t.id), view.anchors[t.id]) for t in trials if t.id in view.anchors),
+        inside=within,
+        missing=None if within else _missing(trials),
+    )
+
+
+def _missing(trials: Sequence[Trial]) -> Text:
+    """Why nothing is known of what happens inside."""
+    gone = in_words(trials)
+    return words.sentence(
+        f"Nothing is known of its inside: {gone}." if gone else "The stages of its samples were not timed."
+    )
+
+
+def in_words(trials: Sequence[Trial]) -> str:
+    """What failed, and how often: `worker killed in 3 of 3 trials`; nothing where nothing did."""
+    gone = Counter(trial.failure.kind if trial.failure else trial.status for trial in trials if trial.failure)
+    of = numbers.count(len(trials), "trial")
+    return ", ".join(f"{kind.replace('_', ' ')} in {many} of {of}" for kind, many in gone.items())

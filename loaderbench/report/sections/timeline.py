@@ -1,0 +1,155 @@
+"""What the monitors read over seconds, one trial of each configuration, thinned so that the page stays light."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from loaderbench.records import Readings, Trial
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.model import Chart, Column, Json, Row, Section, Table, Text, data_table
+from loaderbench.report.sections.timeline_panels import LARGEST, Line, Panel, figure, kind_of, panels
+from loaderbench.report.view import View, by_interest, representative, trials_of
+
+MOST_TRIALS = 48
+MOST_POINTS = 1500  # of one series: more than a screen has columns
+POINTS_OF_PAGE = 30_000  # of all series together: about 250 kB of the page
+_MOST_ROWS = 12  # trials of the table below the chart
+
+
+@dataclass(frozen=True)
+class TimelineTrial:
+    """One trial that can be chosen on the timeline; `choice` is the number of its configuration among the choices."""
+
+    label: str
+    panels: tuple[Panel, ...]
+    note: str
+    choice: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline(Chart):
+    """Readings of the monitors over seconds; the first trial is the one that is shown. `choosing`: from a list."""
+
+    template = "timeline.html"
+    trials: tuple[TimelineTrial, ...]
+    x_axis: str
+    choosing: bool
+
+    def figures(self) -> list[Json]:
+        """One for each trial."""
+        return [figure(trial.panels, self.x_axis) for trial in self.trials]
+
+
+def section(view: View) -> Section | None:
+    """The panels of some trials, the best configuration's first; `None` without readings."""
+    read = view.readings
+    chosen = _choose(view, {trial for trial in read.trials if any(map(kind_of, read.of(trial)))})
+    lines = {trial.id: found for trial in chosen if (found := _lines(read, trial.id))}
+    shown = [trial for trial in chosen if trial.id in lines]
+    if not shown:
+        return None
+    since = "the steady state began" if view.profile else "the trial began"
+    most = _most_of_each([len(lines[trial.id]) for trial in shown])
+    drawn = Timeline(
+        name="timeline",
+        label="Readings of the monitors over seconds",
+        caption=_caption(since, len(shown), len(read.trials)),
+        trials=tuple(_trial(trial, view, lines[trial.id], limit) for trial, limit in zip(shown, most, strict=True)),
+        x_axis=f"seconds since {since}",
+        choosing=len(shown) > 1 or bool(view.choices),
+    )
+    rows = tuple(row for trial in shown[:_MOST_ROWS] for row in _rows(trial, lines[trial.id]))
+    blocks = (drawn, data_table(_table(rows, len(shown))))
+    return Section(id="timeline", title="Timeline", label="Timeline", blocks=blocks)
+
+
+def _lines(read: Readings, trial: str) -> dict[str, Line]:
+    """The series that can be drawn, in the order of time, without what is no number."""
+    found = {}
+    for metric, series in read.of(trial).items():
+        seconds, values = (np.array(column, dtype=float) for column in series)
+        known = np.isfinite(seconds) & (np.abs(values) < LARGEST)
+        if kind_of(metric) and known.any():
+            order = np.argsort(seconds[known], kind="stable")
+            found[metric] = seconds[known][order], values[known][order]
+    return found
+
+
+def _choose(view: View, read: set[str]) -> list[Trial]:
+    """One trial of each configuration of which something was read, the most interesting first."""
+    by_id = {name: trial for name, trial in view.trials.items() if name in read}
+    found = (representative(trials_of(configuration, by_id)) for configuration in by_interest(view.run))
+    return list(islice((trial for trial in found if trial is not None), MOST_TRIALS))
+
+
+def _most_of_each(series: Sequence[int]) -> list[int]:
+    """Points of a series for each trial: the first, which is shown, has all that it may have; the others share."""
+    first = min(MOST_POINTS, POINTS_OF_PAGE // 2 // series[0])
+    left = POINTS_OF_PAGE - first * series[0]
+    others = max(2, min(MOST_POINTS, left // max(1, sum(series[1:]))))
+    return [first, *(others for _ in series[1:])]
+
+
+def _trial(trial: Trial, view: View, lines: Mapping[str, Line], most: int) -> TimelineTrial:
+    longest = max(len(values) for _, values in lines.values())
+    note = (
+        f"At most {most:,} min\u2013max points a series are drawn; the longest series has {longest:,} readings."
+        if longest > most
+        else f"Every reading is drawn; the longest series has {longest:,}."
+    )
+    configurations = view.run.configurations
+    choice = next((number for number in view.choices if trial.id in configurations[number].trials), None)
+    return TimelineTrial(_label(trial, view), panels(lines, most), note, choice)
+
+
+def _label(trial: Trial, view: View) -> str:
+    run = view.run
+    marks = [("best", run.best), ("baseline", None if view.profile else run.baseline)]
+    said = [mark for mark, part in marks if part and axes.same(part.config, trial.config)]
+    if trial.status != "completed":
+        said.append(trial.status.replace("_", " "))
+    suffix = f" ({', '.join(said)})" if said else ""
+    return f"{axes.label(run, trial.config).text}, round {trial.round}{suffix}"
+
+
+def _caption(since: str, shown: int, recorded: int) -> str:
+    said = f"Seconds since {since}; all strips share one axis."
+    if shown < recorded:
+        said += f" {shown} of {recorded} recorded trials can be chosen: at most one of each configuration."
+    return said
+
+
+_SUMMARY: dict[str, Callable[[Any], Any]] = {"lowest": np.min, "median": np.median, "highest": np.max}
+
+
+def _rows(trial: Trial, lines: Mapping[str, Line]) -> list[Row]:
+    rows = []
+    for metric, (_, values) in sorted(lines.items()):
+        kind = kind_of(metric)
+        if kind is None:
+            continue
+        cells = (numbers.quantity(float(summary(values * kind.factor))) for summary in _SUMMARY.values())
+        label = f"{kind.panel} ({kind.name})" if kind.name.lower() not in kind.panel.lower() else kind.panel
+        trial_cells = (
+            Text(words.configuration(trial.config).text),
+            Text(f"{label}, {kind.unit}"),
+            Text(f"{len(values):,}"),
+        )
+        rows.append(Row((*trial_cells, *cells)))
+    return rows
+
+
+def _table(rows: tuple[Row, ...], trials: int) -> Table:
+    columns = (
+        Column("Configuration"),
+        Column("Metric"),
+        Column("Readings", numeric=True),
+        *(Column(name.capitalize(), numeric=True) for name in _SUMMARY),
+    )
+    some = f"the first {_MOST_ROWS} trials" if trials > _MOST_ROWS else "each trial"
+    return Table(f"Readings of {some} that can be chosen", columns, rows)

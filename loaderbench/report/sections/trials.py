@@ -1,0 +1,196 @@
+"""All trials as they were measured, as a table that holds only columns with something in them, and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from loaderbench.records import RunRecord, Trial, config_label, to_dict
+from loaderbench.records.metrics import METRICS, Metric
+from loaderbench.report import axes, metrics, numbers, words
+from loaderbench.report.model import Block, Column, Fact, Facts, Paragraph, Row, Section, Table, Text, Value
+from loaderbench.report.view import MOST_ROWS, View, why
+
+_LONG_TITLE = 300
+_MOST_TRIALS = 250  # that the page holds as JSON, 2 kB each when packed
+_TRIAL_FIELDS = (
+    "samples_per_s", "data_wait_share", "time_to_first_batch_s", "batches", "samples", "warmup_batches", "steady_s",
+    "epoch_ends", "ended_early", "samples_per_epoch",
+    "cpu_percent_of_allotted", "rss_bytes", "pss_bytes", "shm_peak_bytes", "disk_read_bytes_per_s",
+    "reference_decode_before_s", "reference_decode_after_s", "started_at", "duration_s", "log",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file the page can write by itself."""
+
+    label: str
+    name: str
+    mime: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Downloads(Block):
+    """The files; `note` says what is left out of the page, and where it is."""
+
+    template = "downloads.html"
+    files: tuple[Download, ...]
+    note: str | None
+
+
+def section(view: View) -> Section:
+    """Every trial; of a profile what it read."""
+    title, content = ("All trials", _of_sweep(view)) if view.profile is None else _of_profile(view.profile)
+    label = title.split()[-1].capitalize()
+    blocks = tuple(block for block in (content, _downloads(view.run)) if block)
+    return Section(id="trials", title=title, label=label, blocks=blocks)
+
+
+def _of_sweep(view: View) -> Block | None:
+    """In the order of measuring."""
+    run = view.run
+    shown = run.sweep[:MOST_ROWS]
+    if not shown:
+        return Paragraph(Text("No trial was run."))
+    columns = [metric for metric in metrics.OF_TRIALS if _holds_something(metric, shown)]
+    own = axes.columns(run)
+    headings = (
+        Column("Trial"),
+        *axes.headings(own),
+        Column("Round", numeric=True),
+        Column("Status"),
+        *(Column(_label(metric), numeric=True, title=metric.trial_hint) for metric in columns),
+    )
+    rows = tuple(Row(_cells(trial, own, columns), view.anchors[trial.id]) for trial in shown)
+    left = len(run.sweep) - len(shown)
+    note = f"{numbers.count(left, 'more trial')} in the downloads below." if left else None
+    return Table(_caption(run), headings, _titles_once(rows), note, sortable=True)
+
+
+def _label(metric: Metric) -> str:
+    return metric.trial_label or metric.label
+
+
+def _holds_something(metric: Metric, trials: Sequence[Trial]) -> bool:
+    """Whether the column is worth its room."""
+    found = [number for trial in trials if (number := metric.of_trial(trial)) is not None]
+    return any(number or metric.zeros for number in found)
+
+
+def _caption(run: RunRecord) -> str:
+    fixed = axes.fixed(run)
+    same = f"; {words.plain(config_label(fixed), 200)} in all of them" if fixed else ""
+    return f"Every trial in the order of measuring{same}"
+
+
+def _titles_once(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The rows with each very long title in its first place alone: repeated in hundreds of rows it swells the page."""
+    seen: set[str] = set()
+
+    def once(cell: Text) -> Text:
+        if cell.title is None or len(cell.title) <= _LONG_TITLE:
+            return cell
+        first = cell.title not in seen
+        seen.add(cell.title)
+        return cell if first else replace(cell, title=None)
+
+    return tuple(replace(row, cells=tuple(once(cell) for cell in row.cells)) for row in rows)
+
+
+def _cells(trial: Trial, own: Sequence[str], columns: Sequence[Metric]) -> tuple[Text, ...]:
+    return (
+        words.name(trial.id),
+        *axes.cells(trial.config, own),
+        Value(str(trial.round), sort=trial.round),
+        _status(trial),
+        *(metrics.of_trial(metric, trial, why(trial, metric.reason_field)) for metric in columns),
+    )
+
+
+def _of_profile(trial: Trial) -> tuple[str, Block | None]:
+    """One trial as a list, for a report that has no other: what is known, and what has a reason not to be."""
+    if trial.status != "completed":
+        return "What was recorded", None
+    reasons = trial.not_measured
+    shown = [m for m in metrics.OF_TRIALS if _holds_something(m, [trial]) or m.reason_field in reasons]
+    facts = tuple(Fact(_label(m), metrics.of_trial(m, trial, reasons.get(m.reason_field))) for m in shown)
+    return "All readings", Facts(facts) if facts else None
+
+
+def _status(trial: Trial) -> Text:
+    status = words.plain(trial.status.replace("_", " "), 60)
+    if trial.ended_early and trial.failure is None:
+        return Text(f"{status}, ended early", "the loader ran dry before it was measured for long enough")
+    return Text(status, words.plain(trial.failure.kind.replace("_", " "), 60) if trial.failure else None)
+
+
+def _downloads(run: RunRecord) -> Downloads:
+    """The run as the page can write it back to disk; all of a very long one would be most of the page."""
+    table, count = Download("trials.csv", "trials.csv", "text/csv", _csv(run)), _count(run)
+    if count > _MOST_TRIALS:
+        return Downloads((table,), f"run.json, with all {count:,} trials, lies beside this page.")
+    text = json.dumps(_finite(to_dict(without_folders(run))), indent=1, allow_nan=False)
+    return Downloads((Download("run.json", "run.json", "application/json", text), table), None)
+
+
+def _count(run: RunRecord) -> int:
+    """All that were run: of the sweep, with parts taken away, and of the remedies that were tried."""
+    return len(run.trials) - len(run.twins)
+
+
+def without_folders(run: RunRecord) -> RunRecord:
+    """The run with the names of slow files alone: a page that is passed on tells no paths."""
+    return replace(run, trials=tuple(map(_names_alone, run.trials)))
+
+
+def _names_alone(trial: Trial) -> Trial:
+    times = trial.sample_times
+    if times is None:
+        return trial
+    slowest = tuple(replace(found, path=found.path and words.file_name(found.path)) for found in times.slowest)
+    return replace(trial, sample_times=replace(times, slowest=slowest))
+
+
+def _finite(value: Any) -> Any:
+    """The value with `null` where JSON knows no number."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(held) for key, held in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_finite(held) for held in value]
+    return value
+
+
+def _csv(run: RunRecord) -> str:
+    names = list(axes.axis_values(run))
+    gauges = [m.id for m in METRICS if any(m.id in trial.metrics for trial in run.sweep)]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["trial", "round", "status", *map(_cell, names), *_TRIAL_FIELDS, *gauges, "failure"])
+    for trial in run.sweep:
+        writer.writerow(_row(trial, names, gauges))
+    return out.getvalue()
+
+
+def _row(trial: Trial, names: Sequence[str], gauges: Sequence[str]) -> list[object]:
+    config = [_cell(trial.config.get(axis)) for axis in names]
+    fields = [_cell(getattr(trial, field)) for field in _TRIAL_FIELDS]
+    fields += [_cell(trial.metrics.get(name)) for name in gauges]
+    failure = _cell(trial.failure.kind if trial.failure else None)
+    return [_cell(trial.id), trial.round, _cell(trial.status), *config, *fields, failure]
+
+
+def _cell(value: object) -> object:
+    """A value for a spreadsheet, in which a text must not become a formula."""
+    if isinstance(value, str):
+        safe = words.clean(value)
+        return f"'{safe}" if safe.startswith(("=", "+", "-", "@", "\t")) else safe
+    return "" if value is None else value

@@ -1,0 +1,200 @@
+"""The verdict and its figures: the baseline beside the best, and the ceiling above both; of a profile its one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from loaderbench.records import Ceiling, Configuration, GpuUse, RunRecord
+from loaderbench.records.metrics import Metric
+from loaderbench.report import axes, metrics, numbers, words
+from loaderbench.report.model import Block, Fact, Section, Text, Value
+from loaderbench.report.view import View, find
+
+_BOUNDS = {
+    "input": "input (the consumer waits for data)",
+    "compute": "compute (the loader keeps up)",
+    "transfer": "transfer (host to device)",
+    "unknown": "unknown",
+}
+_OF_PROFILE = (metrics.SAMPLES, metrics.WAIT, metrics.FIRST_BATCH, metrics.CPU, metrics.GPU, metrics.GPU_MEMORY)
+
+BarKind = Literal["baseline", "best", "measured", "ceiling"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Block):
+    """The one finding that explains the run, with its proof."""
+
+    template = "finding.html"
+    headline: Text
+    cause: tuple[Fact, ...]
+    confidence: str
+    evidence: tuple[Text, ...]
+    against: tuple[Text, ...]
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    """One quantity of the baseline and of the best; `before` is `None` when the two are one configuration."""
+
+    label: str
+    value: Value
+    before: Value | None
+    hint: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of the small comparison in samples/s; `share` is its length, 0 to 1."""
+
+    kind: BarKind
+    value: str
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyFigures(Block):
+    """What the best reached, beside the baseline where there are two configurations to compare."""
+
+    template = "key_figures.html"
+    figures: tuple[KeyFigure, ...]
+    bars: tuple[Bar, ...]
+    ceiling: Text | None
+    best_label: str
+    best: Text | None
+    baseline: Text | None = None
+    why_best: Text | None = None
+    why_baseline: Text | None = None
+
+
+def finding(view: View) -> Section:
+    """What bounds the run, and how sure that is."""
+    found = view.run.verdict
+    block = Finding(
+        headline=words.sentence(found.headline),
+        cause=tuple(_cause(view.run)),
+        confidence=f"{found.confidence} confidence",
+        evidence=tuple(words.sentence(text) for text in found.evidence),
+        against=tuple(words.sentence(text) for text in found.against),
+    )
+    return Section(id="verdict", title="Verdict", label="Verdict", blocks=(block,), look="verdict")
+
+
+def _cause(run: RunRecord) -> list[Fact]:
+    """What bounds it, at which stage, and what limits that."""
+    found = run.verdict
+    facts = [Fact("Bound", Text(_BOUNDS.get(found.bound, found.bound)))]
+    facts += [Fact(label, words.name(said)) for label, said in (("Stage", found.stage), ("Limit", found.limit)) if said]
+    return facts
+
+
+def figures(view: View) -> Section | None:
+    """From the baseline to the best; `None` where nothing was measured."""
+    found = _of_profile(view.run) if view.profile else _of_sweep(view.run)
+    if found is None:
+        return None
+    title, block = found
+    return Section(id="key-figures", title=title, blocks=(block,), look="figures")
+
+
+def _of_sweep(run: RunRecord) -> tuple[str, KeyFigures] | None:
+    best = find(run, run.best.config) if run.best else None
+    if run.best is None or best is None:
+        return None
+    before = find(run, run.baseline.config) if run.baseline else None
+    same = before is not None and axes.same(best.config, before.config)
+    alone = len(run.configurations) == 1
+    compared = None if same else run.baseline
+    levels: list[tuple[BarKind, Value]] = [("best", numbers.interval(run.best.samples_per_s))]
+    if compared and compared.samples_per_s:
+        levels.insert(0, ("baseline", numbers.interval(compared.samples_per_s)))
+    return _title(alone, same), KeyFigures(
+        figures=tuple(
+            KeyFigure(m.label, _read(run, m, best), _read(run, m, before) if before and not same else None, m.hint)
+            for m in metrics.KEY_FIGURES
+        ),
+        bars=_bars(levels, run.ceiling),
+        ceiling=ceiling(run.ceiling) if run.ceiling else None,
+        best_label="Measured" if alone else "Best",
+        best=words.configuration(run.best.config),
+        baseline=words.configuration(compared.config) if compared else None,
+        why_best=words.sentence(run.best.why_this_one),
+        why_baseline=words.sentence(compared.why_this_one) if compared else None,
+    )
+
+
+def _title(alone: bool, same: bool) -> str:
+    if alone:
+        return "The configuration measured"
+    return "The baseline is already the best" if same else "From the baseline to the best"
+
+
+def _of_profile(run: RunRecord) -> tuple[str, KeyFigures] | None:
+    measured = next((c for c in run.configurations if c.samples_per_s), None)
+    if measured is None:
+        return None
+    found = metrics.with_data(_OF_PROFILE, (measured,))
+    level = _without_rounds(numbers.interval(measured.samples_per_s))
+    return "Your loop as it ran", KeyFigures(
+        figures=tuple(KeyFigure(m.label, _of_one_process(run, m, measured), None, m.hint) for m in found),
+        bars=_bars([("measured", level)], run.ceiling),
+        ceiling=ceiling(run.ceiling) if run.ceiling else None,
+        best_label="Measured",
+        best=words.configuration(measured.config) if measured.config else None,
+    )
+
+
+def _of_one_process(run: RunRecord, metric: Metric, measured: Configuration) -> Value:
+    """A time is written as one, since no interval belongs to it."""
+    found = metric.of_configuration(measured)
+    if metric.unit == "s" and found is not None:
+        return numbers.duration(found if isinstance(found, int | float) else found.est)
+    return _without_rounds(_read(run, metric, measured))
+
+
+def _without_rounds(value: Value) -> Value:
+    """Without `n = 1`: a profile is one process by nature, and its method says so once."""
+    return replace(value, text=value.main, detail="") if value.detail == numbers.ONE_ROUND else value
+
+
+def _read(run: RunRecord, metric: Metric, configuration: Configuration) -> Value:
+    """A metric of one configuration; memory of an accelerator with how much of it there is."""
+    value = metrics.of_configuration(metric, configuration, run.environment)
+    total = _gpu_memory_total(run, configuration) if metric is metrics.GPU_MEMORY and not value.missing else None
+    if total is None:
+        return value
+    of = f"of {numbers.memory(total).text}"
+    return Value(f"{value.text} {of}", main=value.main, detail=of, sort=value.sort)
+
+
+def _gpu_memory_total(run: RunRecord, configuration: Configuration) -> int | None:
+    """The memory of the device whose use was the largest: that is the one the figure speaks of."""
+    used = [gpu for t in run.sweep if t.id in configuration.trials for gpu in t.gpus]
+    largest = max((g for g in used if g.memory_used_bytes is not None), key=_used, default=None)
+    return largest.memory_total_bytes if largest else None
+
+
+def _used(gpu: GpuUse) -> int:
+    return gpu.memory_used_bytes or 0
+
+
+def _bars(levels: Sequence[tuple[BarKind, Value]], above: Ceiling | None) -> tuple[Bar, ...]:
+    """The levels and the ceiling as lengths; nothing where there is nothing to compare."""
+    top: list[tuple[BarKind, Value]] = [("ceiling", numbers.quantity(above.samples_per_s))] if above else []
+    found = [*levels, *top]
+    longest = max(value.sort or 0 for _, value in found)
+    if len(found) == 1 or longest <= 0:
+        return ()
+    return tuple(Bar(kind, value.text, round((value.sort or 0) / longest, 4)) for kind, value in found)
+
+
+def ceiling(found: Ceiling) -> Text:
+    """The level and what is left to win."""
+    measured = found.samples_per_s_interval
+    level = numbers.interval(measured).text if measured else numbers.quantity(found.samples_per_s).text
+    return words.sentence(
+        f"Ceiling: {level} samples/s with loading made free ({found.basis}). "
+        f"Headspace: {numbers.share(found.headspace).text} of the time per batch could be won."
+    )

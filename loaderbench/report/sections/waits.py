@@ -1,0 +1,127 @@
+"""How times are distributed: waits and steps over the batches, how long samples took, and which were the slowest."""
+
+from __future__ import annotations
+
+from loaderbench.diagnosis.wording import in_main_process
+from loaderbench.records import SampleTimes, SlowSample, Trial
+from loaderbench.report import numbers, tables, words
+from loaderbench.report.model import Breakdown, Column, Fact, Row, Table, Text, Value
+from loaderbench.report.view import why
+
+_WAITS, _SLOW = "Waits and epochs", "Slow samples"
+_FIELDS = (("data wait", "data_wait"), ("own step", "step"))
+_MOST_SAMPLES = 10
+_INDEX = Column("Index", numeric=True, title="in the dataset, or the running number of an iterable one")
+_FILE = Column("File")
+_TIME = (Column("ms", numeric=True), Column("Mostly in", title="the stage that took most of it"))
+_WORKER = Column("Worker", numeric=True)
+
+
+def waits(trial: Trial) -> Breakdown:
+    """Quantiles over batches; the first batch and the epoch boundaries apart from them."""
+    found = [(label, spread) for label, field in _FIELDS if (spread := getattr(trial, field))]
+    gone = {label: why(trial, field) for label, field in _FIELDS if getattr(trial, field) is None}
+    if not found and trial.epochs is None:
+        reason = next((reason for reason in gone.values() if reason), why(trial, "epochs"))
+        return Breakdown(title=_WAITS, missing=numbers.missing(reason))
+    caption = "How long the loop waited and how long it worked for a batch"
+    return Breakdown(
+        title=_WAITS,
+        tables=(tables.of_spreads(caption, "batch", "batches", found),) if found else (),
+        facts=tuple(_facts(trial)),
+        notes=(
+            *([tables.ACCURACY] if found else []),
+            *(_gone(label, reason) for label, reason in gone.items()),
+        ),
+    )
+
+
+def _gone(label: str, reason: str | None) -> Text:
+    return Text(f"{label.capitalize()}: {numbers.missing(reason).text}.")
+
+
+def _facts(trial: Trial) -> list[Fact]:
+    facts = []
+    first = why(trial, "time_to_first_batch_s")
+    if trial.time_to_first_batch_s is not None or first:
+        facts.append(Fact("First batch", numbers.duration(trial.time_to_first_batch_s, first)))
+    return facts + _epochs(trial)
+
+
+def _epochs(trial: Trial) -> list[Fact]:
+    """A boundary is counted from asking for more to the next epoch's first batch."""
+    epochs = trial.epochs
+    if epochs is None:
+        reason = why(trial, "epochs")
+        return [Fact("Epoch boundary", numbers.missing(reason))] if reason else []
+    begun = Fact("Epochs begun", Text(f"{epochs.begun:,}"))
+    if epochs.boundary_s is None:
+        return [begun, Fact("Epoch boundary", numbers.missing(epochs.not_measured.get("boundary_s")))]
+    mean, longest = numbers.duration(epochs.boundary_s), numbers.duration(epochs.boundary_max_s)
+    several = not longest.missing and longest.text != mean.text
+    said = f"{mean.text} on average, {longest.text} at most" if several else mean.text
+    return [begun, Fact("Epoch boundary", Text(said))]
+
+
+def slow(trial: Trial) -> Breakdown:
+    """The distribution over all samples, and the slowest by name."""
+    times = trial.sample_times
+    if times is None:
+        return Breakdown(title=_SLOW, missing=numbers.missing(why(trial, "sample_times")))
+    found = [tables.of_spreads("How long a sample took", "sample", "samples", [("a sample", times.wall)])]
+    if times.slowest:
+        found.append(slowest(times, _MOST_SAMPLES, workers=not in_main_process(trial)))
+    notes = (tables.ACCURACY, Text("Of a path the page shows the file\u2019s name alone."))
+    return Breakdown(
+        title=_SLOW,
+        lead=Text(_tail(times.tail_share)),
+        tables=tuple(found),
+        notes=notes if any(sample.path for sample in times.slowest) else notes[:1],
+    )
+
+
+def _tail(share: float) -> str:
+    if share <= 0:
+        return "No sample took more than four times the median."
+    said = tables.percentage(share).text
+    return (
+        f"Samples slower than four times the median took {said} of the workers\u2019 time beyond that median: "
+        "so much would be won if they were like the others."
+    )
+
+
+def slowest(times: SampleTimes, most: int, *, workers: bool) -> Table:
+    """The slowest first; without the column of files where none is known, and of workers where there are none."""
+    found = sorted(times.slowest, key=lambda sample: -sample.wall_s)[:most]
+    columns = [
+        _INDEX,
+        *([_FILE] if any(sample.path for sample in found) else []),
+        *_TIME,
+        *([_WORKER] if workers else []),
+    ]
+    times_ms = tables.milliseconds([sample.wall_s for sample in found])
+    rows = [_row(sample, time, columns) for sample, time in zip(found, times_ms, strict=True)]
+    left = len(times.slowest) - len(found)
+    return Table(
+        "The slowest samples",
+        tuple(columns),
+        tuple(rows),
+        f"{numbers.count(left, 'more', 'more')} in run.json." if left else None,
+    )
+
+
+def _row(sample: SlowSample, time: Value, columns: list[Column]) -> Row:
+    cells = {
+        _INDEX: _unknown(sample, "index") if sample.index is None else Value(str(sample.index), sort=sample.index),
+        _FILE: words.outside(words.file_name(sample.path), 40) if sample.path else _unknown(sample, "path"),
+        _TIME[0]: time,
+        _TIME[1]: words.stage(sample.stage),
+        _WORKER: numbers.whole(sample.worker),
+    }
+    return Row(tuple(cells[column] for column in columns))
+
+
+def _unknown(sample: SlowSample, field: str) -> Value:
+    reason = sample.not_measured.get(field)
+    said = words.sentence(f"not known: {reason}" if reason else "not known")
+    return Value(said.text, said.title, main="not known", missing=True)

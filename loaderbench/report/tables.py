@@ -1,0 +1,84 @@
+"""What tables and bars share: shares that add up to a whole, a column of times that are aligned, and distributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from loaderbench.records import Spread
+from loaderbench.report import numbers
+from loaderbench.report.model import Column, Row, Segment, Table, Text, Value
+
+REST = "rest"  # the tone of what is left over
+TONES = ("1", "2", "3", "4", "5", "6")
+_SMALLEST = 3  # digits of the longest time of a column; the others have as many decimals
+_TENTHS = 1000
+ACCURACY = Text("Quantiles are right within 5 %.")
+_QUANTILES = ("Mean", "p50", "p95", "p99", "Longest")
+
+
+def tones(lengths: Sequence[float]) -> list[str]:
+    """A tone for each piece: the longest has the strongest; beyond the last tone they look like a rest."""
+    ranked = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    return [TONES[ranked.index(i)] if ranked.index(i) < len(TONES) else REST for i in range(len(lengths))]
+
+
+def shares(lengths: Sequence[float]) -> list[float]:
+    """Each length over their sum, which is above 0."""
+    whole = math.fsum(lengths)
+    return [length / whole for length in lengths]
+
+
+def segments(names: Sequence[str], parts: Sequence[float], colours: Sequence[str]) -> tuple[Segment, ...]:
+    """The pieces of a bar in their order; `parts` are shares that add up to 1."""
+    starts = [math.fsum(parts[:i]) for i in range(len(parts))]
+    said = [f"{name}: {value.text}" for name, value in zip(names, percentages(parts), strict=True)]
+    return tuple(Segment(*piece) for piece in zip(said, starts, parts, colours, strict=True))
+
+
+def percentages(parts: Sequence[float]) -> list[Value]:
+    """Shares that add up to 1, to a tenth of a per cent, so that what is written adds up to 100.0 too.
+
+    What rounding leaves over goes to those that lost most by it (Hamilton's method).
+    """
+    tenths = [math.floor(part * _TENTHS) for part in parts]
+    left = _TENTHS - sum(tenths)
+    for i in sorted(range(len(parts)), key=lambda i: tenths[i] - parts[i] * _TENTHS)[:left]:
+        tenths[i] += 1
+    return [_percentage(part, whole) for part, whole in zip(parts, tenths, strict=True)]
+
+
+def percentage(part: float) -> Value:
+    """A share written like those of `percentages`."""
+    return _percentage(part, round(part * _TENTHS))
+
+
+def _percentage(part: float, tenths: int) -> Value:
+    text = "<0.1 %" if part > 0 and tenths == 0 else f"{tenths / 10:.1f} %"
+    return Value(text, main=text, sort=part)
+
+
+def milliseconds(times_s: Sequence[float | None], reason: str | None = None) -> list[Value]:
+    """A column of times, all with as many decimals as three digits of the longest have."""
+    known = [time_s for time_s in times_s if time_s is not None]
+    longest = max(known, default=0.0) * 1e3
+    places = max(1, _SMALLEST - 1 - math.floor(math.log10(longest))) if longest > 0 else 1
+    return [numbers.missing(reason) if time_s is None else _milliseconds(time_s, places) for time_s in times_s]
+
+
+def _milliseconds(time_s: float, places: int) -> Value:
+    smallest = 10.0**-places
+    hidden = 0 < time_s * 1e3 < smallest / 2
+    text = f"<{smallest:.{places}f}" if hidden else f"{time_s * 1e3:,.{places}f}"
+    return Value(text, main=text, sort=time_s)
+
+
+def of_spreads(caption: str, one: str, many: str, found: Sequence[tuple[str, Spread]]) -> Table:
+    """How times are distributed, in ms: a row for each over what is called `one` and `many`."""
+    columns = (Column("Time"), *(Column(name, numeric=True) for name in _QUANTILES))
+    over = numbers.count(max(spread.count for _, spread in found), one, many)
+    rows = tuple(
+        Row((Text(name), *milliseconds((spread.mean_s, spread.p50_s, spread.p95_s, spread.p99_s, spread.max_s))))
+        for name, spread in found
+    )
+    return Table(f"{caption}, in ms, over {over}", columns, rows)

@@ -1,0 +1,108 @@
+"""What several sections ask of a run: its trials by anchor, what a reader can choose, which trial stands for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from loaderbench.records import Config, Configuration, Readings, RunRecord, Trial
+from loaderbench.report import axes
+
+MOST_ROWS = 400  # of the table of trials: keeps the page below its size; the downloads hold every trial
+MOST_CHOICES = 150  # some kB of the page each; the table of trials and run.json hold the others
+_NOTHING = Trial(id="", role="profile", config={}, round=1, status="failed")
+
+
+@dataclass(frozen=True)
+class View:
+    """A run and the readings of its monitors, as the sections see them."""
+
+    run: RunRecord
+    readings: Readings
+
+    @cached_property
+    def profile(self) -> Trial | None:
+        """The one trial of a profile, an empty one where nothing was even begun; `None` for a sweep."""
+        if self.run.kind != "profile":
+            return None
+        return self.run.sweep[0] if self.run.sweep else _NOTHING
+
+    @cached_property
+    def anchors(self) -> Mapping[str, str]:
+        """The place on the page of each trial that has a row: by number, since a trial's name may hold anything."""
+        if self.profile:
+            return {}
+        return {trial.id: f"trial-{i}" for i, trial in enumerate(self.run.sweep[:MOST_ROWS], start=1)}
+
+    @cached_property
+    def trials(self) -> Mapping[str, Trial]:
+        """The trials of the sweep by id."""
+        return {trial.id: trial for trial in self.run.sweep}
+
+    @cached_property
+    def told(self) -> Sequence[int]:
+        """The numbers of the configurations of which a trial was run, the most interesting first."""
+        if self.profile:
+            return []
+        places = {id(configuration): number for number, configuration in enumerate(self.run.configurations)}
+        found = [places[id(c)] for c in by_interest(self.run) if trials_of(c, self.trials)]
+        return found[:MOST_CHOICES]
+
+    @property
+    def choices(self) -> Sequence[int]:
+        """Those that a reader can choose; nothing where there is but one."""
+        return self.told if len(self.told) > 1 else []
+
+    @cached_property
+    def shown(self) -> int | None:
+        """The number that the verdict is about: the best, or where none is named the one that looked fastest."""
+        configurations, best = self.run.configurations, self.run.best
+        if best is not None:
+            about = [i for i in self.told if axes.same(configurations[i].config, best.config)]
+        else:
+            ranked = [i for i in self.told if configurations[i].rank and configurations[i].samples_per_s]
+            about = sorted(ranked, key=lambda i: configurations[i].rank or 0)
+        return next(iter(about or self.told), None)
+
+    def is_best(self, found: Configuration) -> bool:
+        """Whether the run names it best."""
+        return self.run.best is not None and axes.same(found.config, self.run.best.config)
+
+    def mark(self, found: Configuration) -> str:
+        """What stands before it in a table."""
+        if self.is_best(found):
+            return "best"
+        return "tied" if self.run.best is not None and found.tied_with_best else ""
+
+
+def representative(trials: Iterable[Trial]) -> Trial | None:
+    """The trial in the middle by samples/s, of completed ones where there are any; `None` of none."""
+    own = list(trials)
+    done = [trial for trial in own if trial.status == "completed"] or own
+    done.sort(key=lambda trial: trial.samples_per_s or 0)
+    return done[(len(done) - 1) // 2] if done else None
+
+
+def find(run: RunRecord, config: Config) -> Configuration | None:
+    """The configuration of the sweep with these values."""
+    return next((c for c in run.configurations if axes.same(c.config, config)), None)
+
+
+def by_interest(run: RunRecord) -> list[Configuration]:
+    """The best configuration, the baseline, then all others by rank; what has no rank stands last, as planned."""
+    first = [found for part in (run.best, run.baseline) if part and (found := find(run, part.config))]
+    ranked = sorted(run.configurations, key=lambda c: (c.rank is None, c.rank or 0))
+    unique = {id(configuration): configuration for configuration in [*first, *ranked]}
+    return list(unique.values())
+
+
+def trials_of(configuration: Configuration, by_id: Mapping[str, Trial]) -> list[Trial]:
+    """Its trials, as far as they were run."""
+    return [by_id[name] for name in configuration.trials if name in by_id]
+
+
+def why(trial: Trial, *fields: str) -> str | None:
+    """Why fields of the trial are empty; a trial that failed has one reason for all of them."""
+    failure = f"the trial failed ({trial.failure.kind.replace('_', ' ')})" if trial.failure else None
+    return next((trial.not_measured[field] for field in fields if field in trial.not_measured), failure)

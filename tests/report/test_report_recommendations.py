@@ -1,0 +1,89 @@
+"""What was tried stands in its order, and each basis under a heading of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import run_factory as runs
+from blocks import cards, downloads, folded
+
+from loaderbench.conclusion import with_judgements
+from loaderbench.records import Config, RunRecord, SampleTimes, SlowSample, Spread, Trial, Tried, Verification
+from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
+from loaderbench.report.model import Breakdown, Details
+
+PRESENT: Config = {"batch_size": 128, "num_workers": 2}
+UINT8, COPIES = {"normalize": "device"}, {"presize": 256}
+
+
+def trial(config: Config, number: int, rate: float) -> Trial:
+    known = f"v{number:02d}-{len(config)}"
+    return Trial(
+        role="remedy",
+        id=known,
+        config=config,
+        round=number,
+        status="completed",
+        samples_per_s=rate * (1 + number / 1000),
+    )
+
+
+def verified() -> RunRecord:
+    """One remedy that gained and was kept, and one that was tried on top of it and gave nothing."""
+    first, second = {**PRESENT, **UINT8}, {**PRESENT, **UINT8, **COPIES}
+    trials = [trial(config, n, rate) for n in range(1, 6) for config, rate in ((PRESENT, 100.0), (first, 130.0))]
+    trials += [trial(config, n, 130.0) for n in range(6, 11) for config in (first, second)]
+    tried = (
+        Tried(id="uint8_transport", change=UINT8, against=PRESENT, accepted=True, estimate=1.4),
+        Tried(id="presize_offline", change=COPIES, against=first, accepted=False, psnr_db=31.7),
+    )
+    found = Verification(present=PRESENT, config=first, tried=tried, ended="no remedy is left")
+    run = runs.typical()
+    return with_judgements(replace(run, verification=found, trials=(*run.trials, *trials)))
+
+
+def test_each_try_says_on_top_of_what_it_was_and_what_it_added() -> None:
+    fold = next(one for one in build_document(verified()).all(Details) if one.summary == "What was tried, in order")
+    found = fold.blocks[0]
+    assert isinstance(found, Breakdown)
+    kept, dropped = ([cell.text for cell in row.cells] for row in found.tables[0].rows)
+    assert kept == ["uint8_transport", "normalize=device", "what was there", "+40 %", "+30 % (+30 % to +30 %)", "5",
+                    "a gain, kept", "the same"]  # fmt: skip
+    assert dropped[2] == "normalize=device"
+    assert dropped[5:] == ["5", "no gain", "32"]
+    assert [row.mark for row in found.tables[0].rows] == ["best", ""]
+    assert found.notes[0].text == "It ended there: no remedy is left."
+
+
+def test_the_page_shows_it_and_a_run_without_remedies_does_not() -> None:
+    assert "What was tried, in order" in render_html(build_document(verified()))
+    assert "What was tried, in order" not in render_html(build_document(runs.typical()))
+
+
+def test_no_folder_of_a_slow_sample_leaves_with_the_trials_of_remedies() -> None:
+    slow = SlowSample(index=1, wall_s=0.1, stage="decode", worker=0, path="/secret/folder/one.jpg")
+    times = SampleTimes(wall=Spread(9, 0.1, 0.1, 0.1, 0.1, 0.1), slowest=(slow,), tail_share=0.1)
+    run = verified()
+    assert run.verification
+    told = tuple(replace(trial, sample_times=times) for trial in run.remedy_trials)
+    (as_json, _) = downloads(build_document(replace(run, trials=told)))
+    assert "secret" not in as_json.content
+    assert "one.jpg" in as_json.content
+
+
+def test_measured_and_advised_stand_under_headings_of_their_own() -> None:
+    assert [card.heading for card in cards(build_document(runs.typical()))] == [
+        "Measured in this run",
+        "Predicted from this run's costs, not run",
+        "Advice for this cause, not measured here",
+    ]
+
+
+def test_what_was_tried_in_vain_is_no_card_and_is_not_called_fine() -> None:
+    run = runs.typical()
+    first, *rest = run.recommendations
+    vain = replace(first, status="already_ok", reason="tried: no gain here, \u00d71.01 (0.99\u20131.03)")
+    document = build_document(replace(run, recommendations=(vain, *rest)))
+    assert [aside.value.text for aside in folded(document, "Tried, no gain here")] == [vain.reason]
+    assert vain.reason not in [aside.value.text for aside in folded(document, "Already fine")]

@@ -1,0 +1,75 @@
+"""What the page says to type does what it says: a suite's file, its folder, and values that YAML reads as they are."""
+
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import run_factory as runs
+from blocks import cards, failures
+
+from loaderbench.records import Config, RunRecord
+from loaderbench.report.document import build_document
+from loaderbench.report.rerun_command import command_for_change, command_for_configuration
+from loaderbench.suite.yaml_text import parse_text
+
+BASE: Config = {"batch_size": 32, "num_workers": 0}
+
+
+def run(**changed: Any) -> RunRecord:
+    return replace(runs.typical(), suite_file="suites/images.yaml", **changed)
+
+
+def words_of(command: str | None) -> list[str]:
+    assert command is not None
+    return shlex.split(command)
+
+
+def test_a_change_is_measured_beside_what_it_changes() -> None:
+    command = command_for_change(run(), {"num_workers": 2}, BASE)
+
+    assert command == ("loaderbench run suites/images.yaml -P batch_size=32 -P num_workers=0,2 --rounds 6 --no-verify")
+
+
+def test_an_option_starts_from_the_suite_s_own_value() -> None:
+    suite = {"dataset": {"decoder": "pillow"}}
+
+    assert "decoder=pillow,torchvision" in words_of(
+        command_for_change(run(suite=suite), {"decoder": "torchvision"}, BASE)
+    )
+    assert command_for_change(run(suite={}), {"decoder": "torchvision"}, BASE) is None
+
+
+def test_the_folder_that_a_flag_gave_is_given_again() -> None:
+    absolute, relative = ({"dataset": {"root": root}} for root in ("/data/my train", "train"))
+
+    assert words_of(command_for_configuration(run(suite=absolute), BASE))[3:5] == ["--data", "/data/my train"]
+    assert "--data" not in words_of(command_for_configuration(run(suite=relative), BASE))
+
+
+@pytest.mark.parametrize(
+    "value", ["1", "true", "null", "x,y", "", "a: b", "#c", "[d]", "imagenet_train", "my.mod:make"]
+)
+def test_a_text_is_read_back_as_the_text_it_was(value: str) -> None:
+    words = words_of(command_for_configuration(run(), {"transform": value}))
+    _, _, given = words[words.index("-P") + 1].partition("=")
+
+    assert parse_text(f"[{given}]").value == [value]
+
+
+@pytest.mark.parametrize("name", ["-rf.yaml", "a\nb.yaml", "caf\udce9.yaml"])
+def test_what_is_no_file_to_type_has_no_command(name: str) -> None:
+    assert command_for_configuration(replace(run(), suite_file=name), BASE) is None
+
+
+def test_a_loop_of_one_s_own_is_run_by_oneself() -> None:
+    assert command_for_configuration(run(kind="profile"), BASE) is None
+    assert command_for_change(run(kind="profile"), {"num_workers": 2}, BASE) is None
+
+
+def test_cards_and_failures_say_what_to_type() -> None:
+    first = cards(build_document(runs.typical()))[0]
+    groups = failures(build_document(runs.all_failed()))
+
+    assert "num_workers=0,2" in (first.command or "")
+    assert all("--rounds 1" in (group.command or "") for group in groups)

@@ -1,0 +1,257 @@
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import run_factory as runs
+import run_profiles as profiles
+from rich.console import Console
+
+from loaderbench.records import Failure, RunRecord
+from loaderbench.report.document import build_document
+from loaderbench.report.terminal import print_summary
+
+
+def printed(run: RunRecord, *, terminal: bool = False, width: int = 80) -> str:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=width, color_system=None)
+    print_summary(build_document(run), console, report_path=Path("reports/images/report.html"))
+    return out.getvalue()
+
+
+def test_a_program_gets_one_line_for_each_configuration_however_narrow_it_says_it_is() -> None:
+    lines = printed(runs.gpu_run(), width=20).splitlines()
+    start = next(i for i, line in enumerate(lines) if "Samples/s" in line)
+
+    assert lines[start + 1].startswith("\u2605")
+    assert all("%" in line for line in lines[start + 1 : start + 6])
+    assert lines[start + 6 : start + 8] == [
+        "\u2605 best   = tied with the best",
+        "Why this one: the fewest workers of two configurations that cannot be told apart",
+    ]
+    assert lines[start + 8] == ""
+
+
+def test_columns_are_aligned_without_any_box() -> None:
+    text = printed(runs.typical())
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if "Samples/s" in line)
+
+    assert len({len(line) for line in lines[start : start + 6]}) == 1
+    assert not set(text) & set("\u2500\u2501\u2502\u2503\u256d\u2570")
+
+
+def test_the_summary_has_the_verdict_the_advice_the_warnings_and_where_the_report_lies() -> None:
+    text = printed(runs.typical())
+
+    assert text.startswith("The consumer waits for data 79 %")
+    assert "[measured] Use two workers and a batch size of 128: 3.9\u00d7 samples/s" in text
+    assert "The reference decode varied by 14 %" in text
+    assert text.rstrip().endswith("Report: reports/images/report.html")
+
+
+def test_what_is_good_to_know_is_said_in_the_terminal_too() -> None:
+    left_out = "left out 2 files that cannot be decoded: a/b.jpg: OSError: truncated"
+    text = printed(replace(runs.gpu_run(), notes=(left_out,)))
+
+    assert "\nGood to know\n  left out 2 files that cannot be decoded: a/b.jpg" in text
+    assert "Good to know" not in printed(replace(runs.gpu_run(), notes=()))
+
+
+def test_square_brackets_are_text_and_no_markup() -> None:
+    assert "[measured]" in printed(runs.typical(), terminal=True)
+
+
+def test_a_terminal_gets_a_table_with_at_most_five_configurations() -> None:
+    text = printed(runs.gpu_run(), terminal=True, width=140)
+
+    assert "\u2500" in text
+    assert sum("GiB" in line or "%  " in line for line in text.splitlines()) <= 6
+
+
+def test_a_run_without_a_measurement_lists_its_causes() -> None:
+    text = printed(runs.all_failed())
+
+    assert "shared memory full (7 trials): RuntimeError: unable to allocate shared memory(shm)" in text
+    assert "\n    Run the container with --shm-size=2g, or use fewer workers.\n    log: logs/r1-c06.log\n" in text
+    assert "worker killed (1 trial): Killed.\n" in text
+    assert "failed: none of 8 trials measured" in text
+    assert "Samples/s" not in text
+
+
+def test_strings_from_outside_cannot_steer_the_terminal() -> None:
+    assert "\x1b" not in printed(runs.hostile())
+
+
+def test_an_output_that_knows_ascii_only_is_written_in_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    print_summary(build_document(runs.typical()), Console(file=out, force_terminal=False, width=80))
+    out.flush()
+
+    assert b"844 (819-869)" in raw.getvalue()
+
+
+def table(text: str) -> list[str]:
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if "Samples/s" in line)
+    return lines[start + 1 : start + 6]
+
+
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_the_best_stands_first_and_the_others_follow_by_rank(rank: int) -> None:
+    run = runs.cheapest_is_best(rank)
+    rows = table(printed(run))
+    rates = {c.rank: f"{c.samples_per_s.est:.0f} (" for c in run.configurations if c.samples_per_s}
+    expected = [rank, *(other for other in range(1, 9) if other != rank)][:5]
+
+    assert [row[0] for row in rows].count("\u2605") == 1
+    assert rows[0].startswith("\u2605")
+    assert all(rates[place] in row for place, row in zip(expected, rows, strict=True))
+
+
+def test_the_legend_names_only_marks_that_occur() -> None:
+    text = printed(runs.cheapest_is_best(1))
+
+    assert "\n\u2605 best\n" in text
+    assert "tied with the best" not in text
+
+
+def test_without_a_best_nothing_is_tied_with_it() -> None:
+    for terminal in (False, True):
+        text = printed(runs.without_best(), terminal=terminal)
+        rows = table(printed(runs.without_best()))
+
+        assert not [row for row in rows if row[0] != " "]
+        assert not [line for line in text.splitlines() if line.lstrip().startswith(("=", "\u2605"))]
+        assert "Why this one" not in text
+
+
+def test_a_failure_of_many_lines_keeps_the_line_with_its_type() -> None:
+    run = runs.all_failed()
+    message = "Traceback:\nmy.OddError: the shapes differ\n" + "  [3, 224, 224]\n" * 200
+    trials = tuple(replace(t, failure=Failure("transform_failed", message, "Look at it.")) for t in run.trials)
+
+    assert "transform failed (8 trials): my.OddError: the shapes differ\n    Look at it.\n    log: " in printed(
+        replace(run, trials=trials)
+    )
+
+
+def test_what_was_not_run_does_not_widen_the_table() -> None:
+    run = runs.typical()
+    last = replace(
+        run.configurations[-1],
+        samples_per_s=None,
+        data_wait_share=None,
+        rank=None,
+        not_measured={"samples_per_s": "not run", "data_wait_share": "every trial of it failed, and this is long"},
+    )
+    kept = replace(run, configurations=(*run.configurations[:4], last))
+    text = printed(kept)
+
+    assert "not run" in table(text)[-1]
+    assert "not measured:" not in text
+    assert "and this is long" not in text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_that_are_no_unicode_can_be_printed(encoding: str, terminal: bool) -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding)
+    console = Console(file=out, force_terminal=terminal, width=100)
+    print_summary(build_document(runs.surrogates()), console, report_path="caf\udce9/report.html")
+    out.flush()
+
+    assert b"Report: caf?/report.html" in raw.getvalue()
+
+
+def test_the_terminal_gets_plain_spaces_and_dashes() -> None:
+    assert not set(printed(runs.typical())) & set("\u00a0\u2060")
+
+
+PROFILE = """\
+Your loop waits for data 41 % of its time: it gets 512 samples/s. Decoding keeps 4 workers busy.
+  63 % of a sample's CPU time goes to decode; how many CPUs it used is not known
+  medium confidence; complete: 300 batches
+
+A step on average, over 300 batches: 512 samples/s
+  Part                 ms    Share
+  data wait          25.6   41.0 %
+  transfer            2.1    3.4 %
+  optimizer           5.2    8.3 %
+  compute and other  29.6   47.3 %
+  a step             62.5  100.0 %
+
+A sample on average, in one worker\u2019s time, over 9,600 samples
+  Stage                   Wall, ms  CPU, ms    Share
+  read                        0.91     0.12   12.1 %
+  decode                      4.17     4.02   55.2 %
+    PIL.Image.Image.load      4.12     3.98   54.6 %
+  transform                   1.31     1.24   17.4 %
+    RandomResizedCrop         0.85     0.83   11.3 %
+    RandomHorizontalFlip      0.12     0.11    1.6 %
+    Normalize                 0.34     0.30    4.5 %
+  augment with noise          0.74     0.71    9.8 %
+  dataset itself              0.04     0.03    0.5 %
+  collate                     0.38     0.31    5.0 %
+  a sample                    7.55     6.43  100.0 %
+
+Workers: 71 % on a CPU, 20 % waiting for a CPU, 9 % blocked
+
+The slowest samples
+  Index  File               ms  Mostly in       Worker
+   1200  photo_0000.jpg  350.0  decode               0
+   1207  photo_0001.jpg  175.0  read                 1
+   1214  photo_0002.jpg  116.7  dataset itself       2
+
+Own cost: 3.10 \u00b5s per batch; 19.0 \u00b5s per sample, measured by on/off pairs; 0.25 % of the wall time at most
+
+Recommendations
+  [heuristic] Raise num_workers to 8
+
+Report: reports/images/report.html
+"""
+
+
+def test_a_profile_is_told_from_its_step_down_to_its_samples() -> None:
+    assert printed(profiles.traced()) == PROFILE
+
+
+def test_a_profile_in_a_terminal_has_the_same_lines_between_rules() -> None:
+    text = printed(profiles.traced(), terminal=True, width=120)
+    found = [" ".join(line.split()) for line in text.splitlines() if set(line) - set(" \u2500")]
+
+    assert found == [" ".join(line.split()) for line in PROFILE.splitlines() if line]
+
+
+def test_what_a_profile_did_not_measure_is_one_line_with_its_reason() -> None:
+    text = printed(profiles.untraced())
+
+    assert f"A sample inside the workers: not measured: {profiles.NO_TRACE}\n" in text
+    assert text.count(profiles.NO_TRACE) == 1
+
+
+def test_a_profile_without_batches_says_what_to_do() -> None:
+    text = printed(profiles.nothing_measured())
+
+    assert "Nothing was measured: ValueError: the loop took no batch after its warm-up.\n" in text
+    assert "\n    Let the loop run on, or lower warmup.\n" in text
+    assert "Own cost" not in text
+
+
+def test_names_of_a_profile_cannot_steer_the_terminal_and_fit_a_line() -> None:
+    text = printed(profiles.hostile_profile())
+
+    assert not set(text) & set("\x1b\u202e")
+    assert max(map(len, text.splitlines())) < 700
+
+
+def test_a_profile_can_be_written_in_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    print_summary(build_document(profiles.traced()), Console(file=out, force_terminal=False, width=80))
+    out.flush()
+
+    assert b"in one worker's time" in raw.getvalue()
+    assert b"3.10 us per batch" in raw.getvalue()
