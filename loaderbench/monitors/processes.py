@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import psutil
 
 from loaderbench.monitors import proc
+from loaderbench.monitors.gauges import read_gauges
 
 
 @dataclass(frozen=True)
 class TreeReading:
-    """Sums over a process tree. `cpu_s` keeps what the dead have used; `read_bytes` is `None` where it is hidden."""
+    """Sums over a process tree, and what the gauges read of it.
+
+    `cpu_s` keeps what the dead have used; `read_bytes` is `None` where it is hidden.
+    """
 
     cpu_s: float
     rss_bytes: int
     read_bytes: int | None
+    gauges: Mapping[str, float] = field(default_factory=dict)
 
 
 class ProcessReader(Protocol):
@@ -109,7 +114,7 @@ class TreeMonitor:
         return self._alive[1:]
 
     def read(self, with_disk: bool) -> TreeReading:
-        """Read CPU time and memory of the known processes, and their disk reads when asked to."""
+        """Read CPU time, memory and gauges of the known processes, and their disk reads when asked to."""
         rss_bytes = 0
         for pid in self._alive:
             if stat := self._reader.stat(pid):
@@ -118,7 +123,7 @@ class TreeMonitor:
             if with_disk and (found := self._reader.read_bytes(pid)) is not None:
                 self._read_bytes[pid] = found
         disk = sum(self._read_bytes.values()) if self._read_bytes else None
-        return TreeReading(sum(self._cpu_s.values()), rss_bytes, disk)
+        return TreeReading(sum(self._cpu_s.values()), rss_bytes, disk, read_gauges(self._alive))
 
     def pss_bytes(self) -> int | None:
         """Read the proportional memory of all; `None` when none tells."""

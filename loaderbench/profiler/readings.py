@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from loaderbench.diagnosis.failures import classify
-from loaderbench.monitors import with_looks
+from loaderbench.monitors import between, over_time, with_looks
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.resource_samples import ResourceSample, ResourceSamples
 from loaderbench.profiler.source import length_of
@@ -103,6 +103,7 @@ def _resource_use(observer: Observer, environment: Environment) -> ResourceUse:
         rss_bytes=max((sample.rss_bytes for sample in resources.taken), default=None),
         pss_bytes=resources.pss_bytes,
         gpus=tuple(_gpu_use(gpu, resources) for gpu in observer.gpus),
+        metrics=over_time([(sample.at_s, sample.gauges) for sample in resources.taken]),
         not_measured={
             "cpu_percent_of_allotted": "the steady state was shorter than two looks",
             "rss_bytes": "the steady state was shorter than a look",
@@ -155,6 +156,7 @@ def _at(before: ResourceSample, look: ResourceSample, cpus_allotted: float) -> I
             yield f"gpu{gpu.index}_utilization_percent", gpu.utilization_percent
         if gpu.memory_used_bytes is not None:
             yield f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
+    yield from between((before.at_s, before.gauges), (look.at_s, look.gauges))
 
 
 def _gpu_use(gpu: Gpu, resources: ResourceSamples) -> GpuUse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loaderbench.environment import quota_periods
@@ -21,6 +21,7 @@ class ResourceSample:
     cpu_s: float
     rss_bytes: int
     gpus: tuple[GpuReading, ...] = ()
+    gauges: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -44,7 +45,8 @@ class ResourceSamples:
             return
         self._tree.watch(pids)
         tree = self._tree.read(with_disk=False)
-        self.taken.append(ResourceSample(time.perf_counter(), tree.cpu_s, tree.rss_bytes, tuple(monitor.read())))
+        gpus = tuple(monitor.read())
+        self.taken.append(ResourceSample(time.perf_counter(), tree.cpu_s, tree.rss_bytes, gpus, tree.gauges))
         if len(self.taken) > MAX_SAMPLES:
             self.taken = self.taken[::2]
             self._every *= 2

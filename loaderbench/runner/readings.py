@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from loaderbench.monitors import Sample, Sampling, with_looks
+from loaderbench.monitors import Moment, Sample, Sampling, between, over_time, with_looks
 from loaderbench.recorder import Measurement, spread_of
 from loaderbench.records import Environment, Gpu, GpuUse, LoaderInside, LoopTimes, ResourceUse, TimelinePoint
 from loaderbench.runner.protocol import Result
@@ -48,6 +48,7 @@ def resource_use(
         disk_read_bytes_per_s=_disk_rate(sampling.samples),
         monitor_cpu_share=sampling.cpu_share,
         gpus=tuple(_gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
+        metrics=over_time(list(map(_gauges, steady))),
         not_measured={
             "cpu_percent_of_allotted": "the steady state was shorter than two readings of the monitors",
             "rss_bytes": "the steady state was shorter than a reading of the monitors",
@@ -99,6 +100,12 @@ def _series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[f
                 yield sample.at_s, f"gpu{gpu.index}_utilization_percent", gpu.utilization_percent
             if gpu.memory_used_bytes is not None:
                 yield sample.at_s, f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
+        for name, value in between(_gauges(before), _gauges(sample)):
+            yield sample.at_s, name, value
+
+
+def _gauges(sample: Sample) -> Moment:
+    return sample.at_s, sample.tree.gauges
 
 
 def _cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None:

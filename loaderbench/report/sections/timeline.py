@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -134,10 +134,11 @@ def _rows(trial: Trial, lines: Mapping[str, Line]) -> list[Row]:
         if kind is None:
             continue
         cells = (numbers.quantity(float(summary(values * kind.factor))) for summary in _SUMMARY.values())
-        label = f"{kind.panel} ({kind.name})" if kind.name.lower() not in kind.panel.lower() else kind.panel
+        named = kind.name.lower() in kind.panel.lower()
+        label = kind.title if named else replace(kind, panel=f"{kind.panel} ({kind.name})").title
         trial_cells = (
             Text(words.configuration(trial.config).text),
-            Text(f"{label}, {kind.unit}"),
+            Text(label),
             Text(f"{len(values):,}"),
         )
         rows.append(Row((*trial_cells, *cells)))

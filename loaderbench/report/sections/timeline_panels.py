@@ -54,6 +54,11 @@ class Kind:
     top: float | None = None
     points: bool = False
 
+    @property
+    def title(self) -> str:
+        """The panel with its unit."""
+        return ", ".join(filter(None, (self.panel, self.unit)))
+
 
 _MILLISECONDS = metrics.Scale("ms", 1e3)
 
@@ -98,7 +103,7 @@ def _panel(members: Sequence[tuple[Kind, Line]], most: int) -> Panel:
     series = tuple(_series(kind, line, most) for kind, line in members)
     highest = max(value for one in series for value in one.values)
     top = None if first.top is None else max(first.top, highest)
-    return Panel(f"{first.panel}, {first.unit}", first.unit, first.points, top, series)
+    return Panel(first.title, first.unit, first.points, top, series)
 
 
 def _series(kind: Kind, line: Line, most: int) -> Series:

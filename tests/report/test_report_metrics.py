@@ -1,0 +1,83 @@
+"""A line in the table of metrics is enough for every table, the heat map and the timeline to show it."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import run_factory as runs
+from blocks import ranking, the, trials
+
+from loaderbench.records import Interval
+from loaderbench.records.metrics import METRICS, Metric
+from loaderbench.report.document import build_document
+from loaderbench.report.metrics import named_with_unit
+from loaderbench.report.sections.heat_map import HeatMap
+
+ROOT = Path(__file__).parents[2]
+LINE = """    Metric(id="threads", label="Threads", unit="count", over_rounds="mean", in_heat_map=True),
+)
+BY_ID"""
+SCRIPT = """
+from dataclasses import replace
+import run_factory as runs
+from blocks import downloads, ranking, the, trials
+from loaderbench.records import TimelinePoint
+from loaderbench.report.document import build_document
+from loaderbench.report.sections.heat_map import HeatMap
+from loaderbench.report.sections.timeline import Timeline
+from loaderbench.statistics.configurations import summarise
+
+run = runs.typical()
+measured = tuple(replace(t, metrics={"threads": 7.0 + t.round}) for t in run.trials)
+run = replace(run, trials=measured, configurations=summarise([c.config for c in run.configurations], measured))
+document = build_document(run, [TimelinePoint(measured[2].id, float(s), "threads", 5.0 + s) for s in range(3)])
+print([row.cells[-1].text for row in ranking(document).rows][:1], ranking(document).columns[-1].label)
+print(trials(document).columns[-1].label, [row.cells[-1].text for row in trials(document).rows][:1])
+print([metric.label for metric in the(document, HeatMap).metrics][-1])
+print([panel.title for panel in the(document, Timeline).trials[0].panels])
+print("threads" in downloads(document)[1].content.splitlines()[0].split(","))
+"""
+
+
+def test_a_metric_is_one_line_of_the_table(tmp_path: Path) -> None:
+    copied = tmp_path / "loaderbench"
+    shutil.copytree(ROOT / "loaderbench", copied, ignore=shutil.ignore_patterns("__pycache__"))
+    table = copied / "records" / "metrics.py"
+    table.write_text(table.read_text().replace(")\nBY_ID", LINE))
+    script = tmp_path / "show.py"
+    script.write_text(f"import sys\nsys.path[:0] = {[str(tmp_path), str(Path(__file__).parent)]!r}\n{SCRIPT}")
+    shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+
+    assert shown.stderr == ""
+    assert shown.stdout.splitlines() == [
+        "['9'] Threads",
+        "Threads ['8']",
+        "Threads",
+        "['Threads']",
+        "True",
+    ]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.id)
+def test_every_metric_can_be_read_of_a_trial_and_a_configuration(metric: Metric) -> None:
+    run = runs.gpu_run()
+    value = metric.of_trial(run.trials[0])
+
+    assert value is None or isinstance(value, int | float)
+    if metric.over_rounds:
+        found = metric.of_configuration(run.configurations[0])
+        assert isinstance(found, Interval) == (metric.over_rounds in ("rate", "share"))
+
+
+def test_page_tables_and_heat_map_call_a_metric_by_one_name() -> None:
+    document = build_document(runs.gpu_run())
+    labels = {metric.label for metric in METRICS}
+    short = {metric.trial_label or metric.label for metric in METRICS}
+    best = ranking(document)
+
+    assert best
+    assert {column.label for column in best.columns[3:]} <= labels
+    assert {column.label for column in trials(document).columns[6:]} <= short
+    assert {metric.label for metric in the(document, HeatMap).metrics} <= set(map(named_with_unit, METRICS))
