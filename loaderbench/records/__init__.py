@@ -92,6 +92,7 @@ from loaderbench.records.words import (
     Status as Status,
     config_label as config_label,
     format_scalar as format_scalar,
+    moment as moment,
     to_dict as to_dict,
     varying as varying,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from typing import Any, Literal
 
 SCHEMA_VERSION = 2
@@ -69,3 +70,12 @@ def format_scalar(value: Scalar) -> str:
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def moment(text: str) -> datetime | None:
+    """A date and time of a record, in UTC; `None` for what is none."""
+    try:
+        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
+    except (ValueError, OverflowError):  # 0001-01-01 with an offset lies before the first day there is
+        return None

@@ -19,7 +19,7 @@ from loaderbench.report import numbers, sparkline, words
 from loaderbench.report.html import asset, utf8
 from loaderbench.report.model import State, Text, Value
 from loaderbench.report.sparkline import Sparkline
-from loaderbench.run_list import DEFAULT_FOLDER, RunList, RunSummary, UnreadableRun, list_runs
+from loaderbench.store.run_list import DEFAULT_FOLDER, RunList, RunSummary, UnreadableRun, list_runs
 
 INDEX_FILE = "index.html"
 CONTENT_SECURITY_POLICY = (

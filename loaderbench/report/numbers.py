@@ -6,9 +6,8 @@ Whole numbers below 10,000 are written whole: 1,234 samples/s reads better than 
 from __future__ import annotations
 
 import math
-from datetime import datetime, timezone
 
-from loaderbench.records import Interval
+from loaderbench.records import Interval, moment
 from loaderbench.records.metrics import BY_ID
 from loaderbench.report.model import Value
 from loaderbench.report.words import NAME_LIMIT, plain, sentence
@@ -196,12 +195,3 @@ def when(started_at: str, finished_at: str) -> str:
         return plain(started_at, NAME_LIMIT)
     day = f"{start:%Y-%m-%d %H:%M} UTC"
     return day if end is None or end < start else f"{day}, {_duration((end - start).total_seconds())}"
-
-
-def moment(text: str) -> datetime | None:
-    """A date and time of `run.json`, in UTC; `None` for what is none."""
-    try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
-    except (ValueError, OverflowError):  # 0001-01-01 with an offset lies before the first day there is
-        return None

@@ -11,8 +11,8 @@ import run_profiles as profiles
 
 from loaderbench.records import RunRecord
 from loaderbench.report.index import build_index, render_index
-from loaderbench.run_list import list_runs
 from loaderbench.store import run_json
+from loaderbench.store.run_list import list_runs
 
 pytestmark = pytest.mark.browser
 RUNS = {

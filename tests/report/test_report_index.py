@@ -14,8 +14,8 @@ from run_folders import put
 from loaderbench.records import Interval, RunRecord, to_dict
 from loaderbench.report.index import IndexDocument, build_index, render_index
 from loaderbench.report.sparkline import HEIGHT, MOST_POINTS, WIDTH, sparkline
-from loaderbench.run_list import MOST_RUNS, list_runs
 from loaderbench.store import run_json
+from loaderbench.store.run_list import MOST_RUNS, list_runs
 
 VOID = {"meta", "link", "polygon", "polyline", "circle"}
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import numpy as np
 
-from loaderbench.records import Overhead, Readings, RunRecord, Trial
+from loaderbench.records import Overhead, Readings, RunRecord, Trial, moment
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.model import (
     Block,
@@ -191,7 +191,7 @@ def _box(label: str, waits: np.ndarray) -> Box:
 
 def _drift(run: RunRecord) -> Drawn:
     """The reference decode beside every trial, in the order of time."""
-    began = numbers.moment(run.started_at)
+    began = moment(run.started_at)
     found = sorted(_decodes(run, began)) if began else []
     if len({at for at, _ in found}) < 2:
         return None
@@ -214,7 +214,7 @@ def _drift(run: RunRecord) -> Drawn:
 
 def _decodes(run: RunRecord, began: datetime) -> Iterator[tuple[float, float]]:
     for trial in run.sweep:
-        started = numbers.moment(trial.started_at or "")
+        started = moment(trial.started_at or "")
         if started is None:
             continue
         at = (started - began).total_seconds()

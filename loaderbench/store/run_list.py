@@ -1,27 +1,35 @@
-"""Finds the runs of a folder and puts the newest in order; one that cannot be read is listed with the reason."""
+"""The runs of a folder in short, the newest first; one that cannot be read is listed with the reason."""
 
 from __future__ import annotations
 
+import functools
 import heapq
+import json
 import math
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError
-from loaderbench.records import Config, Interval, Kind, varying
-from loaderbench.run_list.fields import Fields, read_fields
+from loaderbench.records import READABLE_VERSIONS, Config, Interval, Kind, Scalar, moment, varying
+from loaderbench.store.writing import PAGE_FILE, RUN_FILE, TRIALS_FILE
 
 DEFAULT_FOLDER = Path("reports")
 MOST_RUNS = 200
 
-_RUN_FILE, _TRIALS_FILE, _PAGE_FILE = "run.json", "trials.jsonl", "report.html"
 _MOST_SAMPLES_PER_S = 1e12  # no loader is faster: what is larger is no rate
 _TIME_IN_NAME = re.compile(r"\d{8}T\d{6}Z")
+MAX_BYTES = 50_000_000  # a run of 1,000 trials has some 5 MB
+_UNFINISHED = "has no run.json: it is being measured, or ended before it could conclude"
+_MEMBER = re.compile(r'\n "(\w+)": ')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,15 +86,15 @@ def read_summary(folder: Path) -> RunSummary | UnreadableRun:
     """Read one run, or say in one line why that is not possible."""
     has_page = False
     try:
-        has_page = (folder / _PAGE_FILE).is_file()
-        return _summary(folder, has_page, read_fields(folder / _RUN_FILE))
+        has_page = (folder / PAGE_FILE).is_file()
+        return _summary(folder, has_page, _read_fields(folder / RUN_FILE))
     except RunFileError as error:
         return UnreadableRun(folder.name, has_page, str(error))
     except OSError as error:
         return UnreadableRun(folder.name, has_page, f"cannot be read: {error.strerror or error}")
     except (ValueError, RecursionError) as error:
         said = str(error).partition("\n")[0]
-        return UnreadableRun(folder.name, has_page, f"{_RUN_FILE} is not the JSON of a run: {said}")
+        return UnreadableRun(folder.name, has_page, f"{RUN_FILE} is not the JSON of a run: {said}")
 
 
 def _dated(parent: Path) -> Iterator[tuple[float, str]]:
@@ -100,7 +108,7 @@ def _dated(parent: Path) -> Iterator[tuple[float, str]]:
 
 def _written(folder: Path) -> float | None:
     """When its files were written; a folder that may not be looked into could be a run."""
-    for name in (_RUN_FILE, _TRIALS_FILE):
+    for name in (RUN_FILE, TRIALS_FILE):
         try:
             return (folder / name).stat().st_mtime
         except FileNotFoundError:
@@ -124,7 +132,7 @@ def _age(run: RunSummary) -> tuple[bool, float, str]:
     return run.started is None, -run.started.timestamp() if run.started else 0.0, run.folder
 
 
-def _summary(folder: Path, has_page: bool, found: Fields) -> RunSummary:
+def _summary(folder: Path, has_page: bool, found: _Fields) -> RunSummary:
     config, rate = _result(found)
     own = varying(config, found.plan.axes) if config is not None else None
     return RunSummary(
@@ -132,7 +140,7 @@ def _summary(folder: Path, has_page: bool, found: Fields) -> RunSummary:
         has_page=has_page,
         name=found.name,
         kind=found.kind,
-        started=_moment(found.started_at),
+        started=moment(found.started_at),
         complete=found.complete,
         headline=found.verdict.headline,
         config=config,
@@ -144,7 +152,7 @@ def _summary(folder: Path, has_page: bool, found: Fields) -> RunSummary:
     )
 
 
-def _result(found: Fields) -> tuple[Config | None, Interval | None]:
+def _result(found: _Fields) -> tuple[Config | None, Interval | None]:
     """The best of a sweep; of a profile, which has none to compare it with, what was measured."""
     if found.kind == "sweep":
         return (found.best.config, _usable(found.best.samples_per_s)) if found.best else (None, None)
@@ -152,7 +160,7 @@ def _result(found: Fields) -> tuple[Config | None, Interval | None]:
     return (only.config, _usable(only.samples_per_s)) if only else (None, None)
 
 
-def _reason(found: Fields) -> str:
+def _reason(found: _Fields) -> str:
     """Why there is no rate, as the run says it."""
     reasons = [one.not_measured.get("samples_per_s") for one in found.configurations]
     if not any(one.trials for one in found.configurations):
@@ -169,10 +177,99 @@ def _usable(rate: Interval | None) -> Interval | None:
     return rate if sound else None
 
 
-def _moment(text: str) -> datetime | None:
-    """A time in UTC, or `None` where the text is no time."""
+@dataclass(frozen=True)
+class _Configuration:
+    """One point of the sweep: what it reached, and in which trials."""
+
+    config: Config
+    samples_per_s: Interval | None = None
+    trials: list[str] = field(default_factory=list)
+    not_measured: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The configuration that the run names best."""
+
+    config: Config
+    samples_per_s: Interval
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """The verdict in its one sentence."""
+
+    headline: str
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What was swept."""
+
+    axes: dict[str, list[Scalar]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Fields:
+    """What a list needs of `run.json`; whatever else it holds is not looked at."""
+
+    name: str
+    started_at: str
+    complete: bool
+    plan: _Plan
+    configurations: list[_Configuration]
+    best: _Best | None
+    verdict: _Verdict
+    kind: Kind = "sweep"
+    not_measured: dict[str, str] = field(default_factory=dict)
+
+
+_WANTED = (*_Fields.__dataclass_fields__, "schema_version")
+
+
+def _read_fields(file: Path) -> _Fields:
+    """Read one `run.json`.
+
+    Raises `RunFileError` in one line, `OSError`, and `ValueError` or `RecursionError` where it is not even JSON.
+    """
+    data = _members(_text(file))
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version not in READABLE_VERSIONS:
+        readable = " and ".join(map(str, READABLE_VERSIONS))
+        raise RunFileError(f"schema_version is {str(version)[:40]}; this version reads {readable}")
     try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        return None
+        return _adapter().validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunFileError(f"run.json: {where}: {first['msg'].lower()}") from None
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[_Fields]:
+    return TypeAdapter(_Fields)
+
+
+def _text(file: Path) -> str:
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        raise RunFileError(_UNFINISHED) from None
+    if not stat.S_ISREG(found.st_mode):
+        raise RunFileError("run.json is no file")
+    if found.st_size > MAX_BYTES:
+        raise RunFileError(f"run.json is larger than {MAX_BYTES:,} bytes")
+    return file.read_text(encoding="utf-8")
+
+
+def _members(text: str) -> Any:
+    """The members of a run that are wanted; all of them where it was not written by `store.run_json`.
+
+    That writes each on a line of its own and one space in, which no string can hold: ten times as fast as parsing
+    megabytes of trials. A file that ends too early lacks its last member, and a full parse tells where.
+    """
+    places = {found[1]: found.end() for found in _MEMBER.finditer(text)}
+    if not places.keys() >= set(_WANTED):
+        return json.loads(text)
+    decoder = json.JSONDecoder()
+    return {name: decoder.raw_decode(text, places[name])[0] for name in _WANTED}
