@@ -53,13 +53,3 @@ def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
 
 def _headspace(subject: Subject, ceiling: float) -> float:
     return min(1.0, max(0.0, 1 - subject.samples_per_s.est / ceiling))
-
-
-def is_demand(consumer: str) -> bool:
-    """Whether the ceiling of this consumer is what it was told to demand, and not measured."""
-    return consumer == "emulated"
-
-
-def is_replayed(consumer: str) -> bool:
-    """Whether the ceiling of this consumer was measured with cached batches."""
-    return consumer in REPLAYED_TO

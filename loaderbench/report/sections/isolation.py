@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeGuard
 
-from loaderbench.diagnosis.ceiling import is_replayed
+from loaderbench.consumers import consumer_kind
 from loaderbench.records import Contention, Interval, Isolation, IsolationName, IsolationRun, RunRecord
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Breakdown, Column, Fact, Glance, Heading, Row, Section, Table, Text, Value
@@ -71,7 +71,7 @@ def _in_short(run: RunRecord) -> list[Glance]:
         rows = tuple(_row(one) for one in found.runs if one.time_s)
         said = [Table(_TITLE, _columns(found)[:-1], tuple(Row(row.cells[:-1]) for row in rows))]
         said += [fact for fact in _differences(found) if not fact.value.text.startswith(numbers.NOT_MEASURED)]
-    if run.ceiling and is_replayed(run.consumer):
+    if run.ceiling and not consumer_kind(run.consumer).why_not_replayed:
         said.append(Fact("Ceiling", Text(ceiling(run.ceiling).text.partition(": ")[2])))
     workers = _workers_in_short(run)
     return [*said, workers] if workers else said

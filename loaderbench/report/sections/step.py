@@ -109,7 +109,7 @@ def sample(trial: Trial) -> Breakdown:
 def _sample_title(trial: Trial) -> str:
     if in_main_process(trial):
         return "A sample in the main process"
-    known = trial.workers is not None or "num_workers" in trial.config
+    known = trial.workers is not None or trial.config.get("num_workers") is not None
     return "A sample inside the workers" if known else "A sample inside the loader"
 
 
