@@ -23,6 +23,7 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
         **GONE,
         "schema_version": 1,
         "plan": plan,
+        "configurations": [{k: v for k, v in one.items() if k != "metrics"} for one in found["configurations"]],
         "trials": _trials(run.sweep),
         "noise": {
             **found["noise"],
