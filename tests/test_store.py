@@ -44,6 +44,22 @@ def test_each_trial_is_on_the_disk_when_append_returns(tmp_path: Path) -> None:
     store.close()
 
 
+def test_append_waits_until_the_disk_itself_has_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, synced = tmp_path / "run" / "trials.jsonl", list[str]()
+
+    def fsync(descriptor: int) -> None:
+        assert os.fstat(descriptor).st_ino == file.stat().st_ino
+        synced.append(file.read_text())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store = Store(tmp_path / "run")
+    for trial in (DONE, FAILED):
+        store.append(trial)
+        assert synced[-1] == file.read_text()
+    assert len(synced) == 2
+    store.close()
+
+
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
     with pytest.raises(UsageError, match="exists and is not empty"):

@@ -126,6 +126,17 @@ def test_a_cause_is_named_by_what_tells_it(case: str) -> None:
     assert told(facts) == expected
 
 
+def test_finished_batches_are_the_cause_from_half_of_the_wait_on() -> None:
+    mostly = replace(DECODING, workers=2, parts=parts(order_s=0.51, making_s=0.49))
+    assert told(mostly) == ("stragglers", "order")
+    assert told(replace(mostly, parts=parts(order_s=0.49, making_s=0.51))) == ("decode", "workers")
+
+
+def test_workers_are_called_blocked_from_half_of_their_working_time_on() -> None:
+    assert told(replace(BLOCKED, loads=states(0.49))) == ("read", "storage_latency")
+    assert told(replace(BLOCKED, loads=states(0.51))) == ("decode", "workers")
+
+
 def test_a_configuration_that_beats_fewer_workers_is_not_told_to_have_fewer() -> None:
     many = CASES["more workers than CPUs"][0]
     assert told(replace(many, fewer_are_slower=True)) == ("decode", "cpu")

@@ -174,6 +174,23 @@ def test_less_memory_decides_between_ties_with_as_many_workers() -> None:
     assert best.config == configs[1]
 
 
+def test_memory_counts_to_two_digits_so_that_one_per_cent_more_costs_the_same() -> None:
+    assert chosen_by_memory(5_010_000_000, 4_980_000_000) == "first"
+    assert chosen_by_memory(5_080_000_000, 4_980_000_000) == "second"
+
+
+def chosen_by_memory(first: int, second: int) -> Scalar:
+    configs: list[Config] = [{"num_workers": 2, "name": "first"}, {"num_workers": 2, "name": "second"}]
+    trials = [
+        trial(f"r{number}-{index}", config, number, 100.0 + number, pss_bytes=(first, second)[index])
+        for number in (1, 2, 3)
+        for index, config in enumerate(configs)
+    ]
+    best, _ = choose_best(summarise(configs, trials), configs[0], trials)
+    assert best is not None
+    return best.config["name"]
+
+
 def test_an_idle_device_does_not_dilute_the_one_that_worked() -> None:
     gpus = (GpuUse(0, "GPU-a", 90.0, 8_000, 9_000), GpuUse(1, "GPU-b", 0.0, 10, 9_000))
     _, trials = trials_of({0: [100.0]}, gpus=gpus)
