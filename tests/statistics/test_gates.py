@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, Literal
+
 import pytest
 from test_comparison import run, workers
 
 from loaderbench.errors import UsageError
-from loaderbench.records import Configuration, GateOutcome, Interval, RunRecord
+from loaderbench.records import Best, Comparison, Configuration, GateOutcome, Interval, MetricChange, RunRecord
 from loaderbench.statistics.comparison import compare_runs
 from loaderbench.statistics.gates import judge_gate, parse_gate
 
@@ -96,6 +99,128 @@ def level(rate: Interval | None, wait: Interval | None) -> RunRecord:
 def test_a_level_needs_no_earlier_run(text: str, expected: str) -> None:
     measured = level(Interval(800.0, 780.0, 820.0), Interval(0.1, 0.08, 0.12))
     assert judge_gate(parse_gate(text, "--fail-if"), measured, None).outcome == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "interval", "expected"),
+    [
+        ("samples_per_s<800", Interval(810.0, 800.0, 820.0), "passed"),
+        ("samples_per_s<800", Interval(790.0, 780.0, 800.0), "inconclusive"),
+        ("samples_per_s>800", Interval(790.0, 780.0, 800.0), "passed"),
+        ("samples_per_s>800", Interval(810.0, 800.0, 820.0), "inconclusive"),
+        ("samples_per_s<800", Interval(900.0, None, None), "inconclusive"),
+        ("samples_per_s<800", Interval(900.0, 890.0, None), "inconclusive"),
+    ],
+)
+def test_an_interval_that_ends_at_the_limit_passes_and_one_that_begins_there_is_open(
+    text: str, interval: Interval, expected: str
+) -> None:
+    assert judge_gate(parse_gate(text, "--fail-if"), level(interval, None), None).outcome == expected
+
+
+def test_a_level_is_that_of_the_best_configuration_and_else_of_the_fastest() -> None:
+    found = tuple(
+        Configuration(
+            config=workers(number),
+            samples_per_s=rate and Interval(rate, rate, rate),
+            data_wait_share=Interval(number / 10, number / 10, number / 10),
+            trials=(),
+            rank=rank,
+            tied_with_best=False,
+        )
+        for number, rate, rank in ((0, None, None), (1, 200.0, 3), (2, 600.0, 2), (4, 700.0, 1), (8, None, 4))
+    )
+    best = Best(
+        config=workers(2), samples_per_s=Interval(1, 1, 1), data_wait_share=None, ties=(), why_this_one="", gain=None
+    )
+    for named, rate, share, label in ((best, 600, 20, "num_workers=2"), (None, 700, 40, "num_workers=4")):
+        measured = run({2: STILL}, configurations=found, best=named)
+        said = judge_gate(parse_gate("samples_per_s<1", "--fail-if"), measured, None).said
+        assert f"{rate} ({rate} to {rate}) samples/s" in said
+        assert label in said
+        said = judge_gate(parse_gate("data_wait_share>1%", "--fail-if"), measured, None).said
+        assert f"{share}.0 %" in said
+        assert label in said
+
+
+def test_a_level_says_its_interval_or_that_there_is_none() -> None:
+    gate = parse_gate("samples_per_s<800", "--fail-if")
+    assert "1,234 (1,200 to 1,300) samples/s" in judge_gate(gate, level(Interval(1234, 1200, 1300), None), None).said
+    for unknown in (Interval(1234, None, None), Interval(1234, 1200, None)):
+        assert "1,234 (no interval" in judge_gate(gate, level(unknown, None), None).said
+
+
+def test_a_loader_without_axes_is_named_as_it_is() -> None:
+    found = Configuration(
+        config={}, samples_per_s=Interval(5, 4, 6), data_wait_share=None, trials=(), rank=1, tied_with_best=False
+    )
+    result = judge_gate(parse_gate("samples_per_s<1", "--fail-if"), run({}, configurations=(found,)), None)
+    assert result.said.endswith("the loader as it is")
+
+
+def test_a_share_that_was_not_measured_is_not_judged() -> None:
+    measured = level(Interval(800.0, 780.0, 820.0), None)
+    assert judge_gate(parse_gate("data_wait_share>1%", "--fail-if"), measured, None).outcome == "inconclusive"
+
+
+def changed(metric: Literal["samples_per_s", "data_wait_share"], *values: float | None, reason: str = "") -> Comparison:
+    """A comparison whose decisive configuration changed so, beside another whose every gate would fail."""
+    est, low, high = values
+    change = None if est is None else Interval(est, low, high)
+    own, other = (
+        MetricChange(
+            config=workers(number),
+            metric=name,
+            before=None,
+            after=None,
+            change=interval,
+            outcome="inconclusive",
+            not_measured={"change": reason} if reason else {},
+        )
+        for number, name, interval in ((2, metric, change), (4, metric, Interval(9.0, 9.0, 9.0)))
+    )
+    second = replace(own, metric="data_wait_share" if metric == "samples_per_s" else "samples_per_s", change=None)
+    return Comparison(
+        outcome="inconclusive", headline="", metrics=(other, second, own, second), reasons=(), config=workers(2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "expected", "said"),
+    [
+        ("samples_per_s:-5%", (0.9, 0.88, 0.92), "failed", "-10.0 % (-12.0 % to -8.0 %)"),
+        ("samples_per_s:-5%", (0.97, 0.96, 0.98), "passed", "-3.0 % (-4.0 % to -2.0 %)"),
+        ("samples_per_s:-5%", (0.97, 0.9, 1.04), "inconclusive", "-3.0 % (-10.0 % to +4.0 %)"),
+        ("samples_per_s:+5%", (1.1, 1.06, 1.14), "failed", "+10.0 % (+6.0 % to +14.0 %)"),
+        ("samples_per_s:+0%", (1.1, 1.06, 1.14), "failed", "+10.0 %"),
+        ("samples_per_s:-5%", (0.5, None, None), "inconclusive", "-50.0 % (no interval"),
+        ("data_wait_share:+3pp", (0.05, 0.04, 0.06), "failed", "+5.0 (+4.0 to +6.0) percentage points"),
+        ("data_wait_share:+3pp", (0.02, 0.01, 0.03), "passed", "+2.0 (+1.0 to +3.0) percentage points"),
+        ("data_wait_share:-3pp", (-0.05, -0.06, -0.04), "failed", "-5.0 (-6.0 to -4.0) percentage points"),
+    ],
+)
+def test_a_change_is_judged_and_said_with_its_interval(
+    text: str, values: tuple[float | None, ...], expected: str, said: str
+) -> None:
+    gate = parse_gate(text, "--fail-if")
+    metric: Any = gate.metric
+    result = judge_gate(gate, level(None, None), changed(metric, *values))
+    assert (result.outcome, said in result.said) == (expected, True)
+
+
+def test_a_change_that_is_not_known_says_why() -> None:
+    gate = parse_gate("samples_per_s:-5%", "--fail-if")
+    assert "--baseline" in judge_gate(gate, level(None, None), None).said
+    for reason, said in (("one process", "one process"), ("", "it was not measured in both")):
+        result = judge_gate(gate, level(None, None), changed("samples_per_s", None, None, None, reason=reason))
+        assert (result.outcome, result.said) == ("inconclusive", said)
+    elsewhere = replace(changed("samples_per_s", 0.5, 0.5, 0.5), config=workers(16))
+    assert judge_gate(gate, level(None, None), elsewhere).said == "it was not measured in both"
+
+
+def test_of_two_metrics_that_a_typo_resembles_only_the_nearest_is_offered() -> None:
+    with pytest.raises(UsageError, match=r"did you mean data_wait_share\?"):
+        parse_gate("data_wait_shares_per_s>3%", "--fail-if")
 
 
 def test_where_nothing_was_measured_no_level_is_judged() -> None:

@@ -1,0 +1,219 @@
+"""Whether the tests would notice: small changes to the code, one at a time, and which of them no test fails by.
+
+    uv run --group mutation python benchmarks/mutation.py [ROOM ...] [--file TEXT] [--sample N] [--again] [--minutes N]
+
+Prints for each room how many changes ("mutants") its tests kill, and each that survives. The changes are those of
+cosmic-ray's operators that `mutation_operators.py` names, and some of our own: other comparisons, numbers, signs and
+conditions, a call or a loop left out, an exception not caught, `min` for `max`. mutmut was the other choice: it leaves
+constants of a module alone, and with them every threshold. Not changed: strings (the words of a sentence), annotations,
+`strict=` of `zip` and imports for the type checker.
+
+Each change is tried in a fork of this process by the tests that reach its lines, the fastest first, until one fails or
+the time is over. Results are kept in `.mutation/` as long as the file and the test that killed it are as they were; with
+`--again` all are tried. What changes nothing that anybody could see is listed with the reason in
+`mutation_equivalents.yaml`, by its text. One process; minutes for a room.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from mutation_operators import Mutant, mutants_of
+from mutation_trial import REACHED, killer, survey
+from rich.console import Console
+from rich.table import Table
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "loaderbench"
+KEPT = ROOT / ".mutation"
+EQUIVALENTS = Path(__file__).with_name("mutation_equivalents.yaml")
+GOAL = 0.9
+SPARE_S, TIMES = 10.0, 5.0
+"""A run of tests may take so many times what they took without the change, and so much more."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Files of the package, and the tests that are to notice a change to them."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+    def sources(self) -> list[Path]:
+        """Its files, in order."""
+        found = {file for pattern in self.files for file in PACKAGE.glob(pattern)}
+        return sorted(found - {PACKAGE / name for name in self.without})
+
+
+ROOMS = {
+    "histogram": Room(("histogram.py",), ("tests/test_histogram.py",)),
+    "gates": Room(("statistics/gates.py",), ("tests/statistics/test_gates.py",)),
+    "statistics": Room(("statistics/*.py",), ("tests/statistics",), without=("statistics/gates.py",)),
+    "search": Room(("search/*.py",), ("tests/search",)),
+    "store": Room(("store/*.py",), ("tests/test_store.py",)),
+    "diagnosis": Room(("diagnosis/*.py",), ("tests/diagnosis",)),
+    "records": Room(("records/*.py",), ("tests/records",)),
+    "stalls": Room(("recorder/stalls.py",), ("tests/recorder/test_stalls.py",)),
+    "session": Room(("session/*.py",), ("tests/session/test_turn_order.py",)),
+}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A change and the test that fails by it, or why it need not; both are empty where it survives."""
+
+    mutant: Mutant
+    killed_by: str
+    equivalent: str = ""
+
+
+def main() -> int:
+    """Try the changes; 1 where a room is below the goal."""
+    asked = _arguments()
+    _import_what_does_not_change()
+    console, below = Console(width=140), False
+    table = Table("room", "mutants", "equivalent", "killed", "survived", "killed of those that differ")
+    for name in asked.rooms or ROOMS:
+        tried = list(_try_room(name, asked))
+        equivalent, killed = (sum(bool(what(one)) for one in tried) for what in (_equivalent, _killed_by))
+        share = killed / max(1, len(tried) - equivalent)
+        below |= share < GOAL
+        table.add_row(name, *map(str, (len(tried), equivalent, killed, len(tried) - equivalent - killed)), f"{share:.1%}")
+        for one in tried:
+            if not one.killed_by and not one.equivalent:
+                place = f"{one.mutant.file.relative_to(ROOT)}:{one.mutant.line}"
+                print(f"{place}\n  - {one.mutant.was}\n  + {one.mutant.becomes}", flush=True)
+    console.print(table)
+    return int(below)
+
+
+def _equivalent(one: Tried) -> str:
+    return one.equivalent
+
+
+def _killed_by(one: Tried) -> str:
+    return one.killed_by
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rooms", nargs="*", choices=[*ROOMS, []], metavar="ROOM", help=", ".join(ROOMS))
+    parser.add_argument("--file", default="", help="only files whose path holds this")
+    parser.add_argument("--sample", type=int, help="so many changes of each room, drawn at random")
+    parser.add_argument("--again", action="store_true", help="try also what was killed before")
+    parser.add_argument("--minutes", type=float, default=1e9, help="end after so long; the rest is not counted")
+    asked = parser.parse_args()
+    asked.until_s = time.monotonic() + 60 * asked.minutes
+    return asked
+
+
+def _import_what_does_not_change() -> None:
+    """What every test imports that is not ours, so that a fork has it."""
+    import hypothesis.strategies
+    import jsonschema
+    import numpy
+    import pandas
+    import psutil
+    import pyarrow.parquet
+    import pydantic
+    import scipy.stats
+    import typer
+
+    assert not any(name.partition(".")[0] == "loaderbench" for name in sys.modules)
+    del hypothesis, jsonschema, numpy, pandas, psutil, pyarrow, pydantic, scipy, typer
+    sys.path.insert(0, str(ROOT))
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(KEPT / "pycache")
+    gc.freeze()
+
+
+def _try_room(name: str, asked: argparse.Namespace) -> Iterator[Tried]:
+    room = ROOMS[name]
+    files = [file for file in room.sources() if asked.file in str(file)]
+    mutants = [mutant for file in files for mutant in mutants_of(file)]
+    if asked.sample is not None and asked.sample < len(mutants):
+        mutants = sorted(random.Random(name).sample(mutants, asked.sample), key=lambda one: (str(one.file), one.line))
+    equivalents, kept = _Equivalents(), _Kept(KEPT / f"{name}.json", asked.again)
+    missing = [one for one in mutants if not equivalents.why(one) and kept.killer(one) is None]
+    seconds, reached = survey(files, room.tests) if missing else ({}, {})
+    for done, one in enumerate(mutants):
+        if why := equivalents.why(one):
+            yield Tried(one, "", why)
+        elif (killed_by := kept.killer(one)) is not None:
+            yield Tried(one, killed_by)
+        elif time.monotonic() < asked.until_s:
+            killed_by = _try(one, seconds, reached)
+            kept.add(one, killed_by)
+            if done % 20 == 0:
+                kept.save()
+            print(f"\r{name} {done + 1}/{len(mutants)}", end="\r", file=sys.stderr, flush=True)
+            yield Tried(one, killed_by)
+    kept.save()
+
+
+def _try(mutant: Mutant, seconds: Mapping[str, float], reached: REACHED) -> str:
+    lines = reached.get(str(mutant.file), {})
+    names = {name for line in mutant.lines for name in lines.get(line, ())}
+    tests = seconds if "" in names else {name: seconds[name] for name in names if name in seconds}
+    if not tests:
+        return ""
+    parts = mutant.file.relative_to(ROOT).with_suffix("").parts
+    return killer(".".join(parts), mutant.file, mutant.source, tests, SPARE_S + TIMES * sum(tests.values()))
+
+
+class _Equivalents:
+    """Changes that change nothing, by file and text."""
+
+    def __init__(self) -> None:
+        listed = YAML(typ="safe").load(EQUIVALENTS) if EQUIVALENTS.exists() else []
+        self._why = {(one["file"], one["was"], becomes): one["why"] for one in listed or () for becomes in one["becomes"]}
+
+    def why(self, mutant: Mutant) -> str:
+        """The reason why nobody can see the change; "" where somebody can."""
+        return self._why.get((mutant.file.relative_to(PACKAGE).as_posix(), mutant.was, mutant.becomes), "")
+
+
+class _Kept:
+    """What was killed in earlier runs, and by which test; for as long as both files are as they were."""
+
+    def __init__(self, file: Path, again: bool) -> None:
+        self._file = file
+        self._found: dict[str, list[str]] = json.loads(file.read_text()) if file.exists() and not again else {}
+
+    def killer(self, mutant: Mutant) -> str | None:
+        """The test that killed it before, and would again."""
+        killed_by, tested = self._found.get(_hash(mutant.source), ("", ""))
+        return killed_by if killed_by and tested == _test_of(killed_by) else None
+
+    def add(self, mutant: Mutant, killed_by: str) -> None:
+        """Keep what became of it, unless it survived: other tests may kill it."""
+        if killed_by:
+            self._found[_hash(mutant.source)] = [killed_by, _test_of(killed_by)]
+
+    def save(self) -> None:
+        """Write what is known."""
+        self._file.parent.mkdir(exist_ok=True)
+        self._file.write_text(json.dumps(self._found, indent=0))
+
+
+def _test_of(name: str) -> str:
+    file = ROOT / name.partition("::")[0]
+    return _hash(file.read_text(encoding="utf-8")) if file.is_file() else ""
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
