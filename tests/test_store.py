@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,12 @@ from loaderbench.store import (
     new_run_folder,
     read_run,
     read_timeline,
+    read_trials,
+    reading,
     timeline_frame,
     trials_frame,
 )
+from loaderbench.store.numbers import NUMBERS
 
 DONE = Trial(
     role="sweep",
@@ -58,6 +63,109 @@ def test_append_waits_until_the_disk_itself_has_the_trial(tmp_path: Path, monkey
         assert synced[-1] == file.read_text()
     assert len(synced) == 2
     store.close()
+
+
+def test_a_trial_that_no_json_can_hold_is_not_written(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    with pytest.raises(ValueError, match="JSON"):
+        store.append(replace(DONE, samples_per_s=float("nan")))
+    assert (tmp_path / "run" / "trials.jsonl").read_text() == ""
+    store.close()
+
+
+def test_trials_are_read_back_as_they_were_and_a_broken_line_costs_that_line_only(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.append(DONE)
+    (tmp_path / "run" / "trials.jsonl").open("a").write('{"id": "r1-c0\n[]\n' + "[" * 100_000 + "\n")
+    store.append(FAILED)
+    store.close()
+    assert read_trials(tmp_path / "run") == [DONE, FAILED]
+
+
+def test_a_run_begins_again_with_the_trials_that_are_kept_and_no_others(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    for trial in (DONE, FAILED):
+        store.append(trial)
+    store.keep_only([DONE])
+    assert read_trials(tmp_path / "run") == [DONE]
+    store.append(FAILED)
+    store.close()
+    assert read_trials(tmp_path / "run") == [DONE, FAILED]
+
+
+def test_what_was_written_before_and_not_yet_on_the_disk_does_not_come_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store._trials.write("half a line")
+    store.keep_only([DONE])
+    assert read_trials(tmp_path / "run") == [DONE]
+    store.close()
+
+
+def test_trials_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(RunFileError, match=r"trials.jsonl: cannot be read: No such file"):
+        read_trials(tmp_path)
+
+
+def test_each_trial_has_a_log_of_its_own_in_a_folder_that_is_there(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    assert store.log("r1-c00") == tmp_path / "run" / "logs" / "r1-c00.log"
+    assert store.log("r1-c00").parent.is_dir()
+    store.close()
+
+
+def test_a_page_is_written_at_once_or_not_at_all(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    page = store.write_page("<p>one</p>")
+    assert store.write_page("<p>two</p>") == page == tmp_path / "run" / "report.html"
+    assert page.read_text() == "<p>two</p>"
+    page.unlink()
+    (page / "in the way").mkdir(parents=True)
+    with pytest.raises(UsageError, match="Is a directory") as raised:
+        store.write_page("<p>three</p>")
+    assert "run.json" in str(raised.value)
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == ["logs", "report.html", "trials.jsonl"]
+    store.close()
+
+
+def test_a_page_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "run")
+    page = store.write_page("<p>one</p>")
+
+    def full(self: Path, text: str, encoding: str) -> None:
+        self.open("w").write(text[:3])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(UsageError, match="No space left on device"):
+        store.write_page("<p>two</p>")
+    assert page.read_text() == "<p>one</p>"
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == ["logs", "report.html", "trials.jsonl"]
+    store.close()
+
+
+def test_an_error_without_words_is_told_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the disk is gone")
+
+    store = Store(tmp_path / "run")
+    store.append(DONE)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(UsageError, match="the disk is gone") as raised:
+        store.append(DONE)
+    assert "--resume" in str(raised.value)
+    monkeypatch.setattr(Path, "read_text", fail)
+    with pytest.raises(RunFileError, match="the disk is gone"):
+        read_trials(tmp_path / "run")
+    (tmp_path / "run.json").touch()
+    with pytest.raises(RunFileError, match="the disk is gone"):
+        read_run(tmp_path)
+    store.close()
+
+
+def test_what_says_nothing_of_what_is_kept_ends_with_the_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"Not a directory$"):
+        Store(tmp_path / "file" / "run")
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
@@ -125,12 +233,46 @@ def test_a_timeline_comes_back_as_it_was(tmp_path: Path) -> None:
     assert len(read_timeline(tmp_path)) == 0
 
 
+def test_many_series_come_back_each_with_its_own_readings_in_their_order(tmp_path: Path) -> None:
+    points = [
+        TimelinePoint(trial, t_s, metric, t_s * factor)
+        for t_s in (0.3, 0.1, 0.2)
+        for factor, (trial, metric) in enumerate([("a", "x"), ("b", "y"), ("a", "y"), ("c", "x"), ("b", "x")], 1)
+    ]
+    store = Store(tmp_path / "run")
+    store.write_timeline(Readings(points))
+    store.close()
+    found = read_timeline(tmp_path / "run")
+    assert sorted(found.trials) == ["a", "b", "c"]
+    for number, (trial, metric) in enumerate([("a", "x"), ("b", "y"), ("a", "y"), ("c", "x"), ("b", "x")], 1):
+        seconds, values = found.series(trial, metric)
+        assert list(seconds) == [0.3, 0.1, 0.2]
+        assert list(values) == [t_s * number for t_s in (0.3, 0.1, 0.2)]
+    assert len(found) == 15
+
+
+def test_a_timeline_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "timeline.parquet").write_bytes(b"PAR1 and then nothing of a table PAR1")
+    with pytest.raises(RunFileError, match=r"timeline.parquet: cannot be read") as raised:
+        read_timeline(tmp_path / "run.json")
+    assert "\n" not in str(raised.value)
+
+
+def test_an_empty_timeline_is_no_error(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.write_timeline(Readings())
+    store.close()
+    assert len(read_timeline(tmp_path / "run")) == 0
+
+
 def test_a_frame_has_a_column_per_axis_and_per_device() -> None:
     frame = trials_frame([DONE, FAILED])
     assert list(frame["batch_size"]) == [8, 16]
     assert frame.loc[0, "gpu0_utilization_percent"] == 50.0
     assert list(frame["failure"])[1] == "hang"
     assert "config" not in frame
+    assert frame.loc[0, "samples_per_s"] == 10.5
+    assert not {"gpus", "not_measured", "dataset_traits"} & set(frame.columns)
 
 
 def test_folders_are_named_after_the_suite_and_the_time_and_never_twice(tmp_path: Path) -> None:
@@ -139,7 +281,12 @@ def test_folders_are_named_after_the_suite_and_the_time_and_never_twice(tmp_path
     second = new_run_folder("my suite/../<x>", tmp_path)
     assert first.parent == second.parent == tmp_path
     assert first.name.startswith("my-suite-..-x-")
-    assert first != second
+    assert second.name == f"{first.name}-2"
+
+
+@pytest.mark.parametrize(("name", "slug"), [("x" * 99, "x" * 60), ("..//..", "suite"), ("-a-", "a")])
+def test_a_folder_s_name_is_short_and_never_hidden(tmp_path: Path, name: str, slug: str) -> None:
+    assert new_run_folder(name, tmp_path).name.rpartition("-")[0] == slug
 
 
 @pytest.mark.parametrize(
@@ -147,6 +294,9 @@ def test_folders_are_named_after_the_suite_and_the_time_and_never_twice(tmp_path
     [
         ("", "is not the JSON of a run"),
         ("[]", "schema_version is None"),
+        ('{"schema_version": 99}', "a later loaderbench wrote it"),
+        ('{"schema_version": 0}', "schema_version is 0; this version reads [^:]*$"),
+        ('{"schema_version": "99"}', "schema_version is '99'; this version reads [^:]*$"),
         ('{"schema_version": 99}', "schema_version is 99"),
         ('{"schema_version": 1}', "field required"),
         ('{"schema_version": NaN}', "is not the JSON of a run"),
@@ -158,6 +308,39 @@ def test_what_is_no_run_is_one_line(tmp_path: Path, text: str, words: str) -> No
     with pytest.raises(RunFileError, match=words) as caught:
         read_run(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("number", ["9e29", "-9e29", "1.1e-30", "-1.1e-30", "0", "0.0", "12", "-12"])
+def test_numbers_that_a_run_can_hold_are_read(number: str) -> None:
+    assert json.loads(number, **NUMBERS) == float(number)
+
+
+@pytest.mark.parametrize("number", ["1e30", "-1.1e30", "1e-30", "-9e-31", f"{10**31}", "Infinity", "-Infinity", "NaN"])
+def test_numbers_beyond_what_a_run_can_hold_are_refused(number: str) -> None:
+    with pytest.raises(ValueError, match="is no number"):
+        json.loads(number, **NUMBERS)
+
+
+def test_of_a_long_number_the_first_twenty_digits_are_said() -> None:
+    with pytest.raises(ValueError, match=rf"^{'1' * 20} is no number"):
+        json.loads("1" * 500, **NUMBERS)
+
+
+def test_a_run_of_more_than_half_a_gigabyte_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "run.json").open("wb") as file:
+        file.truncate(500_000_001)
+    with pytest.raises(RunFileError, match="is larger than 500,000,000 bytes"):
+        read_run(tmp_path)
+    (tmp_path / "run.json").write_text("[]")
+    monkeypatch.setattr(reading, "MAX_RUN_BYTES", 2)
+    with pytest.raises(RunFileError, match="schema_version is None"):
+        read_run(tmp_path)
+
+
+def test_a_run_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "run.json").mkdir()
+    with pytest.raises(RunFileError, match="cannot be read: Is a directory"):
+        read_run(tmp_path)
 
 
 def test_a_missing_run_is_one_line(tmp_path: Path) -> None:

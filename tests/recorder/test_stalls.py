@@ -54,6 +54,58 @@ def test_batches_that_came_before_they_were_made_are_not_what_they_are_taken_for
     assert not StallSums().usable
 
 
+def test_a_later_batch_is_ready_once_it_is_made_and_not_while_it_is_being_made() -> None:
+    sums = divide_waits([Wait(0, 1.0, 5.0)], spans((0, 0, 0.0, 5.0), (1, 0, 0.0, 2.0), workers=3))
+    assert (sums.making_s, sums.order_s) == (1.0, 3.0)
+
+
+def test_of_several_later_batches_the_first_that_is_ready_counts() -> None:
+    rows = (0, 0, 0.0, 5.0), (1, 0, 0.0, 4.0), (2, 0, 0.0, 2.0)
+    sums = divide_waits([Wait(0, 1.0, 5.0)], spans(*rows, workers=4))
+    assert (sums.making_s, sums.order_s) == (1.0, 3.0)
+
+
+def test_a_worker_s_earlier_batches_are_no_work_on_the_later_ones() -> None:
+    made = [(1, number, float(number), number + 1.0) for number in range(4)]
+    sums = divide_waits([Wait(0, 1.0, 8.0)], spans((0, 0, 0.0, 8.0), *made))
+    assert (sums.making_s, sums.order_s) == (3.0, 4.0)
+
+
+def test_a_worker_that_makes_the_same_batch_all_along_is_busy() -> None:
+    sums = divide_waits(
+        [Wait(0, 3.0, 5.0)], spans((0, 0, 0.0, 5.0), (1, 0, 0.0, 1.0), (1, 1, 1.0, 2.0), (1, 2, 2.0, 9.0))
+    )
+    assert (sums.making_s, sums.order_s) == (2.0, 0.0)
+
+
+def test_batches_are_counted_and_a_wait_for_one_that_nobody_made_is_not() -> None:
+    sums = divide_waits(
+        [Wait(0, 0.0, 1.0), Wait(1, 0.0, 1.0), Wait(7, 0.0, 9.0)], spans((0, 0, 0.0, 1.0), (1, 0, 0.0, 1.0))
+    )
+    assert (sums.batches, sums.amiss) == (2, 0)
+    assert sums.making_s == 2.0
+
+
+@pytest.mark.parametrize(("late_s", "amiss"), [(0.0, 0), (0.9e-3, 0), (1.1e-3, 1)])
+def test_a_millisecond_is_no_contradiction_between_two_clocks(late_s: float, amiss: int) -> None:
+    assert divide_waits([Wait(0, 0.0, 1.0)], spans((0, 0, 0.0, 1.0 + late_s))).amiss == amiss
+
+
+@pytest.mark.parametrize(("amiss", "usable"), [(0, True), (5, True), (6, False)])
+def test_one_batch_in_twenty_may_be_amiss(amiss: int, usable: bool) -> None:
+    assert StallSums(batches=100, amiss=amiss).usable == usable
+
+
+def test_one_batch_that_fits_is_enough() -> None:
+    assert StallSums(batches=1).usable
+
+
+def test_epochs_are_added_up_part_by_part() -> None:
+    sums = StallSums(1.0, 2.0, 3.0, 4.0, 5, 6)
+    sums.add(StallSums(10.0, 20.0, 30.0, 40.0, 50, 60))
+    assert sums == StallSums(11.0, 22.0, 33.0, 44.0, 55, 66)
+
+
 moments = st.floats(0, 100, allow_nan=False)
 
 

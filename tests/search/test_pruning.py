@@ -17,7 +17,13 @@ def failed(kind: str, **config: int) -> Trial:
 def test_a_larger_batch_is_not_tried_where_a_smaller_one_ran_out_of_memory(kind: str) -> None:
     done = [failed(kind, batch_size=64, num_workers=4)]
     assert "this batch is larger" in str(why_pruned({"batch_size": 128, "num_workers": 4}, done))
-    for other in ({"batch_size": 32, "num_workers": 4}, {"batch_size": 128, "num_workers": 2}):
+    others: tuple[Config, ...] = (
+        {"batch_size": 32, "num_workers": 4},
+        {"batch_size": 128, "num_workers": 2},
+        {"num_workers": 4},
+        {"batch_size": None, "num_workers": 4},
+    )
+    for other in others:
         assert why_pruned(other, done) is None
 
 
@@ -41,3 +47,7 @@ def test_other_failures_prune_nothing(config: Config) -> None:
 
 def test_what_was_pruned_prunes_nothing_itself() -> None:
     assert why_pruned({"batch_size": 256}, [failed("pruned", batch_size=128)]) is None
+
+
+def test_where_the_failed_one_names_no_batch_no_batch_is_larger() -> None:
+    assert why_pruned({"batch_size": 128}, [failed("shared_memory_full")]) is None

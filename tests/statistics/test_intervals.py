@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from loaderbench.records import Interval
-from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval, share_interval
+from loaderbench.statistics.intervals import (
+    excludes_one,
+    mean_interval,
+    rate_interval,
+    ratio_interval,
+    share_interval,
+    welch_interval,
+)
 
 
 def test_one_round_has_an_estimate_and_no_interval() -> None:
@@ -44,6 +51,65 @@ def test_a_difference_needs_an_interval_that_excludes_one() -> None:
     assert excludes_one(Interval(0.8, 0.7, 0.9))
     assert not excludes_one(Interval(1.2, 0.9, 1.6))
     assert not excludes_one(Interval(1.2, None, None))
+
+
+def test_an_interval_that_reaches_one_does_not_exclude_it() -> None:
+    assert not excludes_one(Interval(1.1, 1.0, 1.2))
+    assert not excludes_one(Interval(0.9, 0.8, 1.0))
+    assert not excludes_one(Interval(1.2, 1.1, None))
+
+
+def test_a_surer_interval_is_wider_by_student_s_t() -> None:
+    """t(0.995, 2) and t(0.975, 2) from Student's table."""
+    values = [1 / math.e, 1.0, math.e]
+    usual, sure = rate_interval(values), rate_interval(values, 0.99)
+    assert math.log(sure.hi or 0) / math.log(usual.hi or 0) == pytest.approx(9.924843 / 4.302653)
+    paired = ratio_interval(dict(enumerate(values)), dict(enumerate([1.0] * 3)), 0.99)
+    assert paired == Interval(pytest.approx(sure.est), pytest.approx(sure.lo), pytest.approx(sure.hi))
+
+
+def test_a_mean_of_differences_may_be_negative() -> None:
+    half = 4.302653 * 2 / math.sqrt(3)  # the standard deviation is 2
+    assert mean_interval([-3.0, -1.0, 1.0]) == Interval(-1.0, pytest.approx(-1 - half), pytest.approx(-1 + half))
+    assert mean_interval([-3.0]) == Interval(-3.0, None, None)
+
+
+def test_a_share_s_interval_is_that_of_its_mean_where_it_fits() -> None:
+    half = 4.302653 * 0.01 / math.sqrt(3)
+    assert share_interval([0.49, 0.5, 0.51]) == Interval(
+        pytest.approx(0.5), pytest.approx(0.5 - half), pytest.approx(0.5 + half)
+    )
+
+
+values = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=12)
+
+
+@given(values, values)
+def test_a_difference_the_other_way_round_is_its_negative(before: list[float], after: list[float]) -> None:
+    there, back = welch_interval(before, after), welch_interval(after, before)
+    assert there.est == pytest.approx(-back.est)
+    assert there.lo is not None
+    assert back.hi is not None
+    assert there.lo == pytest.approx(-back.hi)
+
+
+@given(values, values, st.floats(-1e3, 1e3))
+def test_what_is_added_to_both_sides_changes_no_difference(
+    before: list[float], after: list[float], added: float
+) -> None:
+    plain = welch_interval(before, after)
+    moved = welch_interval([value + added for value in before], [value + added for value in after])
+    assert moved.est == pytest.approx(plain.est, abs=1e-6)
+    assert (moved.hi or 0) - (moved.lo or 0) == pytest.approx((plain.hi or 0) - (plain.lo or 0), rel=1e-3, abs=1e-3)
+
+
+@given(st.lists(st.tuples(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6)), min_size=2, max_size=12))
+def test_a_ratio_the_other_way_round_is_its_inverse(pairs: list[tuple[float, float]]) -> None:
+    one, other = ({n: pair[side] for n, pair in enumerate(pairs)} for side in (0, 1))
+    there, back = ratio_interval(one, other), ratio_interval(other, one)
+    assert there is not None
+    assert back is not None
+    assert math.log(there.est) == pytest.approx(-math.log(back.est), abs=1e-9)
 
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=2, max_size=20))

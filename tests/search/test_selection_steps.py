@@ -1,0 +1,203 @@
+"""How many rounds a step of the selection takes, what it tries next, and why it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from test_selection import BASELINE, COPIES, DECODER, PRESENT, UINT8, accepted, of, product, run
+
+from loaderbench.records import Candidate, Config, Failure, Trial
+from loaderbench.search import ForwardSelection
+from loaderbench.search.selection import NO_MORE, NO_TIME, NOTHING_LEFT
+
+Rate = Callable[[Config, int], float | None]
+"""Samples/s of a configuration in a round; `None` where it fails."""
+
+
+def measured(selection: ForwardSelection, rate: Rate, *, late_after: int = 10_000) -> list[list[Trial]]:
+    """The rounds until the selection is content, or was late after so many."""
+    rounds: list[list[Trial]] = []
+    while planned := selection.next_round([trial for each in rounds for trial in each], late=len(rounds) >= late_after):
+        rounds.append([_trial(one.id, one.config, one.round, rate(one.config, one.round)) for one in planned])
+    return rounds
+
+
+def _trial(name: str, config: Config, number: int, rate: float | None) -> Trial:
+    if rate is None:
+        return Trial(id=name, config=config, round=number, status="failed", failure=Failure("oom", "", ""))
+    return Trial(id=name, config=config, round=number, status="completed", samples_per_s=rate)
+
+
+def still(**factors: float) -> Rate:
+    """Each change multiplies the rate, and nothing else does."""
+    rate = product(**factors)
+    return lambda config, _: rate(config)
+
+
+def restless(up: float, down: float, axis: str = "decoder", **factors: float) -> Rate:
+    """The same, but that one change does this in one round and that in the next."""
+    rate = product(**factors)
+    return lambda config, number: rate(config) * ((up, down)[number % 2] if axis in config else 1.0)
+
+
+def trying(*candidates: Candidate) -> ForwardSelection:
+    return ForwardSelection(PRESENT, BASELINE, of(*candidates), seed=0)
+
+
+def sizes(rounds: Sequence[Sequence[Trial]]) -> list[int]:
+    return [len(each) for each in rounds]
+
+
+def test_each_step_and_the_comparison_with_the_baseline_take_five_rounds_where_nothing_varies() -> None:
+    rounds = measured(trying(DECODER, UINT8), still(decoder=1.2, normalize=1.3))
+    assert sizes(rounds) == [3] * 5 + [2] * 5 + [2] * 5
+    assert [trial.config for trial in rounds[-1] if trial.config == BASELINE] == [BASELINE]
+
+
+def test_trials_are_numbered_by_round_and_marked_as_tried() -> None:
+    planned = trying(DECODER).next_round(())
+    assert {one.id for one in planned} == {"v01-present", "v01-faster_decoder"}
+    assert all(one.tries and one.round == 1 for one in planned)
+
+
+def test_what_stays_undecided_is_measured_in_twelve_rounds_and_no_more() -> None:
+    selection = trying(DECODER)
+    rounds = measured(selection, restless(1.5, 0.9))
+    assert sizes(rounds) == [2] * 12
+    assert (accepted(selection), selection.ended) == ([], NO_MORE)
+
+
+def test_the_comparison_with_the_baseline_takes_twelve_rounds_where_it_varies() -> None:
+    def rate(config: Config, number: int) -> float:
+        wobble = (1.5, 0.9)[number % 2] if config == BASELINE else 1.0
+        return still(decoder=1.2)(config, number) * wobble  # type: ignore[operator]
+
+    assert sizes(measured(trying(DECODER), rate)) == [2] * 5 + [2] * 12
+
+
+@pytest.mark.parametrize(("late_after", "compared"), [(6, 5), (10, 5), (11, 6), (13, 8)])
+def test_out_of_time_the_comparison_ends_with_five_pairs(late_after: int, compared: int) -> None:
+    def rate(config: Config, number: int) -> float:
+        wobble = (1.5, 0.9)[number % 2] if config == BASELINE else 1.0
+        return still(decoder=1.2)(config, number) * wobble  # type: ignore[operator]
+
+    assert sizes(measured(trying(DECODER), rate, late_after=late_after)) == [2] * 5 + [2] * compared
+
+
+@pytest.mark.parametrize(("late_after", "rounds"), [(0, 0), (1, 5), (4, 5), (5, 5), (6, 6), (11, 11)])
+def test_out_of_time_a_step_that_has_begun_gets_its_five_rounds_and_no_other_begins(
+    late_after: int, rounds: int
+) -> None:
+    selection = trying(DECODER)
+    assert len(measured(selection, restless(1.5, 0.9), late_after=late_after)) == rounds
+    assert selection.ended == NO_TIME
+    assert [tried.id for tried in selection.tried] == ["faster_decoder"] * (rounds > 0)
+
+
+def test_the_six_that_promise_most_are_tried_first_and_the_others_wait() -> None:
+    many = [Candidate(f"c{number}", {f"axis{number}": 1}, 1.0 + number / 10) for number in range(1, 8)]
+    unknown = Candidate("unknown", {"other": 1}, None)
+    selection = trying(unknown, *many)
+    assert [one.id for one in selection.candidates] == ["c7", "c6", "c5", "c4", "c3", "c2"]
+    rounds = measured(selection, still())
+    assert sizes(rounds) == [7] * 5 + [2] * 5 + [2] * 5
+    assert [tried.id for tried in selection.tried][6:] == ["c1", "unknown"]
+
+
+def test_what_gains_is_accepted_once_and_the_others_one_after_the_other() -> None:
+    selection = trying(DECODER, UINT8, COPIES)
+    rounds = measured(selection, still(decoder=1.2, normalize=1.3, presize=1.5))
+    assert accepted(selection) == ["uint8_transport", "faster_decoder", "presize_offline"]
+    assert sizes(rounds) == [4] * 5 + [2] * 15
+    assert selection.ended == NOTHING_LEFT
+
+
+def test_where_the_cause_is_not_known_what_was_left_is_tried_and_what_is_in_is_not() -> None:
+    def propose(config: Config, done: Sequence[Trial]) -> Sequence[Candidate] | None:
+        return None if done else [DECODER, UINT8]
+
+    selection = ForwardSelection(PRESENT, BASELINE, propose, seed=0)
+    measured(selection, still(decoder=1.2, normalize=1.3))
+    assert [tried.id for tried in selection.tried] == ["uint8_transport", "faster_decoder", "faster_decoder"]
+    assert len(accepted(selection)) == 2
+
+
+@pytest.mark.parametrize(("up", "down", "again"), [(1.5, 0.9, True), (1.1, 0.7, False)])
+def test_what_is_undecided_but_hopeful_is_tried_again_on_top_of_what_gained(
+    up: float, down: float, again: bool
+) -> None:
+    def rate(config: Config, number: int) -> float:
+        if "decoder" not in config:
+            return 260.0 if "normalize" in config else 200.0
+        return 340.0 if "normalize" in config else 200.0 * (up, down)[number % 2]
+
+    selection = trying(DECODER, UINT8)
+    measured(selection, rate)
+    assert accepted(selection) == ["uint8_transport"] + ["faster_decoder"] * again
+
+
+def test_of_two_of_one_effort_the_one_that_gave_more_goes_first() -> None:
+    selection = trying(DECODER, UINT8)
+    measured(selection, still(decoder=1.5, normalize=1.2))
+    assert [(tried.id, tried.against) for tried in selection.tried][-1] == (
+        "uint8_transport",
+        {**PRESENT, "decoder": "torchvision"},
+    )
+
+
+def test_a_remedy_of_which_a_part_is_overridden_is_part_of_the_result_no_longer() -> None:
+    both = Candidate("both", {"decoder": "torchvision", "normalize": "device"}, 1.4)
+    lazy = Candidate("scaled_decode", {"decoder": "pillow_lazy"}, 1.1, effort=2)
+    selection = trying(both, lazy)
+    measured(
+        selection,
+        lambda config, _: 100.0 * {"torchvision": 1.2, "pillow_lazy": 1.6}.get(str(config.get("decoder")), 1.0),
+    )
+    assert accepted(selection) == ["scaled_decode"]
+    assert selection.config == {**PRESENT, "decoder": "pillow_lazy", "normalize": "device"}
+
+
+def test_a_remedy_that_leaves_another_s_values_as_they_are_overrides_nothing() -> None:
+    more = Candidate("more", {"decoder": "torchvision", "normalize": "device"}, 1.1, effort=2)
+    selection = trying(DECODER, more)
+    measured(selection, still(decoder=1.2, normalize=1.3))
+    assert accepted(selection) == ["faster_decoder", "more"]
+
+
+def test_what_failed_is_noted_and_what_was_never_measured_is_not() -> None:
+    selection = trying(DECODER)
+    measured(selection, lambda config, _: None if "decoder" in config else 100.0)
+    assert [tried.id for tried in selection.tried] == ["faster_decoder"]
+    untried = trying(DECODER)
+    untried.finish(())
+    assert (untried.tried, untried.ended, untried.candidates) == ([], NO_TIME, [])
+
+
+def test_it_can_be_ended_at_any_time_and_keeps_what_is_decided_by_then() -> None:
+    selection, done = trying(DECODER, UINT8), list[Trial]()
+    for _ in range(5):
+        done += [
+            _trial(one.id, one.config, one.round, still(decoder=1.2)(one.config, 0))
+            for one in selection.next_round(done)
+        ]
+    selection.finish(done)
+    assert (accepted(selection), selection.ended) == (["faster_decoder"], NO_TIME)
+    selection.finish(done)
+    assert (accepted(selection), selection.ended) == (["faster_decoder"], NO_TIME)
+    assert len(selection.tried) == 2
+
+
+def test_where_the_present_is_the_baseline_and_nothing_gains_nothing_is_compared() -> None:
+    selection = ForwardSelection(PRESENT, PRESENT, of(DECODER), seed=0)
+    assert len(run(selection, product())) == 10
+    assert selection.config == PRESENT
+
+
+def test_the_order_within_a_round_is_drawn_and_the_same_for_the_same_seed() -> None:
+    def orders(seed: int) -> list[list[str]]:
+        selection = ForwardSelection(PRESENT, BASELINE, of(DECODER, UINT8), seed=seed)
+        return [[trial.id[4:] for trial in each] for each in measured(selection, still())]
+
+    assert len({tuple(order) for order in orders(0)}) > 1
+    assert orders(0) == orders(0) != orders(1)
