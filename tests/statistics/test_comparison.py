@@ -117,6 +117,18 @@ def test_an_interval_that_leaves_room_for_more_than_five_per_cent_is_not_called_
     assert compare([99, 100, 101], after).outcome == "inconclusive"
 
 
+@pytest.mark.parametrize(("factor", "outcome"), [(1.02, "within noise"), (1.03, "inconclusive")])
+def test_a_rate_is_the_same_within_five_per_cent(factor: float, outcome: str) -> None:
+    """The interval reaches from just below 1 to about the square of the factor."""
+    assert compare([100, 100, 100], [100 * factor**n for n in (0.5, 1.0, 1.25)]).outcome == outcome
+
+
+@pytest.mark.parametrize(("step", "outcome"), [(0.007, "within noise"), (0.012, "inconclusive")])
+def test_a_share_is_the_same_within_two_points(step: float, outcome: str) -> None:
+    waits = [0.2 + step * n for n in (-0.5, 0.5, 1.0)]
+    assert compare_waits([0.2, 0.2, 0.2], waits).outcome == outcome
+
+
 def test_an_interval_that_reaches_from_slower_to_faster_decides_nothing_and_says_what_would() -> None:
     found = compare([100, 140, 90], [100, 150, 120])
     assert found.outcome == "inconclusive"
@@ -236,6 +248,47 @@ def test_runs_that_differ_cannot_be_compared_and_both_values_are_said(
     assert (found.outcome, found.metrics, len(found.reasons)) == ("incomparable", (), 1)
     assert all(value in found.reasons[0] for value in values)
     assert found.headline.startswith("The runs cannot be compared: ")
+
+
+def test_the_headline_begins_a_sentence_with_the_first_difference_in_small_letters() -> None:
+    before = run({0: [1.0]})
+    found = compare_runs(before, replace(before, consumer="model", dataset=DatasetSummary("others")))
+    first = found.reasons[0]
+    assert found.headline == f"The runs cannot be compared (and 1 more): t{first[1:]}"
+
+
+def test_the_same_devices_in_another_order_are_the_same() -> None:
+    gpus = Gpu(0, "GPU-1", "NVIDIA H200", 1), Gpu(1, "GPU-2", "NVIDIA A100", 1)
+    one, other = (run({0: [1.0]}, environment=replace(MACHINE, gpus=order)) for order in (gpus, gpus[::-1]))
+    assert compare_runs(one, other).outcome != "incomparable"
+
+
+def test_one_configuration_in_common_needs_no_name_in_the_headline() -> None:
+    before, after = run({0: [100, 101, 102], 1: [1.0]}), run({0: [124, 125, 126], 2: [1.0]})
+    assert "with" not in compare_runs(before, after).headline
+
+
+def test_two_processes_on_a_side_have_an_interval() -> None:
+    found = compare([100, 101], [150, 151])
+    assert found.metrics[0].not_measured == {}
+    assert found.outcome == "improved"
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ([100.4, 100.41, 100.42], "1.004 (1.004\N{EN DASH}1.004)"),
+        ([100.04, 100.0401, 100.0402], "1.0003 (1.0001\N{EN DASH}1.0005)"),
+        ([0.3, 0.3001, 0.3002], "0.003 (0.003\N{EN DASH}0.003)"),
+        ([250.0, 250.1, 250.2], "2.50 (2.50\N{EN DASH}2.50)"),
+    ],
+)
+def test_a_ratio_has_as_many_places_as_tell_it_from_no_change_and_from_nothing(after: list[float], said: str) -> None:
+    assert said in compare([100.00, 100.01, 100.02], after).headline
+
+
+def test_a_ratio_of_one_itself_has_two_places() -> None:
+    assert "1.00 (1.00\N{EN DASH}1.00)" in compare([100.0, 100.0], [100.0, 100.0]).headline
 
 
 def test_every_difference_is_a_reason() -> None:
