@@ -9,7 +9,7 @@ constants of a module alone, and with them every threshold. Not changed: strings
 `strict=` of `zip` and imports for the type checker.
 
 Each change is tried in a fork of this process by the tests that reach its lines, the fastest first, until one fails or
-the time is over. Results are kept in `.mutation/` as long as the file and the test that killed it are as they were; with
+the time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
 `--again` all are tried. What changes nothing that anybody could see is listed with the reason in
 `mutation_equivalents.yaml`, by its text. One process; minutes for a room.
 """
@@ -59,13 +59,17 @@ class Room:
 ROOMS = {
     "histogram": Room(("histogram.py",), ("tests/test_histogram.py",)),
     "gates": Room(("statistics/gates.py",), ("tests/statistics/test_gates.py",)),
-    "statistics": Room(("statistics/*.py",), ("tests/statistics", "tests/search/test_selection_steps.py"), without=("statistics/gates.py",)),
+    "statistics": Room(
+        ("statistics/*.py",),
+        ("tests/statistics", "tests/search/test_selection_steps.py"),
+        without=("statistics/gates.py",),
+    ),
     "search": Room(("search/*.py",), ("tests/search",)),
     "store": Room(("store/*.py",), ("tests/test_store.py",)),
     "diagnosis": Room(("diagnosis/*.py",), ("tests/diagnosis",)),
     "records": Room(("records/*.py",), ("tests/records",)),
     "stalls": Room(("recorder/stalls.py",), ("tests/recorder/test_stalls.py",)),
-    "session": Room(("session/*.py",), ("tests/session/test_turn_order.py",)),
+    "session": Room(("session/*.py",), ("tests/session/test_slice_order.py",)),
 }
 
 
@@ -86,24 +90,15 @@ def main() -> int:
     table = Table("room", "mutants", "equivalent", "killed", "survived", "killed of those that differ")
     for name in asked.rooms or ROOMS:
         tried = list(_try_room(name, asked))
-        equivalent, killed = (sum(bool(what(one)) for one in tried) for what in (_equivalent, _killed_by))
+        equivalent, killed = sum(bool(one.equivalent) for one in tried), sum(bool(one.killed_by) for one in tried)
         share = killed / max(1, len(tried) - equivalent)
         below |= share < GOAL
-        table.add_row(name, *map(str, (len(tried), equivalent, killed, len(tried) - equivalent - killed)), f"{share:.1%}")
-        for one in tried:
-            if not one.killed_by and not one.equivalent:
-                place = f"{one.mutant.file.relative_to(ROOT)}:{one.mutant.line}"
-                print(f"{place}\n  - {one.mutant.was}\n  + {one.mutant.becomes}", flush=True)
+        survived = [one.mutant for one in tried if not one.killed_by and not one.equivalent]
+        table.add_row(name, *map(str, (len(tried), equivalent, killed, len(survived))), f"{share:.1%}")
+        for mutant in survived:
+            print(f"{mutant.file.relative_to(ROOT)}:{mutant.line}\n  - {mutant.was}\n  + {mutant.becomes}", flush=True)
     console.print(table)
     return int(below)
-
-
-def _equivalent(one: Tried) -> str:
-    return one.equivalent
-
-
-def _killed_by(one: Tried) -> str:
-    return one.killed_by
 
 
 def _arguments() -> argparse.Namespace:
@@ -176,7 +171,9 @@ class _Equivalents:
 
     def __init__(self) -> None:
         listed = YAML(typ="safe").load(EQUIVALENTS) if EQUIVALENTS.exists() else []
-        self._why = {(one["file"], one["was"], becomes): one["why"] for one in listed or () for becomes in one["becomes"]}
+        self._why = {
+            (one["file"], one["was"], becomes): one["why"] for one in listed or () for becomes in one["becomes"]
+        }
 
     def why(self, mutant: Mutant) -> str:
         """The reason why nobody can see the change; "" where somebody can."""

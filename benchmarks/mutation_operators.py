@@ -1,4 +1,4 @@
-"""The changes that benchmarks/mutation.py makes to a file: some of cosmic-ray's operators, and a few of the same kind."""
+"""The changes that benchmarks/mutation.py makes: some of cosmic-ray's operators, and a few of the same kind."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Name(Operator):
             if not named and not (node.get_previous_leaf() and node.get_previous_leaf().value == "."):
                 yield node.start_pos, node.end_pos
 
-    def mutate(self, node: Any, index: int) -> Any:
+    def mutate(self, node: Any, _index: int) -> Any:
         return parso.python.tree.Name(NAMES[node.value], node.start_pos, node.prefix)
 
     @classmethod
@@ -155,7 +155,7 @@ class Statement(Operator):
             if call.children[-1].type == "trailer" and call.children[-1].children[0].value == "(":
                 yield call.start_pos, call.end_pos
 
-    def mutate(self, node: Any, index: int) -> Any:
+    def mutate(self, node: Any, _index: int) -> Any:
         call = node.children[0]
         node.children[0] = parso.python.tree.Keyword("pass", call.start_pos, call.get_first_leaf().prefix)
         return node
@@ -172,7 +172,7 @@ class Filter(Operator):
         if node.type == "comp_if":
             yield node.children[1].start_pos, node.children[1].end_pos
 
-    def mutate(self, node: Any, index: int) -> Any:
+    def mutate(self, node: Any, _index: int) -> Any:
         node.children[1] = parso.parse(f" not ({node.children[1].get_code().strip()})")
         return node
 
@@ -188,7 +188,7 @@ class Handler(Operator):
         if node.type == "except_clause":
             yield node.children[1].start_pos, node.children[1].end_pos
 
-    def mutate(self, node: Any, index: int) -> Any:
+    def mutate(self, node: Any, _index: int) -> Any:
         node.children[1] = parso.parse(" ZeroDivisionError")
         return node
 

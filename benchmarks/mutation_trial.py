@@ -31,7 +31,7 @@ class Mutated(MetaPathFinder):
     def __init__(self, name: str, file: Path, source: str) -> None:
         self._name, self._file, self._source = name, file, source
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
         if fullname != self._name:
             return None
         return spec_from_file_location(fullname, self._file, loader=_Loader(fullname, self._file, self._source))
@@ -42,7 +42,7 @@ class _Loader(SourceFileLoader):
         super().__init__(name, str(file))
         self._source = source
 
-    def get_code(self, fullname: str) -> CodeType:
+    def get_code(self, _fullname: str) -> CodeType:
         return compile(self._source, self.path, "exec")
 
 

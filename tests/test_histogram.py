@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from loaderbench.histogram import BINS_PER_OCTAVE, FLOOR_S, Histogram, bin_of
 

@@ -22,7 +22,7 @@ from loaderbench.store import (
     timeline_frame,
     trials_frame,
 )
-from loaderbench.store.numbers import NUMBERS
+from loaderbench.store.reading import NUMBERS
 
 DONE = Trial(
     role="sweep",

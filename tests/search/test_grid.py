@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loaderbench.plan import Plan, PlannedTrial, make_plan
-from loaderbench.records import Failure, Trial
+from loaderbench.plan import Plan, make_plan
+from loaderbench.records import Failure, PlannedTrial, Trial
 from loaderbench.search import Grid
 from loaderbench.suite import Suite
 
@@ -19,7 +19,7 @@ def plan(rounds: int = 3, seed: int = 7) -> Plan:
 
 def all_rounds(plan: Plan) -> list[list[PlannedTrial]]:
     grid, found = Grid(plan), list[list[PlannedTrial]]()
-    while planned := grid.next_round(()):
+    while planned := grid.next_round():
         found.append(list(planned))
     return found
 
@@ -33,8 +33,8 @@ def test_each_round_holds_each_configuration_once_and_the_baseline_twice_where_r
     assert len(found) == rounds
     for number, planned in enumerate(found, 1):
         assert {trial.round for trial in planned} == {number}
-        assert sum(trial.twin for trial in planned) == twins
-        assert sorted(str(trial.config) for trial in planned if not trial.twin) == sorted(
+        assert sum(trial.role == "twin" for trial in planned) == twins
+        assert sorted(str(trial.config) for trial in planned if trial.role == "sweep") == sorted(
             map(str, laid_out.configurations)
         )
 
@@ -49,9 +49,16 @@ def test_rounds_are_shuffled_each_anew_and_the_same_for_the_same_seed() -> None:
 
 def test_what_would_fail_like_another_is_left_out_with_the_reason() -> None:
     failed = Trial(
-        id="t", config={"num_workers": 1, "batch_size": 8}, round=1, status="failed", failure=Failure("hang", "", "")
+        role="sweep",
+        id="t",
+        config={"num_workers": 1, "batch_size": 8},
+        round=1,
+        status="failed",
+        failure=Failure("hang", "", ""),
     )
-    again, other = (PlannedTrial("n", {"num_workers": 1, "batch_size": size}, 2) for size in (8, 16))
+    again, other = (
+        PlannedTrial(id="n", role="sweep", config={"num_workers": 1, "batch_size": size}, round=2) for size in (8, 16)
+    )
     grid = Grid(plan())
     assert "would again" in str(grid.why_not(again, [failed]))
     assert grid.why_not(other, [failed]) is None

@@ -25,8 +25,10 @@ def measured(selection: ForwardSelection, rate: Rate, *, late_after: int = 10_00
 
 def _trial(name: str, config: Config, number: int, rate: float | None) -> Trial:
     if rate is None:
-        return Trial(id=name, config=config, round=number, status="failed", failure=Failure("oom", "", ""))
-    return Trial(id=name, config=config, round=number, status="completed", samples_per_s=rate)
+        return Trial(
+            role="remedy", id=name, config=config, round=number, status="failed", failure=Failure("oom", "", "")
+        )
+    return Trial(role="remedy", id=name, config=config, round=number, status="completed", samples_per_s=rate)
 
 
 def still(**factors: float) -> Rate:
@@ -58,7 +60,7 @@ def test_each_step_and_the_comparison_with_the_baseline_take_five_rounds_where_n
 def test_trials_are_numbered_by_round_and_marked_as_tried() -> None:
     planned = trying(DECODER).next_round(())
     assert {one.id for one in planned} == {"v01-present", "v01-faster_decoder"}
-    assert all(one.tries and one.round == 1 for one in planned)
+    assert all(one.role == "remedy" and one.round == 1 for one in planned)
 
 
 def test_what_stays_undecided_is_measured_in_twelve_rounds_and_no_more() -> None:

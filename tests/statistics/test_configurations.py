@@ -45,7 +45,7 @@ def test_what_no_trial_could_read_has_a_reason_and_what_one_could_has_none() -> 
 
 
 def test_a_share_of_waiting_that_is_not_known_has_a_reason() -> None:
-    unknown = Trial(id="t", config=CONFIG, round=1, status="completed", samples_per_s=5.0)
+    unknown = Trial(role="sweep", id="t", config=CONFIG, round=1, status="completed", samples_per_s=5.0)
     found = summarise([CONFIG], [unknown])[0]
     assert (found.data_wait_share, found.not_measured["data_wait_share"]) == (None, "no trial could read it")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from loaderbench.records import Config, Failure, Interval, Trial
-from loaderbench.statistics.judging import Judgement, is_lost, judge
+from loaderbench.records import Config, Failure, Interval, Judgement, Trial
+from loaderbench.statistics.judging import is_lost, judge, wants_more
 
 OLD: Config = {"num_workers": 2}
 NEW: Config = {"num_workers": 3}
@@ -19,13 +18,15 @@ HALF_95, HALF_99 = 1.1779, 1.9533
 
 def done(config: Config, rates: list[float]) -> list[Trial]:
     return [
-        Trial(id=f"{number}{config}", config=config, round=number, status="completed", samples_per_s=rate)
+        Trial(
+            role="remedy", id=f"{number}{config}", config=config, round=number, status="completed", samples_per_s=rate
+        )
         for number, rate in enumerate(rates, 1)
     ]
 
 
 def failed(config: Config, number: int) -> Trial:
-    return Trial(id="f", config=config, round=number, status="failed", failure=Failure("oom", "", ""))
+    return Trial(role="remedy", id="f", config=config, round=number, status="failed", failure=Failure("oom", "", ""))
 
 
 def pairs(gain: float, spread: float, count: int = 5) -> list[Trial]:
@@ -79,13 +80,13 @@ def test_what_is_printed_is_the_interval_of_ninety_five_per_cent() -> None:
 
 def test_a_wide_interval_asks_for_more_pairs_and_a_narrow_one_does_not() -> None:
     edge = math.log(1.08) / 2 / HALF_95
-    assert not judge(NEW, OLD, pairs(1.3, 0.98 * edge)).wants_more
-    assert judge(NEW, OLD, pairs(1.3, 1.02 * edge)).wants_more
+    assert not wants_more(judge(NEW, OLD, pairs(1.3, 0.98 * edge)))
+    assert wants_more(judge(NEW, OLD, pairs(1.3, 1.02 * edge)))
 
 
 def test_what_has_no_interval_asks_for_more() -> None:
     for ratio in (None, Interval(1.1, None, None), Interval(1.1, 1.1, None)):
-        assert Judgement("undecided", ratio, 1).wants_more
+        assert wants_more(Judgement("undecided", ratio, 1))
 
 
 @pytest.mark.parametrize(
@@ -93,9 +94,9 @@ def test_what_has_no_interval_asks_for_more() -> None:
     [(1.0, 1.03, False), (1.001, 1.02, True), (1.001, 1.019, False), (0.999, 1.03, False)],
 )
 def test_an_almost_sure_gain_lies_above_one_and_is_worth_it(low: float, est: float, more: bool) -> None:
-    assert Judgement("no gain", Interval(est, low, 1.04), 5).wants_more == more
-    assert Judgement("undecided", Interval(est, low, 1.04), 5).wants_more == more
-    assert not Judgement("gain", Interval(est, low, 1.04), 5).wants_more
+    assert wants_more(Judgement("no gain", Interval(est, low, 1.04), 5)) == more
+    assert wants_more(Judgement("undecided", Interval(est, low, 1.04), 5)) == more
+    assert not wants_more(Judgement("gain", Interval(est, low, 1.04), 5))
 
 
 def test_what_never_ran_failed_and_what_was_not_tried_is_undecided() -> None:

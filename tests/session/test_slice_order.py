@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 
-from loaderbench.plan import PlannedTrial
-from loaderbench.records import Trial, Turns
-from loaderbench.session import paired
-from loaderbench.session.paired import PairedRounds
+from loaderbench.records import PlannedTrial, TimeSlices, Trial
+from loaderbench.session import time_slicing
+from loaderbench.session.time_slicing import SlicedRounds
 
 
-class FakeLive:
+class FakeProcess:
     """A trial that can be stopped, and takes a batch a turn."""
 
-    def __init__(self, planned: PlannedTrial, turn_s: float, log: list[str]) -> None:
+    def __init__(self, planned: PlannedTrial, slice_s: float, log: list[str]) -> None:
         self.order = SimpleNamespace(planned=planned)
-        self.session, self.turn_s, self.turned_s = 1, turn_s, 0.0
-        self.stands_still = self.followed = True
+        self.session, self.slice_s, self.sliced_s = 1, slice_s, 0.0
+        self.is_stopped = self.followed = True
         self.found: Any = None
         self.sampling = SimpleNamespace(pss_bytes=0, samples=())
         self.count, self._log = 0, log
@@ -29,13 +28,13 @@ class FakeLive:
     def follow(self) -> None:
         pass
 
-    def take_turn(self, seconds: float) -> None:
+    def run_slice(self, seconds: float) -> None:
         self._log.append(self.order.planned.id)
         self.count += 1
-        self.turned_s += seconds
+        self.sliced_s += seconds
 
-    def turns(self) -> Turns:
-        return Turns(self.count, 100 * self.count, 100 * self.count, self.turned_s)
+    def slices(self) -> TimeSlices:
+        return TimeSlices(self.count, 100 * self.count, 100 * self.count, self.sliced_s)
 
     def end(self, *, at_once: bool = False) -> None:
         pass
@@ -44,27 +43,29 @@ class FakeLive:
 class FakeMeasuring:
     """Begins such trials."""
 
-    turn_seconds = 0.2
+    sliced_seconds = 0.2
 
     def __init__(self) -> None:
         self.log: list[str] = []
 
     def begin(self, planned: PlannedTrial) -> Any:
-        return SimpleNamespace(live=FakeLive(planned, 0.05, self.log))
+        return SimpleNamespace(process=FakeProcess(planned, 0.05, self.log))
 
     @contextmanager
     def guard(self) -> Iterator[Any]:
         yield SimpleNamespace(watch=lambda _: None)
 
-    def outcome(self, begun: Any, turns: Turns | None) -> Any:
-        return SimpleNamespace(trial=Trial(id="x", config={}, round=1, status="completed", turns=turns))
+    def outcome(self, begun: Any, slices: TimeSlices | None) -> Any:
+        return SimpleNamespace(
+            trial=Trial(id="x", role="remedy", config={}, round=1, status="completed", time_slices=slices)
+        )
 
 
 def ran(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(paired.sys, "platform", "linux")
+    monkeypatch.setattr(time_slicing.sys, "platform", "linux")
     measuring = FakeMeasuring()
-    planned = [PlannedTrial(name, {}, 1) for name in names]
-    PairedRounds(measuring, in_turns=True).run(planned, lambda _: None, lambda *_: None)  # type: ignore[arg-type]
+    planned = [PlannedTrial(id=name, role="remedy", config={}, round=1) for name in names]
+    SlicedRounds(measuring, in_time_slices=True).run(planned, lambda _: None, lambda _: None)  # type: ignore[arg-type]
     return measuring.log
 
 
