@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loaderbench.diagnosis.contention import describe_contention
-from loaderbench.records import StageCost, Trial, WorkerStates
+from loaderbench.records import Config, StageCost, Trial, WorkerStates
 
 WOBBLE = (0.99, 1.0, 1.01)
 
@@ -87,3 +89,59 @@ def test_without_a_second_number_of_workers_there_is_nothing_to_tell() -> None:
     assert describe_contention(None, sweep(1, 0.002, 0.002), 2) == ()
     untraced = describe_contention(CONFIG, [*sweep(1, 0.002, None), *sweep(2, 0.002, None)], 2)
     assert untraced[1].not_measured["cpu_ratio"] == "no stage inside the workers was timed"
+
+
+@pytest.mark.parametrize(("wait", "known"), [(0.19, False), (0.2, True), (None, False)])
+def test_a_rate_is_the_loader_s_from_a_fifth_of_waiting_on(wait: float | None, known: bool) -> None:
+    _, two = describe_contention(CONFIG, [*sweep(1, 0.002, 0.002), *sweep(2, 0.004, 0.002, wait=wait)], 2)  # type: ignore[arg-type]
+    assert (two.wall_s_per_sample is not None) == known
+
+
+def test_worker_counts_are_told_from_the_fewest_on() -> None:
+    counts = (16, 8, 1, 4, 33)
+    found = describe_contention(CONFIG, [one for count in counts for one in sweep(count, 0.002, 0.002)], 64)
+    assert [one.workers for one in found] == [1, 4, 8, 16, 33]
+
+
+def test_what_differs_in_one_axis_more_is_not_compared() -> None:
+    config: Config = {**CONFIG, "decoder": "pillow"}
+
+    def decoded(trials: list[Trial], decoder: str) -> list[Trial]:
+        return [replace(trial, config={**trial.config, "decoder": decoder}) for trial in trials]
+
+    one, other = decoded(sweep(1, 0.002, 0.002), "pillow"), decoded(sweep(2, 0.002, 0.002), "torchvision")
+    assert describe_contention(config, [*one, *other], 2) == ()
+    assert describe_contention(config, [*one, *sweep(2, 0.002, 0.002)], 2) == ()
+    assert len(describe_contention(config, [*one, *decoded(sweep(2, 0.002, 0.002), "pillow")], 2)) == 2
+
+
+def test_trials_that_name_no_number_of_workers_are_not_compared() -> None:
+    for count in (None, True, "many"):
+        unnamed = [replace(one, config={**one.config, "num_workers": count}) for one in sweep(1, 0.002, 0.002)]
+        assert describe_contention(CONFIG, [*unnamed, *sweep(2, 0.002, 0.002)], 2) == ()
+
+
+def test_stages_that_took_no_cpu_time_were_not_timed() -> None:
+    free = [replace(one, stages={"read": StageCost(0.0, 1.0)}) for one in sweep(2, 0.004, 0.002)]
+    _, two = describe_contention(CONFIG, [*sweep(1, 0.002, 0.002), *free], 2)
+    assert (two.cpu_s_per_sample, two.not_measured["cpu_ratio"]) == (None, "no stage inside the workers was timed")
+    assert two.wall_ratio is not None
+    assert two.not_measured["beyond_cores"] == "no stage inside the workers was timed"
+
+
+def test_where_the_fewest_workers_lack_a_figure_no_ratio_is_known_and_the_reason_is_theirs() -> None:
+    idle = sweep(1, 0.002, 0.002, wait=0.01)
+    _, two = describe_contention(CONFIG, [*idle, *sweep(2, 0.004, 0.002)], 2)
+    assert "the consumer was the limit" in two.not_measured["wall_ratio"]
+    assert two.cpu_ratio is not None
+    untimed = [*sweep(1, 0.002, None), *sweep(2, 0.004, 0.002)]
+    _, two = describe_contention(CONFIG, untimed, 2)
+    assert "no stage inside the workers was timed" in two.not_measured["cpu_ratio"]
+    assert two.wall_ratio is not None
+
+
+def test_configurations_that_share_no_round_say_so() -> None:
+    later = [replace(one, round=one.round + 10) for one in sweep(2, 0.004, 0.002)]
+    _, two = describe_contention(CONFIG, [*sweep(1, 0.002, 0.002), *later], 2)
+    assert set(two.not_measured) == {"wall_ratio", "cpu_ratio", "beyond_cores"}
+    assert set(two.not_measured.values()) == {"no round holds both"}

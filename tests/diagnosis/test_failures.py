@@ -4,7 +4,15 @@ import signal
 
 import pytest
 
-from loaderbench.diagnosis.failures import classify, classify_exit, hang, last_words
+from loaderbench.diagnosis.failures import (
+    classify,
+    classify_exit,
+    hang,
+    last_words,
+    ran_out_of_memory,
+    what_fits,
+)
+from loaderbench.records import Config, Failure, Trial
 
 WORDS = {
     "torchvision_mismatch": "RuntimeError: operator torchvision::nms does not exist",
@@ -107,3 +115,96 @@ def test_a_hang_says_what_it_was_doing() -> None:
 )
 def test_the_last_words_name_the_type_of_the_error_however_many_lines_its_text_has(message: str, last: str) -> None:
     assert last_words(message) == last
+
+
+def test_a_message_is_kept_to_two_thousand_letters() -> None:
+    assert classify("x" * 2_000).message == "x" * 2_000
+    assert classify("y" + "x" * 2_000).message == "... " + "x" * 2_000
+    assert classify("  x\n").message == "x"
+
+
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    assert classify_exit(-250, "").message == "ended by 250"
+    assert classify_exit(-signal.SIGTERM, "").message == "ended by SIGTERM"
+
+
+def test_an_exit_is_told_with_its_code_and_the_cause_that_the_log_knows() -> None:
+    known = classify_exit(1, "RuntimeError: unable to allocate shared memory(shm)")
+    assert (known.kind, "exit code 1 " in known.message) == ("shared_memory_full", True)
+    assert known.hint == classify("unable to allocate shared memory").hint
+    assert classify_exit(0, "").kind == "process_exited"
+
+
+def test_a_hang_says_where_it_stood_and_what_was_raised_before() -> None:
+    log = "Traceback (most recent call last):\n  File x\nAttributeError: Can't pickle local object 'f'"
+    found = hang(30.0, "steady state", "worker 1 in read", log)
+    assert "30 s" in found.message
+    assert "worker 1 in read" in found.message
+    assert found.message.endswith("before that: AttributeError: Can't pickle local object 'f'")
+    assert found.hint == classify("Can't pickle local object").hint
+    plain = hang(30.0, "steady state", "", "AttributeError: Can't pickle local object 'f'")
+    assert "before that" not in plain.message
+    assert "stacks" not in plain.message
+    assert "timeout_s" in plain.hint
+    unknown = hang(30.0, "steady state", "", "Traceback (most recent call last):\n  File x\nValueError: 7")
+    assert unknown.message.endswith("before that: ValueError: 7")
+    assert unknown.hint == plain.hint
+
+
+def test_a_traceback_without_an_end_leaves_the_last_line() -> None:
+    assert last_words("Traceback (most recent call last):\n  File x\n    code") == "code"
+    twice = "Traceback (most recent call last):\n  a\nOne: 1\nTraceback (most recent call last):\n  b\nTwo: 2\n  c"
+    assert last_words(twice) == "Two: 2"
+
+
+def sized(batch: object, workers: object = 4, failure: str = "") -> Trial:
+    failed = Failure(failure, "", "") if failure else None
+    config: Config = {"batch_size": batch, "num_workers": workers}  # type: ignore[dict-item]
+    status = "failed" if failure else "completed"
+    return Trial(id="t", role="sweep", config=config, round=1, status=status, failure=failed)  # type: ignore[arg-type]
+
+
+def test_what_had_room_is_the_largest_that_was_completed_below_what_failed() -> None:
+    failed = sized(64, 4, "shared_memory_full")
+    rows = [failed, sized(8), sized(32), sized(16), sized(128), sized(64, 2), sized(64, 1), sized(63, 3)]
+    said = what_fits(failed, rows)
+    assert "2 workers" in said
+    assert "32 samples in a batch" in said
+    assert what_fits(failed, [failed, sized(64, 2)]).endswith("room for 2 workers")
+    assert what_fits(failed, [failed, sized(63, 3)]) == ""
+
+
+def test_one_that_failed_in_another_round_had_no_room() -> None:
+    failed = sized(64, 4, "host_memory")
+    rows = [failed, sized(32), sized(32, 4, "host_memory"), sized(16)]
+    assert what_fits(failed, rows).endswith("16 samples in a batch")
+
+
+def test_room_is_told_only_of_what_ran_out_of_it() -> None:
+    failed = sized(64, 4, "bad_image")
+    assert what_fits(failed, [failed, sized(32)]) == ""
+    assert what_fits(sized(64), [sized(32)]) == ""
+
+
+@pytest.mark.parametrize("size", [None, True, "auto"])
+def test_a_size_that_is_no_number_is_not_compared(size: object) -> None:
+    failed = sized(64, 4, "host_memory")
+    assert what_fits(failed, [failed, sized(size)]) == ""
+    odd = sized(size, 4, "host_memory")
+    assert what_fits(odd, [odd, sized(0)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "by_kernel", "ran_out"),
+    [
+        ("worker_killed", None, True),
+        ("worker_killed", True, True),
+        ("worker_killed", False, False),
+        ("hang", None, False),
+    ],
+)
+def test_what_another_than_the_kernel_killed_ran_out_of_nothing(
+    kind: str, by_kernel: bool | None, ran_out: bool
+) -> None:
+    assert ran_out_of_memory(Failure(kind, "", "", by_oom_killer=by_kernel)) == ran_out
+    assert not ran_out_of_memory(None)

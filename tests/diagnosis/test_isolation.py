@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from loaderbench.diagnosis.ceiling import find_ceiling
-from loaderbench.diagnosis.isolation import describe_isolation
+from loaderbench.diagnosis.isolation import MOST_ROUNDS, describe_isolation, why_not
 from loaderbench.diagnosis.verdict import Subject
 from loaderbench.records import Config, Failure, Interval, Isolation, IsolationRun, Trial
 
@@ -152,3 +152,130 @@ def test_without_a_replay_there_is_no_ceiling_but_that_of_a_known_demand() -> No
     emulated, _ = find_ceiling(None, "interrupted", subject, "emulated", 400.0)
     assert emulated is not None
     assert (emulated.headspace, emulated.samples_per_s_interval) == (0.5, None)
+
+
+def test_samples_are_compared_with_the_time_that_the_demand_leaves_for_one() -> None:
+    mixed = [*trials("loader_warm", 0.005, samples=800)]
+    found = ladder(mixed, whole_s=0.0101, consumer="emulated")
+    assert found.per == "sample"
+    assert found.interference_s.est == pytest.approx(0.0101 / 10 - 0.001, abs=1e-6)
+
+
+@pytest.mark.parametrize(("samples", "per"), [(404, "batch"), (405, "sample")])
+def test_batches_within_a_hundredth_of_each_other_are_of_one_size(samples: int, per: str) -> None:
+    assert ladder(trials("replay_host", 0.02), trials("loader_warm", 0.03, samples=samples)).per == per
+
+
+@pytest.mark.parametrize(
+    ("fields", "seen"),
+    [
+        ({}, True),
+        ({"ended_early": True, "batches": 5, "samples": 50}, True),
+        ({"ended_early": True, "batches": 4, "samples": 40}, False),
+        ({"batches": 4, "samples": 40}, True),
+        ({"samples": 0}, False),
+    ],
+)
+def test_a_pass_that_ended_early_needs_five_batches(fields: dict[str, Any], seen: bool) -> None:
+    found = ladder(trials("replay_host", 0.02, **fields), trials("loader_warm", 0.03))
+    assert (rung(found, "replay_host").time_s is not None) == seen
+    assert (rung(found, "replay_host").samples_per_s is not None) == seen
+
+
+@pytest.mark.parametrize("field", ["samples", "batches", "steady_s"])
+def test_a_trial_that_lacks_a_count_saw_no_steady_state(field: str) -> None:
+    broken = [replace(trial, **{field: None}) for trial in trials("replay_host", 0.02)]
+    assert rung(ladder(broken, trials("loader_warm", 0.03)), "replay_host").time_s is None
+
+
+def test_the_last_round_tells_after_how_many_batches_it_ended() -> None:
+    early = [
+        trial("loader_cold", number, 0.03, ended_early=True, batches=batches, samples=10)
+        for number, batches in ((1, 4), (2, 3), (3, 2))
+    ]
+    assert "after 2 batches" in ladder(early, trials("loader_warm", 0.03)).not_measured["fetch_s"]
+
+
+def test_the_fewest_batches_of_a_short_pass_are_told() -> None:
+    cold = [
+        trial("loader_cold", number, 0.03, ended_early=True, batches=batches, samples=10 * batches)
+        for number, batches in ((1, 9), (2, 6), (3, 12), (4, 3))
+    ]
+    (note,) = ladder(cold, trials("loader_warm", 0.03)).notes
+    assert "6 batches a round" in note
+
+
+def test_what_was_thinned_out_for_a_replay_is_told_once_and_of_a_replay_alone() -> None:
+    def thinned(name: str, *said: str | None) -> list[Trial]:
+        return [replace(one, sampled=words) for one, words in zip(trials(name, 0.02), said, strict=True)]
+
+    assert ladder(thinned("replay_host", None, "half", "a third")).notes == ("half",)
+    both = ladder(thinned("replay_device", "device", None, None), thinned("replay_host", "host", None, None))
+    assert both.notes == ("device",)
+    assert ladder(thinned("loader_warm", "half", "half", "half")).notes == ()
+    unusable = [replace(one, samples=0) for one in thinned("replay_host", "half", "half", "half")]
+    assert ladder(unusable, trials("loader_warm", 0.03)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("after_s", "said"),
+    [(0.00222, "1.11 times as long"), (0.00219, ""), (0.00183, ""), (0.0018, "0.90 of the time"), (None, "")],
+)
+def test_a_tenth_is_no_change_of_the_machine(after_s: float | None, said: str) -> None:
+    whole = trials("end_to_end", 0.05, reference_decode_before_s=0.002)
+    runs = trials("loader_cold", 0.03, reference_decode_before_s=after_s)
+    found, _ = describe_isolation(whole, runs, left_out={}, consumer="none", demand=1.0, cache="warm")
+    assert found is not None
+    assert [said in note for note in found.notes] == [True] * bool(said)
+
+
+def test_a_machine_that_nobody_timed_before_has_not_changed() -> None:
+    found = ladder(trials("loader_warm", 0.03, reference_decode_before_s=0.003))
+    assert found.notes == ()
+
+
+def test_a_configuration_is_compared_with_itself_alone() -> None:
+    other = [replace(one, config={"batch_size": 99}) for one in trials("end_to_end", 9.0)]
+    found, _ = describe_isolation(
+        [*trials("end_to_end", 0.05), *other],
+        [*trials("replay_host", 0.02), *trials("loader_warm", 0.03)],
+        left_out={},
+        consumer="target",
+        demand=1.0,
+        cache="warm",
+    )
+    assert found is not None
+    assert found.config == CONFIG
+    assert found.interference_s is not None
+    assert found.interference_s.est == pytest.approx(0.02)
+
+
+NEEDLESS = {"consumer": "model", "cache": "warm", "files": True, "accelerator": True}
+
+
+@pytest.mark.parametrize(
+    ("changed", "measured"),
+    [
+        ({}, {"replay_device", "replay_host", "loader_warm", "loader_cold"}),
+        ({"accelerator": False}, {"replay_host", "loader_warm", "loader_cold"}),
+        ({"consumer": "target", "files": False}, {"replay_device", "replay_host", "loader_warm"}),
+        ({"consumer": "emulated"}, {"loader_warm", "loader_cold"}),
+        ({"consumer": "none"}, {"loader_warm", "loader_cold"}),
+        ({"consumer": "none", "files": False}, set()),
+        ({"consumer": "none", "cache": "cold"}, {"loader_warm"}),
+        ({"cache": "cold"}, {"replay_device", "replay_host", "loader_warm"}),
+        ({"files": False}, {"replay_device", "replay_host", "loader_warm"}),
+    ],
+)
+def test_what_would_say_nothing_is_not_measured(changed: dict[str, Any], measured: set[str]) -> None:
+    reasons = why_not(**{**NEEDLESS, **changed})
+    assert {name for name, why in reasons.items() if not why} == measured
+
+
+def test_a_system_that_cannot_evict_files_measures_none_from_a_cold_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.posix_fadvise", raising=False)
+    assert "posix_fadvise" in why_not(**NEEDLESS)["loader_cold"]
+
+
+def test_isolation_takes_three_rounds_at_most() -> None:
+    assert MOST_ROUNDS == 3

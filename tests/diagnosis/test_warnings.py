@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
-from loaderbench.records import Config, Failure, Kind, Scalar, Trial, WorkerStates
+from loaderbench.records import Config, Configuration, Failure, Interval, Kind, Scalar, Trial, WorkerStates
 from loaderbench.statistics.configurations import summarise
 
 CONFIG: Config = {"num_workers": 0}
@@ -146,3 +146,118 @@ def test_monitors_that_did_not_run_cost_an_unknown_share_and_not_none() -> None:
     found = describe_overhead([replace(rounds(1)[0], recorder_s_per_batch=1e-6, batches=10, steady_s=1.0)])
     assert found is not None
     assert found.monitor_cpu_share is None
+
+
+def at_edge(word: str, *found: list[str]) -> list[bool]:
+    return [any(word in doubt for doubt in doubts) for doubts in found]
+
+
+def test_a_machine_s_speed_is_doubted_from_a_third_of_difference_on() -> None:
+    def drifted(factor: float) -> list[str]:
+        return doubts([replace(one, reference_decode_after_s=0.001 * factor) for one in rounds(100, 100, 100)])
+
+    assert at_edge("factor of", drifted(1.29), drifted(1.31), drifted(1 / 1.31)) == [False, True, True]
+
+
+def test_other_programs_are_doubted_from_a_fifth_of_the_cpus_on() -> None:
+    quiet, busy, unknown = (doubts(rounds(100, 100, 100), busy=busy) for busy in (19.9, 20.0, None))
+    assert at_edge("other programs", quiet, busy, unknown) == [False, True, False]
+
+
+def test_fewer_than_twenty_batches_of_a_loop_are_a_first_look() -> None:
+    def of(*batches: int | None) -> list[str]:
+        return doubts([replace(rounds(100)[0], batches=count) for count in batches], kind="profile")
+
+    assert at_edge("batches were counted", of(20), of(19), of(None), of(0)) == [False, True, False, True]
+    assert "only 19 batches" in of(19, 5)[0]
+
+
+def test_rounds_that_vary_by_more_than_a_quarter_are_counted() -> None:
+    def around(spread: float) -> Configuration:
+        config = summarise([CONFIG], rounds(100, 100, 100))[0]
+        return replace(config, samples_per_s=Interval(100.0, 100.0 - spread, 100.0 + spread))
+
+    rows = [around(25.0), around(25.1), around(60.0), replace(around(9.0), samples_per_s=None)]
+    noise = describe_noise([], [])
+    (said,) = [said for said in find_warnings([], rows, noise, {}) if "vary by" in said]
+    assert said.startswith("2 of 4 configurations")
+    assert "25 %" in said
+    one_sided = replace(around(1.0), samples_per_s=Interval(100.0, None, 500.0))
+    assert list(find_warnings([], [around(25.0), one_sided], noise, {})) == []
+
+
+@pytest.mark.parametrize(("count", "told"), [(0, False), (1, True), (2, True), (3, False)])
+def test_fewer_than_three_rounds_are_told_where_any_was_completed(count: int, told: bool) -> None:
+    assert at_edge(f"n = {count}", doubts(rounds(*[100.0] * count))) == [told]
+    failed = [replace(one, status="failed") for one in rounds(100, 100, 100)]
+    assert at_edge("n = 1", doubts([*failed[1:], *rounds(100)])) == [True]
+
+
+def test_failures_are_counted_by_kind_the_most_frequent_first() -> None:
+    kinds = ("bad_image", "hang", "hang", "")
+    trials = [
+        replace(one, status="failed", failure=Failure(kind, "", "")) if kind else one
+        for one, kind in zip(rounds(1, 1, 1, 1), kinds, strict=True)
+    ]
+    assert doubts(trials)[0] == "3 of 4 trials failed: hang (2), bad_image (1)"
+
+
+def test_one_trial_with_epoch_ends_is_told_as_one() -> None:
+    first, *others = rounds(100, 101, 99)
+    (said,) = doubts([replace(first, epoch_ends=1), *others])
+    assert "of 1 trial holds" in said
+    assert said.endswith("its rate")
+
+
+def test_a_batch_as_large_as_the_dataset_repeats_nothing() -> None:
+    trials = [replace(one, samples_per_epoch=10) for one in rounds(100, 100, 100)]
+    assert doubts(trials, loader={"batch_size": 10}) == []
+    assert len(doubts(trials, loader={"batch_size": 11})) == 1
+    assert doubts(rounds(100, 100, 100), loader={"batch_size": 11}) == []
+    assert doubts(trials, loader={"batch_size": "auto"}) == []
+
+
+def test_noise_is_taken_over_all_that_was_timed_twins_included() -> None:
+    trials = rounds(100, 100, 100, decode_s=0.002)
+    twins = [replace(one, reference_decode_after_s=0.003) for one in rounds(100, 100, 100, decode_s=0.002)]
+    assert describe_noise(trials, twins).reference_decode_spread == 1.5
+    untimed = [replace(one, reference_decode_before_s=None, reference_decode_after_s=0.0) for one in trials]
+    assert describe_noise(untimed, []).reference_decode_spread is None
+    pair = describe_noise(rounds(100, 100, 100), rounds(150, 150, 150))
+    assert pair.aa_difference is not None
+    assert (pair.aa_difference.est, pair.not_measured) == (pytest.approx(1.5), {})
+
+
+def test_what_measuring_cost_is_known_of_trials_that_saw_a_steady_state() -> None:
+    (one,) = rounds(100)
+    assert describe_overhead([one]) is None
+    assert describe_overhead([replace(one, recorder_s_per_batch=1e-6)]) is None
+    bare = describe_overhead([replace(one, recorder_s_per_batch=1e-6, steady_s=1.0)])
+    assert bare is not None
+    assert (bare.per_batch_s, bare.share_of_wall, bare.tracing_per_sample_s) == (1e-6, 0.0, None)
+
+
+def test_the_largest_of_each_cost_is_told() -> None:
+    (one,) = rounds(100)
+    some = replace(one, recorder_s_per_batch=1e-6, steady_s=2.0, batches=10, samples=100, tracing_s_per_sample=1e-4)
+    more = replace(some, recorder_s_per_batch=3e-6, tracing_s_per_sample=3e-4, monitor_cpu_share=0.5)
+    found = describe_overhead([some, more, replace(more, recorder_s_per_batch=None, monitor_cpu_share=0.9)])
+    assert found is not None
+    assert (found.per_batch_s, found.tracing_per_sample_s, found.monitor_cpu_share) == (3e-6, 3e-4, 0.5)
+    assert found.share_of_wall == pytest.approx((3e-5 + 3e-2) / 2)
+
+
+def test_tracing_of_an_unknown_number_of_workers_counts_once() -> None:
+    states = WorkerStates(on_cpu_share=1.0, run_queue_share=0.0, blocked_share=0.0, count=None)
+    traced = replace(
+        rounds(100)[0],
+        config={"num_workers": 4},
+        recorder_s_per_batch=0.0,
+        samples=1000,
+        steady_s=1.0,
+        tracing_s_per_sample=1e-5,
+    )
+    for one in (traced, replace(traced, workers=states)):
+        found = describe_overhead([one])
+        assert found is not None
+        assert found.share_of_wall == pytest.approx(0.01)
