@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
-from loaderbench.records import Epochs, Spread, Trial, WaitParts
+from loaderbench.records import EpochCost, Epochs, Spread, Trial, WaitParts
 
 WAIT = Spread(count=10, mean_s=0.1, p50_s=0.1, p95_s=0.1, p99_s=0.1, max_s=0.1)
 
@@ -89,3 +91,8 @@ def test_shares_are_of_the_epochs_whose_length_is_known() -> None:
     costs = [trial(time_to_first_batch_s=1.1, samples_per_epoch=None), trial(time_to_first_batch_s=3.1)]
     (found,) = epoch_costs(costs)
     assert (found.s_per_epoch, found.share) == (pytest.approx(2.0), pytest.approx(2 / 12))
+
+
+def test_a_cost_of_exactly_a_hundredth_is_told() -> None:
+    cost = EpochCost(name="boundary", s_per_epoch=1.0, share=0.01)
+    assert len(costs_in_words([cost, replace(cost, share=0.0099), replace(cost, share=None)])) == 1

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.diagnosis.wording import describe_inside, states_in_words
-from loaderbench.records import StageCost, Trial
+from loaderbench.diagnosis.wording import delivers, describe_inside, percent, states_in_words, waits
+from loaderbench.records import Interval, StageCost, Trial, WorkerStates
 
 TRIAL = Trial(role="sweep", id="a", config={}, round=1, status="completed", stages={"sample": StageCost(0.01, 0.02)})
 
@@ -27,3 +27,41 @@ def test_what_was_not_timed_is_not_told(stages: dict[str, StageCost] | None) -> 
 def test_a_trial_that_failed_tells_nothing() -> None:
     assert describe_inside([replace(TRIAL, status="failed")]) == ()
     assert states_in_words(None) == ""
+
+
+TIMED = {"read": StageCost(0.001, 0.002), "decode": StageCost(0.009, 0.006), "collate": StageCost(0.001, None)}
+
+
+def test_the_stage_that_takes_longest_is_told_with_its_share() -> None:
+    (said,) = describe_inside([replace(TRIAL, stages=TIMED)])
+    assert said.startswith("decode takes 75 %")
+    assert "(6 ms)" in said
+
+
+def test_a_stage_is_the_workers_where_these_are_known() -> None:
+    whose = "the workers' time for a sample"
+    states = WorkerStates(on_cpu_share=0.75, run_queue_share=0.2, blocked_share=0.05)
+    assert whose in describe_inside([replace(TRIAL, config={"num_workers": 2})])[0]
+    assert whose in describe_inside([replace(TRIAL, workers=states)])[0]
+    assert whose not in describe_inside([TRIAL])[0]
+
+
+def test_what_workers_did_is_told_in_shares_that_add_up() -> None:
+    states = WorkerStates(on_cpu_share=0.75, run_queue_share=0.2, blocked_share=0.05)
+    said = "workers: 75 % on a CPU, 20 % waiting for a CPU, 5 % blocked"
+    assert describe_inside([replace(TRIAL, stages=None, workers=states)]) == (said,)
+
+
+def test_the_first_trial_that_was_completed_tells() -> None:
+    failed, other = replace(TRIAL, status="failed"), replace(TRIAL, stages=TIMED)
+    assert describe_inside([failed, TRIAL, other]) == describe_inside([TRIAL])
+
+
+def test_shares_and_rates_have_their_intervals_where_there_are_any() -> None:
+    assert percent(Interval(0.274, 0.241, 0.302)) == "27 % (24\N{EN DASH}30 %)"
+    for unknown in (Interval(0.274, None, None), Interval(0.274, 0.2, None)):
+        assert percent(unknown) == "27 %"
+    assert delivers(Interval(1234.4, 1200.0, 1300.0)).startswith("1,234 (1,200\N{EN DASH}1,300) samples/s")
+    for unknown in (Interval(1234.4, None, None), Interval(1234.4, 1200.0, None)):
+        assert delivers(unknown).startswith("1,234 samples/s")
+    assert "5 % or more" in waits(Interval(0.274, None, None))

@@ -1,8 +1,12 @@
 """What bounds a run, and how sure that is."""
 
+from dataclasses import replace
+
 import pytest
+from test_cause import BLOCKED, DECODING
 
 from loaderbench.diagnosis.ceiling import find_ceiling
+from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.records import Failure, Interval, StageCost, Trial, WorkerStates
 
@@ -143,3 +147,149 @@ def test_a_loop_without_batches_says_what_it_failed_by() -> None:
     assert decide(None, "loop", 1, doubts=0, trials=[failed]).headline == (
         "Nothing was measured: the loop took no batch."
     )
+
+
+def caused(est: float, lo: float | None, hi: float | None, facts: Facts) -> Subject:
+    return replace(subject(est, lo, hi), facts=facts)
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "bound", "confidence"),
+    [
+        (0.04, 0.23, "input", "low"),
+        (0.04, 0.25, "unknown", "low"),
+        (0.049, 0.05, "input", "low"),
+        (0.05, 0.5, "input", "high"),
+        (0.0, 0.0499, "input", "high"),
+        (None, None, "input", "low"),
+        (0.04, None, "input", "low"),
+    ],
+)
+def test_an_interval_decides_where_it_lies_on_one_side_and_is_too_noisy_where_it_is_wide(
+    lo: float | None, hi: float | None, bound: str, confidence: str
+) -> None:
+    found = decide(subject(0.06, lo, hi), "emulated", 1, doubts=0)
+    assert (found.bound, found.confidence) == (bound, confidence)
+
+
+def test_what_is_too_noisy_says_how_much_and_names_the_threshold() -> None:
+    found = decide(subject(0.10, 0.0, 0.40), "emulated", 1, doubts=0)
+    assert "10 % (0\N{EN DASH}40 %)" in found.headline
+    assert "5 %" in found.evidence[0]
+    assert set(found.not_measured) == {"stage", "limit"}
+
+
+@pytest.mark.parametrize(("startup", "bound"), [(0.049, "compute"), (0.05, "input")])
+def test_epochs_that_begin_too_often_bind_the_input_however_little_waits_after(startup: float, bound: str) -> None:
+    facts = replace(DECODING, startup_share=startup, startup_s=1.0, wait_share=0.01)
+    assert decide(caused(0.01, 0.0, 0.02, facts), "emulated", 1, doubts=0).bound == bound
+
+
+@pytest.mark.parametrize(
+    ("transfer", "wait", "bound"),
+    [(0.09, 0.01, "compute"), (0.1, 0.01, "transfer"), (0.19, 0.2, "input"), (0.2, 0.2, "transfer")],
+)
+def test_moving_batches_binds_from_a_tenth_of_the_time_on_and_where_it_takes_more_than_waiting(
+    transfer: float, wait: float, bound: str
+) -> None:
+    found = decide(caused(wait, wait, wait, replace(DECODING, transfer_share=transfer)), "model", 1, doubts=0)
+    assert found.bound == bound
+    if bound == "transfer":
+        assert f"{transfer * 100:.0f} %" in found.headline
+        assert f"{transfer * 100:.0f} %" in found.evidence[0]
+        assert (found.stage, found.limit, set(found.not_measured)) == (None, None, {"stage", "limit"})
+
+
+def test_a_cause_is_named_with_its_reason_first() -> None:
+    found = decide(caused(0.6, 0.55, 0.65, DECODING), "emulated", 1000.0, doubts=0)
+    assert (found.bound, found.stage, found.limit, found.confidence) == ("input", "decode", "workers", "high")
+    assert found.evidence[0].startswith("77 %")
+    assert "Decoding keeps its worker busy" in found.headline
+    assert found.not_measured == {}
+    assert "the consumer 1,000" in found.evidence[-1]
+    assert "the consumer" not in decide(caused(0.6, 0.5, 0.7, DECODING), "model", 1000.0, doubts=0).evidence[-1]
+
+
+def test_a_loader_that_keeps_up_has_no_cause_to_be_named() -> None:
+    found = decide(caused(0.01, 0.0, 0.02, DECODING), "emulated", 1000.0, doubts=0)
+    assert (found.bound, found.stage, found.limit) == ("compute", None, "none")
+    assert found.not_measured == {"stage": "the loader keeps up"}
+
+
+def test_more_evidence_comes_last() -> None:
+    assert decide(subject(0.41, 0.38, 0.44), "emulated", 1, doubts=0, more=("more",)).evidence[-1] == "more"
+
+
+def test_where_others_hold_the_cpus_nothing_is_blamed_and_it_says_how_much_they_use() -> None:
+    found = decide(caused(0.6, 0.5, 0.7, replace(DECODING, idle_cpus=0.0, others_cpus=0.95)), "emulated", 1, doubts=0)
+    assert (found.bound, found.stage, found.limit, found.confidence) == ("unknown", None, None, "low")
+    assert found.evidence[0].endswith("0.9 of 2") or found.evidence[0].endswith("1.0 of 2")
+    assert len(found.evidence) > 2
+    assert "60 % (50\N{EN DASH}70 %)" in found.headline
+
+
+def test_a_second_stage_that_costs_as_much_lowers_the_confidence_by_one() -> None:
+    tied = replace(DECODING, cpu_s={"decode": 2e-3, "transform": 1.9e-3}, samples_per_s=250)
+    for doubts, confidence in ((0, "medium"), (1, "low")):
+        found = decide(caused(0.6, 0.5, 0.7, tied), "emulated", 1, doubts=doubts)
+        assert (found.confidence, len(found.against)) == (confidence, 1)
+    assert decide(caused(0.6, None, None, tied), "emulated", 1, doubts=0).confidence == "low"
+
+
+def test_times_that_do_not_explain_the_rate_leave_no_confidence() -> None:
+    odd = replace(DECODING, samples_per_s=4000, own_cpus=None)
+    assert decide(caused(0.6, 0.5, 0.7, odd), "emulated", 1, doubts=0).confidence == "low"
+    beside = replace(BLOCKED, idle_cpus=0.0, others_cpus=1.9)
+    found = decide(caused(0.6, 0.5, 0.7, beside), "emulated", 1, doubts=0)
+    assert (found.limit, found.confidence) == ("storage_latency", "low")
+
+
+def test_a_sample_of_which_no_stage_was_timed_is_not_named() -> None:
+    untimed = replace(DECODING, cpu_s={}, wall_s={})
+    for consumer, why in (("emulated", "nothing was seen inside the loader"), ("loop", "Profiler(trace=True)")):
+        found = decide(caused(0.6, 0.5, 0.7, untimed), consumer, 1, doubts=0)
+        assert (found.stage, found.limit) == (None, "workers")
+        assert why in found.not_measured["stage"]
+
+
+def test_without_any_fact_the_reason_is_that_nothing_was_seen() -> None:
+    found = decide(caused(0.6, 0.5, 0.7, Facts(workers=2, cpus=2)), "emulated", 1, doubts=0)
+    assert found.not_measured == dict.fromkeys(("stage", "limit"), "nothing was seen inside the loader")
+
+
+def test_the_configuration_is_named_as_best_or_as_fastest_looking() -> None:
+    best = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0)
+    assert "best configuration (num_workers=2)" in best.headline
+    other = decide(replace(subject(0.41, 0.38, 0.44), is_best=False), "model", 1000, doubts=0)
+    assert "fastest-looking configuration (num_workers=2)" in other.headline
+    assert other.headline.startswith("The accelerator")
+    assert "it gets 500 samples/s" in other.headline
+    nameless = decide(replace(subject(0.41, 0.38, 0.44), config={}), "target", 1000, doubts=0)
+    assert "configuration" not in nameless.headline
+    assert nameless.headline.startswith("The consumer")
+
+
+def test_without_a_consumer_one_round_leaves_little_confidence() -> None:
+    alone = Subject({}, Interval(500.0, None, None), Interval(1.0, None, None), is_best=False)
+    assert decide(alone, "none", 1, doubts=0).confidence == "low"
+
+
+@pytest.mark.parametrize(("doubts", "confidence"), [(0, "medium"), (1, "low"), (2, "low")])
+def test_a_loop_that_is_doubted_leaves_little_confidence(doubts: int, confidence: str) -> None:
+    assert decide(loop(0.5), "loop", 1, doubts=doubts).confidence == confidence
+
+
+@pytest.mark.parametrize(
+    ("share", "confidence"), [(0.0249, "medium"), (0.025, "low"), (0.1, "low"), (0.1001, "medium")]
+)
+def test_one_process_is_clear_below_half_of_the_threshold_and_above_twice(share: float, confidence: str) -> None:
+    assert decide(loop(share), "loop", 1, doubts=0).confidence == confidence
+
+
+def test_the_last_failure_of_a_loop_is_the_one_that_is_told() -> None:
+    failed = [
+        Trial(role="profile", id=said, config={}, round=1, status="failed", failure=Failure("error", said, ""))
+        for said in ("ValueError: one.", "ValueError: two.")
+    ]
+    assert decide(None, "loop", 1, doubts=0, trials=failed).headline == "Nothing was measured: ValueError: two."
+    assert "every trial failed" in decide(None, "model", 1, doubts=0, trials=failed).headline
