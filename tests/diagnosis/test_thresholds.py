@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from test_cause import BLOCKED, DECODING, parts, states, told
 
-from loaderbench.diagnosis.cause import Cause
-from loaderbench.diagnosis.conflict import conflicting, near_tie, speaks_against
+from loaderbench.diagnosis.cause import Cause, conflicting, near_tie, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 
