@@ -1,0 +1,105 @@
+"""A run is one list of trials; what is asked of it goes by their roles and its suite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from loaderbench.records import (
+    Baseline,
+    Conclusions,
+    DatasetSummary,
+    Environment,
+    Measured,
+    Noise,
+    PlanSummary,
+    Role,
+    RunRecord,
+    Trial,
+    Verdict,
+)
+
+MACHINE = Environment(
+    cpus_allotted=2.0,
+    cpus_online=2,
+    cpu_model=None,
+    memory_total_bytes=1,
+    memory_limit_bytes=None,
+    shm_total_bytes=None,
+    open_files_limit=None,
+    platform="",
+    python="",
+    versions={},
+    start_method="fork",
+)
+MEASURED = Measured(
+    name="test",
+    suite={},
+    environment=MACHINE,
+    dataset=DatasetSummary("some images"),
+    plan=PlanSummary({}, 1, 3, 3, (), {}, ""),
+    started_at="then",
+    finished_at="now",
+    complete=True,
+    consumer="model",
+    trials=tuple(
+        Trial(id=role, role=role, config={}, round=1, status="completed") for role in get_args(Role) for _ in range(2)
+    ),
+    notes=("a note",),
+)
+CONCLUDED = Conclusions(
+    configurations=(),
+    best=None,
+    baseline=Baseline(config={"a": 1}, samples_per_s=None, data_wait_share=None, why_this_one=""),
+    ceiling=None,
+    verdict=Verdict(bound="unknown", stage=None, limit=None, headline="", evidence=(), confidence="low"),
+    recommendations=(),
+    overhead=None,
+    noise=Noise(None, None),
+    warnings=("a doubt",),
+)
+RUN = RunRecord.of(MEASURED, CONCLUDED)
+
+
+def ids(trials: tuple[Trial, ...]) -> list[str]:
+    return [trial.id for trial in trials]
+
+
+def test_trials_are_found_by_their_role_in_their_order() -> None:
+    assert ids(RUN.sweep) == ["sweep", "sweep", "profile", "profile"]
+    assert ids(RUN.twins) == ["twin", "twin"]
+    assert ids(RUN.isolation_trials) == ["isolation", "isolation"]
+    assert ids(RUN.remedy_trials) == ["remedy", "remedy"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "demand", "loader"),
+    [
+        ({}, 1.0, {}),
+        ({"consumer": None, "loader": None}, 1.0, {}),
+        ({"consumer": {"demand": None}}, 1.0, {}),
+        ({"consumer": {"demand": 250}, "loader": {"drop_last": True}}, 250.0, {"drop_last": True}),
+    ],
+)
+def test_what_the_suite_leaves_open_has_its_default(
+    suite: dict[str, Any], demand: float, loader: dict[str, Any]
+) -> None:
+    run = replace(RUN, suite=suite)
+    assert (run.demand, run.loader) == (demand, loader)
+
+
+def test_a_folder_of_images_has_options_and_what_is_the_user_s_own_has_none() -> None:
+    folder = {"kind": "image_folder", "decoder": "pillow"}
+    assert replace(RUN, suite={"dataset": folder}).options == folder
+    assert replace(RUN, suite={"dataset": {"decoder": "pillow"}}).options == {"decoder": "pillow"}
+    assert replace(RUN, suite={}).options == {}
+    assert replace(RUN, suite={"dataset": {"kind": "target"}}).options is None
+    assert replace(RUN, suite={"dataset": folder}, kind="profile").options is None
+
+
+def test_what_was_measured_and_what_was_concluded_make_up_the_run() -> None:
+    assert (RUN.name, RUN.notes, RUN.consumer, RUN.complete) == ("test", ("a note",), "model", True)
+    assert (RUN.warnings, RUN.baseline.config) == (("a doubt",), {"a": 1})
+    assert RUN.trials == MEASURED.trials
