@@ -19,6 +19,7 @@ from loaderbench.store import (
     read_timeline,
     read_trials,
     reading,
+    run_json,
     timeline_frame,
     trials_frame,
 )
@@ -104,6 +105,22 @@ def test_what_was_written_before_and_not_yet_on_the_disk_does_not_come_back(tmp_
 def test_trials_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match=r"trials.jsonl: cannot be read: No such file"):
         read_trials(tmp_path)
+
+
+def test_a_folder_that_was_let_go_can_be_gone_on_in(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.append(DONE)
+    store.discard()
+    Store(tmp_path / "run", again=True).close()
+
+
+def test_a_record_is_written_a_field_a_line_and_never_with_what_is_no_json() -> None:
+    text = run_json(DONE)  # type: ignore[arg-type]
+    assert '\n "id": "r1-c00"' in text
+    assert json.loads(text)["config"] == DONE.config
+    assert run_json(replace(DONE, id="\u05e9\udcff")).isascii()  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="JSON"):
+        run_json(replace(DONE, samples_per_s=float("inf")))  # type: ignore[arg-type]
 
 
 def test_each_trial_has_a_log_of_its_own_in_a_folder_that_is_there(tmp_path: Path) -> None:
