@@ -1,0 +1,164 @@
+"""The sweep of a session: its order, its budget, what an earlier call measured, and what a signal leaves."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+from fakes import Clock, FakeMeasuring, Notes, earlier_of, planned, session_of, suite, trial_of
+
+from loaderbench.errors import Terminated
+from loaderbench.records import Verification
+from loaderbench.session import steps
+from loaderbench.session.steps import ALL_FAILED, measure_sweep
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(steps.time, "monotonic", found)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Any:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_every_configuration_is_measured_in_every_round_and_each_trial_is_kept_at_once() -> None:
+    measuring, notes = FakeMeasuring(), Notes()
+    session = session_of(measuring, notes=notes)
+    measure_sweep(session)
+    names = [one.id for one in measuring.asked]
+    assert sorted(names) == ["r1-c00", "r1-c01", "r2-c00", "r2-c01"]
+    assert [name[:2] for name in names] == ["r1", "r1", "r2", "r2"]
+    assert [trial.id for trial in notes.kept] == names == [trial.id for trial in session.found.trials]
+    assert [name for name, _ in notes.started] == names == [name for name, _ in notes.ended]
+    assert [progress.done for _, progress in notes.started] == [0, 1, 2, 3]
+    assert [progress.done for _, progress in notes.ended] == [1, 2, 3, 4]
+    assert len(session.found.timeline) == 4
+    assert (session.found.why_partial, session.step) == (None, "sweep")
+
+
+def test_a_budget_ends_the_sweep_before_a_trial_that_would_pass_it(clock: Clock) -> None:
+    measuring = FakeMeasuring(clock=clock, takes_s=2.0)
+    session = session_of(measuring, suite(measure={"budget": 7.0}))
+    measure_sweep(session)
+    assert len(measuring.asked) == 3
+    assert session.found.why_partial == "the budget of 7 s was used up after 3 trials"
+
+
+def test_a_budget_that_the_last_trial_just_meets_is_enough(clock: Clock) -> None:
+    measuring = FakeMeasuring(clock=clock, takes_s=2.0)
+    session = session_of(measuring, suite(measure={"budget": 8.0}))
+    measure_sweep(session)
+    assert (len(measuring.asked), session.found.why_partial) == (4, None)
+
+
+def test_without_a_budget_nothing_is_ever_late(clock: Clock) -> None:
+    session = session_of(FakeMeasuring())
+    assert (session.deadline_s, session.is_late(1e9)) == (None, False)
+    limited = session_of(FakeMeasuring(), suite(measure={"budget": 60.0}))
+    assert limited.deadline_s == 1060.0
+    assert [limited.is_late(takes_s) for takes_s in (60.0, 60.1)] == [False, True]
+
+
+def test_where_every_trial_of_the_first_round_fails_no_other_is_run() -> None:
+    measuring = FakeMeasuring(lambda _: None)
+    session = session_of(measuring)
+    measure_sweep(session)
+    assert (len(measuring.asked), session.found.why_partial) == (2, ALL_FAILED)
+
+
+def test_one_trial_that_is_completed_lets_the_sweep_go_on() -> None:
+    measuring = FakeMeasuring(lambda one: 100.0 if one.id == "r1-c01" else None)
+    session = session_of(measuring)
+    measure_sweep(session)
+    assert session.found.why_partial is None
+    assert {trial.round for trial in session.found.trials} == {1, 2}
+
+
+def test_the_only_round_may_fail_and_the_run_is_complete() -> None:
+    session = session_of(FakeMeasuring(lambda _: None), suite(measure={"rounds": 1}))
+    measure_sweep(session)
+    assert session.found.why_partial is None
+
+
+def test_what_hung_is_not_tried_again_and_says_so_without_being_run() -> None:
+    measuring, notes = FakeMeasuring(lambda one: None if one.config["num_workers"] else 100.0), Notes()
+    session = session_of(measuring, notes=notes)
+    measure_sweep(session)
+    assert sum(one.config["num_workers"] == 2 for one in measuring.asked) == 1
+    left_out = session.found.trials[-1] if session.found.trials[-1].config["num_workers"] else session.found.trials[-2]
+    assert left_out.status != "completed"
+    assert left_out.failure is not None
+    assert "would again" in left_out.failure.message
+    assert len(notes.kept) == 4
+
+
+def test_what_an_earlier_call_measured_is_not_measured_again() -> None:
+    measuring, notes = FakeMeasuring(), Notes()
+    session = session_of(measuring)
+    one = session.plan.trial(session.plan.configurations[0], 1)
+    other = planned("r1-c01", {"num_workers": 99})
+    again = session_of(measuring, notes=notes, earlier=earlier_of(trial_of(one, 77.0), trial_of(other, 55.0)))
+    measure_sweep(again)
+    assert one.id not in [asked.id for asked in measuring.asked]
+    assert len(measuring.asked) == 3
+    rates = {trial.id: trial.samples_per_s for trial in again.found.trials}
+    assert (rates[one.id], rates["r1-c01"]) == (77.0, 100.0)
+    assert one.id not in [trial.id for trial in notes.kept]
+    assert len(again.found.timeline) == 5
+    assert len(notes.ended) == 4
+
+
+def test_the_run_so_far_has_all_that_is_known() -> None:
+    session = session_of(FakeMeasuring())
+    session.found.left_out["verification"] = "why"
+    trial = session.measure(planned("r1-c00", {"num_workers": 0}))
+    session.found.why_partial = "interrupted"
+    assert session.so_far() == ((trial,), None, {"verification": "why"}, "interrupted")
+    assert session.found.of("sweep") == [trial]
+    assert session.found.of("twin", "remedy") == []
+
+
+@pytest.mark.parametrize(("stop", "number"), [(KeyboardInterrupt(), signal.SIGINT), (Terminated(), signal.SIGTERM)])
+def test_a_signal_is_noted_and_says_how_far_the_sweep_was(stop: BaseException, number: int) -> None:
+    session = session_of(FakeMeasuring())
+    session.measure(planned("r1-c00"))
+    session.measure(planned("r1-aa", role="twin"))
+    session.measure(planned("v1", role="remedy"))
+    session.stopped(stop)
+    found = session.found
+    assert (found.stopped_by, found.why_partial) == (number, "interrupted after 2 of 4 trials")
+    assert found.left_out == dict.fromkeys(("isolation", "verification"), found.why_partial)
+
+
+def test_a_signal_after_the_sweep_says_what_was_not_done() -> None:
+    session = session_of(FakeMeasuring())
+    measure_sweep(session)
+    session.step = "isolation"
+    session.stopped(KeyboardInterrupt())
+    assert "after the sweep, before all parts" in str(session.found.why_partial)
+
+
+def test_a_signal_while_remedies_are_tried_keeps_what_was_said_before() -> None:
+    session = session_of(FakeMeasuring())
+    session.step = "remedies"
+    session.found.left_out["isolation"] = "no files"
+    session.found.verification = Verification(present={}, config={}, tried=(), ended="interrupted")
+    session.stopped(KeyboardInterrupt())
+    assert "while remedies were tried" in str(session.found.why_partial)
+    assert session.found.left_out == {"isolation": "no files"}
+
+
+def test_a_signal_that_comes_when_all_is_measured_is_put_off_and_noted() -> None:
+    session = session_of(FakeMeasuring())
+    session.stopped(KeyboardInterrupt())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.raise_signal(number)
+    assert session.found.late_signals == [signal.SIGTERM, signal.SIGINT]
