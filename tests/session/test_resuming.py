@@ -1,0 +1,151 @@
+"""What may not differ from an earlier call, and what it leaves to go on with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fakes import planned, trial_of
+
+from loaderbench.errors import UsageError
+from loaderbench.records import DatasetSummary, Environment, Gpu, Readings, TimelinePoint
+from loaderbench.session import resuming
+from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
+
+MACHINE = Environment(
+    cpus_allotted=2.0,
+    cpus_online=2,
+    cpu_model="a CPU",
+    memory_total_bytes=1,
+    memory_limit_bytes=None,
+    shm_total_bytes=None,
+    open_files_limit=None,
+    platform="",
+    python="3.11.7",
+    versions={"torch": "2.4", "torchvision": "0.19", "pillow": "10", "numpy": "1.26", "psutil": "5"},
+    start_method="fork",
+)
+DATA = DatasetSummary("some images", files=24, classes=3)
+SUITE: dict[str, Any] = {"name": "s", "measure": {"seconds": 1.0, "budget": None, "verify": True, "timeout_s": 60}}
+
+
+def refusal(suite: dict[str, Any] = SUITE, machine: Environment = MACHINE, data: DatasetSummary = DATA) -> str:
+    record: Any = SimpleNamespace(suite=SUITE, environment=MACHINE, dataset=DATA)
+    try:
+        refuse_changes(Earlier(Path("r"), record, {}, Readings()), suite, machine, data)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def measure(**changed: Any) -> dict[str, Any]:
+    return {**SUITE, "measure": {**SUITE["measure"], **changed}}
+
+
+def test_what_is_as_it_was_goes_on() -> None:
+    assert refusal() == ""
+
+
+@pytest.mark.parametrize("changed", [{"budget": 60}, {"verify": False}, {"timeout_s": 5}])
+def test_how_long_it_may_take_and_whether_remedies_are_tried_may_differ(changed: dict[str, Any]) -> None:
+    assert refusal(measure(**changed)) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"suite": measure(seconds=2.0)}, "measure.seconds was 1.0 and is 2.0"),
+        ({"suite": measure(rounds=7)}, "measure.rounds was None and is 7"),
+        ({"suite": {**SUITE, "name": "t"}}, "name was s and is t"),
+        ({"suite": {**SUITE, "sweep": {"num_workers": [1]}}}, "sweep was None and is {'num_workers': [1]}"),
+        ({"suite": {"name": "s"}}, "measure was {"),
+        ({"machine": replace(MACHINE, cpu_model=None)}, "machine.cpu_model was a CPU and is None"),
+        ({"machine": replace(MACHINE, cpus_allotted=1.5)}, "machine.cpus_allotted was 2.0 and is 1.5"),
+        ({"machine": replace(MACHINE, python="3.12")}, "machine.python was 3.11.7 and is 3.12"),
+        ({"machine": replace(MACHINE, gpus=(Gpu(0, "GPU-7", "H200", 1),))}, "machine.gpus was [] and is ['GPU-7']"),
+        ({"data": replace(DATA, files=23)}, "dataset.files was 24 and is 23"),
+        ({"data": replace(DATA, classes=4)}, "dataset.classes was 3 and is 4"),
+        ({"data": replace(DATA, description="x")}, "dataset.description was some images and is x"),
+        *(
+            (
+                {"machine": replace(MACHINE, versions={**MACHINE.versions, name: "9"})},
+                f"version of {name} was {MACHINE.versions[name]} and is 9",
+            )
+            for name in ("torch", "torchvision", "pillow", "numpy")
+        ),
+    ],
+)
+def test_what_differs_is_named_with_both_values(given: dict[str, Any], said: str) -> None:
+    found = refusal(**given)
+    assert found.startswith(f"--resume r: {said}")
+    assert "more" not in found
+
+
+def test_what_changes_no_measurement_may_differ() -> None:
+    other = replace(MACHINE, versions={**MACHINE.versions, "psutil": "6"}, cpus_online=64, open_files_limit=9)
+    assert refusal(machine=other, data=replace(DATA, total_files=9)) == ""
+
+
+def test_the_first_of_several_differences_is_named_and_the_others_are_counted() -> None:
+    found = refusal({**measure(seconds=2.0), "name": "t"}, replace(MACHINE, python="3.12"))
+    assert "measure.seconds" in found
+    assert "(and 2 more)" in found
+
+
+def test_a_long_value_is_cut_to_sixty_letters() -> None:
+    whole, cut = (refusal({**SUITE, "name": "x" * length}) for length in (60, 61))
+    assert f"is {'x' * 60};" in whole
+    assert f"is {'x' * 57}...;" in cut
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A folder with what an earlier call is said to have left."""
+    found = SimpleNamespace(complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.batch_size": [1]})
+    trials = [
+        trial_of(planned("r1-c00")),
+        trial_of(planned("r1-aa", role="twin")),
+        trial_of(planned("r1-c01"), None),
+        trial_of(planned("r1-warm", role="isolation", isolation="loader_warm")),
+        trial_of(planned("v01", role="remedy")),
+    ]
+    points = [TimelinePoint(trial.id, 0.1, "rss_bytes", 1.0) for trial in trials]
+    monkeypatch.setattr(resuming, "read_run", lambda _: found)
+    monkeypatch.setattr(resuming, "read_trials", lambda _: trials)
+    monkeypatch.setattr(resuming, "read_timeline", lambda _: Readings(points))
+    return found
+
+
+def test_completed_trials_of_the_sweep_are_kept_with_their_readings_and_no_others(left: Any, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "run.json"):
+        earlier = read_earlier(place)
+        assert earlier.folder == tmp_path
+        assert list(earlier.trials) == ["r1-c00", "r1-aa"]
+        assert earlier.timeline.trials == ("r1-c00", "r1-aa")
+
+
+def test_what_the_flags_of_the_earlier_call_set_is_set_again(left: Any, tmp_path: Path) -> None:
+    found = overrides_of(tmp_path)
+    assert [(one.path, one.value) for one in found] == [(("measure", "seed"), 7), (("sweep", "batch_size"), [1])]
+    assert all(str(tmp_path) in one.flag for one in found)
+    assert overrides_of(None) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"), [({"complete": True}, "came to its end"), ({"kind": "profile"}, "profile")]
+)
+def test_what_is_over_or_was_no_sweep_is_not_gone_on_with(
+    left: Any, tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    vars(left).update(changed)
+    with pytest.raises(UsageError, match=said):
+        read_earlier(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"--resume {tmp_path / 'none'}: no such run folder")):
+        read_earlier(tmp_path / "none")
