@@ -1,75 +1,281 @@
-"""The order in which trials take turns, with trials that only write down when they ran."""
+"""Time slices of a round: their order, their number, and what happens to a trial that cannot take any.
+
+Trials are processes that only write down when they ran.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from loaderbench.records import PlannedTrial, TimeSlices, Trial
+from loaderbench.records import Failure, PlannedTrial, TimeSlices, Trial
 from loaderbench.session import time_slicing
 from loaderbench.session.time_slicing import SlicedRounds
 
+GIB = 2**30
+HANG, ERROR = Failure("hang", "", ""), Failure("error", "", "")
+
 
 class FakeProcess:
-    """A trial that can be stopped, and takes a batch a turn."""
+    """A trial that was followed to its result: `slice_s` of its own, `per_slice` batches in each, maybe `found`."""
 
-    def __init__(self, planned: PlannedTrial, slice_s: float, log: list[str]) -> None:
-        self.order = SimpleNamespace(planned=planned)
-        self.session, self.slice_s, self.sliced_s = 1, slice_s, 0.0
-        self.is_stopped = self.followed = True
-        self.found: Any = None
-        self.sampling = SimpleNamespace(pss_bytes=0, samples=())
-        self.count, self._log = 0, log
+    def __init__(self, planned: PlannedTrial, log: list[str], **told: Any) -> None:
+        self.order, self._log = SimpleNamespace(planned=planned), log
+        self.session, self.sliced_s, self.count = 7, 0.0, 0
+        self.slice_s: float | None = told.get("slice_s", 0.05)
+        self.per_slice: int = told.get("per_slice", 100)
+        self.found: Any = told.get("found")
+        self.is_stopped: bool = told.get("is_stopped", not isinstance(self.found, Failure))
+        self.followed = told.get("followed", True)
+        self.fails_in: int | None = told.get("fails_in")
+        self.sampling = SimpleNamespace(
+            pss_bytes=told.get("pss_bytes", 0),
+            samples=[SimpleNamespace(shm_bytes=size) for size in told.get("shm_bytes", ())],
+        )
 
     def follow(self) -> None:
-        pass
+        self._log.append(f"follow {self.order.planned.id}")
 
     def run_slice(self, seconds: float) -> None:
         self._log.append(self.order.planned.id)
         self.count += 1
         self.sliced_s += seconds
+        if self.count == self.fails_in:
+            self.found, self.is_stopped = ERROR, False
 
     def slices(self) -> TimeSlices:
-        return TimeSlices(self.count, 100 * self.count, 100 * self.count, self.sliced_s)
+        return TimeSlices(self.count, self.per_slice * self.count, 4 * self.per_slice * self.count, self.sliced_s)
 
     def end(self, *, at_once: bool = False) -> None:
-        pass
+        self._log.append(f"{'kill' if at_once else 'end'} {self.order.planned.id}")
 
 
 class FakeMeasuring:
-    """Begins such trials."""
+    """Begins such trials, and measures others at once; `told` says by name what is to be known of each."""
 
     sliced_seconds = 0.2
 
-    def __init__(self) -> None:
+    def __init__(self, **told: dict[str, Any]) -> None:
         self.log: list[str] = []
+        self.alone: list[str] = []
+        self.watched: list[int] = []
+        self._told = told
+
+    def __call__(self, planned: PlannedTrial) -> Any:
+        self.alone.append(planned.id)
+        status = self._told.get(planned.id, {}).get("alone", "completed")
+        return SimpleNamespace(trial=_trial(planned, status))
 
     def begin(self, planned: PlannedTrial) -> Any:
-        return SimpleNamespace(process=FakeProcess(planned, 0.05, self.log))
+        return SimpleNamespace(process=FakeProcess(planned, self.log, **self._told.get(planned.id, {})))
 
     @contextmanager
     def guard(self) -> Iterator[Any]:
-        yield SimpleNamespace(watch=lambda _: None)
+        yield SimpleNamespace(watch=self.watched.append)
 
     def outcome(self, begun: Any, slices: TimeSlices | None) -> Any:
-        return SimpleNamespace(
-            trial=Trial(id="x", role="remedy", config={}, round=1, status="completed", time_slices=slices)
-        )
+        failed = isinstance(begun.process.found, Failure)
+        return SimpleNamespace(trial=_trial(begun.process.order.planned, "failed" if failed else "completed", slices))
+
+    @property
+    def slices(self) -> str:
+        return "".join(entry for entry in self.log if " " not in entry)
 
 
-def ran(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def _trial(planned: PlannedTrial, status: str, slices: TimeSlices | None = None) -> Trial:
+    known: Any = {"id": planned.id, "role": "remedy", "config": {}, "round": 1, "status": status}
+    return Trial(**known, time_slices=slices)
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Linux, with as much memory as a test wants."""
+    found = SimpleNamespace(available=8 * GIB, limit=None, shared=4 * GIB)
     monkeypatch.setattr(time_slicing.sys, "platform", "linux")
-    measuring = FakeMeasuring()
+    monkeypatch.setattr(time_slicing.psutil, "virtual_memory", lambda: SimpleNamespace(available=found.available))
+    monkeypatch.setattr(time_slicing, "read_limits", lambda: SimpleNamespace(memory_bytes=found.limit))
+    monkeypatch.setattr(time_slicing.shutil, "disk_usage", lambda _: SimpleNamespace(free=found.shared))
+    return found
+
+
+def run(
+    names: Sequence[str],
+    measuring: FakeMeasuring,
+    rounds: SlicedRounds | None = None,
+    started: Callable[..., None] = print,
+) -> dict[str, Trial]:
+    """A round of trials of these names; what was kept of each."""
+    fake: Any = measuring
+    kept: dict[str, Trial] = {}
     planned = [PlannedTrial(id=name, role="remedy", config={}, round=1) for name in names]
-    SlicedRounds(measuring, in_time_slices=True).run(planned, lambda _: None, lambda _: None)  # type: ignore[arg-type]
-    return measuring.log
+    (rounds or SlicedRounds(fake, in_time_slices=True)).run(
+        planned, started, lambda outcome: kept.update({outcome.trial.id: outcome.trial})
+    )
+    return kept
 
 
-def test_each_pass_goes_in_the_reverse_order_of_the_one_before_and_a_drift_cancels(
-    monkeypatch: pytest.MonkeyPatch,
+def test_each_pass_goes_in_the_reverse_order_of_the_one_before_and_a_drift_cancels() -> None:
+    measuring = FakeMeasuring()
+    kept = run("abc", measuring)
+    assert measuring.slices == "abccbaabccba"
+    assert {trial.time_slices and trial.time_slices.count for trial in kept.values()} == {4}
+    assert measuring.watched == [7, 7, 7]
+    assert measuring.log[-3:] == ["end a", "end b", "end c"]
+
+
+def test_the_slice_of_the_slowest_is_everybody_s() -> None:
+    measuring = FakeMeasuring(a={"slice_s": 0.1}, b={"slice_s": 0.05})
+    assert {trial.time_slices and trial.time_slices.seconds for trial in run("ab", measuring).values()} == {0.2}
+    assert measuring.slices == "abba"
+
+
+def test_slices_go_on_until_each_has_five_batches() -> None:
+    measuring = FakeMeasuring(b={"per_slice": 1})
+    kept = run("ab", measuring)
+    assert kept["b"].time_slices is not None
+    assert kept["b"].time_slices.batches == 5
+    assert measuring.slices == "abbaabbaab"
+
+
+def test_a_loader_too_slow_for_slices_gets_four_times_the_time_and_is_then_measured_alone() -> None:
+    measuring = FakeMeasuring(b={"per_slice": 0})
+    kept = run("ab", measuring)
+    assert len(measuring.slices) == 2 * 16
+    assert measuring.alone == ["a", "b"]
+    assert {trial.time_slices for trial in kept.values()} == {None}
+    assert measuring.log[-2:] == ["kill a", "kill b"]
+
+
+def test_what_cannot_be_stopped_has_the_round_measured_one_after_the_other_from_then_on() -> None:
+    measuring = FakeMeasuring(a={"is_stopped": False})
+    fake: Any = measuring
+    rounds = SlicedRounds(fake, in_time_slices=True)
+    run("ab", measuring, rounds)
+    assert (measuring.alone, measuring.slices) == (["a", "b"], "")
+    assert measuring.log == ["follow a", "kill a"]
+    run("cd", measuring, rounds)
+    assert measuring.alone == ["a", "b", "c", "d"]
+
+
+def test_what_fails_before_its_first_slice_is_measured_alone_and_the_others_take_theirs() -> None:
+    measuring = FakeMeasuring(a={"found": ERROR, "alone": "failed"})
+    kept = run("ab", measuring)
+    assert (measuring.alone, measuring.slices) == (["a"], "bbbb")
+    assert kept["b"].time_slices is not None
+    assert "kill a" in measuring.log
+    assert list(kept) == ["b", "a"]
+
+
+def test_what_fails_only_beside_others_ends_the_slices_of_later_rounds_and_what_fails_always_does_not() -> None:
+    for alone, sliced in (("completed", ""), ("failed", "cccc")):
+        measuring = FakeMeasuring(a={"found": ERROR, "alone": alone})
+        fake: Any = measuring
+        rounds = SlicedRounds(fake, in_time_slices=True)
+        run("ab", measuring, rounds)
+        measuring.log.clear()
+        run("c", measuring, rounds)
+        assert measuring.slices == sliced
+
+
+def test_what_hangs_is_not_waited_for_a_second_time() -> None:
+    measuring = FakeMeasuring(a={"found": HANG})
+    kept = run("ab", measuring)
+    assert (measuring.alone, kept["a"].status) == ([], "failed")
+
+
+def test_what_fails_in_a_slice_is_kept_as_failed_and_gets_no_more() -> None:
+    measuring = FakeMeasuring(a={"fails_in": 2})
+    kept = run("ab", measuring)
+    assert (kept["a"].status, kept["b"].status, measuring.alone) == ("failed", "completed", [])
+    assert measuring.slices.count("a") == 2
+    assert measuring.slices.count("b") == 4
+
+
+@pytest.mark.parametrize(("platform", "wanted"), [("darwin", True), ("win32", True), ("linux", False)])
+def test_elsewhere_than_on_linux_or_where_it_is_not_wanted_no_slices_are_taken(
+    monkeypatch: pytest.MonkeyPatch, platform: str, wanted: bool
 ) -> None:
-    assert "".join(ran("abc", monkeypatch)) == "abccbaabccba"
+    monkeypatch.setattr(time_slicing.sys, "platform", platform)
+    measuring = FakeMeasuring()
+    fake: Any = measuring
+    run("ab", measuring, SlicedRounds(fake, in_time_slices=wanted))
+    assert (measuring.alone, measuring.log) == (["a", "b"], [])
+
+
+@pytest.mark.parametrize(
+    ("facts", "sliced"),
+    [
+        ({}, True),
+        ({"available": 4 * GIB + 1}, True),
+        ({"available": 4 * GIB}, False),
+        ({"limit": 6 * GIB + 1}, True),
+        ({"limit": 6 * GIB}, False),
+        ({"shared": 2 * GIB + 1}, True),
+        ({"shared": 2 * GIB}, False),
+    ],
+)
+def test_another_is_begun_where_twice_the_largest_is_free(
+    machine: SimpleNamespace, facts: dict[str, int], sliced: bool
+) -> None:
+    """The largest so far takes 2 GiB, and at most 1 GiB of it is shared."""
+    vars(machine).update(facts)
+    measuring = FakeMeasuring(a={"pss_bytes": 2 * GIB, "shm_bytes": (1, GIB, None)})
+    run("ab", measuring)
+    assert (measuring.alone == []) == sliced
+
+
+def test_all_that_live_count_against_a_limit_and_what_failed_does_not(machine: SimpleNamespace) -> None:
+    machine.limit = 9 * GIB
+    two = {"pss_bytes": 2 * GIB}
+    assert run("abc", measuring := FakeMeasuring(a=two, b=two))
+    assert not measuring.alone
+    machine.limit = 8 * GIB
+    run("abc", measuring := FakeMeasuring(a=two, b=two))
+    assert measuring.alone == ["a", "b", "c"]
+    run("abc", measuring := FakeMeasuring(a=two, b={**two, "found": ERROR, "alone": "failed"}))
+    assert measuring.alone == ["b"]
+
+
+def test_the_first_trial_needs_no_room_and_an_unknown_size_is_none(machine: SimpleNamespace) -> None:
+    machine.available, machine.shared = 1, 1
+    run("a", measuring := FakeMeasuring(a={"pss_bytes": 2 * GIB}))
+    assert not measuring.alone
+    run("ab", measuring := FakeMeasuring(a={"pss_bytes": None}))
+    assert not measuring.alone
+
+
+def test_a_system_without_shared_memory_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: str) -> Any:
+        raise FileNotFoundError("/dev/shm")
+
+    monkeypatch.setattr(time_slicing.shutil, "disk_usage", gone)
+    run("ab", measuring := FakeMeasuring(a={"shm_bytes": (GIB,)}))
+    assert not measuring.alone
+
+
+def test_a_signal_ends_all_at_once_and_keeps_what_was_followed() -> None:
+    def interrupt(planned: PlannedTrial) -> None:
+        if planned.id == "c":
+            raise KeyboardInterrupt
+
+    measuring = FakeMeasuring(b={"followed": False})
+    fake: Any = measuring
+    kept: list[Trial] = []
+    planned = [PlannedTrial(id=name, role="remedy", config={}, round=1) for name in "abc"]
+    with pytest.raises(KeyboardInterrupt):
+        SlicedRounds(fake, in_time_slices=True).run(planned, interrupt, lambda outcome: kept.append(outcome.trial))
+    assert measuring.log[-2:] == ["kill a", "kill b"]
+    assert [(trial.id, trial.time_slices) for trial in kept] == [("a", None)]
+
+
+def test_every_trial_that_begins_is_told() -> None:
+    told: list[str] = []
+    run("ab", FakeMeasuring(), started=lambda planned: told.append(planned.id))
+    assert told == ["a", "b"]
+    told.clear()
+    run("ab", FakeMeasuring(a={"is_stopped": False}), started=lambda planned: told.append(planned.id))
+    assert told == ["a", "a", "b"]
