@@ -8,8 +8,8 @@ conditions, a call or a loop left out, an exception not caught, `min` for `max`.
 constants of a module alone, and with them every threshold. Not changed: strings (the words of a sentence), annotations,
 `strict=` of `zip` and imports for the type checker.
 
-Each change is tried in a fork of this process by the tests that reach its lines, the fastest first, until one fails or
-the time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
+Each change is tried in a process of its own by the tests that reach its lines, the fastest first, until one fails or the
+time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
 `--again` all are tried. What changes nothing that anybody could see is listed with the reason in
 `mutation_equivalents.yaml`, by its text. One process; minutes for a room.
 """
@@ -22,13 +22,13 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from mutation_operators import Mutant, mutants_of
-from mutation_trial import REACHED, killer, survey
+from mutation_trial import ANEW, Change, Reached, Seconds, killer_anew, killers_in_place, survey
 from rich.console import Console
 from rich.table import Table
 from ruamel.yaml import YAML
@@ -90,7 +90,7 @@ def main() -> int:
     console, below = Console(width=140), False
     table = Table("room", "mutants", "equivalent", "killed", "survived", "killed of those that differ")
     for name in asked.rooms or ROOMS:
-        tried = list(_try_room(name, asked))
+        tried = _try_room(name, asked)
         equivalent, killed = sum(bool(one.equivalent) for one in tried), sum(bool(one.killed_by) for one in tried)
         share = killed / max(1, len(tried) - equivalent)
         below |= share < GOAL
@@ -133,38 +133,51 @@ def _import_what_does_not_change() -> None:
     gc.freeze()
 
 
-def _try_room(name: str, asked: argparse.Namespace) -> Iterator[Tried]:
+def _try_room(name: str, asked: argparse.Namespace) -> list[Tried]:
     room = ROOMS[name]
     files = [file for file in room.sources() if asked.file in str(file)]
     mutants = [mutant for file in files for mutant in mutants_of(file)]
     if asked.sample is not None and asked.sample < len(mutants):
         mutants = sorted(random.Random(name).sample(mutants, asked.sample), key=lambda one: (str(one.file), one.line))
     equivalents, kept = _Equivalents(), _Kept(KEPT / f"{name}.json", asked.again)
-    missing = [one for one in mutants if not equivalents.why(one) and kept.killer(one) is None]
-    seconds, reached = survey(files, room.tests) if missing else ({}, {})
-    for done, one in enumerate(mutants):
-        if why := equivalents.why(one):
-            yield Tried(one, "", why)
-        elif (killed_by := kept.killer(one)) is not None:
-            yield Tried(one, killed_by)
-        elif time.monotonic() < asked.until_s:
-            killed_by = _try(one, seconds, reached)
-            kept.add(one, killed_by)
-            if done % 20 == 0:
-                kept.save()
-            print(f"\r{name} {done + 1}/{len(mutants)}", end="\r", file=sys.stderr, flush=True)
-            yield Tried(one, killed_by)
+    open_ = [one for one in mutants if not equivalents.why(one) and kept.killer(one) is None]
+    found = {}
+    for number, (one, killed_by) in enumerate(_killers(open_, room, files), 1):
+        kept.add(one, killed_by)
+        found[one] = killed_by
+        if sys.stderr.isatty():
+            print(f"\r{name} {number}/{len(open_)} ", end="", file=sys.stderr, flush=True)
+        if time.monotonic() > asked.until_s:
+            break
     kept.save()
+    known = {**{one: kept.killer(one) or "" for one in mutants if one not in open_}, **found}
+    return [Tried(one, known[one], equivalents.why(one)) for one in mutants if one in known]
 
 
-def _try(mutant: Mutant, seconds: Mapping[str, float], reached: REACHED) -> str:
+def _killers(mutants: Sequence[Mutant], room: Room, files: Sequence[Path]) -> Iterator[tuple[Mutant, str]]:
+    """Each change with the test that fails by it; first those that need no import, which are most."""
+    if not mutants:
+        return
+    seconds, reached = survey(files, room.tests)
+    changes = {one: _change(one, seconds, reached) for one in mutants}
+    yield from ((one, "") for one, change in changes.items() if not change.tests)
+    tried = {one: change for one, change in changes.items() if change.tests}
+    anew = []
+    for one, answer in zip(tried, killers_in_place(list(tried.values()), room.tests), strict=True):
+        if answer == ANEW:
+            anew.append(one)
+        else:
+            yield one, answer
+    yield from ((one, killer_anew(tried[one])) for one in anew)
+
+
+def _change(mutant: Mutant, seconds: Seconds, reached: Reached) -> Change:
+    """The tests that reach the change, the fastest first; all where it is reached by the import."""
     lines = reached.get(str(mutant.file), {})
     names = {name for line in mutant.lines for name in lines.get(line, ())}
-    tests = seconds if "" in names else {name: seconds[name] for name in names if name in seconds}
-    if not tests:
-        return ""
-    parts = mutant.file.relative_to(ROOT).with_suffix("").parts
-    return killer(".".join(parts), mutant.file, mutant.source, tests, SPARE_S + TIMES * sum(tests.values()))
+    tests = sorted(seconds if "" in names else names & seconds.keys(), key=lambda name: seconds[name])
+    module = ".".join(mutant.file.relative_to(ROOT).with_suffix("").parts)
+    return Change(module, mutant.file, mutant.source, tests, SPARE_S + TIMES * sum(seconds[name] for name in tests))
 
 
 class _Equivalents:

@@ -1,68 +1,110 @@
-"""One run of tests in a forked process, with or without a change to one module: for benchmarks/mutation.py."""
+"""Runs of tests in forked processes, with or without a change to one module: for benchmarks/mutation.py.
+
+One process collects the tests of a room once. For each change it forks, gives the changed functions their new code in
+place, and runs the tests that reach them. What is no function's code (a constant, a decorator, a default) needs a
+process that imports the module anew, which costs a second.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
+from inspect import CO_OPTIMIZED
 from pathlib import Path
-from types import CodeType
-from typing import Any
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
 
 import coverage
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
-REACHED = dict[str, dict[int, list[str]]]
-"""By file and line, the tests that run it; none where it runs as the module is imported."""
+Seconds = Mapping[str, float]
+"""How long each test takes."""
+
+Reached = dict[str, dict[int, list[str]]]
+"""By file and line, the tests that run it; "" among them where it runs as the module is imported."""
+
+ANEW = "anew"
+"""The answer for a change that needs a new import."""
 
 _OPTIONS = ["-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-o", "addopts="]
 
 
-class Mutated(MetaPathFinder):
-    """Gives one module another source."""
+class Change(NamedTuple):
+    """A module, its file, and another source for it; the tests to run, and how long they may take."""
 
-    def __init__(self, name: str, file: Path, source: str) -> None:
-        self._name, self._file, self._source = name, file, source
-
-    def find_spec(self, fullname: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        if fullname != self._name:
-            return None
-        return spec_from_file_location(fullname, self._file, loader=_Loader(fullname, self._file, self._source))
+    module: str
+    file: Path
+    source: str
+    tests: Sequence[str]
+    limit_s: float
 
 
-class _Loader(SourceFileLoader):
-    def __init__(self, name: str, file: Path, source: str) -> None:
-        super().__init__(name, str(file))
-        self._source = source
+def survey(files: Sequence[Path], tests: Sequence[str]) -> tuple[Seconds, Reached]:
+    """How long each test takes, and what it reaches. Raises `RuntimeError` where one fails without any change."""
 
-    def get_code(self, _fullname: str) -> CodeType:
-        return compile(self._source, self.path, "exec")
+    def run() -> Any:
+        watched = _Watched(files)
+        status = _pytest(tests, watched)
+        return status, watched.failed, watched.seconds, watched.reached()
+
+    answer = next(_answers(lambda say: say(run()), 600.0), None)
+    if answer is None or answer[0] != 0:
+        raise RuntimeError(f"without any change to the code the tests fail: {answer and answer[1]}")
+    _, _, seconds, reached = answer
+    return seconds, {file: {int(line): names for line, names in lines.items()} for file, lines in reached.items()}
 
 
-class Chosen:
-    """Runs some of the tests that are found, the fastest first, and keeps the first that fails."""
+def killers_in_place(changes: Sequence[Change], tests: Sequence[str]) -> Iterator[str]:
+    """For each change the test that fails by it, "" where none does, or `ANEW`."""
 
-    def __init__(self, seconds: Mapping[str, float] | None) -> None:
-        self._seconds, self.failed = seconds, ""
+    def run(say: Callable[[str], None]) -> None:
+        _pytest(tests, _Server(changes, say))
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        if self._seconds is not None:
-            seconds = self._seconds
-            items[:] = sorted((one for one in items if one.nodeid in seconds), key=lambda one: seconds[one.nodeid])
+    yield from _answers(run, sum(change.limit_s for change in changes) + 600.0)
+
+
+def killer_anew(change: Change) -> str:
+    """The test that fails with a module imported anew, or what else keeps the tests from passing; "" where all pass."""
+
+    def run(say: Callable[[str], None]) -> None:
+        sys.meta_path.insert(0, _Mutated(change))
+        chosen = _Chosen(change.tests)
+        status = _pytest(sorted({test.partition("::")[0] for test in change.tests}), chosen)
+        say(chosen.failed or ("" if status == 0 else "import"))
+
+    return str(next(_answers(run, change.limit_s), "time"))
+
+
+def _pytest(tests: Iterable[str], plugin: object) -> int:
+    return int(pytest.main([*_OPTIONS, *tests], plugins=[plugin]))
+
+
+class _Plugin:
+    """What all runs have in common: examples that are the same each time, and no more of them than are needed."""
+
+    failed = ""
+
+    def pytest_collection(self) -> None:
+        phases, unhurried = (Phase.explicit, Phase.generate), (HealthCheck.too_slow,)
+        settings.register_profile(
+            "mutation", database=None, derandomize=True, phases=phases, deadline=None, suppress_health_check=unhurried
+        )
+        settings.load_profile("mutation")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.failed:
-            self.failed = report.nodeid
+        self.failed = self.failed or (report.nodeid if report.failed else "")
 
 
-class Watched:
+class _Watched(_Plugin):
     """Notes how long each test takes, and which lines it reaches."""
 
     def __init__(self, files: Sequence[Path]) -> None:
@@ -78,68 +120,135 @@ class Watched:
         self.seconds[item.nodeid] = time.perf_counter() - began_s
         self._coverage.switch_context("")
 
-    def reached(self) -> REACHED:
+    def reached(self) -> Reached:
         self._coverage.stop()
         data = self._coverage.get_data()
         return {file: data.contexts_by_lineno(file) for file in data.measured_files()}
 
 
-def survey(files: Sequence[Path], tests: Sequence[str]) -> tuple[dict[str, float], REACHED]:
-    """How long each test takes, and what it reaches. Raises `RuntimeError` where one fails without any change."""
+class _Chosen(_Plugin):
+    """Runs some of the tests that are found, in their order."""
 
-    def run() -> Any:
-        watched, chosen = Watched(files), Chosen(None)
-        status = _pytest(tests, watched, chosen)
-        return status, chosen.failed, watched.seconds, watched.reached()
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._places = {name: place for place, name in enumerate(tests)}
 
-    answer = _in_a_process(run, 600.0)
-    if answer is None or answer[0] != 0:
-        raise RuntimeError(f"without any change to the code the tests fail: {answer and answer[1]}")
-    _, _, seconds, reached = answer
-    return seconds, {file: {int(line): names for line, names in lines.items()} for file, lines in reached.items()}
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        places = self._places
+        items[:] = sorted((one for one in items if one.nodeid in places), key=lambda one: places[one.nodeid])
 
 
-def killer(name: str, file: Path, source: str, seconds: Mapping[str, float], limit_s: float) -> str:
-    """The test that fails with this source of a module, or what else keeps it from passing; "" where all pass."""
+class _Server(_Plugin):
+    """Has all tests collected, and runs those of each change in a fork of its own."""
 
-    def run() -> Any:
-        sys.meta_path.insert(0, Mutated(name, file, source))
-        chosen = Chosen(seconds)
-        status = _pytest(sorted({test.partition("::")[0] for test in seconds}), chosen)
-        return chosen.failed or ("" if status == 0 else "import")
+    def __init__(self, changes: Sequence[Change], say: Callable[[str], None]) -> None:
+        self._changes, self._say = changes, say
 
-    answer = _in_a_process(run, limit_s)
-    return "time" if answer is None else str(answer)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        for change in self._changes:
+            codes = _changed_functions(change)
+            tests = [items[name] for name in change.tests]
+            run = functools.partial(self._run, session, tests, codes)
+            self._say(ANEW if codes is None else next(_answers(run, change.limit_s), "time"))
+        return True
+
+    def _run(
+        self,
+        session: pytest.Session,
+        tests: Sequence[pytest.Item],
+        codes: Sequence[tuple[FunctionType, CodeType]],
+        say: Callable[[str], None],
+    ) -> None:
+        for function, code in codes:
+            function.__code__ = code
+        for item, following in zip(tests, [*tests[1:], None], strict=True):
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self.failed:
+                break
+        say(self.failed)
 
 
-def _pytest(tests: Sequence[str], *plugins: object) -> int:
-    settings.register_profile("mutation", database=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
-    settings.load_profile("mutation")
-    return int(pytest.main([*_OPTIONS, *tests], plugins=plugins))
+class _Mutated(MetaPathFinder, SourceFileLoader):
+    """Gives one module another source."""
+
+    def __init__(self, change: Change) -> None:
+        SourceFileLoader.__init__(self, change.module, str(change.file))
+        self._change = change
+
+    def find_spec(self, fullname: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        found = fullname == self._change.module
+        return spec_from_file_location(fullname, self._change.file, loader=self) if found else None
+
+    def get_code(self, _fullname: str) -> CodeType:
+        return compile(self._change.source, self.path, "exec")
 
 
-def _in_a_process(run: Any, limit_s: float) -> Any:
-    """What a function returns in a fork of this process, by JSON; `None` where it dies or takes too long."""
+def _changed_functions(change: Change) -> list[tuple[FunctionType, CodeType]] | None:
+    """The functions of the imported module whose code differs, with that code; `None` where more differs."""
+    module = sys.modules.get(change.module)
+    if module is None:
+        return None
+    before, after = (
+        compile(source, str(change.file), "exec") for source in (change.file.read_text("utf-8"), change.source)
+    )
+    old, new = dict(_functions(before)), dict(_functions(after))
+    if _skeleton(before) != _skeleton(after):
+        return None
+    found = [(_find(vars(module), path), code) for path, code in new.items() if code != old[path]]
+    fitting = [(one, code) for one, code in found if one and one.__code__.co_freevars == code.co_freevars]
+    return fitting if len(fitting) == len(found) else None
+
+
+def _functions(code: CodeType, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], CodeType]]:
+    """Functions of a module and of its classes."""
+    for inner in _inner(code):
+        here = (*path, inner.co_name)
+        if inner.co_flags & CO_OPTIMIZED:
+            yield here, inner
+        else:
+            yield from _functions(inner, here)
+
+
+def _skeleton(code: CodeType) -> object:
+    """What a module or class does beside its functions."""
+    plain = [repr(value) for value in code.co_consts if not isinstance(value, CodeType)]
+    inner = [one.co_name if one.co_flags & CO_OPTIMIZED else _skeleton(one) for one in _inner(code)]
+    return code.co_code, code.co_names, plain, inner
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [value for value in code.co_consts if isinstance(value, CodeType)]
+
+
+def _find(names: Mapping[str, Any], path: Sequence[str]) -> FunctionType | None:
+    found = names.get(path[0])
+    if len(path) > 1:
+        return _find(vars(found), path[1:]) if isinstance(found, type) else None
+    for holder in ("fget", "func", "__func__", "__wrapped__"):
+        found = getattr(found, holder, found)
+    return found if isinstance(found, FunctionType) else None
+
+
+def _answers(run: Callable[[Callable[[Any], None]], None], limit_s: float) -> Iterator[Any]:
+    """What a function says in a fork of this process, by JSON, until it ends, dies or takes too long."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.setsid()
+        os.setpgid(0, 0)
         os.close(read)
         silent = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(silent, descriptor)
-        with os.fdopen(write, "w") as answer:
-            json.dump(run(), answer)
+        with os.fdopen(write, "w") as answers:
+            run(lambda found: print(json.dumps(found), file=answers, flush=True))
         os._exit(0)
     os.close(write)
-    timer = _Killed(pid, limit_s)
-    with os.fdopen(read) as answer, timer:
-        text = answer.read()
-    return json.loads(text) if text else None
+    with os.fdopen(read) as answers, _Killed(pid, limit_s):
+        yield from map(json.loads, answers)
 
 
 class _Killed:
-    """Kills a process and those it started when its time is over, and takes leave of it in any case."""
+    """Kills a process and its group when its time is over, and takes leave of it in any case."""
 
     def __init__(self, pid: int, limit_s: float) -> None:
         self._pid, self._limit_s = pid, limit_s

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 from command_line import SMALL_SUITE, Cli, loaderbench
+from hypothesis import settings
 
 from loaderbench.datasets.photos import generate_photos
+
+settings.register_profile("any machine", deadline=None)  # no test asserts how fast a machine is
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
