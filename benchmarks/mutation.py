@@ -8,8 +8,8 @@ conditions, a call or a loop left out, an exception not caught, `min` for `max`.
 constants of a module alone, and with them every threshold. Not changed: strings (the words of a sentence), annotations,
 `strict=` of `zip` and imports for the type checker.
 
-Each change is tried in a process of its own by the tests that reach its lines, the fastest first, until one fails or the
-time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
+Each change is tried in a process of its own by the tests that reach its lines, the fastest first, until one fails or
+the time is over. Killed ones are kept in `.mutation/` for as long as the file and the test are as they were; with
 `--again` all are tried. What changes nothing that anybody could see is listed with the reason in
 `mutation_equivalents.yaml`, by its text. One process; minutes for a room.
 """

@@ -1,0 +1,220 @@
+"""How many remedies are tried at once, and when trying ends: by a clock of our own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
+
+from loaderbench.errors import Terminated
+from loaderbench.records import Candidate, Config, PlannedTrial, Trial
+from loaderbench.session import verifying
+from loaderbench.session.verifying import CALLS_FOR_NONE, NOT_ASKED, Verifier, try_remedies
+
+PRESENT: Config = {"num_workers": 2}
+PLAN = replace(plan_of(suite()), verify_trial_s=2.0, verify_steady_s=1.0, verify_s=120.0)
+MANY = [Candidate(f"c{n}", {f"axis{n}": 1}, 2.0 - n / 10) for n in range(9)]
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(time, "monotonic", found)
+    return found
+
+
+def verifier(clock: Clock, left_s: float, candidates: Sequence[Candidate] = MANY, **known: Any) -> Verifier:
+    def propose(config: Config, _: Sequence[Trial]) -> list[Candidate]:
+        return [one for one in candidates if not one.change.items() <= config.items()]
+
+    psnr = known.pop("psnr", lambda pairs: [None] * len(pairs))
+    return Verifier(PLAN, PRESENT, propose, psnr, until_s=clock.now_s + left_s, **known)
+
+
+def measured(one: PlannedTrial, took_s: float | None = 2.0, gain: float = 1.3) -> Trial:
+    rate = (300.0 if one.config["num_workers"] else 100.0) * gain ** sum(name.startswith("axis") for name in one.config)
+    return replace(trial_of(one, rate), duration_s=took_s)
+
+
+def run(found: Verifier, clock: Clock, takes_s: float = 2.0, gain: float = 1.3) -> list[list[Trial]]:
+    """Rounds until it is content, each trial of which takes so long on the clock."""
+    rounds: list[list[Trial]] = []
+    while one := found.next_round([trial for each in rounds for trial in each]):
+        rounds.append([measured(trial, takes_s, gain) for trial in one])
+        clock.now_s += takes_s * len(one)
+    return rounds
+
+
+@pytest.mark.parametrize(
+    ("left_s", "most"), [(1.0, 1), (12.5 * 2.9, 1), (12.5 * 3.1, 2), (12.5 * 4.1, 3), (12.5 * 6.9, 5), (1e6, 6)]
+)
+def test_as_many_are_tried_at_once_as_four_fifths_of_the_time_have_five_rounds_for(
+    clock: Clock, left_s: float, most: int
+) -> None:
+    """Five trials take ten seconds: so many for each candidate, and for the unchanged configuration."""
+    assert len(verifier(clock, left_s)._selection.candidates) == most
+
+
+def test_a_trial_takes_as_long_for_its_start_as_in_the_sweep() -> None:
+    def expected(*sweep: Trial) -> float:
+        return verifying._expected_s(PLAN, PRESENT, sweep)
+
+    one = trial_of(planned("r1-c01", PRESENT))
+    assert expected() == 2.0
+    assert expected(replace(one, duration_s=9.0, steady_s=3.0), replace(one, duration_s=7.0, steady_s=3.0)) == 6.0
+    assert expected(replace(one, duration_s=1.5, steady_s=1.0)) == 2.0
+    assert expected(replace(one, duration_s=99.0, config={"num_workers": 0})) == 2.0
+    assert expected(replace(one, duration_s=None), replace(one, steady_s=None)) == 2.0
+
+
+def test_no_step_begins_that_would_pass_four_fifths_of_the_time_and_the_result_is_compared_in_the_rest(
+    clock: Clock,
+) -> None:
+    """A step of one remedy takes twenty seconds, and so does the comparison."""
+    began_s = clock.now_s
+    rounds = run(found := verifier(clock, 100.0, MANY[:3], strict=True), clock)
+    assert clock.now_s - began_s <= 100.0
+    result, why = found.result([trial for each in rounds for trial in each])
+    assert result is not None
+    assert (why, len(result.accepted) >= 1) == ("", True)
+    assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == 5
+    assert "time" in result.ended
+
+
+def test_a_strict_time_is_never_passed_and_another_is_for_the_comparison(clock: Clock) -> None:
+    for strict, compared in ((True, 0), (False, 5)):
+        began_s = clock.now_s
+        rounds = run(verifier(clock, 24.0, MANY[:1], strict=strict), clock, takes_s=2.3)
+        assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == compared
+        assert (clock.now_s - began_s <= 24.0) == strict
+
+
+def test_the_time_of_a_trial_is_the_mean_of_those_that_said_it(clock: Clock) -> None:
+    found = verifier(clock, 100.0)
+    one = planned("v1", PRESENT)
+    assert found._trial_s([]) == 2.0
+    assert found._trial_s([measured(one, None)]) == 2.0
+    assert found._trial_s([measured(one, None), measured(one, 3.0), measured(one, 5.0)]) == 4.0
+
+
+def test_pixels_are_compared_of_the_whole_and_of_each_against_what_it_was_tried_on(clock: Clock) -> None:
+    asked: list[tuple[Config, Config]] = []
+
+    def psnr(pairs: Sequence[tuple[Config, Config]]) -> list[float | None]:
+        asked.extend(pairs)
+        return [float(number) for number in range(len(pairs))]
+
+    rounds = run(found := verifier(clock, 1e4, MANY[:2], psnr=psnr), clock)
+    result, _ = found.result([trial for each in rounds for trial in each])
+    assert result is not None
+    assert asked[0] == (PRESENT, result.config)
+    assert asked[1:] == [(tried.against, tried.config) for tried in result.tried]
+    assert result.psnr_db == 0.0
+    assert [tried.psnr_db for tried in result.tried] == [1.0, 2.0, 3.0]
+    assert result.whole is not None
+    assert all(tried.judgement is not None for tried in result.tried)
+
+
+def test_where_it_was_cut_short_nobody_waits_for_pixels_and_the_reason_is_kept(clock: Clock) -> None:
+    def psnr(_: object) -> list[float | None]:
+        raise AssertionError("nobody waits for pixels")
+
+    rounds = run(found := verifier(clock, 1e4, MANY[:1], psnr=psnr), clock)
+    result, _ = found.result([trial for each in rounds for trial in each], "interrupted")
+    assert result is not None
+    assert (result.ended, result.psnr_db) == ("interrupted", None)
+    assert verifier(clock, 1e4).result([], "interrupted") == (None, "interrupted")
+    assert verifier(clock, 1e4, []).result([]) == (None, CALLS_FOR_NONE)
+
+
+class Slicing:
+    """Measures a round at once, and sends a signal in one of them."""
+
+    signal_in: int | None = None
+    rounds = 0
+    in_time_slices: bool | None = None
+
+    def __init__(self, measure: FakeMeasuring, *, in_time_slices: bool) -> None:
+        self._measure = measure
+        Slicing.in_time_slices = in_time_slices
+
+    def run(self, round_: Sequence[PlannedTrial], started: Any, keep: Any) -> None:
+        Slicing.rounds += 1
+        for one in round_:
+            started(one)
+            if Slicing.rounds == Slicing.signal_in:
+                raise Terminated
+            keep(self._measure(one))
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Any:
+    Slicing.rounds, Slicing.signal_in = 0, None
+    monkeypatch.setattr(verifying, "SlicedRounds", Slicing)
+    monkeypatch.setattr(verifying, "put_off_signals", lambda _: None)
+    monkeypatch.setattr(
+        verifying, "candidates", lambda _, config: [one for one in MANY[:1] if not one.change.items() <= config.items()]
+    )
+    measuring = FakeMeasuring(lambda one: measured(one).samples_per_s)
+    measuring.psnr = lambda pairs: [None] * len(pairs)  # type: ignore[attr-defined]
+    return session_of(measuring, notes=Notes())
+
+
+def test_a_session_tries_remedies_and_keeps_their_trials(session: Any) -> None:
+    try_remedies(session, PRESENT)
+    found = session.found
+    assert [tried.id for tried in found.verification.accepted] == ["c0"]
+    assert (session.step, found.left_out) == ("remedies", {})
+    assert len(found.of("remedy")) == 10 + 10
+    assert Slicing.in_time_slices is True
+    notes = session.listener
+    assert [name for name, _ in notes.started] == [name for name, _ in notes.ended]
+    assert notes.ended[0][1].left_s == session.plan.verify_s
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"why_partial": "a budget"}, "the sweep is not complete: a budget"),
+        ({"verify": False}, NOT_ASKED),
+        ({"subject": None}, "nothing was measured"),
+    ],
+)
+def test_where_no_remedy_is_tried_the_reason_is_kept(session: Any, changed: dict[str, Any], why: str) -> None:
+    session.found.why_partial = changed.get("why_partial")
+    session.conditions.loaded.suite = suite(measure={"verify": changed.get("verify", True)})
+    try_remedies(session, changed.get("subject", PRESENT))
+    assert session.found.left_out == {"verification": why}
+    assert (session.found.verification, session.found.trials) == (None, [])
+
+
+def test_a_budget_without_time_tries_nothing_and_says_so(session: Any, clock: Clock) -> None:
+    session.deadline_s, session.budget_s = clock.now_s, 60.0
+    try_remedies(session, PRESENT)
+    assert session.found.trials == []
+    assert "time" in session.found.left_out["verification"]
+
+
+def test_a_signal_keeps_what_was_tried_and_goes_on_to_end_the_run(session: Any) -> None:
+    Slicing.signal_in = 6
+    with pytest.raises(Terminated):
+        try_remedies(session, PRESENT)
+    assert session.found.verification.ended == "interrupted"
+    assert len(session.found.of("remedy")) == 10
+
+
+def test_a_signal_before_anything_was_tried_leaves_the_reason(session: Any) -> None:
+    Slicing.signal_in = 1
+    with pytest.raises(Terminated):
+        try_remedies(session, PRESENT)
+    assert (session.found.verification, session.found.left_out) == (None, {"verification": "interrupted"})
+
+
+def test_an_accelerator_has_memory_for_one_and_no_slices_are_taken(session: Any) -> None:
+    session.conditions.accelerator = True
+    try_remedies(session, PRESENT)
+    assert Slicing.in_time_slices is False
