@@ -250,7 +250,7 @@ def test_a_configuration_is_compared_with_itself_alone() -> None:
     assert found.interference_s.est == pytest.approx(0.02)
 
 
-NEEDLESS = {"consumer": "model", "cache": "warm", "files": True, "accelerator": True}
+NEEDLESS = {"consumer": "model", "cache": "warm", "no_files": "", "accelerator": True}
 
 
 @pytest.mark.parametrize(
@@ -258,13 +258,13 @@ NEEDLESS = {"consumer": "model", "cache": "warm", "files": True, "accelerator": 
     [
         ({}, {"replay_device", "replay_host", "loader_warm", "loader_cold"}),
         ({"accelerator": False}, {"replay_host", "loader_warm", "loader_cold"}),
-        ({"consumer": "target", "files": False}, {"replay_device", "replay_host", "loader_warm"}),
+        ({"consumer": "target", "no_files": "a target reads them"}, {"replay_device", "replay_host", "loader_warm"}),
         ({"consumer": "emulated"}, {"loader_warm", "loader_cold"}),
         ({"consumer": "none"}, {"loader_warm", "loader_cold"}),
-        ({"consumer": "none", "files": False}, set()),
+        ({"consumer": "none", "no_files": "a target reads them"}, set()),
         ({"consumer": "none", "cache": "cold"}, {"loader_warm"}),
         ({"cache": "cold"}, {"replay_device", "replay_host", "loader_warm"}),
-        ({"files": False}, {"replay_device", "replay_host", "loader_warm"}),
+        ({"no_files": "a target reads them"}, {"replay_device", "replay_host", "loader_warm"}),
     ],
 )
 def test_what_would_say_nothing_is_not_measured(changed: dict[str, Any], measured: set[str]) -> None:

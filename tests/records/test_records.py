@@ -28,6 +28,9 @@ ROOMS: tuple[ModuleType, ...] = (
 COUNTERS = {"StallSums"}
 """What is added to while a run goes on."""
 
+OF_A_TABLE = {"Metric", "Strip"}
+"""Lines of a table of ours, which hold nothing of a run."""
+
 POSITIONAL = {
     *("Candidate", "DatasetSummary", "Failure", "Gain", "Gate", "GateResult", "Gpu", "GpuUse", "Interval"),
     *("Judgement", "Noise", "Overhead", "PlanSummary", "Spread", "StageCost", "TimeSlices", "TimelinePoint"),
@@ -52,7 +55,7 @@ def _records() -> dict[str, Any]:
         for room in ROOMS
         for module in _modules(room)
         for name, one in getmembers(module, isclass)
-        if is_dataclass(one) and one.__module__ == module.__name__ and name not in COUNTERS
+        if is_dataclass(one) and one.__module__ == module.__name__ and name not in COUNTERS | OF_A_TABLE
     }
     return dict(sorted(found.items()))
 

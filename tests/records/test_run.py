@@ -90,15 +90,6 @@ def test_what_the_suite_leaves_open_has_its_default(
     assert (run.demand, run.loader) == (demand, loader)
 
 
-def test_a_folder_of_images_has_options_and_what_is_the_user_s_own_has_none() -> None:
-    folder = {"kind": "image_folder", "decoder": "pillow"}
-    assert replace(RUN, suite={"dataset": folder}).options == folder
-    assert replace(RUN, suite={"dataset": {"decoder": "pillow"}}).options == {"decoder": "pillow"}
-    assert replace(RUN, suite={}).options == {}
-    assert replace(RUN, suite={"dataset": {"kind": "target"}}).options is None
-    assert replace(RUN, suite={"dataset": folder}, kind="profile").options is None
-
-
 def test_what_was_measured_and_what_was_concluded_make_up_the_run() -> None:
     assert (RUN.name, RUN.notes, RUN.consumer, RUN.complete) == ("test", ("a note",), "model", True)
     assert (RUN.warnings, RUN.baseline.config) == (("a doubt",), {"a": 1})

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.session.first_suite import GENERATED, Folder, look_at, name_of, suite_text
-from loaderbench.suite import ImageFolder, LoadedSuite, load_suite
+from loaderbench.suite import LoadedSuite, load_suite
 
 PHOTOS = Folder(Path("photos"), 4000, 10, True, (".jpg", ".png"), 110e3, 0.18)
 
