@@ -45,7 +45,7 @@ _MOST_ROWS, _MOST_CARDS = 12, 3  # of a notebook: the page has them all
 
 def render_html(document: Document) -> str:
     """The whole page as text that UTF-8 can hold."""
-    drawn = {chart.name: chart.figures() for chart in document.all(Chart)}  # type: ignore[type-abstract]
+    drawn = {chart.name: chart.figures for chart in document.all(Chart)}
     choices = _choices(document)
     return utf8("page.html",
         document=document,

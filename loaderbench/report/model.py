@@ -5,7 +5,6 @@ Every string is final: presenters place it, they compute nothing.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
@@ -165,17 +164,17 @@ class Breakdown(Block):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chart(Block, ABC):
-    """A chart by the name of its place on the page. Without scripts, the table below it has its numbers."""
+class Chart(Block):
+    """A chart by the name of its place on the page. Without scripts, the table below it has its numbers.
+
+    `figures` are what plotly draws, as `style.figure` makes them: one, or several to choose from.
+    """
 
     template = "chart"
     name: str
     label: str
     caption: str
-
-    @abstractmethod
-    def figures(self) -> list[Json]:
-        """What plotly draws: one figure, or several to choose from."""
+    figures: tuple[Json, ...]
 
 
 @dataclass(frozen=True)

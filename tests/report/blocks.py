@@ -1,10 +1,23 @@
 """What a document shows, by the kind of its blocks."""
 
+from types import SimpleNamespace
 from typing import TypeVar
 
 from loaderbench.records import RunRecord
 from loaderbench.report.document import build_document
-from loaderbench.report.model import Block, Breakdown, Details, Document, Fact, Facts, Glance, Section, Table, walk
+from loaderbench.report.model import (
+    Block,
+    Breakdown,
+    Chart,
+    Details,
+    Document,
+    Fact,
+    Facts,
+    Glance,
+    Section,
+    Table,
+    walk,
+)
 from loaderbench.report.sections.failures import FailureGroup, Failures
 from loaderbench.report.sections.heat_map import HeatMap
 from loaderbench.report.sections.recommendations import Card, Cards
@@ -92,3 +105,16 @@ def heat_map(document: Document) -> HeatMap | None:
 
 def glance(document: Document, name: str) -> tuple[Glance, ...]:
     return next((one.glance for one in document.sections if one.id == name), ())
+
+
+def chart(run: RunRecord | Document, name: str, points: object = ()) -> Chart | None:
+    document = run if isinstance(run, Document) else build_document(run, points)  # type: ignore[arg-type]
+    return next((found for found in document.all(Chart) if found.name == name), None)
+
+
+def drawn(run: RunRecord | Document, name: str, points: object = ()) -> SimpleNamespace:
+    """The first figure of a chart: its caption, its traces, and its layout in light colours."""
+    found = chart(run, name, points)
+    assert found is not None, f"there is no chart {name}"
+    figure = found.figures[0]
+    return SimpleNamespace(caption=found.caption, traces=figure["data"], layout=figure["layout"]["light"])

@@ -8,12 +8,16 @@ from hypothesis import given, strategies as some
 
 from loaderbench.records import RunRecord
 from loaderbench.report.document import build_document
-from loaderbench.report.model import Table
-from loaderbench.report.sections.cost import CostChart, pareto
+from loaderbench.report.model import Chart, Json, Table
+from loaderbench.report.sections.cost import pareto
 
 
-def charts(run: RunRecord) -> list[CostChart]:
-    return build_document(run).all(CostChart)
+def charts(run: RunRecord) -> list[Chart]:
+    return within(build_document(run), "cost", Chart)
+
+
+def trace(chart: Chart, name: str) -> Json:
+    return next(found for found in chart.figures[0]["data"] if found["name"] == name)
 
 
 LEVELS = some.floats(0, 100, allow_nan=False)
@@ -46,13 +50,13 @@ def test_a_resource_that_is_alike_everywhere_has_none() -> None:
             replace(c, gpu_memory_used_bytes=(i + 1) * runs.GIB) for i, c in enumerate(run.configurations)
         ),
     )
-    assert charts(different)[0].x_axis == "GPU memory, GiB"
+    assert charts(different)[0].label == "Samples/s over GPU memory, GiB"
 
 
 def test_the_best_is_marked_and_the_table_says_in_what_each_is_unbeaten() -> None:
     (table,) = within(build_document(runs.typical()), "cost", Table)
 
-    assert [sum(point.best for point in chart.points) for chart in charts(runs.typical())] == [1, 1]
+    assert [len(trace(chart, "best")["x"]) for chart in charts(runs.typical())] == [1, 1]
     assert [row.cells[-1].text for row in table.rows if row.mark == "best"] == ["Host memory (PSS), CPU cores in use"]
     rates = [row.cells[2].sort for row in table.rows]
     assert rates == sorted(rates, reverse=True)
@@ -68,5 +72,4 @@ def test_what_takes_nothing_is_beaten_by_nothing() -> None:
     used = tuple(replace(c, gpu_memory_used_bytes=i * runs.GIB) for i, c in enumerate(run.configurations))
     chart = charts(replace(run, configurations=used))[0]
 
-    assert chart.points[0].x == 0
-    assert chart.points[0].on_line
+    assert trace(chart, "unbeaten")["x"][0] == 0

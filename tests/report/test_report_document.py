@@ -6,13 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import run_factory as runs
-from blocks import cards, downloads, facts, failures, figures, folded, heat_map, ids, ranking, the, trials
+from blocks import cards, downloads, drawn, facts, failures, figures, folded, heat_map, ids, ranking, the, trials
 
 from loaderbench.records import Configuration, Interval, RunRecord, TimelinePoint
 from loaderbench.report.document import build_document
 from loaderbench.report.sections import timeline, timeline_panels
 from loaderbench.report.sections.recommendations import Cards
-from loaderbench.report.sections.scaling import ScalingChart
 from loaderbench.report.sections.timeline import Timeline
 
 
@@ -87,10 +86,10 @@ def test_a_card_names_only_what_changes_and_links_its_trials_to_their_rows() -> 
 def test_one_round_is_said_wherever_an_interval_would_stand() -> None:
     document = build_document(runs.one_round())
 
-    scaling = the(document, ScalingChart)
+    scaling = drawn(document, "scaling")
     assert figures(document)[0].value.detail == "n = 1"
     assert "n = 1" in scaling.caption
-    assert all(above is None for curve in scaling.curves for above in curve.above)
+    assert not [curve for curve in scaling.traces if "error_y" in curve]
 
 
 def test_when_all_trials_failed_causes_are_grouped_and_nothing_is_drawn() -> None:
@@ -109,10 +108,10 @@ def test_when_all_trials_failed_causes_are_grouped_and_nothing_is_drawn() -> Non
 
 
 def test_the_demand_of_an_emulated_consumer_is_a_level_of_the_scaling_chart() -> None:
-    scaling = the(runs.typical(), ScalingChart)
+    layout = drawn(runs.typical(), "scaling").layout
 
-    assert scaling.reference
-    assert (scaling.reference.label, scaling.reference.value) == ("demand 1,000", 1000.0)
+    assert layout["annotations"][0]["text"] == "demand 1,000"
+    assert layout["shapes"][0]["y0"] == layout["shapes"][0]["y1"] == 1000.0
 
 
 def test_the_timeline_begins_with_a_trial_of_the_best_configuration() -> None:
@@ -130,9 +129,9 @@ def test_a_long_timeline_is_thinned_without_losing_its_peaks_and_says_so() -> No
     points = [TimelinePoint(name, i / 100, "data_wait_s", 0.5 if i == 7777 else 0.001) for i in range(20_000)]
     part = the(run, Timeline, points)
 
-    series = part.trials[0].panels[0].series[0]
-    assert len(series.values) <= timeline.MOST_POINTS
-    assert max(series.values) == 500
+    values = part.figures[0]["data"][0]["y"]
+    assert len(values) <= timeline.MOST_POINTS
+    assert max(values) == 500
     assert "20,000 readings" in part.trials[0].note
 
 
@@ -236,17 +235,18 @@ def widened(*highs: float) -> RunRecord:
 def test_a_very_wide_interval_does_not_flatten_the_scaling_chart(
     highs: tuple[float, ...], top: float, said: str
 ) -> None:
-    scaling = the(widened(*highs), ScalingChart)
+    scaling = drawn(widened(*highs), "scaling")
 
-    assert scaling.top == pytest.approx(top)
+    assert scaling.layout["yaxis"]["range"] == [0, pytest.approx(top)]
     assert ("beyond the chart" in scaling.caption) == bool(said)
     assert scaling.caption.endswith(said)
 
 
 def test_without_a_level_the_axis_of_the_scaling_chart_is_limited_too() -> None:
-    scaling = the(replace(widened(4600), ceiling=None), ScalingChart)
+    scaling = drawn(replace(widened(4600), ceiling=None), "scaling")
 
-    assert scaling.top == pytest.approx(1.6 * max(y for curve in scaling.curves for y in curve.y))
+    highest = max(y for curve in scaling.traces for y in curve["y"])
+    assert scaling.layout["yaxis"]["range"] == [0, pytest.approx(1.6 * highest)]
 
 
 def test_what_stands_in_the_first_panel_already_says_so() -> None:

@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import run_factory as runs
-from blocks import heat_map, ranking, the, within
+from blocks import chart, drawn, heat_map, ranking, the, within
 from run_large import large
 
 from loaderbench.records import RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.model import Document, Paragraph
 from loaderbench.report.sections.heat_map import HeatCell, HeatMap
-from loaderbench.report.sections.scaling import ScalingChart
 
 
 def cells(document: Document) -> list[HeatCell]:
@@ -71,7 +70,7 @@ def test_a_sweep_of_one_axis_is_a_table_of_one_row() -> None:
     document = build_document(replace(run, configurations=kept, plan=plan))
 
     assert (the(document, HeatMap).x_axis.text, the(document, HeatMap).y_axis) == ("batch_size", None)
-    assert the(document, ScalingChart).x_axis == "batch_size"
+    assert drawn(document, "scaling").layout["xaxis"]["title"]["text"] == "batch_size"
 
 
 def test_axes_of_a_target_span_the_heat_map_where_workers_and_batch_sizes_do_not() -> None:
@@ -87,7 +86,7 @@ def test_axes_of_a_target_span_the_heat_map_where_workers_and_batch_sizes_do_not
     sweep = the(document, HeatMap)
     assert sweep.y_axis
     assert (sweep.x_axis.text, sweep.y_axis.text) == ("codec", "side")
-    assert not the(document, ScalingChart).numeric
+    assert "ticktext" in drawn(document, "scaling").layout["xaxis"]
 
 
 def test_true_and_one_are_two_values_of_an_axis() -> None:
@@ -122,7 +121,7 @@ def test_one_configuration_has_no_sweep_but_a_way_to_one() -> None:
     document = build_document(runs.one_trial())
 
     assert heat_map(document) is None
-    assert document.find(ScalingChart) is None
+    assert chart(document, "scaling") is None
     assert "-P num_workers=0,2,4" in within(document, "sweep", Paragraph)[0].text.text
     assert "sweep" not in [link.anchor for link in document.links]
 
@@ -161,11 +160,11 @@ def test_null_is_a_place_of_the_scaling_chart_like_any_other() -> None:
         for c, presize in zip(run.configurations, (None, 256), strict=False)
     )
     plan = replace(run.plan, axes={"presize": [None, 256], "num_workers": [2]})
-    scaling = the(build_document(replace(run, configurations=configurations, plan=plan, best=None)), ScalingChart)
+    scaling = drawn(build_document(replace(run, configurations=configurations, plan=plan, best=None)), "scaling")
 
-    assert not scaling.numeric
-    assert sorted(scaling.labels) == ["256", "null"]
-    assert sorted(scaling.curves[0].x) == list(scaling.ticks) == [0.0, 1.0]
+    axis = scaling.layout["xaxis"]
+    assert sorted(axis["ticktext"]) == ["256", "null"]
+    assert sorted(scaling.traces[0]["x"]) == axis["tickvals"] == [0.0, 1.0]
 
 
 def test_labels_that_begin_alike_keep_places_of_their_own() -> None:
@@ -175,9 +174,9 @@ def test_labels_that_begin_alike_keep_places_of_their_own() -> None:
         replace(c, config={"transform": name}) for c, name in zip(run.configurations, names, strict=False)
     )
     plan = replace(run.plan, axes={"transform": names})
-    scaling = the(build_document(replace(run, configurations=configurations, plan=plan, best=None)), ScalingChart)
+    scaling = drawn(build_document(replace(run, configurations=configurations, plan=plan, best=None)), "scaling")
 
-    assert sorted(scaling.curves[0].x) == [0.0, 1.0, 2.0]
+    assert sorted(scaling.traces[0]["x"]) == [0.0, 1.0, 2.0]
 
 
 def test_a_map_of_more_than_can_be_chosen_says_so() -> None:

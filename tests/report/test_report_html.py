@@ -102,7 +102,7 @@ def test_strings_from_outside_are_text_and_nothing_else(evil: object, harmless: 
 
 def test_charts_do_not_read_strings_from_outside_as_markup() -> None:
     run = runs.hostile()
-    figures = repr([chart.figures() for chart in build_document(run, runs.timeline(run)).all(Chart)])
+    figures = repr([chart.figures for chart in build_document(run, runs.timeline(run)).all(Chart)])
 
     assert "<script" not in figures
     assert "<img" not in figures

@@ -36,7 +36,7 @@ document = build_document(run, [TimelinePoint(measured[2].id, float(s), "threads
 print([row.cells[-1].text for row in ranking(document).rows][:1], ranking(document).columns[-1].label)
 print(trials(document).columns[-1].label, [row.cells[-1].text for row in trials(document).rows][:1])
 print([metric.label for metric in the(document, HeatMap).metrics][-1])
-print([panel.title for panel in the(document, Timeline).trials[0].panels])
+print([title["text"] for title in the(document, Timeline).figures[0]["layout"]["dark"]["annotations"]])
 print("threads" in downloads(document)[1].content.splitlines()[0].split(","))
 """
 

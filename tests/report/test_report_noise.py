@@ -4,20 +4,18 @@ from dataclasses import replace
 
 import pytest
 import run_factory as runs
-from blocks import ids, the
+from blocks import chart, drawn, ids
 from run_large import large
 
 from loaderbench.records import RunRecord, TimelinePoint
 from loaderbench.report.document import build_document
 from loaderbench.report.model import Chart, Table, walk
-from loaderbench.report.sections.noise_charts import BoxesChart, DriftChart, RoundsChart
-from loaderbench.report.sections.timeline import Timeline
 
 
-def table_below(run: RunRecord, kind: type[Chart]) -> Table:
+def table_below(run: RunRecord, name: str) -> Table:
     """The numbers of a chart, which follow it."""
     blocks = [block for section in build_document(run).sections for block in walk(section.blocks)]
-    place = next(i for i, block in enumerate(blocks) if isinstance(block, kind))
+    place = next(i for i, block in enumerate(blocks) if isinstance(block, Chart) and block.name == name)
     return next(block for block in blocks[place:] if isinstance(block, Table))
 
 
@@ -27,11 +25,12 @@ def test_rounds_lie_about_the_mean_of_their_configuration() -> None:
     rates = dict(zip(own, (800.0, 1000.0, 1250.0), strict=True))
     trials = tuple(replace(t, samples_per_s=rates.get(t.id, t.samples_per_s)) for t in run.trials)
     changed = replace(run, trials=trials)
-    rounds = the(changed, RoundsChart)
+    rounds = drawn(changed, "rounds")
 
-    assert rounds.labels[0] == "batch_size=128 num_workers=2"
-    assert rounds.percent[0] == (-20.0, 0.0, 25.0)
-    assert [cell.text for cell in table_below(changed, RoundsChart).rows[0].cells[1:]] == [
+    dots = [(x, place) for x, place in zip(rounds.traces[0]["x"], rounds.traces[0]["y"], strict=True) if place == 0]
+    assert rounds.layout["annotations"][0]["text"] == "batch_size=128 num_workers=2"
+    assert [x for x, _ in dots] == [-20.0, 0.0, 25.0]
+    assert [cell.text for cell in table_below(changed, "rounds").rows[0].cells[1:]] == [
         "800",
         "1,250",
         "3",
@@ -40,40 +39,40 @@ def test_rounds_lie_about_the_mean_of_their_configuration() -> None:
 
 
 def test_one_round_has_nothing_to_lie_beside() -> None:
-    assert build_document(runs.one_round()).find(RoundsChart) is None
+    assert chart(runs.one_round(), "rounds") is None
 
 
 def test_the_boxes_hold_the_middle_half_of_all_rounds() -> None:
     run = runs.one_trial()
     points = [TimelinePoint(run.trials[0].id, float(i), "data_wait_s", i / 1000) for i in range(101)]
     points.append(TimelinePoint(run.trials[0].id, 200.0, "data_wait_s", 9.0))
-    (box,) = the(run, BoxesChart, points).boxes
+    (box,) = drawn(run, "waits", points).traces
 
-    assert (box.q1, box.median, box.q3) == (pytest.approx(25.25), pytest.approx(50.5), pytest.approx(75.75))
-    assert (box.low, box.high) == (0.0, 100.0), "what lies farther out is no part of the whisker"
+    assert [*box["q1"], *box["median"], *box["q3"]] == pytest.approx([25.25, 50.5, 75.75])
+    assert (box["lowerfence"], box["upperfence"]) == ([0.0], [100.0]), "what lies farther out is no part of the whisker"
 
 
 def test_a_few_batches_have_no_quartiles() -> None:
     run = runs.one_trial()
     points = [TimelinePoint(run.trials[0].id, float(i), "data_wait_s", 0.1) for i in range(5)]
 
-    assert build_document(run, points).find(BoxesChart) is None
+    assert chart(run, "waits", points) is None
 
 
 def test_the_reference_decode_is_told_over_the_minutes_of_the_run() -> None:
-    drift = the(runs.typical(), DriftChart)
+    drift = drawn(runs.typical(), "drift")
 
-    assert len(drift.minutes) == 48
-    assert drift.minutes == tuple(sorted(drift.minutes))
-    assert set(drift.ms) == {2.1, 2.2}
+    assert len(drift.traces[0]["x"]) == 48
+    assert drift.traces[0]["x"] == sorted(drift.traces[0]["x"])
+    assert set(drift.traces[0]["y"]) == {2.1, 2.2}
 
 
 def test_a_run_without_dates_or_decodes_has_no_drift() -> None:
     run = runs.typical()
 
-    assert build_document(replace(run, started_at="yesterday")).find(DriftChart) is None
+    assert chart(replace(run, started_at="yesterday"), "drift") is None
     still = tuple(replace(t, reference_decode_before_s=None, reference_decode_after_s=None) for t in run.trials)
-    assert build_document(replace(run, trials=still)).find(DriftChart) is None
+    assert chart(replace(run, trials=still), "drift") is None
 
 
 def test_where_nothing_was_measured_there_is_no_chart() -> None:
@@ -89,15 +88,15 @@ def test_the_slowest_decode_is_never_thinned_away() -> None:
     for place in (500, 501):
         odd = [replace(t, reference_decode_after_s=0.05) if i == place else t for i, t in enumerate(trials)]
         changed = replace(run, trials=tuple(odd))
-        drift = the(changed, DriftChart)
-        assert max(drift.ms) == 50.0
-        assert table_below(changed, DriftChart).rows[0].cells[-1].text == "50.0"
+        drift = drawn(changed, "drift")
+        assert max(drift.traces[0]["y"]) == 50.0
+        assert table_below(changed, "drift").rows[0].cells[-1].text == "50.0"
         assert "of 2,9" in drift.caption or "of 3,0" in drift.caption
 
 
 def test_where_more_configurations_were_measured_than_drawn_it_is_said() -> None:
-    assert "The 12 best of 500 configurations are drawn." in the(large(1500), RoundsChart).caption
-    assert "drawn" not in the(runs.typical(), RoundsChart).caption
+    assert "The 12 best of 500 configurations are drawn." in drawn(large(1500), "rounds").caption
+    assert "drawn" not in drawn(runs.typical(), "rounds").caption
 
 
 @pytest.mark.parametrize("rate", [-5.0, 0.0, float("inf"), float("nan"), 1e308])
@@ -105,7 +104,7 @@ def test_a_rate_that_is_none_draws_no_round(rate: float) -> None:
     run = runs.typical()
     trials = (replace(run.trials[0], samples_per_s=rate), *run.trials[1:])
 
-    assert the(replace(run, trials=trials), RoundsChart)
+    assert drawn(replace(run, trials=trials), "rounds")
 
 
 def test_readings_beyond_all_units_are_left_out() -> None:
@@ -114,5 +113,5 @@ def test_readings_beyond_all_units_are_left_out() -> None:
     points = [TimelinePoint(name, float(i), "data_wait_s", 0.1 if i else 1e306) for i in range(30)]
     document = build_document(run, points)
 
-    assert the(document, BoxesChart).boxes[0].high == 100
-    assert max(the(document, Timeline).trials[0].panels[0].series[0].values) == 100
+    assert drawn(document, "waits").traces[0]["upperfence"] == [100]
+    assert max(drawn(document, "timeline").traces[0]["y"]) == 100

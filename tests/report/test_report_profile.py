@@ -200,7 +200,7 @@ def test_the_timeline_of_a_profile_speaks_of_no_baseline() -> None:
     part = the(run, Timeline, runs.timeline(run))
 
     assert [trial.label for trial in part.trials] == ["batch_size=32 num_workers=4 pin_memory=true, round 1"]
-    assert part.x_axis == "seconds since the steady state began"
+    assert part.figures[0]["layout"]["light"]["xaxis"]["title"]["text"] == "seconds since the steady state began"
     assert "<select" not in render_html(build_document(run, runs.timeline(run)))
 
 

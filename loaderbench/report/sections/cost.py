@@ -28,34 +28,29 @@ class CostPoint:
     best: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostChart(Chart):
-    """Samples/s over one resource; the points on the line stand in the order of `x`."""
+def _figure(x_axis: str, points: Sequence[CostPoint]) -> Json:
+    """The line of what nothing beats, and all others beside it."""
+    line = [point for point in points if point.on_line]
+    beaten = [point for point in points if not point.on_line and not point.best]
+    best = [point for point in points if point.best]
+    traces = [
+        _trace("others", beaten, {"symbol": "circle-open", "size": 8}, "markers"),
+        _trace("unbeaten", line, {"symbol": "circle", "size": 9}, "lines+markers"),
+        _trace("best", best, {"symbol": "star", "size": 14}, "markers"),
+    ]
 
-    x_axis: str
-    points: tuple[CostPoint, ...]
-
-    def figures(self) -> list[Json]:
-        """The line of what nothing beats, and all others beside it."""
-        line = [point for point in self.points if point.on_line]
-        beaten = [point for point in self.points if not point.on_line and not point.best]
-        best = [point for point in self.points if point.best]
-        traces = [
-            _trace("others", beaten, {"symbol": "circle-open", "size": 8}, "markers"),
-            _trace("unbeaten", line, {"symbol": "circle", "size": 9}, "lines+markers"),
-            _trace("best", best, {"symbol": "star", "size": 14}, "markers"),
-        ]
-        return [style.figure([trace for trace in traces if trace["x"]], self._layout, 300)]
-
-    def _layout(self, theme: str) -> Json:
+    def layout(theme: str) -> Json:
+        axis = {"rangemode": "tozero", **style.axis(theme)}
         return {
             "colorway": [style.MUTED[theme], style.LINES[theme][0], style.LINES[theme][1]],
             "margin": {"l": 56, "r": 12, "t": 30, "b": 48},
-            "xaxis": {"title": style.axis_title(self.x_axis), "rangemode": "tozero", **style.axis(theme)},
-            "yaxis": {"title": style.axis_title("samples/s"), "rangemode": "tozero", **style.axis(theme)},
+            "xaxis": {"title": style.axis_title(x_axis), **axis},
+            "yaxis": {"title": style.axis_title("samples/s"), **axis},
             "legend": style.LEGEND,
             "showlegend": True,
         }
+
+    return style.figure([trace for trace in traces if trace["x"]], layout, 300)
 
 
 def _trace(name: str, points: list[CostPoint], marker: Json, mode: str) -> Json:
@@ -127,18 +122,17 @@ def pareto(taken: Sequence[float], given: Sequence[float]) -> list[int]:
     return line
 
 
-def _chart(resource: _Resource, measured: Sequence[Configuration], view: View) -> CostChart | None:
+def _chart(resource: _Resource, measured: Sequence[Configuration], view: View) -> Chart | None:
     known = [(c, taken) for c in measured if (taken := resource.taken(c, view)) is not None]
     if len({taken for _, taken in known}) < 2:
         return None
     line = set(_line(resource, measured, view))
     points = [_point(c, taken, view, on_line=id(c) in line, axis=resource.axis) for c, taken in known]
-    return CostChart(
+    return Chart(
         name=f"cost-{resource.id}",
         label=f"Samples/s over {resource.axis}",
         caption="",
-        x_axis=resource.axis,
-        points=tuple(sorted(points, key=lambda point: (point.x, point.y))),
+        figures=(_figure(resource.axis, sorted(points, key=lambda point: (point.x, point.y))),),
     )
 
 

@@ -24,7 +24,8 @@ from loaderbench.report.model import (
     Value,
     data_table,
 )
-from loaderbench.report.sections.noise_charts import Box, BoxesChart, DriftChart, RoundsChart
+from loaderbench.report.sections import noise_charts
+from loaderbench.report.sections.noise_charts import Box
 from loaderbench.report.sections.timeline_panels import LARGEST, min_max
 from loaderbench.report.view import View, by_interest, trials_of
 
@@ -124,13 +125,12 @@ def _rounds(shown: Own, some: str) -> Drawn:
         return None
     names = ("Lowest, samples/s", "Highest, samples/s", "Rounds", "Highest over lowest")
     columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
-    chart = RoundsChart(
+    chart = Chart(
         name="rounds",
         label="Rounds",
         caption="Each dot is one round, a process of its own: how far its samples/s lie from the mean of its "
         f"configuration.{some}",
-        labels=tuple(label.text for label, _ in several),
-        percent=tuple(_percent(found) for _, found in several),
+        figures=(noise_charts.rounds([label.text for label, _ in several], [_percent(found) for _, found in several]),),
     )
     rows = tuple(Row((label, *_extremes(found))) for label, found in several)
     return chart, Table("How far rounds lie apart", columns, rows)
@@ -165,12 +165,12 @@ def _waits(shown: Own, read: Readings, some: str) -> Drawn:
         Row((label, numbers.whole(many), *(numbers.quantity(x) for x in (box.q1, box.median, box.q3))))
         for label, many, box in told
     )
-    chart = BoxesChart(
+    chart = Chart(
         name="waits",
         label="Data wait per batch",
         caption="Boxes hold the middle half of the batches, whiskers reach to the last within 1.5 boxes; what lies "
         f"farther is on the timeline.{some}",
-        boxes=tuple(box for *_, box in told),
+        figures=(noise_charts.boxes([box for *_, box in told]),),
     )
     return chart, Table("Data wait per batch, over all rounds", columns, tuple(rows))
 
@@ -200,13 +200,16 @@ def _drift(run: RunRecord) -> Drawn:
     thinned = f" The fastest and slowest of each stretch of time are drawn, {len(drawn):,} of {len(times):,}."
     columns = tuple(Column(name, numeric=True) for name in ("Times", "Fastest, ms", "Median, ms", "Slowest, ms"))
     cells = (numbers.whole(len(times)), *(numbers.quantity(float(np.quantile(times, q))) for q in (0, 0.5, 1)))
-    chart = DriftChart(
+    chart = Chart(
         name="drift",
         label="Drift",
         caption="One JPEG, decoded before and after each trial: on a still machine the points lie on one level."
         + (thinned if len(drawn) < len(times) else ""),
-        minutes=tuple(round(at, 3) for at in minutes.tolist()),
-        ms=tuple(float(f"{ms:.4g}") for ms in drawn.tolist()),
+        figures=(
+            noise_charts.drift(
+                [round(at, 3) for at in minutes.tolist()], [float(f"{ms:.4g}") for ms in drawn.tolist()]
+            ),
+        ),
     )
     rows = (Row((Text("decode of one JPEG"), *cells)),)
     return chart, Table("The reference decode", (Column("Work"), *columns), rows)

@@ -6,31 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loaderbench.report import style
-from loaderbench.report.model import Chart, Json
+from loaderbench.report.model import Json
 
 _ROW_PX, _EDGE_PX = 44, 70
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundsChart(Chart):
-    """How far the rounds of each configuration lie from its estimate: percentages by label, one list for each."""
-
-    labels: tuple[str, ...]
-    percent: tuple[tuple[float, ...], ...]
-
-    def figures(self) -> list[Json]:
-        """One row of dots for each configuration, about the line of its mean."""
-        dots = [(place, x) for place, row in enumerate(self.percent) for x in row]
-        trace = {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [x for _, x in dots],
-            "y": [place for place, _ in dots],
-            "text": [style.safe(self.labels[place]) for place, _ in dots],
-            "hovertemplate": "%{text}: %{x:+.2g} %<extra></extra>",
-            "marker": {"size": 9, "opacity": 0.75},
-        }
-        return [_rows([trace], "samples/s of a round over their mean, %", self.labels, zero=True)]
 
 
 @dataclass(frozen=True)
@@ -45,58 +23,60 @@ class Box:
     high: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoxesChart(Chart):
-    """Data waits per batch of some configurations."""
-
-    boxes: tuple[Box, ...]
-
-    def figures(self) -> list[Json]:
-        """One box in each row."""
-        trace = {
-            "type": "box",
-            "orientation": "h",
-            "y": list(range(len(self.boxes))),
-            "q1": [box.q1 for box in self.boxes],
-            "median": [box.median for box in self.boxes],
-            "q3": [box.q3 for box in self.boxes],
-            "lowerfence": [box.low for box in self.boxes],
-            "upperfence": [box.high for box in self.boxes],
-            "hoverinfo": "x",
-            "width": 0.36,
-            "line": {"width": 1.5},
-        }
-        return [_rows([trace], "data wait per batch, ms", [box.label for box in self.boxes])]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DriftChart(Chart):
-    """One fixed piece of work, timed again and again: ms over minutes since the run began."""
-
-    minutes: tuple[float, ...]
-    ms: tuple[float, ...]
-
-    def figures(self) -> list[Json]:
-        """A dot for each time."""
-        trace = {
-            "type": "scatter",
-            "mode": "markers",
-            "x": list(self.minutes),
-            "y": list(self.ms),
-            "hovertemplate": "%{x:.1f} min: %{y:.3g} ms<extra></extra>",
-            "marker": {"size": 6, "opacity": 0.75},
-        }
-        return [style.figure([trace], _drift_layout, 260)]
-
-
-def _drift_layout(theme: str) -> Json:
-    axis = {"rangemode": "tozero", **style.axis(theme)}
-    return {
-        "margin": {"l": 56, "r": 16, "t": 8, "b": 48},
-        "xaxis": {"title": style.axis_title("minutes since the run began"), **axis},
-        "yaxis": {"title": style.axis_title("ms"), **axis},
-        "showlegend": False,
+def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]]) -> Json:
+    """One row of dots for each configuration, about the line of its mean."""
+    dots = [(place, x) for place, row in enumerate(percent) for x in row]
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [x for _, x in dots],
+        "y": [place for place, _ in dots],
+        "text": [style.safe(labels[place]) for place, _ in dots],
+        "hovertemplate": "%{text}: %{x:+.2g} %<extra></extra>",
+        "marker": {"size": 9, "opacity": 0.75},
     }
+    return _rows([trace], "samples/s of a round over their mean, %", labels, zero=True)
+
+
+def boxes(found: Sequence[Box]) -> Json:
+    """Data waits per batch, one box in each row."""
+    trace = {
+        "type": "box",
+        "orientation": "h",
+        "y": list(range(len(found))),
+        "q1": [box.q1 for box in found],
+        "median": [box.median for box in found],
+        "q3": [box.q3 for box in found],
+        "lowerfence": [box.low for box in found],
+        "upperfence": [box.high for box in found],
+        "hoverinfo": "x",
+        "width": 0.36,
+        "line": {"width": 1.5},
+    }
+    return _rows([trace], "data wait per batch, ms", [box.label for box in found])
+
+
+def drift(minutes: Sequence[float], ms: Sequence[float]) -> Json:
+    """One fixed piece of work, timed again and again: a dot for each time."""
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": list(minutes),
+        "y": list(ms),
+        "hovertemplate": "%{x:.1f} min: %{y:.3g} ms<extra></extra>",
+        "marker": {"size": 6, "opacity": 0.75},
+    }
+
+    def layout(theme: str) -> Json:
+        axis = {"rangemode": "tozero", **style.axis(theme)}
+        return {
+            "margin": {"l": 56, "r": 16, "t": 8, "b": 48},
+            "xaxis": {"title": style.axis_title("minutes since the run began"), **axis},
+            "yaxis": {"title": style.axis_title("ms"), **axis},
+            "showlegend": False,
+        }
+
+    return style.figure([trace], layout, 260)
 
 
 def _rows(traces: list[Json], x_title: str, labels: Sequence[str], *, zero: bool = False) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, config_label, format_scalar
@@ -14,93 +13,6 @@ from loaderbench.report.view import View
 _MOST_CURVES = 8  # more lines than that no eye tells apart; the table below the heat map has them all
 _MARGIN = 1.08  # room above the highest end, for the name of the level
 _MOST_ABOVE = 1.6  # of the highest estimate or level: an interval of few rounds may end at several times that
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line of the chart, over the numbers of its axis, or over the places of its labels."""
-
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    below: tuple[float | None, ...]
-    above: tuple[float | None, ...]
-    hover: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A level to compare the curves with."""
-
-    label: str
-    value: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScalingChart(Chart):
-    """Samples/s over one axis. `top` ends the axis of samples/s.
-
-    An axis that is not `numeric` has its values at 0, 1, 2 and so on, where `ticks` are, each under its label.
-    """
-
-    x_axis: str
-    numeric: bool
-    ticks: tuple[float, ...]
-    labels: tuple[str, ...]
-    curves: tuple[Curve, ...]
-    reference: Reference | None
-    top: float
-
-    def figures(self) -> list[Json]:
-        """Lines with error bars, and the level to compare them with."""
-        return [style.figure([_trace(curve, i) for i, curve in enumerate(self.curves)], self._layout, 420)]
-
-    def _layout(self, theme: str) -> Json:
-        x_axis: Json = {"title": style.axis_title(self.x_axis), **style.axis(theme)}
-        x_axis |= {"tickmode": "array", "tickvals": list(self.ticks)}
-        if not self.numeric:
-            x_axis |= {"ticktext": [style.safe(label) for label in self.labels], "range": [-0.5, len(self.ticks) - 0.5]}
-        return {
-            "margin": {"l": 64, "r": 16, "t": 16, "b": 56},
-            "xaxis": x_axis,
-            "yaxis": {"title": style.axis_title("samples/s"), "range": [0, self.top], **style.axis(theme)},
-            "showlegend": len(self.curves) > 1,
-            "legend": style.LEGEND,
-            **_level(self.reference, theme),
-        }
-
-
-def _trace(curve: Curve, i: int) -> Json:
-    trace: Json = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": style.safe(curve.name),
-        "x": list(curve.x),
-        "y": list(curve.y),
-        "text": [style.safe(said) for said in curve.hover],
-        "hovertemplate": "%{text}<extra></extra>",
-        "line": {"dash": style.DASHES[i % len(style.DASHES)], "width": 2},
-        "marker": {"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
-    }
-    if any(above is not None for above in curve.above):
-        ends = {"array": list(curve.above), "arrayminus": list(curve.below)}
-        trace["error_y"] = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 5, **ends}
-    return trace
-
-
-def _level(reference: Reference | None, theme: str) -> Json:
-    """The dashed level, its name above it at the left, on paper: what it covers would make it unreadable."""
-    if reference is None:
-        return {}
-    level = reference.value
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
-    label = {"xref": "paper", "x": 0, "xanchor": "left", "y": level, "yanchor": "bottom", "showarrow": False}
-    label |= {"text": style.safe(reference.label), "bgcolor": style.PAGE[theme], "borderpad": 1, "yshift": 2}
-    colour = style.MUTED[theme]
-    return {
-        "shapes": [{**line, "line": {"dash": "dash", "width": 1.5, "color": colour}}],
-        "annotations": [{**label, "font": {"color": colour}}],
-    }
 
 
 def section(view: View) -> Section | None:
@@ -122,25 +34,77 @@ def section(view: View) -> Section | None:
 Lines = Sequence[tuple[str, Sequence[Configuration]]]
 
 
-def _chart(run: RunRecord, chosen: axes.Axes, fixed: Config, lines: Lines) -> ScalingChart:
-    values = axes.axis_values(run)[chosen.across]
-    numeric = all(axes.is_number(value) for value in values)
-    places = {axes.key(value): float(value or 0) if numeric else float(i) for i, value in enumerate(values)}
+def _chart(run: RunRecord, chosen: axes.Axes, fixed: Config, lines: Lines) -> Chart:
+    """Lines with error bars, and the level to compare them with."""
     drawn = [c.samples_per_s for _, line in lines[:_MOST_CURVES] for c in line if c.samples_per_s]
     top = _top(run, drawn)
     x_axis = words.plain(chosen.across, words.NAME_LIMIT)
-    return ScalingChart(
+    places, axis = _x_axis(axes.axis_values(run)[chosen.across])
+    traces = [_trace(i, name, line, chosen.across, places) for i, (name, line) in enumerate(lines[:_MOST_CURVES])]
+
+    def layout(theme: str) -> Json:
+        return {
+            "margin": {"l": 64, "r": 16, "t": 16, "b": 56},
+            "xaxis": {"title": style.axis_title(x_axis), **style.axis(theme), **axis},
+            "yaxis": {"title": style.axis_title("samples/s"), "range": [0, top], **style.axis(theme)},
+            "showlegend": len(traces) > 1,
+            "legend": style.LEGEND,
+            **_level(run, theme),
+        }
+
+    return Chart(
         name="scaling",
         label=f"Samples/s over {x_axis}",
         caption=" ".join([_caption(run, fixed, len(lines)), *_cut_off(drawn, top)]),
-        x_axis=x_axis,
-        numeric=numeric,
-        ticks=tuple(places.values()),
-        labels=tuple(words.plain(format_scalar(value), 24) for value in values),
-        curves=tuple(_curve(name, line, chosen.across, places) for name, line in lines[:_MOST_CURVES]),
-        reference=_reference(run),
-        top=top,
+        figures=(style.figure(traces, layout, 420),),
     )
+
+
+def _x_axis(values: Sequence[Scalar]) -> tuple[Mapping[axes.Key, float], Json]:
+    """Where each value lies, and the ticks: what is no number has the places 0, 1, 2 and so on, each with its label."""
+    numeric = all(axes.is_number(value) for value in values)
+    places = {axes.key(value): float(value or 0) if numeric else float(i) for i, value in enumerate(values)}
+    axis: Json = {"tickmode": "array", "tickvals": list(places.values())}
+    if not numeric:
+        labels = [style.safe(words.plain(format_scalar(value), 24)) for value in values]
+        axis |= {"ticktext": labels, "range": [-0.5, len(places) - 0.5]}
+    return places, axis
+
+
+def _trace(i: int, name: str, line: Sequence[Configuration], across: str, places: Mapping[axes.Key, float]) -> Json:
+    points = [(c, c.samples_per_s) for c in line if c.samples_per_s is not None]
+    trace: Json = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": style.safe(name),
+        "x": [places[axes.key(c.config.get(across))] for c, _ in points],
+        "y": [found.est for _, found in points],
+        "text": [style.safe(_hover(c, found)) for c, found in points],
+        "hovertemplate": "%{text}<extra></extra>",
+        "line": {"dash": style.DASHES[i % len(style.DASHES)], "width": 2},
+        "marker": {"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 9},
+    }
+    above = [None if found.hi is None else max(found.hi - found.est, 0) for _, found in points]
+    if any(length is not None for length in above):
+        below = [None if found.lo is None else max(found.est - found.lo, 0) for _, found in points]
+        ends = {"array": above, "arrayminus": below}
+        trace["error_y"] = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 5, **ends}
+    return trace
+
+
+def _level(run: RunRecord, theme: str) -> Json:
+    """The dashed level, its name above it at the left, on paper: what it covers would make it unreadable."""
+    if run.ceiling is None:
+        return {}
+    level, colour = run.ceiling.samples_per_s, style.MUTED[theme]
+    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
+    label = {"xref": "paper", "x": 0, "xanchor": "left", "y": level, "yanchor": "bottom", "showarrow": False}
+    name = style.safe(f"{_level_name(run)} {numbers.quantity(level).text}")
+    label |= {"text": name, "bgcolor": style.PAGE[theme], "borderpad": 1, "yshift": 2}
+    return {
+        "shapes": [{**line, "line": {"dash": "dash", "width": 1.5, "color": colour}}],
+        "annotations": [{**label, "font": {"color": colour}}],
+    }
 
 
 def _fixed(run: RunRecord, chosen: axes.Axes) -> Config:
@@ -167,18 +131,6 @@ def _name(axis: str, value: Scalar) -> str:
     return words.plain(f"{axis} {format_scalar(value)}", 40)
 
 
-def _curve(name: str, line: Sequence[Configuration], across: str, places: Mapping[axes.Key, float]) -> Curve:
-    readings = [(c, c.samples_per_s) for c in line if c.samples_per_s is not None]
-    return Curve(
-        name=name,
-        x=tuple(places[axes.key(c.config.get(across))] for c, _ in readings),
-        y=tuple(found.est for _, found in readings),
-        below=tuple(None if found.lo is None else max(found.est - found.lo, 0) for _, found in readings),
-        above=tuple(None if found.hi is None else max(found.hi - found.est, 0) for _, found in readings),
-        hover=tuple(_hover(c, found) for c, found in readings),
-    )
-
-
 def _hover(configuration: Configuration, found: Interval) -> str:
     return f"{words.configuration(configuration.config).text}: {numbers.interval(found).text} samples/s"
 
@@ -199,13 +151,6 @@ def _cut_off(drawn: Sequence[Interval], top: float) -> list[str]:
         if beyond == 1
         else f"{beyond} intervals reach beyond the chart; the table has them."
     ]
-
-
-def _reference(run: RunRecord) -> Reference | None:
-    if run.ceiling is None:
-        return None
-    level = run.ceiling.samples_per_s
-    return Reference(f"{_level_name(run)} {numbers.quantity(level).text}", level)
 
 
 def _level_name(run: RunRecord) -> str:

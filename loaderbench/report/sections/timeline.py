@@ -11,8 +11,8 @@ import numpy as np
 
 from loaderbench.records import Readings, Trial
 from loaderbench.report import axes, numbers, words
-from loaderbench.report.model import Chart, Column, Json, Row, Section, Table, Text, data_table
-from loaderbench.report.sections.timeline_panels import LARGEST, Line, Panel, figure, kind_of, panels
+from loaderbench.report.model import Chart, Column, Row, Section, Table, Text, data_table
+from loaderbench.report.sections.timeline_panels import LARGEST, Line, figure, kind_of, panels
 from loaderbench.report.view import View, by_interest, representative, trials_of
 
 MOST_TRIALS = 48
@@ -26,7 +26,6 @@ class TimelineTrial:
     """One trial that can be chosen on the timeline; `choice` is the number of its configuration among the choices."""
 
     label: str
-    panels: tuple[Panel, ...]
     note: str
     choice: int | None = None
 
@@ -37,12 +36,7 @@ class Timeline(Chart):
 
     template = "timeline.html"
     trials: tuple[TimelineTrial, ...]
-    x_axis: str
     choosing: bool
-
-    def figures(self) -> list[Json]:
-        """One for each trial."""
-        return [figure(trial.panels, self.x_axis) for trial in self.trials]
 
 
 def section(view: View) -> Section | None:
@@ -59,8 +53,11 @@ def section(view: View) -> Section | None:
         name="timeline",
         label="Readings of the monitors over seconds",
         caption=_caption(since, len(shown), len(read.trials)),
+        figures=tuple(
+            figure(panels(lines[trial.id], limit), f"seconds since {since}")
+            for trial, limit in zip(shown, most, strict=True)
+        ),
         trials=tuple(_trial(trial, view, lines[trial.id], limit) for trial, limit in zip(shown, most, strict=True)),
-        x_axis=f"seconds since {since}",
         choosing=len(shown) > 1 or bool(view.choices),
     )
     rows = tuple(row for trial in shown[:_MOST_ROWS] for row in _rows(trial, lines[trial.id]))
@@ -104,7 +101,7 @@ def _trial(trial: Trial, view: View, lines: Mapping[str, Line], most: int) -> Ti
     )
     configurations = view.run.configurations
     choice = next((number for number in view.choices if trial.id in configurations[number].trials), None)
-    return TimelineTrial(_label(trial, view), panels(lines, most), note, choice)
+    return TimelineTrial(_label(trial, view), note, choice)
 
 
 def _label(trial: Trial, view: View) -> str:
