@@ -390,7 +390,7 @@ def surrogates() -> RunRecord:
     return replace(odd, environment=replace(odd.environment, versions=versions))
 
 
-_ONE_OF_A_FEW = {"status", "role", "bound", "confidence", "basis"}
+_ONE_OF_A_FEW = {"status", "role", "consumer", "bound", "confidence", "basis"}
 
 
 def tainted(value: object) -> object:
