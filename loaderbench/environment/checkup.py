@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from loaderbench.environment.cgroups import Limits, quota_periods, read_limits
+from loaderbench.environment.machine import Limits, quota_periods, read_limits
 from loaderbench.environment.packages import Check, PackageHealth
 
 GIB = 2**30

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -130,3 +131,129 @@ class TreeMonitor:
         found = [self._reader.pss_bytes(pid) for pid in self._alive]
         known = [size for size in found if size is not None]
         return sum(known) if known else None
+
+
+FEWEST_READ_BYTES = 64 * 1024  # below it are the pipe to the worker and a few imports, not samples
+FEWEST_TICKS = 10  # of the kernel's clock, a hundredth of a second each
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One process at one moment. `threads` holds `None` for a thread of which nothing is told."""
+
+    at_s: float
+    activity: proc.Activity
+    pid: int
+    threads: dict[int, proc.Scheduled | None]
+    io: proc.ReadCounts | None
+
+    @property
+    def main(self) -> proc.Scheduled | None:
+        """The main thread."""
+        return self.threads.get(self.pid)
+
+
+def read_process(root: str, pid: int, clock: Callable[[], float]) -> Reading | None:
+    """Read a process once, in about 50 microseconds; `None` when it is gone, or cannot be read."""
+    folder = f"{root}/{pid}"
+    try:
+        stat = proc.read_text(f"{folder}/stat")
+        activity = proc.parse_activity(stat) if stat else None
+        if activity is None or not activity.alive:
+            return None
+        at_s = clock()
+        threads = dict(_threads(f"{folder}/task"))
+        io = proc.read_text(f"{folder}/io")
+        return Reading(at_s, activity, pid, threads, proc.parse_read_counts(io) if io else None)
+    except (OSError, ValueError, LookupError):  # it ended meanwhile, or this /proc is none of Linux's
+        return None
+
+
+@dataclass
+class Sums:
+    """Over all processes and intervals. `wall_s` adds up their times; `clock_s` is one clock's, however many there are.
+
+    No difference below 0 is let in: a counter that fell belongs to another thread of the same number.
+    """
+
+    wall_s: float = 0.0
+    clock_s: float = 0.0
+    run_s: float = 0.0
+    wait_s: float = 0.0
+    others_s: float = 0.0
+    runnable_s: float = 0.0
+    user_ticks: int = 0
+    system_ticks: int = 0
+    threads: int = 0
+    intervals: int = 0
+    minor_faults: int = 0
+    major_faults: int = 0
+    asked_bytes: int = 0
+    disk_bytes: int = 0
+    read_io: bool = False
+    untold: bool = False
+
+    def add(self, pairs: Sequence[tuple[Reading, Reading]]) -> None:
+        """Add the intervals between two readings of each process."""
+        told = [self._add(before, after) for before, after in pairs]
+        self.clock_s += max(told, default=0.0)
+
+    def system_share(self) -> float | None:
+        """The part of the CPU time that the kernel took; `None` where too little was used to tell."""
+        ticks = self.user_ticks + self.system_ticks
+        return self.system_ticks / ticks if ticks >= FEWEST_TICKS else None
+
+    def page_cache_hits(self) -> tuple[float | None, str]:
+        """The share of the bytes asked for that no disk had to fetch, or why it is not known."""
+        if not self.read_io:
+            return None, "what the workers read cannot be read in /proc/<pid>/io"
+        if self.asked_bytes < FEWEST_READ_BYTES:
+            return None, f"the workers read less than {FEWEST_READ_BYTES // 1024} KiB"
+        return min(1.0, max(0.0, 1 - self.disk_bytes / self.asked_bytes)), ""
+
+    def _add(self, before: Reading, after: Reading) -> float:
+        """Add one interval and return its seconds; 0 where it cannot be used."""
+        if before.activity.began_ticks != after.activity.began_ticks:
+            return 0.0  # another process of the same number
+        if before.main is None or after.main is None:
+            self.untold = True
+            return 0.0
+        wall_s = after.at_s - before.at_s
+        self.wall_s += wall_s
+        self.run_s += max(0, after.main.run_ns - before.main.run_ns) / 1e9
+        self.wait_s += max(0, after.main.wait_ns - before.main.wait_ns) / 1e9
+        self.others_s += sum(_others_ns(before, after)) / 1e9
+        self.runnable_s += sum(_runnable_ns(before, after)) / 1e9
+        self.user_ticks += max(0, after.activity.user_ticks - before.activity.user_ticks)
+        self.system_ticks += max(0, after.activity.system_ticks - before.activity.system_ticks)
+        self.threads += len(after.threads)
+        self.intervals += 1
+        self.minor_faults += max(0, after.activity.minor_faults - before.activity.minor_faults)
+        self.major_faults += max(0, after.activity.major_faults - before.activity.major_faults)
+        if before.io and after.io:
+            self.read_io = True
+            self.asked_bytes += max(0, after.io.asked_bytes - before.io.asked_bytes)
+            self.disk_bytes += max(0, after.io.disk_bytes - before.io.disk_bytes)
+        return wall_s
+
+
+def _threads(folder: str) -> Iterator[tuple[int, proc.Scheduled | None]]:
+    for name in os.listdir(folder):  # noqa: PTH208 - half the cost of a Path per thread
+        text = proc.read_text(f"{folder}/{name}/schedstat")
+        yield int(name), proc.parse_schedstat(text) if text else None
+
+
+def _others_ns(before: Reading, after: Reading) -> Iterator[int]:
+    """CPU time of each thread but the main one; one that was born meanwhile began at 0."""
+    for thread, now in after.threads.items():
+        if thread != after.pid and now is not None:
+            then = before.threads.get(thread)
+            yield max(0, now.run_ns - (then.run_ns if then else 0))
+
+
+def _runnable_ns(before: Reading, after: Reading) -> Iterator[int]:
+    """How long each thread ran or was ready to."""
+    for thread, now in after.threads.items():
+        if now is not None:
+            then = before.threads.get(thread)
+            yield max(0, now.run_ns + now.wait_ns - (then.run_ns + then.wait_ns if then else 0))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loaderbench.monitors import proc
-from loaderbench.monitors.process_reading import Reading, Sums, read_process
+from loaderbench.monitors.processes import Reading, Sums, read_process
 from loaderbench.records import Reasons, WorkerStates
 
 NO_CPU_COUNT = 1 << 30

@@ -11,13 +11,12 @@ from typing import Any
 
 from loaderbench.monitors import BlockedThread, GpuMonitor
 from loaderbench.profiler.resource_samples import ResourceSamples
-from loaderbench.profiler.user_stages import UserStages
+from loaderbench.profiler.stage import UserStages
 from loaderbench.recorder.inside import stalls_of
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import Gpu, Reasons
-from loaderbench.tracing.iterable import IterableTrace
-from loaderbench.tracing.loader import LoaderTrace, is_loader
+from loaderbench.tracing.loader import IterableTrace, LoaderTrace, is_loader
 from loaderbench.tracing.reading import Mark, Traced
 
 MEMORY_AFTER_S = 1.0

@@ -31,7 +31,7 @@ from loaderbench.records import (
     TimelinePoint,
     Trial,
 )
-from loaderbench.tracing.cost import tracing_s_per_sample
+from loaderbench.tracing.reading import tracing_s_per_sample
 
 TRIAL = "profile"
 

@@ -1,9 +1,8 @@
 """Times what a consumer waits for. A trial's process and `Profiler` use it."""
 
 from loaderbench.recorder.inside import loader_inside
-from loaderbench.recorder.measure import Measurement, NoBatchesError, Steps, measure
+from loaderbench.recorder.measure import Measurement, NoBatchesError, Rules, Steps, measure
 from loaderbench.recorder.overhead import recorder_s_per_batch
-from loaderbench.recorder.rules import Rules
 from loaderbench.recorder.trials import completed_trial, spread_of, with_reasons
 
 __all__ = [

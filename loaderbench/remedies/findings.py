@@ -114,3 +114,11 @@ class Findings:
     def rounds(self) -> int:
         """How many rounds were begun."""
         return max((trial.round for trial in self.trials), default=0)
+
+
+LARGE_BYTES = 1_000_000  # a JPEG of about four megapixels
+
+
+def large_images(facts: Facts) -> bool:
+    """Whether files are far larger than what a crop of a few hundred pixels needs."""
+    return (facts.bytes_per_sample or 0.0) >= LARGE_BYTES

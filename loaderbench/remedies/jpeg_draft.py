@@ -5,7 +5,7 @@ nothing to scale. Tried as Pillow's `draft`, to no less than 256 pixels a side. 
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, option
-from loaderbench.remedies.sizes import large_images
+from loaderbench.remedies.findings import large_images
 
 REMEDY = CauseRemedy(
     id="jpeg_draft",

@@ -13,16 +13,14 @@ from loaderbench.loaders import Batches
 from loaderbench.monitors import MachineWatch, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
 from loaderbench.recorder.inside import stalls_of
-from loaderbench.recorder.rules import FEWEST_BATCHES, FEWEST_BEFORE_SLICES
+from loaderbench.recorder.measure import FEWEST_BATCHES, FEWEST_BEFORE_SLICES
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import LoaderInside
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.replay import Replayed, keep
-from loaderbench.tracing.cost import tracing_s_per_sample
-from loaderbench.tracing.iterable import IterableTrace
-from loaderbench.tracing.loader import LoaderTrace
-from loaderbench.tracing.reading import Mark
+from loaderbench.tracing.loader import IterableTrace, LoaderTrace
+from loaderbench.tracing.reading import Mark, tracing_s_per_sample
 
 NO_WORKERS = "no worker processes: the batches are made in the consumer's own process"
 

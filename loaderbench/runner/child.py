@@ -16,7 +16,7 @@ from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
 from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
 from loaderbench.recorder import Measurement, Steps
-from loaderbench.runner.clues import clue_of
+from loaderbench.runner.failure_details import clue_of
 from loaderbench.runner.processes import end_own_session, enter_own_session
 from loaderbench.runner.protocol import Clue, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.stacks import answer_with_stacks

@@ -10,7 +10,7 @@ from loaderbench.environment import oom_kills
 from loaderbench.monitors import GpuMonitor, Sampling
 from loaderbench.recorder import completed_trial, with_reasons
 from loaderbench.records import Environment, Failure, PlannedTrial, Status, TimelinePoint, TimeSlices, Trial
-from loaderbench.runner.explaining import explained
+from loaderbench.runner.failure_details import explained
 from loaderbench.runner.protocol import Result, TrialOrder
 from loaderbench.runner.readings import inside_with_blocked, loop_times, resource_use, timeline_of
 from loaderbench.runner.reference import ReferenceDecode

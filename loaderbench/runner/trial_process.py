@@ -20,7 +20,7 @@ from loaderbench.diagnosis.failures import classify, classify_exit, hang
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
-from loaderbench.runner.explaining import with_clue
+from loaderbench.runner.failure_details import with_clue
 from loaderbench.runner.processes import GRACE_S, end_session
 from loaderbench.runner.protocol import GO_ON, Clue, Ended, Message, Phase, Raised, Result, TrialOrder
 from loaderbench.runner.server import TrialServer

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from loaderbench.consumers import consumer_kind
 from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
-from loaderbench.recorder.rules import FEWEST_BATCHES, MIN_BATCHES
+from loaderbench.recorder.measure import FEWEST_BATCHES, MIN_BATCHES
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import isolation_progress

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import psutil
 
 from loaderbench.environment import read_limits
-from loaderbench.recorder.rules import FEWEST_BATCHES
+from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Failure, PlannedTrial
 from loaderbench.runner import Begun, Outcome
 from loaderbench.runner.guard import SessionGuard

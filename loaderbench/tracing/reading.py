@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from loaderbench.histogram import Histogram
 from loaderbench.tracing import block as layout
-from loaderbench.tracing.block import Block
+from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.clock import now_s
+from loaderbench.tracing.timed import timed
+from loaderbench.tracing.tracer import Tracer
 
 NOTHING_TAKEN = (0, 0.0, 0.0, 0.0)
 
@@ -154,3 +158,40 @@ def _spans(worker: int, block: Block, since_s: float) -> Iterator[Span]:
 def spans_of(blocks: Sequence[Block]) -> tuple[Span, ...]:
     """Every batch that the workers still remember, each worker's in order."""
     return tuple(span for worker, block in enumerate(blocks) for span in _spans(worker, block, 0.0))
+
+
+_SAMPLES = 100
+_PAIRS = 7
+
+
+def tracing_s_per_sample(traced: Traced) -> float | None:
+    """Seconds for a sample with as many stages as those that were traced had; `None` where none was."""
+    if not traced.traced:
+        return None
+    stages = sum(total.calls for (stage, _), total in traced.parts.items() if stage not in ("idle", "collate"))
+    entered = max(0, round(stages / traced.traced) - 1)  # one is the sample itself
+    cost_s = median(_pair_s(entered) for _ in range(_PAIRS)) / _SAMPLES
+    return max(0.0, cost_s) * traced.traced / traced.samples
+
+
+def _pair_s(stages: int) -> float:
+    tracer = Tracer(Block(bytearray(BLOCK_BYTES)), max_cost_share=1e9)
+    stage = timed(_nothing, tracer, tracer.place("transform"))
+
+    def sample() -> None:
+        for _ in range(stages):
+            stage()
+
+    tracer.block.header[layout.ENABLED] = 1.0
+    began_s = time.perf_counter()
+    for index in range(_SAMPLES):
+        tracer.sample(index, sample)
+    between_s = time.perf_counter()
+    for _ in range(_SAMPLES):
+        for _ in range(stages):
+            _nothing()
+    return 2 * between_s - began_s - time.perf_counter()
+
+
+def _nothing() -> None:
+    pass

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from loaderbench.diagnosis.failures import classify
-from loaderbench.runner.clues import clue_of
+from loaderbench.runner.failure_details import clue_of
 
 
 class Samples(Dataset[Any]):

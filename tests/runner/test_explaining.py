@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from loaderbench.records import Config, Failure, PlannedTrial
-from loaderbench.runner import TrialOrder, explaining
-from loaderbench.runner.explaining import explained, needed_bytes
+from loaderbench.runner import TrialOrder, failure_details
+from loaderbench.runner.failure_details import explained, needed_bytes
 from loaderbench.suite import Suite
 
 
@@ -48,7 +48,7 @@ def test_shared_memory_is_told_as_needed_and_as_it_is() -> None:
 def test_what_the_kernel_did_not_kill_is_not_said_to_have_run_out_of_memory(
     monkeypatch: pytest.MonkeyPatch, kind: str, after: int, by_kernel: bool
 ) -> None:
-    monkeypatch.setattr(explaining, "oom_kills", lambda: after)
+    monkeypatch.setattr(failure_details, "oom_kills", lambda: after)
     found = explained(Failure(kind, "", "out of memory, most likely"), order({"num_workers": 4}), 3)
     assert found.by_oom_killer is by_kernel
     assert ("Out of memory, most likely" in found.hint) is by_kernel

@@ -1,12 +1,11 @@
 """`docs/remedies/`: a page for each remedy, made from its docstring, so that the two cannot differ.
 
-uv run python -m loaderbench.remedies.pages docs/remedies
+uv run python docs/remedy_pages.py
 """
 
 from __future__ import annotations
 
 import inspect
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -84,4 +83,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(__file__).parent / "remedies")
