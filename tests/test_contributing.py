@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+EXAMPLE = Path("reports", "examples", "two-cores")
 HEADING = re.compile(r"^### (.+)$", re.MULTILINE)
 STEP = re.compile(
     r"(?:(?:Create `(?P<new>[^`]+)`:|In `(?P<file>[^`]+)`, below `(?P<line>[^`]+)`, add:)\n\n)?"
@@ -47,6 +48,8 @@ def examples() -> dict[str, str]:
 def follow(heading: str, folder: Path) -> Place:
     """Do what an example says, in a copy of the package in `folder`."""
     shutil.copytree(ROOT / "loaderbench", folder / "loaderbench", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / EXAMPLE).mkdir(parents=True)
+    shutil.copy(ROOT / EXAMPLE / "run.json", folder / EXAMPLE)
     place = Place(folder, {})
     for step in STEP.finditer(examples()[heading]):
         if step["new"]:
@@ -122,11 +125,34 @@ def an_axis(place: Place) -> None:
     assert sorted(completed(place.run(), "worker_nice")) == [0, 5]
 
 
+def a_remedy(place: Place) -> None:
+    page = (place.folder / "page.html").read_text()
+    assert "Train the first epochs at a lower resolution" in page
+    assert "nly training shows what an epoch at a lower resolution is worth" in page
+
+
+def a_metric(place: Place) -> None:
+    record = place.run()
+    assert all(trial["metrics"]["open_files"] > 3 for trial in record["trials"] if trial["role"] == "sweep")
+    assert all(found["metrics"]["open_files"] > 3 for found in record["configurations"])
+    page = (place.folder / "out" / "report.html").read_text()
+    assert page.count("Open files") >= 2, "the table of configurations and that of trials"
+
+
+def a_section(place: Place) -> None:
+    page = (place.folder / "page.html").read_text()
+    assert 'id="tally"' in page
+    assert "Trials by role" in page
+
+
 SEEN: dict[str, Callable[[Place], None]] = {
     "Add a dataset kind": a_dataset_kind,
     "Add a loader backend": a_loader_backend,
     "Add a consumer": a_consumer,
     "Add an axis": an_axis,
+    "Add a remedy": a_remedy,
+    "Add a monitor's metric": a_metric,
+    "Add a section of the page": a_section,
 }
 """What is to be seen after each example was followed."""
 
