@@ -12,7 +12,7 @@ import numpy as np
 from loaderbench.records import Readings, Trial
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.model import Chart, Column, Row, Section, Table, Text, data_table
-from loaderbench.report.sections.timeline_panels import LARGEST, Line, figure, kind_of, panels
+from loaderbench.report.sections.timeline_panels import LARGEST, Line, figure, kind_of
 from loaderbench.report.view import View, by_interest, representative, trials_of
 
 MOST_TRIALS = 48
@@ -54,8 +54,7 @@ def section(view: View) -> Section | None:
         label="Readings of the monitors over seconds",
         caption=_caption(since, len(shown), len(read.trials)),
         figures=tuple(
-            figure(panels(lines[trial.id], limit), f"seconds since {since}")
-            for trial, limit in zip(shown, most, strict=True)
+            figure(lines[trial.id], limit, f"seconds since {since}") for trial, limit in zip(shown, most, strict=True)
         ),
         trials=tuple(_trial(trial, view, lines[trial.id], limit) for trial, limit in zip(shown, most, strict=True)),
         choosing=len(shown) > 1 or bool(view.choices),

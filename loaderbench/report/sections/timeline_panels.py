@@ -24,26 +24,6 @@ _PANEL_PX, _GAP_PX, _EDGE_PX = 104, 56, 112
 
 
 @dataclass(frozen=True)
-class Series:
-    """Readings of one metric over seconds, in the unit of their panel."""
-
-    name: str
-    seconds: tuple[float, ...]
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One strip of the timeline. `top` fixes the end of its scale where that is known (100 for a percentage)."""
-
-    title: str
-    unit: str
-    points: bool
-    top: float | None
-    series: tuple[Series, ...]
-
-
-@dataclass(frozen=True)
 class Kind:
     """How the readings of one kind are drawn: their panel, their name there, and their factor to the panel's unit."""
 
@@ -58,6 +38,22 @@ class Kind:
     def title(self) -> str:
         """The panel with its unit."""
         return ", ".join(filter(None, (self.panel, self.unit)))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: how its first series is drawn, the names of all, and what plotly draws of them."""
+
+    kind: Kind
+    names: Sequence[str]
+    traces: Sequence[Json]
+
+    def range(self) -> Json:
+        """The ends of its scale where they are known (100 for a percentage), so that panels can be compared."""
+        if self.kind.top is None:
+            return {}
+        highest = max(value for trace in self.traces for value in trace["y"])
+        return {"range": [0, max(self.kind.top, highest) * 1.03]}
 
 
 _MILLISECONDS = metrics.Scale("ms", 1e3)
@@ -88,32 +84,39 @@ def kind_of(series: str) -> Kind | None:
     return kind and replace(kind, name=kind.name.format(device[1]))
 
 
-def panels(lines: Mapping[str, Line], most: int) -> tuple[Panel, ...]:
-    """The panels from above to below, each series of at most `most` points."""
+def figure(lines: Mapping[str, Line], most: int, x_axis: str) -> Json:
+    """The panels of one trial above each other, on one axis of seconds; each series of at most `most` points."""
     members: dict[str, list[tuple[Kind, Line]]] = {}
     for name, line in sorted(lines.items()):
         kind = kind_of(name)
         if kind:
             members.setdefault(kind.panel, []).append((kind, line))
-    return tuple(_panel(members[panel], most) for panel in _PANELS if panel in members)
+    drawn = [_panel(i, members[panel], most) for i, panel in enumerate(p for p in _PANELS if p in members)]
+    height = _EDGE_PX + len(drawn) * (_PANEL_PX + _GAP_PX)
+    traces = [trace for panel in drawn for trace in panel.traces]
+    return style.figure(traces, lambda theme: _layout(drawn, x_axis, theme), height)
 
 
-def _panel(members: Sequence[tuple[Kind, Line]], most: int) -> Panel:
-    first = members[0][0]
-    series = tuple(_series(kind, line, most) for kind, line in members)
-    highest = max(value for one in series for value in one.values)
-    top = None if first.top is None else max(first.top, highest)
-    return Panel(first.title, first.unit, first.points, top, series)
+def _panel(i: int, members: Sequence[tuple[Kind, Line]], most: int) -> Panel:
+    traces = [_trace(kind, min_max(line, most), i, k) for k, (kind, line) in enumerate(members)]
+    return Panel(members[0][0], [kind.name for kind, _ in members], traces)
 
 
-def _series(kind: Kind, line: Line, most: int) -> Series:
-    seconds, values = min_max(line, most)
-    shown = tuple(_four_digits(value * kind.factor) for value in values.tolist())
-    return Series(kind.name, tuple(round(t, 3) for t in seconds.tolist()), shown)
-
-
-def _four_digits(value: float) -> float:
-    return float(f"{value:.4g}")
+def _trace(kind: Kind, line: Line, i: int, k: int) -> Json:
+    """Series `k` of panel `i`, in the unit of the panel and with as many digits as can be seen."""
+    seconds, values = line
+    return {
+        "type": "scatter",
+        "mode": "markers" if kind.points else "lines",
+        "name": style.safe(kind.name),
+        "x": [round(t, 3) for t in seconds.tolist()],
+        "y": [float(f"{value * kind.factor:.4g}") for value in values.tolist()],
+        "yaxis": "y" if i == 0 else f"y{i + 1}",
+        "hovertemplate": f"%{{x:.2f}} s: %{{y:.4g}} {style.safe(kind.unit)}",
+        "showlegend": False,
+        "marker": {"size": 4, "symbol": style.SYMBOLS[k % len(style.SYMBOLS)]},
+        "line": {"width": 1.5, "dash": style.DASHES[k % len(style.DASHES)]},
+    }
 
 
 def min_max(line: Line, most: int) -> Line:
@@ -130,38 +133,13 @@ def min_max(line: Line, most: int) -> Line:
     return seconds[kept], values[kept]
 
 
-def figure(drawn: Sequence[Panel], x_axis: str) -> Json:
-    """The panels of one trial above each other, on one axis of seconds."""
-    traces = [_trace(panel, i, k) for i, panel in enumerate(drawn) for k in range(len(panel.series))]
-    height = _EDGE_PX + len(drawn) * (_PANEL_PX + _GAP_PX)
-    return style.figure(traces, lambda theme: _layout(drawn, x_axis, theme), height)
-
-
-def _trace(panel: Panel, i: int, k: int) -> Json:
-    series = panel.series[k]
-    return {
-        "type": "scatter",
-        "mode": "markers" if panel.points else "lines",
-        "name": style.safe(series.name),
-        "x": list(series.seconds),
-        "y": list(series.values),
-        "yaxis": "y" if i == 0 else f"y{i + 1}",
-        "hovertemplate": f"%{{x:.2f}} s: %{{y:.4g}} {style.safe(panel.unit)}",
-        "showlegend": False,
-        "marker": {"size": 4, "symbol": style.SYMBOLS[k % len(style.SYMBOLS)]},
-        "line": {"width": 1.5, "dash": style.DASHES[k % len(style.DASHES)]},
-    }
-
-
 def _layout(drawn: Sequence[Panel], x_axis: str, theme: str) -> Json:
     last = "y" if len(drawn) == 1 else f"y{len(drawn)}"
     x = {"title": style.axis_title(x_axis), "rangemode": "tozero", **style.axis(theme), "anchor": last}
     layout: Json = {"margin": {"l": 56, "r": 16, "t": 52, "b": 60}, "xaxis": x, "annotations": []}
     for i, panel in enumerate(drawn):
         low, high = _place(i, len(drawn))
-        axis: Json = {"domain": [low, high], "rangemode": "tozero", "nticks": 4, **style.axis(theme)}
-        if panel.top is not None:
-            axis["range"] = [0, panel.top * 1.03]
+        axis = {"domain": [low, high], "rangemode": "tozero", "nticks": 4, **style.axis(theme), **panel.range()}
         layout["yaxis" if i == 0 else f"yaxis{i + 1}"] = axis
         layout["annotations"].append(_title(panel, high, theme))
     return layout
@@ -176,10 +154,9 @@ def _place(i: int, count: int) -> tuple[float, float]:
 
 def _title(panel: Panel, high: float, theme: str) -> Json:
     """The panel's name, and below it which line is which: a legend would stand far from the panel it explains."""
-    text = style.safe(panel.title)
-    if 1 < len(panel.series) <= len(style.DASH_NAMES):
-        named = zip(panel.series, style.DASH_NAMES, strict=False)
-        lines = ", ".join(f"{style.safe(series.name)} {dash}" for series, dash in named)
+    text = style.safe(panel.kind.title)
+    if 1 < len(panel.names) <= len(style.DASH_NAMES):
+        lines = ", ".join(f"{style.safe(name)} {d}" for name, d in zip(panel.names, style.DASH_NAMES, strict=False))
         text += f'<br><span style="font-size:12px;color:{style.MUTED[theme]}">{lines}</span>'
     where = {"xref": "paper", "yref": "paper", "x": 0, "xanchor": "left", "y": high, "yanchor": "bottom"}
     return {**where, "text": text, "align": "left", "showarrow": False, "font": {"color": style.INK[theme]}}
