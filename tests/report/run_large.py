@@ -26,5 +26,10 @@ def large(trials: int = 2000) -> RunRecord:
         configurations=tuple(ranked),
         plan=replace(run.plan, axes=swept, configurations=len(configs), trials=len(made)),
         best=replace(run.best, config=best.config, samples_per_s=best.samples_per_s),
-        baseline=None,
+        baseline=replace(
+            run.baseline,
+            config=ranked[0].config,
+            samples_per_s=ranked[0].samples_per_s,
+            data_wait_share=ranked[0].data_wait_share,
+        ),
     )
