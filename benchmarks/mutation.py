@@ -56,6 +56,10 @@ class Room:
         return sorted(found - {PACKAGE / name for name in self.without})
 
 
+_OF_SESSION = (
+    *("first_suite", "inputs", "isolation_plan", "measuring", "progress", "resuming"),
+    *("slice_order", "steps", "verifier_time", "verifying"),
+)
 RECORDS = "tests/records/test_records.py"
 ROOMS = {
     "histogram": Room(("histogram.py",), ("tests/test_histogram.py",)),
@@ -70,7 +74,7 @@ ROOMS = {
     "diagnosis": Room(("diagnosis/*.py",), ("tests/diagnosis", RECORDS)),
     "records": Room(("records/*.py",), ("tests/records",)),
     "stalls": Room(("recorder/stalls.py",), ("tests/recorder/test_stalls.py", RECORDS)),
-    "session": Room(("session/*.py",), ("tests/session/test_slice_order.py",)),
+    "session": Room(("session/*.py",), tuple(f"tests/session/test_{name}.py" for name in _OF_SESSION)),
 }
 
 

@@ -1,0 +1,166 @@
+"""A planned trial becomes an order: which files, how long, and which consumer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import Notes, planned
+
+from loaderbench.records import DatasetSummary
+from loaderbench.runner import TrialOrder
+from loaderbench.session import measuring
+from loaderbench.session.inputs import Inputs
+from loaderbench.session.measuring import MOST_COPIES, Measuring
+from loaderbench.suite import load_suite
+
+FILES = tuple((f"{number}.jpg", number % 3) for number in range(5_000))
+
+
+class FakeRunner:
+    """Keeps the orders that it gets."""
+
+    def __init__(self) -> None:
+        self.orders: list[TrialOrder] = []
+
+    def run(self, order: TrialOrder) -> str:
+        self.orders.append(order)
+        return "ran"
+
+    def begin(self, order: TrialOrder) -> str:
+        self.orders.append(order)
+        return "begun"
+
+    def outcome(self, begun: Any, slices: Any) -> Any:
+        return begun, slices
+
+
+class FakeStore:
+    def log(self, name: str) -> Path:
+        return Path(f"{name}.log")
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """How many images were copied, to which size."""
+    found: list[tuple[int, int]] = []
+
+    def copies(samples: Any, side: int) -> Any:
+        found.append((len(samples), side))
+        return tuple((f"copy {path}", label) for path, label in samples)
+
+    monkeypatch.setattr(measuring, "presized_copies", copies)
+    return found
+
+
+def measure(
+    tmp_path: Path, text: str = "dataset: {root: photos}\nmeasure: {seconds: 4.0, seed: 5}\n", files: Any = FILES
+) -> Any:
+    (tmp_path / "s.yaml").write_text(text)
+    runner: Any = FakeRunner()
+    rest: dict[str, Any] = {"store": FakeStore(), "listener": Notes()}
+    made = Measuring(
+        None,
+        runner,
+        load_suite(tmp_path / "s.yaml"),
+        Inputs(files, DatasetSummary("")),
+        consumer="model",
+        **rest,  # type: ignore[arg-type]
+    )
+    return made, runner.orders
+
+
+def test_a_trial_of_the_sweep_is_measured_as_the_suite_says(tmp_path: Path) -> None:
+    made, orders = measure(tmp_path)
+    one = planned("r1-c00", {"num_workers": 2})
+    assert made(one) == "ran"
+    (order,) = orders
+    assert (order.planned, order.samples, order.consumer, order.log) == (one, FILES, "model", Path("r1-c00.log"))
+    assert (order.suite.measure.seconds, order.in_time_slices) == (4.0, False)
+
+
+def test_a_remedy_is_tried_for_a_second_at_most(tmp_path: Path) -> None:
+    made, orders = measure(tmp_path)
+    made(planned("v01", role="remedy"))
+    assert (orders[0].suite.measure.seconds, made.sliced_seconds) == (1.0, 1.0)
+    short, orders = measure(tmp_path, "measure: {seconds: 0.5}\n")
+    short(planned("v01", role="remedy"))
+    assert (orders[0].suite.measure.seconds, short.sliced_seconds) == (0.5, 0.5)
+
+
+def test_before_its_time_slices_a_trial_has_a_short_steady_state(tmp_path: Path) -> None:
+    made, orders = measure(tmp_path)
+    assert made.begin(planned("v01", role="remedy")) == "begun"
+    assert (orders[0].suite.measure.seconds, orders[0].in_time_slices) == (0.2, True)
+    assert made.outcome("begun", None) == ("begun", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"), [("loader_warm", True), ("loader_cold", True), ("replay_host", False), ("replay_device", False)]
+)
+def test_the_loader_alone_reads_a_part_of_the_files_and_nothing_eats_them(
+    tmp_path: Path, name: str, alone: bool
+) -> None:
+    made, orders = measure(tmp_path)
+    made.files_alone = 100
+    for number in (1, 1, 2):
+        made(planned("i", number=number, role="isolation", isolation=name))
+    first, again, second = orders
+    assert first.suite.measure.seconds == 2.0
+    assert (len(first.samples), first.consumer) == ((100, "none") if alone else (5_000, "model"))
+    assert first.samples == again.samples
+    assert list(first.samples) == sorted(first.samples, key=FILES.index)
+    assert (first.samples != second.samples) == alone
+
+
+@pytest.mark.parametrize("files", [None, 5_000, 9_000])
+def test_files_that_are_few_enough_are_all_read(tmp_path: Path, files: int | None) -> None:
+    made, orders = measure(tmp_path)
+    made.files_alone = files
+    made(planned("i", role="isolation", isolation="loader_warm"))
+    assert orders[0].samples == FILES
+
+
+def test_smaller_images_are_copies_of_some_that_are_made_once(tmp_path: Path, copied: list[tuple[int, int]]) -> None:
+    made, orders = measure(tmp_path)
+    for side in (256, 256, 128):
+        made(planned("v", {"presize": side}, role="remedy"))
+    assert copied == [(2_500, 256), (2_500, 128)]
+    assert MOST_COPIES == 2_000
+    assert orders[0].samples[1][0] == "copy 2.jpg"
+    few, _ = measure(tmp_path, files=FILES[:10])
+    few(planned("v", {"presize": 64}, role="remedy"))
+    assert copied[-1] == (10, 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "config", "copies"),
+    [
+        ("dataset: {root: photos, presize: 256}\n", {}, True),
+        ("dataset: {root: photos, presize: 256}\n", {"presize": None}, False),
+        ("dataset: {root: photos}\n", {}, False),
+        ('dataset: {kind: target, target: "a:b"}\n', {"presize": 256}, False),
+    ],
+)
+def test_copies_are_made_where_the_configuration_or_else_the_suite_asks(
+    tmp_path: Path, copied: list[tuple[int, int]], text: str, config: dict[str, Any], copies: bool
+) -> None:
+    made, _ = measure(tmp_path, text)
+    made(planned("v", config))
+    assert bool(copied) == copies
+
+
+def test_pixels_are_compared_by_orders_of_both_configurations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def psnr_of(_: object, pairs: Any) -> list[float]:
+        asked.extend(pairs)
+        return [30.0] * len(pairs)
+
+    monkeypatch.setattr(measuring, "psnr_of", psnr_of)
+    made, _ = measure(tmp_path)
+    assert made.psnr([({"decoder": "pillow"}, {"decoder": "torchvision"})]) == [30.0]
+    ((one, other),) = asked
+    assert (one.planned.config, other.planned.config) == ({"decoder": "pillow"}, {"decoder": "torchvision"})
+    assert one.planned.role == "probe"
