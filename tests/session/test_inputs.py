@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from loaderbench.consumers import resolve_consumer
+from loaderbench.datasets import Inputs, image_folder, page_cache, photos
+from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
-from loaderbench.session import bad_images, inputs
-from loaderbench.session.bad_images import NAMED, note_left_out, without_bad_images
-from loaderbench.session.inputs import Inputs, check_inputs, prepare_inputs, resolve_consumer
+from loaderbench.session.inputs import note_left_out, prepare_inputs
 from loaderbench.suite import LoadedSuite, load_suite
 
 
@@ -37,13 +37,17 @@ def hears() -> Any:
 @pytest.fixture
 def warmed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
-    monkeypatch.setattr(inputs, "warm", found.extend)
+    monkeypatch.setattr(page_cache, "warm", found.extend)
     return found
 
 
 def suite(tmp_path: Path, text: str) -> LoadedSuite:
     (tmp_path / "s.yaml").write_text(text)
     return load_suite(tmp_path / "s.yaml")
+
+
+def described(loaded: LoadedSuite) -> str:
+    return loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
 
 
 def folder(tmp_path: Path, *counts: int) -> None:
@@ -101,14 +105,14 @@ def test_photos_are_generated_where_no_folder_is_named(
         known["on_progress"](1, 3)
         return tmp_path / "photos"
 
-    monkeypatch.setattr(inputs, "cached_photos", cached)
+    monkeypatch.setattr(photos, "cached_photos", cached)
     text = "dataset: {generate: {images: 1500, seed: 9}}\n"
     found = prepare_inputs(suite(tmp_path, text), hears)  # type: ignore[arg-type]
     assert (asked[0]["images"], asked[0]["seed"]) == (1500, 9)
     assert "1,500 photo-like JPEGs" in found.summary.description
     assert "seed 9" in found.summary.description
     assert "1/3" in hears.said
-    assert "1,500" in check_inputs(suite(tmp_path, text))
+    assert "1,500" in described(suite(tmp_path, text))
 
 
 def test_a_target_s_files_are_its_own_matter(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
@@ -116,15 +120,15 @@ def test_a_target_s_files_are_its_own_matter(tmp_path: Path, hears: Hears, warme
     found = prepare_inputs(loaded, hears)  # type: ignore[arg-type]
     assert (found.samples, hears.said, warmed) == ((), [], [])
     assert set(found.summary.not_measured) == {"files", "classes", "total_files", "bad_files"}
-    assert check_inputs(loaded) == found.summary.description == "what mine:make returns"
+    assert described(loaded) == found.summary.description == "what mine:make returns"
 
 
 def test_what_will_be_read_can_be_told_without_reading_it(tmp_path: Path, warmed: list[str]) -> None:
     folder(tmp_path, 2, 2)
-    assert check_inputs(suite(tmp_path, "dataset: {root: photos}\n")) == "4 images of 2 classes in photos"
+    assert described(suite(tmp_path, "dataset: {root: photos}\n")) == "4 images of 2 classes in photos"
     assert warmed == []
     with pytest.raises(MissingError, match="no such folder"):
-        check_inputs(suite(tmp_path, "dataset: {root: nowhere}\n"))
+        described(suite(tmp_path, "dataset: {root: nowhere}\n"))
 
 
 @pytest.mark.parametrize(
@@ -140,18 +144,18 @@ def test_a_decoder_whose_package_is_not_there_is_missed_before_anything_is_measu
 ) -> None:
     folder(tmp_path, 1)
     loaded = suite(tmp_path, text)
-    monkeypatch.setattr(inputs, "find_spec", lambda _: None)
-    for look in (lambda: check_inputs(loaded), lambda: prepare_inputs(loaded, hears)):  # type: ignore[arg-type]
+    monkeypatch.setattr(image_folder, "find_spec", lambda _: None)
+    for look in (lambda: described(loaded), lambda: prepare_inputs(loaded, hears)):  # type: ignore[arg-type]
         with pytest.raises(MissingError, match="simplejpeg"):
             look()
-    monkeypatch.setattr(inputs, "find_spec", lambda _: object())
-    assert check_inputs(loaded)
+    monkeypatch.setattr(image_folder, "find_spec", lambda _: object())
+    assert described(loaded)
 
 
 def test_without_that_decoder_nobody_looks_for_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder(tmp_path, 1)
-    monkeypatch.setattr(inputs, "find_spec", lambda _: None)
-    assert check_inputs(suite(tmp_path, "dataset: {root: photos}\n"))
+    monkeypatch.setattr(image_folder, "find_spec", lambda _: None)
+    assert described(suite(tmp_path, "dataset: {root: photos}\n"))
 
 
 @pytest.mark.parametrize(
@@ -167,28 +171,25 @@ def test_a_model_needs_an_accelerator() -> None:
         resolve_consumer("model", accelerator=False)
 
 
-def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[int], text: str = "") -> Any:
-    """What is left of ten files of which some cannot be decoded; the decoders that were asked."""
+def bad(tmp_path: Path, files: list[int], text: str = "") -> Any:
+    """What is left of thirty files of which some cannot be decoded, the decoders that were asked, and what was told."""
     asked: list[list[str]] = []
 
-    def find(_: object, samples: Any, decoders: list[str]) -> dict[str, str]:
+    def ask(_: object, paths: list[str], decoders: list[str], *, timeout_s: float) -> dict[str, str]:
         asked.append(decoders)
-        paths = [path for path, _ in samples]
         return {paths[number]: f"OSError: {paths[number]} is cut" for number in files}
 
-    monkeypatch.setattr(bad_images, "find_bad_images", find)
-    loaded = suite(tmp_path, text or "dataset: {root: photos, skip_bad: true}\n")
+    chosen = suite(tmp_path, text or "dataset: {root: photos, skip_bad: true}\n").suite
     samples = tuple((f"/data/photos/class{n // 5}/{n:02}.jpg", n // 5) for n in range(30))
     summary = DatasetSummary("photos", 30, 6, 30, not_measured={"bad_files": "not asked", "x": "y"})
-    hears: Any = Hears()
-    server: Any = None
-    return without_bad_images(Inputs(samples, summary), loaded.suite, server, hears), asked, hears.said
+    hears = Hears()
+    return chosen.dataset.without_bad(Inputs(samples, summary), chosen.sweep, ask, hears), asked, hears.said
 
 
 def test_what_cannot_be_decoded_is_left_out_and_named_below_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, asked, said = bad(tmp_path, monkeypatch, [7, 2])
+    found, asked, said = bad(tmp_path, [7, 2])
     assert (len(found.samples), found.summary.files, found.summary.bad_files) == (28, 28, 2)
     assert found.summary.bad_images == ("class0/02.jpg: OSError: ... is cut", "class1/07.jpg: OSError: ... is cut")
     assert found.summary.not_measured == {"x": "y"}
@@ -196,14 +197,14 @@ def test_what_cannot_be_decoded_is_left_out_and_named_below_the_folder(
     assert "30 files" in said[0]
 
 
-def test_of_many_the_first_twenty_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _, _ = bad(tmp_path, monkeypatch, list(range(25)))
+def test_of_many_the_first_twenty_are_named(tmp_path: Path) -> None:
+    found, _, _ = bad(tmp_path, list(range(25)))
     assert (found.summary.bad_files, len(found.summary.bad_images), NAMED) == (25, 20, 20)
 
 
-def test_where_nothing_can_be_decoded_nothing_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_decoded_nothing_is_measured(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"none of 30 files can be decoded; class0/00.jpg"):
-        bad(tmp_path, monkeypatch, list(range(30)))
+        bad(tmp_path, list(range(30)))
 
 
 @pytest.mark.parametrize(
@@ -216,17 +217,13 @@ def test_where_nothing_can_be_decoded_nothing_is_measured(tmp_path: Path, monkey
         ),
     ],
 )
-def test_every_decoder_of_the_suite_is_asked_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, decoders: list[str]
-) -> None:
-    assert bad(tmp_path, monkeypatch, [1], text)[1] == [decoders]
+def test_every_decoder_of_the_suite_is_asked_once(tmp_path: Path, text: str, decoders: list[str]) -> None:
+    assert bad(tmp_path, [1], text)[1] == [decoders]
 
 
 @pytest.mark.parametrize("text", ["dataset: {root: photos}\n", 'dataset: {kind: target, target: "a:b"}\n'])
-def test_where_the_suite_does_not_ask_nothing_is_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    found, asked, said = bad(tmp_path, monkeypatch, [1], text)
+def test_where_the_suite_does_not_ask_nothing_is_decoded(tmp_path: Path, text: str) -> None:
+    found, asked, said = bad(tmp_path, [1], text)
     assert (len(found.samples), asked, said) == (30, [], [])
 
 
@@ -244,9 +241,3 @@ def test_a_reader_is_told_how_many_were_left_out_and_the_first_three(count: int,
 
 def test_where_none_was_left_out_nothing_is_told() -> None:
     assert note_left_out(DatasetSummary("x", bad_files=0)) == note_left_out(DatasetSummary("x")) == []
-
-
-def test_a_suite_s_folder_is_where_its_paths_begin(tmp_path: Path) -> None:
-    dataset: Any = SimpleNamespace(root="a/b")
-    assert inputs.root_of(dataset, tmp_path) == tmp_path / "a" / "b"
-    assert inputs.root_of(SimpleNamespace(root=None), tmp_path) is None  # type: ignore[arg-type]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fakes import Notes, planned
 
+from loaderbench.datasets import Inputs, pixels, presized
+from loaderbench.datasets.image_folder import MOST_COPIES
 from loaderbench.records import DatasetSummary
 from loaderbench.runner import TrialOrder
-from loaderbench.session import measuring
-from loaderbench.session.inputs import Inputs
-from loaderbench.session.measuring import MOST_COPIES, Measuring
+from loaderbench.session.measuring import Measuring
 from loaderbench.suite import load_suite
 
 FILES = tuple((f"{number}.jpg", number % 3) for number in range(5_000))
@@ -50,7 +51,7 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         found.append((len(samples), side))
         return tuple((f"copy {path}", label) for path, label in samples)
 
-    monkeypatch.setattr(measuring, "presized_copies", copies)
+    monkeypatch.setattr(presized, "presized_copies", copies)
     return found
 
 
@@ -151,16 +152,20 @@ def test_copies_are_made_where_the_configuration_or_else_the_suite_asks(
     assert bool(copied) == copies
 
 
-def test_pixels_are_compared_by_orders_of_both_configurations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pixels_are_compared_of_both_configurations_with_the_loader_s_fixed_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Any] = []
 
-    def psnr_of(_: object, pairs: Any) -> list[float]:
+    def psnr_of(_: object, pairs: Any, ask: object) -> list[float]:
         asked.extend(pairs)
         return [30.0] * len(pairs)
 
-    monkeypatch.setattr(measuring, "psnr_of", psnr_of)
-    made, _ = measure(tmp_path)
+    monkeypatch.setattr(pixels, "psnr_of", psnr_of)
+    made, _ = measure(tmp_path, "dataset: {root: photos}\nloader: {batch_size: 4}\n")
+    made._server = SimpleNamespace(ask=None)
     assert made.psnr([({"decoder": "pillow"}, {"decoder": "torchvision"})]) == [30.0]
     ((one, other),) = asked
-    assert (one.planned.config, other.planned.config) == ({"decoder": "pillow"}, {"decoder": "torchvision"})
-    assert one.planned.role == "probe"
+    assert one.arguments == {"batch_size": 4, "decoder": "pillow"}
+    assert other.arguments == {"batch_size": 4, "decoder": "torchvision"}
+    assert (one.samples, one.folder) == (FILES, tmp_path)
