@@ -63,6 +63,8 @@ def test_other_programs_on_the_cores_are_no_lock() -> None:
     _, two = describe_contention(CONFIG, [*sweep(1, 0.004, 0.002, queue=0.5), *sweep(2, 0.008, 0.002, queue=0.75)], 2)
     assert two.wall_ratio.est == pytest.approx(2)
     assert two.beyond_cores.est == pytest.approx(1, rel=0.02)
+    later_first = [*sweep(2, 0.008, 0.002, queue=0.75), *sweep(1, 0.004, 0.002, queue=0.5)]
+    assert describe_contention(CONFIG, later_first, 2)[1].beyond_cores == two.beyond_cores
 
 
 def test_a_lock_shows_as_time_that_cores_do_not_explain() -> None:

@@ -215,6 +215,7 @@ def test_cpus_in_use_are_the_machine_s_and_else_the_share_of_those_allotted() ->
     assert gathered(trial(1, cpu_percent_of_allotted=75.0, machine=USE)).own_cpus == 1.0
     assert gathered(trial(1, machine=USE)).own_cpus == 1.0
     assert gathered(trial(1)).own_cpus is None
+    assert gathered(trial(1)).processes == 0
 
 
 def test_slow_samples_cost_a_share_of_what_is_not_collating() -> None:
@@ -280,6 +281,10 @@ def test_where_nobody_looked_in_one_round_the_others_looks_count() -> None:
     assert found.loads is not None
     assert list(found.loads.blocked_on or ()) == ["a", "b"]
     assert found.loads.blocked_on == {"a": 0.75, "b": 0.25}
+    rows = [trial(n, workers=replace(looks, blocked_on=seen)) for n, seen in enumerate(({"a": 1.0}, {"a": 0.5}, None))]
+    third = gathered(*rows)
+    assert third.loads is not None
+    assert third.loads.blocked_on == {"a": 0.75}
 
 
 def test_facts_of_nothing_but_the_machine_stand_for_nothing_measured() -> None:

@@ -208,3 +208,12 @@ def test_what_another_than_the_kernel_killed_ran_out_of_nothing(
 ) -> None:
     assert ran_out_of_memory(Failure(kind, "", "", by_oom_killer=by_kernel)) == ran_out
     assert not ran_out_of_memory(None)
+
+
+def test_the_lowest_signal_is_a_crash_too_and_a_traceback_without_frames_is_read() -> None:
+    assert classify_exit(-1, "").kind == "process_crashed"
+    assert last_words("Traceback (most recent call last):\nKeyError: 7\nmore") == "KeyError: 7"
+
+
+def test_as_much_as_failed_is_no_room_even_where_it_was_completed_once() -> None:
+    assert what_fits(sized(64, 4, "host_memory"), [sized(64)]) == ""

@@ -139,3 +139,12 @@ def test_a_rate_at_the_demand_is_capped_by_it() -> None:
     assert rate_cap((remark,), at, "emulated", 1000.0) == ()
     assert rate_cap((), at, "model", 1000.0) == ()
     assert rate_cap((), [], "emulated", 1000.0) == ()
+
+
+def test_one_worker_is_a_number_of_workers() -> None:
+    assert slower({"num_workers": 0}, sweep({0: 200.0, 1: 100.0}))[1]
+
+
+def test_as_many_workers_that_prefetch_less_are_not_fewer() -> None:
+    trials = [*sweep({4: 200.0}, prefetch_factor=4), *sweep({4: 100.0}, prefetch_factor=2)]
+    assert slower({"num_workers": 4, "prefetch_factor": 4}, trials) == (False, False)

@@ -132,6 +132,36 @@ SIDES: dict[str, tuple[Facts, Told, Facts, Told]] = {
         replace(TWO, parts=parts(main_process_s=0.25, not_begun_s=0.26, making_s=0.49)),
         ("main_process", "lock"),
     ),
+    "finished batches wait for a slow one from half of the wait on": (
+        replace(TWO, parts=parts(order_s=0.49, making_s=0.51)),
+        DECODES,
+        replace(TWO, parts=parts(order_s=0.5, making_s=0.5)),
+        ("stragglers", "order"),
+    ),
+    "workers are blocked from half of their working time on": (
+        replace(BLOCKED, loads=states(0.51)),
+        DECODES,
+        replace(BLOCKED, loads=states(0.5)),
+        READS,
+    ),
+    "a main process fills the one CPU that it may use": (
+        replace(masked(0.84, 0.0, workers=0), wait_share=1.0),
+        DECODES,
+        replace(masked(0.85, 0.0, workers=0), wait_share=1.0),
+        ("decode", "quota"),
+    ),
+    "two CPUs of four are filled by more than one worker": (
+        replace(TWO, cpus=4, cpus_online=4, loads=states(0.84), main=states(0.05, allowed_cpus=4)),
+        DECODES,
+        replace(TWO, cpus=4, cpus_online=4, loads=states(0.86), main=states(0.05, allowed_cpus=4)),
+        ("decode", "quota"),
+    ),
+    "two workers share one way with a quarter each": (
+        replace(BLOCKED, workers=2, bytes_share=0.24),
+        READS,
+        replace(BLOCKED, workers=2, bytes_share=0.25),
+        ("read", "storage_bandwidth"),
+    ),
     "transport is the cause from half of the wait on": (
         replace(TWO, parts=parts(transport_s=0.49, making_s=0.51)),
         DECODES,
@@ -322,3 +352,31 @@ def test_a_stage_that_costs_nothing_is_no_tie_of_another_that_does_not() -> None
 def test_times_do_not_explain_a_rate_that_is_a_third_higher(samples_per_s: float, found: bool) -> None:
     """One worker at 2.6 ms a sample lets 385 a second through, of which 1.3 times are 500."""
     assert conflicting(replace(DECODING, samples_per_s=samples_per_s, own_cpus=None)) == found
+
+
+def test_threads_of_several_workers_take_turns_where_each_worker_keeps_one_busy() -> None:
+    turns = taking_turns()
+    assert told(replace(turns, workers=2)) == READS
+    assert told(replace(turns, workers=0)) == ("decode", "lock")
+
+
+def test_exactly_as_many_cpus_as_a_worker_needs_are_enough() -> None:
+    least = {"cpus": 0.4, "own_cpus": 0.0, "loads": None}
+    assert told(replace(DECODING, **least)) == DECODES  # type: ignore[arg-type]
+    assert told(transported(**{**least, "main": None})) == ("transport", "workers")
+    assert told(sampler(sampler_s=1.0, next_cpu_s=0.9, **least)) == ("main_process", "lock")
+    assert told(replace(at_a_lock(0.5), cpus=0.4, own_cpus=0.0)) == LOCK
+
+
+def test_a_blocked_stage_is_reading_only_where_it_is_the_sample_or_its_decoding() -> None:
+    assert told(replace(BLOCKED, wall_s={"transform": 1e-2})) == ("transform", "storage_latency")
+    assert told(replace(BLOCKED, wall_s={"decode": 1e-2})) == READS
+    assert told(replace(BLOCKED, wall_s={}, cpu_s={})) == ("sample", "storage_latency")
+
+
+def test_the_cause_itself_speaks_not_against_it_and_every_other_rule_may() -> None:
+    assert speaks_against(replace(BLOCKED, samples_per_s=80), Cause("read", "storage_latency", "")) == ()
+    assert len(speaks_against(replace(BLOCKED, samples_per_s=80), Cause("decode", "order", ""))) == 1
+    pages = replace(kernel(0.8), samples_per_s=100.0)
+    assert len(speaks_against(pages, Cause("sample", "order", ""))) == 1
+    assert speaks_against(pages, Cause("sample", "memory", "")) == ()

@@ -158,6 +158,7 @@ def caused(est: float, lo: float | None, hi: float | None, facts: Facts) -> Subj
     [
         (0.04, 0.23, "input", "low"),
         (0.04, 0.25, "unknown", "low"),
+        (0.0, 0.2, "input", "low"),
         (0.049, 0.05, "input", "low"),
         (0.05, 0.5, "input", "high"),
         (0.0, 0.0499, "input", "high"),
@@ -293,3 +294,10 @@ def test_the_last_failure_of_a_loop_is_the_one_that_is_told() -> None:
     ]
     assert decide(None, "loop", 1, doubts=0, trials=failed).headline == "Nothing was measured: ValueError: two."
     assert "every trial failed" in decide(None, "model", 1, doubts=0, trials=failed).headline
+
+
+def test_a_stage_is_named_where_it_was_timed_or_needs_no_timing() -> None:
+    waiting = replace(BLOCKED, cpu_s={}, wall_s={"read": 1e-2})
+    assert decide(caused(0.6, 0.5, 0.7, waiting), "emulated", 1, doubts=0).stage == "read"
+    opaque = replace(DECODING, cpu_s={"sample": 9e-3}, wall_s={"sample": 9e-3})
+    assert decide(caused(0.6, 0.5, 0.7, opaque), "emulated", 1, doubts=0).stage == "sample"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
-from loaderbench.records import Config, Configuration, Failure, Interval, Kind, Scalar, Trial, WorkerStates
+from loaderbench.records import Config, Configuration, Failure, Interval, Kind, Noise, Scalar, Trial, WorkerStates
 from loaderbench.statistics.configurations import summarise
 
 CONFIG: Config = {"num_workers": 0}
@@ -261,3 +261,32 @@ def test_tracing_of_an_unknown_number_of_workers_counts_once() -> None:
         found = describe_overhead([one])
         assert found is not None
         assert found.share_of_wall == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("spread", "told"), [(1.3, True), (1.299, False)])
+def test_a_third_itself_is_doubted(spread: float, told: bool) -> None:
+    found = list(find_warnings([], [], Noise(spread, None), {}))
+    assert at_edge("factor of 1.3", found) == [told]
+
+
+@pytest.mark.parametrize("est", [1.2, 0.8])
+def test_a_pair_that_differs_from_itself_is_told_by_how_much_either_way(est: float) -> None:
+    (said,) = find_warnings([], [], Noise(None, Interval(est, est - 0.01, est + 0.01)), {})
+    assert said.endswith("by 20 %")
+
+
+def test_batches_larger_than_the_dataset_are_told_from_the_smallest_on() -> None:
+    trials = [
+        replace(one, config={"batch_size": batch}, samples_per_epoch=10)
+        for one, batch in zip(rounds(1, 1, 1, 1, 1), (512, 64, 100, 33, 257), strict=True)
+    ]
+    noise = describe_noise([], [])
+    told = [said.split()[1] for said in find_warnings(trials, [], noise, {}) if said.startswith("batch_size")]
+    assert told == ["33", "64", "100", "257", "512"]
+
+
+def test_tracing_of_samples_that_nobody_counted_costs_nothing() -> None:
+    one = replace(rounds(1)[0], recorder_s_per_batch=0.0, steady_s=1.0, tracing_s_per_sample=1e-3, samples=None)
+    found = describe_overhead([one])
+    assert found is not None
+    assert found.share_of_wall == 0.0
