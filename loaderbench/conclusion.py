@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.datasets import options_to_try
-from loaderbench.diagnosis.ceiling import find_ceiling
 from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.isolation import describe_isolation
+from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling
 from loaderbench.diagnosis.subject import facts_of, find_subject, rate_cap, subject_config
 from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings

@@ -7,8 +7,7 @@ import sys
 
 def doctor() -> None:
     """Look at CPUs, memory, limits, accelerator, torch and decoders; says what to mend."""
-    from loaderbench.environment.checkup import check_machine
-    from loaderbench.environment.packages import look_at_packages
+    from loaderbench.environment.checkup import check_machine, look_at_packages
     from loaderbench.errors import MissingError
 
     bad = []

@@ -1,4 +1,4 @@
-"""The isolation ladder: one configuration's time with parts of it taken away. Pure functions over trials.
+"""Isolation runs: one configuration's time with parts of it taken away, and the ceiling that follows from them.
 
 What a part costs is the difference that its absence makes: SPDL's optimisation guide calls it headspace analysis
 (https://facebookresearch.github.io/spdl, "Optimization guide"). Of two parts that overlap, the slower is what both
@@ -14,13 +14,14 @@ from typing import Literal
 
 from loaderbench.consumers import NO_CONSUMER, consumer_kind
 from loaderbench.diagnosis.failures import last_words
-from loaderbench.records import Interval, Isolation, IsolationName, IsolationRun, Reasons, Trial
+from loaderbench.diagnosis.verdict import Subject
+from loaderbench.records import Ceiling, Interval, Isolation, IsolationName, IsolationRun, Reasons, Trial
 from loaderbench.statistics.intervals import mean_interval, rate_interval
 
 RunName = IsolationName | Literal["end_to_end"]
 
 ORDER: tuple[RunName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
-DRIFT = 1.1  # of the reference decode from the sweep to the ladder; a still machine stays within it
+DRIFT = 1.1  # of the reference decode from the sweep to the isolation runs; a still machine stays within it
 UNKNOWN = "this run was measured without it"
 
 
@@ -96,7 +97,7 @@ def _no_interference(consumer: str, cache: str) -> str:
 def _reasons(
     differences: Mapping[str, Interval | None], runs: Mapping[RunName, IsolationRun], no_interference: str
 ) -> Reasons:
-    """Why a difference is not known: the first of its rungs that has a reason."""
+    """Why a difference is not known: the first of its runs that has a reason."""
     needs: dict[str, tuple[RunName, ...]] = {
         "transfer_s": ("replay_host", "replay_device"),
         "fetch_s": ("loader_cold", "loader_warm"),
@@ -112,7 +113,7 @@ def _reasons(
 
 
 def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
-    """What is to be known of how the rungs were measured."""
+    """What is to be known of how they were measured."""
     said = [trial.sampled for name in ORDER[:2] for trial in own[name] if usable(trial) and trial.sampled][:1]
     short = [trial.batches or 0 for trial in own["loader_cold"] if usable(trial) and trial.ended_early]
     if short:
@@ -122,7 +123,7 @@ def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
 
 
 def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
-    """The rungs are measured after the sweep, and the machine may have changed: interference compares across."""
+    """Isolation runs come after the sweep, and the machine may have changed: interference compares across."""
     before_s = [t.reference_decode_before_s for t in own["end_to_end"] if t.reference_decode_before_s]
     after_s = [t.reference_decode_before_s for name in ORDER[:-1] for t in own[name] if t.reference_decode_before_s]
     if not before_s or not after_s:
@@ -168,7 +169,7 @@ def times_of(trials: Sequence[Trial], *, per_batch: bool) -> Times:
 
 
 def _describe_run(name: RunName, trials: Sequence[Trial], times: Times, left_out: str | None) -> IsolationRun:
-    """The rung over its rounds; `left_out` is why it was not measured."""
+    """One isolation run over its rounds; `left_out` is why it was not measured."""
     rates = [trial.samples_per_s for trial in trials if usable(trial) and trial.samples_per_s]
     why = None if times else _why_not(trials, left_out)
     return IsolationRun(
@@ -190,11 +191,11 @@ def _why_not(trials: Sequence[Trial], left_out: str | None) -> str:
 
 
 MOST_ROUNDS = 3
-"""Of the ladder: the fewest that give an interval worth reading."""
+"""Of isolation runs: the fewest that give an interval worth reading."""
 
 
 def why_not(*, consumer: str, cache: str, no_files: str, accelerator: bool) -> dict[IsolationName, str]:
-    """The reason against each rung, empty for those to be measured.
+    """The reason against each isolation run, empty for those to be measured.
 
     `consumer` is a resolved kind, `cache` the suite's regime; `no_files` is why the dataset's files are not known.
     """
@@ -219,3 +220,52 @@ def _not_cold(cache: str, no_files: str) -> str:
     if cache == "cold":
         return "the suite's own trials begin with a cold page cache"
     return "" if hasattr(os, "posix_fadvise") else "this system has no posix_fadvise to evict files with"
+
+
+NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
+_INTERVAL = "samples_per_s_interval"
+
+
+def find_ceiling(
+    isolation: Isolation | None, why_no_isolation: str, subject: Subject | None, consumer: str, demand: float
+) -> tuple[Ceiling | None, str]:
+    """The ceiling of any consumer, or why there is none.
+
+    Headspace is (measured - ceiling) / measured in time per batch. Source: SPDL's optimisation guide.
+    """
+    if subject is None:
+        return None, "nothing was measured"
+    kind = consumer_kind(consumer)
+    if kind.of_loop:
+        return _loop_ceiling(subject)
+    if kind.capped:
+        reasons = {_INTERVAL: "it is given and not measured"}
+        headspace, basis = _headspace(subject, demand), f"the demand of {kind.who}"
+        return Ceiling(samples_per_s=demand, headspace=headspace, basis=basis, not_measured=reasons), ""
+    if not kind.consumes:
+        return None, "without a consumer there is none"
+    replayed = next((run for run in isolation.runs if run.name == "replay_host"), None) if isolation else None
+    if replayed is None or replayed.samples_per_s is None:
+        why = replayed.not_measured.get("samples_per_s") if replayed else why_no_isolation
+        return None, f"cached batches were not replayed: {why}"
+    rate, rounds = replayed.samples_per_s, len(replayed.trials)
+    return Ceiling(
+        samples_per_s=rate.est,
+        headspace=_headspace(subject, rate.est),
+        basis=f"cached batches replayed, {rounds} round{'s' if rounds > 1 else ''}",
+        samples_per_s_interval=rate if rate.lo is not None else None,
+        not_measured={} if rate.lo is not None else {_INTERVAL: "one round has no interval"},
+    ), ""
+
+
+def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
+    wait = subject.data_wait_share.est
+    if wait >= NOTHING_BUT_WAITING:
+        return None, "the loop did nothing but wait for data"
+    rate = subject.samples_per_s.est / (1 - wait)
+    basis, reasons = "the loop's own time between batches", {_INTERVAL: "one process has no interval"}
+    return Ceiling(samples_per_s=rate, headspace=wait, basis=basis, not_measured=reasons), ""
+
+
+def _headspace(subject: Subject, ceiling: float) -> float:
+    return min(1.0, max(0.0, 1 - subject.samples_per_s.est / ceiling))

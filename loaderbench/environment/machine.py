@@ -1,4 +1,8 @@
-"""What a run was made on, read without importing torch."""
+"""What a run was made on, read without importing torch.
+
+A limit of a control group (version 1 or 2) anywhere above binds as much as one's own: the smallest counts. Source: the
+kernel's `admin-guide/cgroup-v2.rst` (`cpu.max`, `memory.max`) and `scheduler/sched-bwc.rst` (v1 quota).
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ from loaderbench.records import Candidate, Recommendation
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis, Findings
-from loaderbench.remedies.short_epochs import with_start_told
-from loaderbench.remedies.verified import COMBINATION, with_trials
+from loaderbench.remedies.verified import COMBINATION, with_start_told, with_trials
 
 __all__ = ["REMEDIES", "Diagnosis", "Findings", "Remedy", "candidates_for", "recommend"]
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
+from PIL import Image
+
+from loaderbench.datasets.photos import reference_jpeg
 from loaderbench.environment import oom_kills
 from loaderbench.monitors import GpuMonitor, Sampling
 from loaderbench.recorder import completed_trial, with_reasons
@@ -13,7 +18,6 @@ from loaderbench.records import Environment, Failure, PlannedTrial, Status, Time
 from loaderbench.runner.failure_details import explained
 from loaderbench.runner.protocol import Result, TrialOrder
 from loaderbench.runner.readings import inside_with_blocked, loop_times, resource_use, timeline_of
-from loaderbench.runner.reference import ReferenceDecode
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.trial_process import TrialProcess
 
@@ -98,3 +102,23 @@ class Begun:
 def _failed(trial: Trial, why: Failure, order: TrialOrder, kills_before: int | None) -> Trial:
     status: Status = "timed_out" if why.kind == "hang" else "failed"
     return with_reasons(replace(trial, status=status, failure=explained(why, order, kills_before)), "the trial failed")
+
+
+REPEATS = 5
+
+
+class ReferenceDecode:
+    """Decodes one known JPEG in this process."""
+
+    def __init__(self) -> None:
+        self._jpeg = reference_jpeg()
+
+    def time_s(self) -> float:
+        """Return the median seconds of a decode now; some ten milliseconds of work."""
+        return sorted(self._once_s() for _ in range(REPEATS))[REPEATS // 2]
+
+    def _once_s(self) -> float:
+        began_s = time.perf_counter()
+        with Image.open(io.BytesIO(self._jpeg)) as image:
+            image.convert("RGB")
+        return time.perf_counter() - began_s

@@ -11,7 +11,7 @@ from loaderbench.histogram import Histogram
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.clock import now_s
-from loaderbench.tracing.timed import timed
+from loaderbench.tracing.parts import timed
 from loaderbench.tracing.tracer import Tracer
 
 NOTHING_TAKEN = (0, 0.0, 0.0, 0.0)

@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from test_cause import DECODING, parts, states
 from test_operational import FACTS
 
-from loaderbench.diagnosis.ceiling import find_ceiling
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.isolation import find_ceiling
 from loaderbench.diagnosis.limits import (
     busiest,
     cpus_left,

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.diagnosis.ceiling import find_ceiling
-from loaderbench.diagnosis.isolation import MOST_ROUNDS, describe_isolation, why_not
+from loaderbench.diagnosis.isolation import MOST_ROUNDS, describe_isolation, find_ceiling, why_not
 from loaderbench.diagnosis.verdict import Subject
 from loaderbench.records import Config, Failure, Interval, Isolation, IsolationRun, Trial
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from test_cause import BLOCKED, DECODING
 
-from loaderbench.diagnosis.ceiling import find_ceiling
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.isolation import find_ceiling
 from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.records import Failure, Interval, StageCost, Trial, WorkerStates
 

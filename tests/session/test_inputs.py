@@ -12,7 +12,7 @@ from loaderbench.datasets import Inputs, image_folder, page_cache, photos
 from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
-from loaderbench.session.inputs import note_left_out, prepare_inputs
+from loaderbench.session.conditions import note_left_out, prepare_inputs
 from loaderbench.suite import LoadedSuite, load_suite
 
 

@@ -13,7 +13,7 @@ from loaderbench.environment import describe_machine
 from loaderbench.records import Config, PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session import time_slicing
-from loaderbench.session.inputs import prepare_inputs
+from loaderbench.session.conditions import prepare_inputs
 from loaderbench.session.listener import Silent
 from loaderbench.session.measuring import Measuring
 from loaderbench.session.time_slicing import SlicedRounds
