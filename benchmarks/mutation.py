@@ -61,6 +61,7 @@ _OF_SESSION = (
     *("slice_order", "steps", "verifier_time", "verifying"),
 )
 RECORDS = "tests/records/test_records.py"
+_OF_STORE = (*(f"tests/test_{name}.py" for name in ("store", "schema_1", "run_list")), RECORDS)
 ROOMS = {
     "histogram": Room(("histogram.py",), ("tests/test_histogram.py",)),
     "gates": Room(("statistics/gates.py",), ("tests/statistics/test_gates.py",)),
@@ -70,7 +71,7 @@ ROOMS = {
         without=("statistics/gates.py",),
     ),
     "search": Room(("search/*.py",), ("tests/search",)),
-    "store": Room(("store/*.py",), ("tests/test_store.py", "tests/test_schema_1.py")),
+    "store": Room(("store/*.py",), _OF_STORE),
     "diagnosis": Room(("diagnosis/*.py",), ("tests/diagnosis", RECORDS)),
     "records": Room(("records/*.py",), ("tests/records",)),
     "stalls": Room(("recorder/stalls.py",), ("tests/recorder/test_stalls.py", RECORDS)),

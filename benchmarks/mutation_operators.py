@@ -115,7 +115,7 @@ class Number(Operator):
         if isinstance(value, int) and value < SMALL:
             changed = (value + 1, value - 1)[index]
         else:
-            changed = (value * 2, value / 2)[index]
+            changed = (value * 2, value // 2 if isinstance(value, int) else value / 2)[index]
         return parso.python.tree.Number(str(changed), node.start_pos, node.prefix)
 
     @classmethod

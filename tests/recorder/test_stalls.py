@@ -78,6 +78,13 @@ def test_a_worker_that_makes_the_same_batch_all_along_is_busy() -> None:
     assert (sums.making_s, sums.order_s) == (2.0, 0.0)
 
 
+def test_a_worker_that_begins_late_is_idle_until_then_and_busy_with_each_batch() -> None:
+    late = [(1, 0, 2.0, 3.0), (1, 1, 3.0, 4.0), (1, 2, 4.0, 4.5)]
+    sums = divide_waits([Wait(0, 1.0, 5.0)], spans((0, 0, 0.0, 1.0), (0, 1, 1.0, 9.0), *late))
+    assert sums.after_s == 1.5
+    assert sums.making_s == 2.5
+
+
 def test_batches_are_counted_and_a_wait_for_one_that_nobody_made_is_not() -> None:
     sums = divide_waits(
         [Wait(0, 0.0, 1.0), Wait(1, 0.0, 1.0), Wait(7, 0.0, 9.0)], spans((0, 0, 0.0, 1.0), (1, 0, 0.0, 1.0))
