@@ -26,6 +26,7 @@ def test_memory_is_the_largest_of_all_rounds_and_other_readings_are_means() -> N
     )
     assert (found.rss_bytes, found.pss_bytes, found.shm_peak_bytes) == (9, 40, 7)
     assert found.cpu_percent_of_allotted == 70.0
+    assert found.metrics == {}
 
 
 def test_first_batches_have_a_geometric_mean_and_one_of_no_time_does_not_count() -> None:
