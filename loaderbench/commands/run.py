@@ -14,9 +14,9 @@ from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_f
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
 from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, make_console, write_output
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
-from loaderbench.records import Comparison, GateResult, RunRecord
 
 if TYPE_CHECKING:
+    from loaderbench.records import Comparison, GateResult, RunRecord
     from loaderbench.result import Run
 
 
