@@ -141,7 +141,7 @@ class ImageFolder(DatasetKind):
         named = images.TRANSFORMS.get(self.transform)
         if named is not None:
             return images.ImageSamples(samples, decoder, named(self.normalize != "device"))
-        return images.ImageSamples(samples, decoder, _own_transform(find_target(self.transform, folder)))
+        return images.ImageSamples(samples, decoder, own_transform(find_target(self.transform, folder)))
 
     def warm(self, paths: Iterable[str]) -> None:
         """Read each once, up to a bound."""
@@ -199,7 +199,7 @@ def _values(sweep: Mapping[str, Any], axis: str, fixed: Any) -> list[Any]:
     return given if isinstance(given, list) else [given]
 
 
-def _own_transform(target: Callable[..., Any]) -> Callable[[Any], Any]:
+def own_transform(target: Callable[..., Any]) -> Callable[[Any], Any]:
     """The user's own: what a class or a function without parameters makes, or else the function of an image itself."""
     try:
         parameters = inspect.signature(target).parameters.values()

@@ -293,6 +293,6 @@ def _tell_modules(pipe: Any) -> None:
 
 
 def test_a_transform_in_c_that_tells_no_parameters_is_the_function_of_an_image() -> None:
-    from loaderbench.runner.child import _transform
+    from loaderbench.datasets.image_folder import own_transform
 
-    assert _transform(max) is max
+    assert own_transform(max) is max
