@@ -11,14 +11,13 @@ import pytest
 from PIL import Image
 from PIL.JpegImagePlugin import get_sampling
 
-from loaderbench.datasets.photo_jpeg import photo_jpeg
 from loaderbench.datasets.photo_statistics import (
     IMAGENET_MEAN_BYTES_PER_PIXEL,
     IMAGENET_QUANTILES,
     LEVELS,
     draw_recipe,
 )
-from loaderbench.datasets.photos import cached_photos, generate_photos, reference_jpeg
+from loaderbench.datasets.photos import cached_photos, generate_photos, photo_jpeg, reference_jpeg
 from loaderbench.errors import UsageError
 
 REAL = Path(os.environ.get("LOADERBENCH_PHOTOS") or Path(__file__).resolve().parents[3] / "shared" / "photos")
