@@ -1,0 +1,36 @@
+"""Each kind of consumer says itself what it is called, and where `auto` stands for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from loaderbench.consumers import CONSUMER_KINDS, LOOP, ConsumerKind, consumer_kind, consumer_of, resolve_consumer
+from loaderbench.errors import MissingError
+from loaderbench.suite import Suite
+
+
+@pytest.mark.parametrize(("accelerator", "kind"), [(True, "model"), (False, "emulated")])
+def test_auto_is_one_kind_with_an_accelerator_and_one_without(accelerator: bool, kind: str) -> None:
+    assert resolve_consumer("auto", accelerator=accelerator) == kind
+
+
+def test_a_kind_that_needs_an_accelerator_is_refused_without_one() -> None:
+    assert resolve_consumer("model", accelerator=True) == "model"
+    with pytest.raises(MissingError, match=r"consumer\.kind: model needs a CUDA device"):
+        resolve_consumer("model", accelerator=False)
+
+
+def test_of_a_kind_that_is_not_registered_here_is_said_what_holds_of_any() -> None:
+    assert consumer_kind("of_another_version") is ConsumerKind
+    assert consumer_kind("of_another_version").who == "the consumer"
+
+
+def test_a_loop_is_no_kind_that_a_suite_can_name() -> None:
+    assert consumer_kind(LOOP).of_loop
+    assert LOOP not in CONSUMER_KINDS
+
+
+def test_a_consumer_gets_its_own_options_of_the_section() -> None:
+    suite = Suite.model_validate({"consumer": {"demand": 7.0, "model": "resnet18"}})
+    assert consumer_of(suite.consumer, "emulated").model_dump() == {"demand": 7.0}
+    assert consumer_of(suite.consumer, "model").model_dump() == {"model": "resnet18"}
