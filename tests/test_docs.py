@@ -65,7 +65,7 @@ def test_every_suite_is_right_and_says_what_it_asks(suite: Path) -> None:
 
 def test_the_readme_gives_the_two_commands_and_ci_runs_the_second() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert "pip install uv && uv run loaderbench run suites/images.yaml" in readme
+    assert "pip install uv && uv run --no-dev loaderbench run suites/images.yaml" in readme
     assert "pip install uv && uv run pytest" in readme
     assert "uv run pytest" in (ROOT / ".ci" / "run").read_text()
 
