@@ -1,7 +1,7 @@
 # `make` runs what CI runs, but for the installation of a browser.
-.PHONY: all lint types test format
+.PHONY: all lint types test slow format
 
-all: lint types test
+all: lint types test slow
 
 lint:
 	uv run ruff check
@@ -12,6 +12,9 @@ types:
 
 test:
 	uv run pytest
+
+slow:
+	uv run pytest -m slow
 
 format:
 	uv run ruff check --fix

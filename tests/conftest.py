@@ -1,18 +1,47 @@
-"""What several tests share: a folder of photos, and a real run made through the command."""
+"""What several tests share: a folder of photos, and a real run made through the command; and which tests run when."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import SMALL_SUITE, Cli, loaderbench
+from command_line import SMALL_SUITE, Cli, in_process, loaderbench
 from hypothesis import settings
+from scheduling import TIMED, OneFileOneWorker, order, turn
+from xdist.remote import Producer
 
 from loaderbench.datasets.photos import generate_photos
 
 settings.register_profile("any machine", deadline=None)  # no test asserts how fast a machine is
 settings.load_profile("any machine")
+
+
+def pytest_configure() -> None:
+    """Let torch be compiled once, and not by each of the hundreds of processes that the tests start."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneFileOneWorker:
+    return OneFileOneWorker(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)  # before a worker of xdist tells the groups of its tests
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Its fixtures are made and taken away in a test's turn, too."""
+    own = item.config._tmp_path_factory.getbasetemp()  # of this worker, in a folder of all workers
+    place = own.parent if hasattr(item.config, "workerinput") else own
+    with turn(place, alone=item.get_closest_marker(TIMED) is not None):
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +54,17 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """The command, run in a new folder."""
+    """The command, called in this process in a new folder."""
+
+    def call(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        return in_process(*arguments, cwd=tmp_path, **environment)
+
+    return call
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Cli:
+    """The command as a user runs it, in a new folder: for what an interpreter of its own changes."""
 
     def call(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         return loaderbench(*arguments, cwd=tmp_path, **environment)

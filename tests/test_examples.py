@@ -16,7 +16,7 @@ def run(name: str, *arguments: str | Path, cwd: Path) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_the_training_loop_tells_its_wait_its_stages_and_its_samples(
     photos: Path, tmp_path: Path, workers: int
 ) -> None:

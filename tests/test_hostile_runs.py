@@ -18,7 +18,7 @@ from loaderbench.report.document import build_document
 from loaderbench.store import read_run, read_trials
 
 EXAMPLE = Path(__file__).parents[1] / "reports" / "examples" / "two-cores" / "run.json"
-CASES = 250
+CASES = 120
 EVIL: list[Any] = [
     None,
     -1,

@@ -66,6 +66,7 @@ def test_a_shared_memory_of_64_mb_is_told_in_bytes_and_costs_only_what_does_not_
     assert [trial.status for trial in trials.values()] == ["completed"] * 3
 
 
+@pytest.mark.slow
 @mounts
 def test_a_disk_that_fills_up_is_one_line_and_with_room_the_run_goes_on(place: Path) -> None:
     script = f"""

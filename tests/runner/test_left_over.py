@@ -51,8 +51,9 @@ measure: {seconds: 60, verify: false}
 """
 
 
-def shared_files() -> set[str]:
-    return {path.name for path in Path("/dev/shm").glob("torch_*")}
+def shared_files(pids: set[int]) -> list[Path]:
+    """What processes hold in shared memory; torch puts the pid of the process into each name."""
+    return [path for path in Path("/dev/shm").glob("torch_*_*") if int(path.name.split("_")[1]) in pids]
 
 
 def wait_until(true: Callable[[], object], seconds: float = 120.0) -> None:
@@ -121,14 +122,14 @@ def test_a_process_that_was_forked_from_one_with_a_server_is_told_that_it_can_st
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
 @pytest.mark.parametrize("killed", ["run", "trial"])
 def test_shared_memory_and_processes_go_with_the_run_or_the_trial_that_is_killed(tmp_path: Path, killed: str) -> None:
-    before = shared_files()
     (tmp_path / "lb_sharing.py").write_text(TARGETS)
     (tmp_path / "s.yaml").write_text(SUITE)
     run = subprocess.Popen(
         [sys.executable, "-m", "loaderbench", "run", "s.yaml", "--rounds", "1", "--out", "r", "-q"], cwd=tmp_path
     )
-    wait_until(lambda: len(shared_files() - before) > 1 and trial_of(run))
+    wait_until(lambda: trial_of(run) and len(shared_files(pids_of(run))) > 1)
     started = psutil.Process(run.pid).children(recursive=True)
+    pids = {process.pid for process in started}
     if killed == "run":
         run.kill()
     else:
@@ -137,7 +138,11 @@ def test_shared_memory_and_processes_go_with_the_run_or_the_trial_that_is_killed
 
     _, alive = psutil.wait_procs(started, timeout=30)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-    wait_until(lambda: shared_files() == before, 30)
+    wait_until(lambda: not shared_files(pids), 30)
+
+
+def pids_of(run: subprocess.Popen[bytes]) -> set[int]:
+    return {process.pid for process in psutil.Process(run.pid).children(recursive=True)}
 
 
 def trial_of(run: subprocess.Popen[bytes]) -> int | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Cli, loaderbench
+from command_line import Cli, in_process
 
 from loaderbench.conclusion import conclude
 from loaderbench.environment import cpus_allotted
@@ -52,7 +52,7 @@ dataset: {{kind: target, target: "lb_ladder_targets:{dataset}"}}
 loader: {{batch_size: 8}}
 sweep: {{num_workers: {workers}}}
 consumer: {consumer}
-measure: {{rounds: {rounds}, seconds: 0.4, verify: false}}
+measure: {{rounds: {rounds}, seconds: 0.2, verify: false}}
 """
 
 
@@ -62,7 +62,7 @@ def run(place: Path, dataset: str, consumer: str, workers: str = "[1]", rounds: 
     (place / "lb_ladder_targets.py").write_text(TARGETS)
     kind = consumer if consumer.startswith("{") else f'{{kind: target, target: "lb_ladder_targets:{consumer}"}}'
     (place / "s.yaml").write_text(SUITE.format(dataset=dataset, consumer=kind, workers=workers, rounds=rounds))
-    result = loaderbench("run", "s.yaml", "--out", "r", cwd=place)
+    result = in_process("run", "s.yaml", "--out", "r", cwd=place)
     assert result.returncode == 0, result.stderr
     found: dict[str, Any] = json.loads((place / "r" / "run.json").read_text())
     return {**found, "stdout": result.stdout, "stderr": result.stderr}
@@ -145,7 +145,7 @@ def test_a_step_that_takes_the_workers_cores_is_interference(tmp_path: Path) -> 
     """The workers alone fill all cores, the step needs one of them for as long as they need for a batch."""
     step_s = 8 * 0.003 / CORES
     consumer = f'{{kind: target, target: "lb_ladder_targets:burns", args: {{s: {step_s}}}}}'
-    found = run(tmp_path, "heavy", consumer, workers=f"[{CORES}]")
+    found = run(tmp_path, "heavy", consumer, workers=f"[{CORES}]", rounds=2)
     host, warm, whole = (rung(found, name)["time_s"]["est"] for name in ("replay_host", "loader_warm", "end_to_end"))
     assert whole > max(host, warm)
     assert found["isolation"]["interference_s"]["est"] > 0.1 * whole
@@ -154,7 +154,7 @@ def test_a_step_that_takes_the_workers_cores_is_interference(tmp_path: Path) -> 
 def test_an_emulated_accelerator_is_not_replayed_to(cli: Cli, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         f"dataset: {{root: '{photos}'}}\nloader: {{shuffle: true}}\nsweep: {{batch_size: [2], num_workers: [1, 2]}}\n"
-        "consumer: {kind: emulated, demand: 100000}\nmeasure: {rounds: 3, seconds: 0.2, verify: false}\n"
+        "consumer: {kind: emulated, demand: 100000}\nmeasure: {rounds: 1, seconds: 0.1, verify: false}\n"
     )
     assert cli("run", "s.yaml", "--out", "r").returncode == 0
     found = json.loads((tmp_path / "r" / "run.json").read_text())
@@ -188,23 +188,23 @@ def test_a_step_that_breaks_when_replayed_costs_its_rung_alone(tmp_path: Path) -
     )
     (place / "s.yaml").write_text(
         "dataset: {kind: target, target: 'mine:make'}\nconsumer: {kind: target, target: 'mine:step'}\n"
-        "measure: {rounds: 3, seconds: 0.1, verify: false}\n"
+        "measure: {rounds: 2, seconds: 0.1, verify: false}\n"
     )
-    result = loaderbench("run", "s.yaml", "--out", "r", cwd=place)
+    result = in_process("run", "s.yaml", "--out", "r", cwd=place)
     found = json.loads((place / "r" / "run.json").read_text())
     assert result.returncode == 0, result.stderr
     assert found["complete"] is True
     assert found["ceiling"] is None
     assert "met again" in found["not_measured"]["ceiling"]
     assert len(rung(found, "replay_host")["trials"]) == 1  # it would fail again
-    assert len(rung(found, "loader_warm")["trials"]) == 3
+    assert len(rung(found, "loader_warm")["trials"]) == 2
 
 
 def test_a_budget_without_room_for_the_ladder_leaves_it_out(tmp_path: Path) -> None:
     (tmp_path / "lb_ladder_targets.py").write_text(TARGETS)
     consumer = '{kind: target, target: "lb_ladder_targets:sleeps"}'
     (tmp_path / "s.yaml").write_text(SUITE.format(dataset="slow", consumer=consumer, workers="[1]", rounds=1))
-    result = loaderbench("run", "s.yaml", "--out", "r", "--budget", "4s", "--seconds", "1", cwd=tmp_path)
+    result = in_process("run", "s.yaml", "--out", "r", "--budget", "4s", "--seconds", "1", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     found = json.loads((tmp_path / "r" / "run.json").read_text())
     assert found["complete"] is True
@@ -216,12 +216,12 @@ def test_a_budget_without_room_for_the_ladder_leaves_it_out(tmp_path: Path) -> N
 def test_a_signal_while_parts_are_taken_away_keeps_the_sweep(tmp_path: Path) -> None:
     (tmp_path / "lb_ladder_targets.py").write_text(TARGETS)
     consumer = '{kind: target, target: "lb_ladder_targets:sleeps"}'
-    (tmp_path / "s.yaml").write_text(SUITE.format(dataset="slow", consumer=consumer, workers="[1]", rounds=3))
+    (tmp_path / "s.yaml").write_text(SUITE.format(dataset="slow", consumer=consumer, workers="[1]", rounds=2))
     command = [sys.executable, "-u", "-m", "loaderbench", "run", "s.yaml", "--out", "r", "-v", "--progress", "plain"]
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
-        if line.startswith("[8/"):
+        if line.startswith("[5/"):  # two of the sweep, and two beside them
             os.kill(running.pid, signal.SIGINT)
             break
     running.communicate(timeout=60)
@@ -229,8 +229,8 @@ def test_a_signal_while_parts_are_taken_away_keeps_the_sweep(tmp_path: Path) -> 
     found = json.loads((tmp_path / "r" / "run.json").read_text())
     assert found["complete"] is False
     roles = Counter(trial["role"] for trial in found["trials"])
-    assert roles["sweep"] == 3
-    assert 2 <= roles["isolation"] < 6
+    assert roles["sweep"] == 2
+    assert 1 <= roles["isolation"] < 4
     assert "interrupted after the sweep" in found["notes"][0]
 
 

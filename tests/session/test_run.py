@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import SMALL_SUITE, Cli, loaderbench
+from command_line import SMALL_SUITE, Cli
 
 import loaderbench as public
 from loaderbench.errors import MissingError
@@ -26,6 +26,11 @@ SmallRun = tuple[Path, "subprocess.CompletedProcess[str]"]
 def run(small_run: SmallRun) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((small_run[0] / "run.json").read_text())
     return found
+
+
+def sweep(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """The trials that configurations are made of."""
+    return [trial for trial in run["trials"] if trial["role"] == "sweep"]
 
 
 def test_the_run_folder_holds_everything(small_run: SmallRun) -> None:
@@ -49,22 +54,22 @@ def test_the_result_is_on_stdout_and_progress_on_stderr(small_run: SmallRun) -> 
 
 
 def test_run_json_has_the_shape_that_others_rely_on(run: dict[str, Any]) -> None:
-    assert run["schema_version"] == 1
+    assert run["schema_version"] == 2
     assert run["complete"] is True
     for name in ("suite", "environment", "started_at", "finished_at", "trials", "configurations", "best", "baseline",
-                 "ceiling", "verdict", "recommendations", "prediction", "overhead", "warnings"):  # fmt: skip
+                 "ceiling", "verdict", "recommendations", "overhead", "warnings"):  # fmt: skip
         assert name in run
         assert run[name] is not None or name in run["not_measured"]
     assert run["environment"]["cpus_allotted"] > 0
-    assert len(run["trials"]) == len(run["configurations"]) * 3 == 6
+    assert len(sweep(run)) == len(run["configurations"]) * 3 == 6
     assert {trial["status"] for trial in run["trials"]} == {"completed"}
     assert run["verdict"]["bound"] in ("input", "compute", "transfer", "unknown")
 
 
 def test_every_null_of_a_trial_has_its_reason(run: dict[str, Any]) -> None:
     for trial in run["trials"]:
-        silent = {name for name, value in trial.items() if value is None} - set(trial["not_measured"]) - {"failure"}
-        assert not silent
+        silent = {name for name, value in trial.items() if value is None} - set(trial["not_measured"])
+        assert silent <= {"failure", "isolation"}
 
 
 def test_intervals_hold_their_estimates(run: dict[str, Any]) -> None:
@@ -77,10 +82,10 @@ def test_intervals_hold_their_estimates(run: dict[str, Any]) -> None:
 
 
 def test_the_order_is_shuffled_within_rounds_and_each_round_is_whole(run: dict[str, Any]) -> None:
-    rounds = [trial["round"] for trial in run["trials"]]
+    rounds = [trial["round"] for trial in sweep(run)]
     assert rounds == sorted(rounds)
     for number in (1, 2, 3):
-        configs = [str(trial["config"]) for trial in run["trials"] if trial["round"] == number]
+        configs = [str(trial["config"]) for trial in sweep(run) if trial["round"] == number]
         assert len(set(configs)) == 2
 
 
@@ -114,14 +119,14 @@ def test_a_run_loads_into_data_frames(small_run: SmallRun, run: dict[str, Any]) 
     assert loaded.to_dict() == run
 
 
-def test_a_saved_run_is_shown_and_redrawn_without_measuring(small_run: SmallRun, tmp_path: Path) -> None:
+def test_a_saved_run_is_shown_and_redrawn_without_measuring(cli: Cli, small_run: SmallRun, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(small_run[0], folder)
     (folder / "report.html").unlink()
-    shown = loaderbench("show", folder, cwd=tmp_path)
+    shown = cli("show", folder)
     assert shown.returncode == 0
     assert json.loads((folder / "run.json").read_text())["verdict"]["headline"] in shown.stdout
-    redrawn = loaderbench("report", folder / "run.json", cwd=tmp_path)
+    redrawn = cli("report", folder / "run.json")
     assert redrawn.returncode == 0, redrawn.stderr
     assert (folder / "report.html").read_text() == (small_run[0] / "report.html").read_text()
 
@@ -132,7 +137,7 @@ def test_json_on_stdout_is_json_and_nothing_else(cli: Cli, photos: Path) -> None
     result = cli("run", photos.parent / "s.yaml", *flags, "--out", "r", "--json", "-")
     run = json.loads(result.stdout)
     assert result.returncode == 0
-    assert len(run["trials"]) == 1
+    assert len(sweep(run)) == 1
     assert run["best"] is None
     assert "n = 1" in run["not_measured"]["best"]
     assert run["suite"]["measure"]["rounds"] == 1
@@ -199,7 +204,7 @@ def test_rounds_end_when_every_trial_of_the_first_failed(cli: Cli, tmp_path: Pat
     result = cli("run", "s.yaml", "-q", "--out", "r")
     assert result.returncode == 3
     assert "ValueError: planted" in result.stderr
-    assert len(json.loads((tmp_path / "r" / "run.json").read_text())["trials"]) == 1
+    assert len(sweep(json.loads((tmp_path / "r" / "run.json").read_text()))) == 1
 
 
 def test_a_file_name_that_is_no_unicode_loses_nothing(cli: Cli, tmp_path: Path) -> None:
@@ -252,7 +257,7 @@ def test_a_second_ctrl_c_while_the_page_is_drawn_loses_nothing(photos: Path, tmp
         time.sleep(0.05)
     running.communicate(timeout=60)
     assert running.returncode == 130
-    assert len(json.loads((tmp_path / "r" / "run.json").read_text())["trials"]) == 6
+    assert len(sweep(json.loads((tmp_path / "r" / "run.json").read_text()))) == 6
     assert (tmp_path / "r" / "report.html").is_file()
 
 

@@ -91,7 +91,7 @@ def statuses(trials: Sequence[Trial]) -> list[str]:
 
 
 def test_a_round_is_measured_in_turns_of_the_same_number(run: Run) -> None:
-    slow, fast = run({**WORK, "turns": 40_000}, {**WORK, "turns": 10_000})
+    slow, fast = run({**WORK, "turns": 100_000}, {**WORK, "turns": 10_000})
     assert statuses([slow, fast]) == ["completed", "completed"]
     assert slow.time_slices is not None
     assert fast.time_slices is not None

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import loaderbench
+from command_line import in_process
 
 from loaderbench.conclusion import conclude
 from loaderbench.store import read_run
+
+pytestmark = pytest.mark.timed  # beside others no cause is named: it may be theirs
 
 SLEEPY = """\
 import time
@@ -21,7 +23,7 @@ class Sleepy(torch.utils.data.Dataset):
         return 1000
 
     def __getitem__(self, index):
-        time.sleep(0.004)  # a storage that answers after that long
+        time.sleep(0.002)  # a storage that answers after that long
         return torch.zeros(4), 0
 
 def make():
@@ -33,7 +35,7 @@ name: sleepy
 dataset: {kind: target, target: "sleepy:make"}
 loader: {num_workers: 1, batch_size: 8}
 consumer: {kind: emulated, demand: 100000}
-measure: {rounds: 3, seconds: 0.3}
+measure: {rounds: 3, seconds: 0.1}
 """
 
 
@@ -43,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("verified")
     (place / "sleepy.py").write_text(SLEEPY)
     (place / "s.yaml").write_text(SUITE)
-    result = loaderbench("run", "s.yaml", "--out", "run", "-q", cwd=place)
+    result = in_process("run", "s.yaml", "--out", "run", "-q", cwd=place)
     assert result.returncode == 0, result.stderr
     return place / "run"
 
@@ -52,6 +54,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "run.json").read_text())
     return found
+
+
+def remedy_trials(run: dict[str, Any]) -> list[dict[str, Any]]:
+    return [trial for trial in run["trials"] if trial["role"] == "remedy"]
 
 
 def card(run: dict[str, Any], name: str) -> dict[str, Any]:
@@ -67,10 +73,6 @@ def test_the_remedy_of_the_cause_was_tried_and_its_gain_is_measured(run: dict[st
     assert found["change"].keys() == {"num_workers"}
     assert any("pairs, interleaved" in line for line in found["evidence"])
     assert f"num_workers={found['change']['num_workers']}" in found["snippet"]
-
-
-def remedy_trials(run: dict[str, Any]) -> list[dict[str, Any]]:
-    return [trial for trial in run["trials"] if trial["role"] == "remedy"]
 
 
 def test_pairs_lie_in_rounds_of_their_own_in_shuffled_order(run: dict[str, Any]) -> None:
@@ -98,12 +100,12 @@ def test_a_saved_run_is_concluded_again_to_the_same_advice(folder: Path) -> None
 
 def test_the_page_and_the_terminal_tell_what_was_tried(folder: Path) -> None:
     assert "What was tried, in order" in (folder / "report.html").read_text()
-    shown = loaderbench("show", folder, cwd=folder)
+    shown = in_process("show", folder, cwd=folder)
     assert "[measured] Raise num_workers" in shown.stdout
 
 
 def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
-    result = loaderbench("run", "s.yaml", "--no-verify", "--out", "plain", "-q", cwd=folder.parent)
+    result = in_process("run", "s.yaml", "--no-verify", "--rounds", "1", "--out", "plain", "-q", cwd=folder.parent)
     assert result.returncode == 0, result.stderr
     found = json.loads((folder.parent / "plain" / "run.json").read_text())
     assert found["verification"] is None
@@ -111,6 +113,7 @@ def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
     assert card(found, "workers_beyond_cores")["basis"] == "heuristic"
 
 
+@pytest.mark.slow
 def test_a_folder_of_photos_is_tried_with_other_decoders_and_the_change_of_pixels_is_told(
     photos: Path, tmp_path: Path
 ) -> None:
@@ -119,7 +122,7 @@ def test_a_folder_of_photos_is_tried_with_other_decoders_and_the_change_of_pixel
         "consumer: {kind: none}\nmeasure: {rounds: 3, seconds: 0.2, budget: 60s}\n"
     )
     for attempt in ("first", "second", "third"):
-        result = loaderbench("run", "s.yaml", "--out", attempt, "-q", cwd=tmp_path)
+        result = in_process("run", "s.yaml", "--out", attempt, "-q", cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         run = json.loads((tmp_path / attempt / "run.json").read_text())
         if "other programs hold the CPUs" not in run["verdict"]["headline"]:

@@ -126,16 +126,10 @@ def agrees(told: float, planted: float) -> bool:
     return abs(told - planted) <= max(WITHIN * planted, WITHIN_S)
 
 
-WAYS = [
-    {"num_workers": 0},
-    {"num_workers": 1},
-    {"num_workers": 2},
-    {"num_workers": 1, "multiprocessing_context": "forkserver"},
-    {"num_workers": 1, "multiprocessing_context": "spawn"},
-    {"num_workers": 2, "persistent_workers": True},
-]
+WAYS = [{"num_workers": 0}, {"num_workers": 1}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("arguments", WAYS, ids=lambda way: "-".join(map(str, way.values())))
 def test_every_stage_is_told_as_its_own_code_clocked_it(arguments: dict[str, Any]) -> None:
     epochs = 2 if "persistent_workers" in arguments else 1
@@ -145,6 +139,27 @@ def test_every_stage_is_told_as_its_own_code_clocked_it(arguments: dict[str, Any
     assert set(found.parts) >= {("decode", "loader"), ("transform", "First"), ("transform", "Second"), ("collate", "")}
 
 
+@pytest.mark.timed
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_every_stage_is_told_however_a_worker_starts(method: str) -> None:
+    """It starts once, and has an epoch for each attempt: its imports take seconds."""
+    arguments: dict[str, Any] = {"num_workers": 1, "multiprocessing_context": method, "persistent_workers": True}
+    loader = DataLoader(FolderStyle(), batch_size=4, collate_fn=slow_collate, **arguments)
+    MADE.append((loader, state_of(loader)))
+    trace = LoaderTrace(loader)
+
+    def epoch() -> tuple[list[Any], Traced]:
+        began = trace.mark()
+        return list(trace.batches()), trace.read(began)
+
+    found = told_truly(epoch)
+    trace.stop()
+    assert (found.samples, found.traced, found.batches) == (24, 24, 6)
+    assert not found.reasons
+    assert set(found.parts) >= {("decode", "loader"), ("transform", "First"), ("transform", "Second"), ("collate", "")}
+
+
+@pytest.mark.timed
 def test_stages_add_up_to_the_time_of_a_sample() -> None:
     for _ in range(ATTEMPTS):  # a neighbour may take the CPU between two of our clocks
         _, found = traced(FolderStyle())
@@ -155,6 +170,7 @@ def test_stages_add_up_to_the_time_of_a_sample() -> None:
     assert stages_s == pytest.approx(whole_s, rel=0.02)
 
 
+@pytest.mark.timed
 def test_cpu_time_is_apart_from_wall_time() -> None:
     _, found = traced(FolderStyle(), num_workers=1)
     spun, slept = found.parts["transform", "First"], found.parts["decode", "loader"]
@@ -175,23 +191,27 @@ def test_the_dataset_s_own_state_stays_the_user_s() -> None:
     assert dataset.made == 24
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [0, 2])
 def test_samples_made_in_one_call_are_counted(workers: int) -> None:
     found = told_truly(lambda: traced(Batched(), num_workers=workers))
     assert found.samples == found.traced == 24
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_stream_is_timed_sample_by_sample(workers: int) -> None:
     found = told_truly(lambda: traced(Stream(), num_workers=workers))
     assert found.samples == 24
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_dataset_without_a_dict_is_timed_as_one_stage(workers: int) -> None:
     assert told_truly(lambda: traced(Slotted(), num_workers=workers)).samples == 12
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [0, 1])
 def test_datasets_within_datasets_show_their_stages(workers: int) -> None:
     nested = Subset(ConcatDataset([FolderStyle(8), FolderStyle(16)]), list(range(2, 22)))
@@ -210,6 +230,7 @@ def test_the_inside_of_an_opaque_dataset_is_seen_through_the_libraries_it_calls(
     assert all(slow.path in ("", paths[slow.index or 0]) for slow in found.slowest)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_transform_of_torchvision_v2_is_told_step_by_step(workers: int) -> None:
     assert told_truly(lambda: traced(FolderStyle(compose=v2.Compose), num_workers=workers)).samples == 24
