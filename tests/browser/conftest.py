@@ -19,6 +19,15 @@ from loaderbench.report.html import render_html
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 DRAWN = "html.drawn"
+AS_AT_FIRST = """() => {
+  window.folds ||= Array.from(document.querySelectorAll("details"), (fold) => [fold, fold.open]);
+  window.folds.forEach(([fold, open]) => { fold.open = open; });
+  document.activeElement.blur();
+  window.scrollTo(0, 0);
+  if (!location.hash) return;
+  history.replaceState(null, "", location.pathname);
+  window.dispatchEvent(new HashChangeEvent("hashchange"));
+}"""
 
 
 def missing(reason: str) -> None:
@@ -45,7 +54,7 @@ def browser() -> Iterator[Any]:
 class Visit:
     """One open page, with everything it asked for and complained about; `before` is a script that runs ahead of its."""
 
-    def __init__(self, browser: Any, path: Path, before: str = "", **options: Any) -> None:
+    def __init__(self, browser: Any, path: Path, before: str = "", address: str = "", **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
         if before:
@@ -56,10 +65,17 @@ class Visit:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
-        self.page.goto(path.as_uri())
+        self.page.goto(path.as_uri() + address)
 
     def drawn(self) -> Any:
         self.page.wait_for_selector(DRAWN, state="attached")
+        return self.page
+
+    def as_at_first(self, width: int, height: int) -> Any:
+        """The page with nothing chosen, folded as it was, in a window of that size."""
+        self.complaints.clear()
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.evaluate(AS_AT_FIRST)
         return self.page
 
 
@@ -77,13 +93,33 @@ def open_file(browser: Any) -> Iterator[Any]:
         one.context.close()
 
 
+def write_page(path: Path, run: RunRecord, timeline: Any = runs.timeline) -> Path:
+    path.write_text(render_html(build_document(run, timeline(run))), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Opens the page of a run once for a file's tests: those that choose, fold or size, and change nothing else."""
+    opened: dict[Any, Visit] = {}
+
+    def open_page(make: Any, width: int = 1280, height: int = 720) -> Any:
+        if make not in opened:
+            path = write_page(tmp_path_factory.mktemp("page") / "report.html", make())
+            opened[make] = Visit(browser, path, viewport={"width": width, "height": height})
+            opened[make].drawn()
+        return opened[make].as_at_first(width, height)
+
+    yield open_page
+    for one in opened.values():
+        one.context.close()
+
+
 @pytest.fixture
 def visit(open_file: Any, tmp_path: Path) -> Any:
     """Draws the page of a run and opens it."""
 
     def open_page(run: RunRecord, timeline: Any = runs.timeline, **options: Any) -> Any:
-        path = tmp_path / "report.html"
-        path.write_text(render_html(build_document(run, timeline(run))), encoding="utf-8")
-        return open_file(path, **options)
+        return open_file(write_page(tmp_path / "report.html", run, timeline), **options)
 
     return open_page

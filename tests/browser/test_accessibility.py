@@ -23,9 +23,12 @@ def findings(page: Any) -> list[str]:
     return [f"{one['id']}: {x['html'][:120]} {x['failureSummary']}" for one in said["violations"] for x in one["nodes"]]
 
 
-@pytest.mark.parametrize(
-    ("make", "scheme"), [*((make, "light") for make in STATES), *((make, "dark") for make in STATES[1:8:3])]
-)
+EVERY_DAY = [(runs.typical, "light"), (runs.all_failed, "light"), (profiles.traced, "light"), (runs.one_trial, "dark")]
+ALL = [*((make, "light") for make in STATES), *((make, "dark") for make in STATES[1:8:3])]
+CASES = [pytest.param(*case, marks=[] if case in EVERY_DAY else pytest.mark.slow) for case in ALL]
+
+
+@pytest.mark.parametrize(("make", "scheme"), CASES)
 def test_a_page_has_no_barrier(visit: Any, make: Any, scheme: str) -> None:
     seen = visit(make(), color_scheme=scheme, viewport={"width": 1200, "height": 900})
     if make not in (runs.all_failed, profiles.nothing_measured):

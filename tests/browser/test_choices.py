@@ -54,8 +54,8 @@ def test_a_click_on_a_cell_changes_step_timeline_and_address(visit: Any) -> None
     assert seen.complaints == []
 
 
-def test_the_arrow_keys_go_from_cell_to_cell_and_enter_chooses(visit: Any) -> None:
-    page = visit(runs.typical()).drawn()
+def test_the_arrow_keys_go_from_cell_to_cell_and_enter_chooses(shared: Any) -> None:
+    page = shared(runs.typical)
     cell(page, 0, 0).focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowLeft", "ArrowRight", "Enter"):
         page.keyboard.press(key)
@@ -63,8 +63,8 @@ def test_the_arrow_keys_go_from_cell_to_cell_and_enter_chooses(visit: Any) -> No
     assert shows(page, "batch_size=128 num_workers=1")
 
 
-def test_the_radio_buttons_of_the_table_choose(visit: Any) -> None:
-    page = visit(runs.typical()).drawn()
+def test_the_radio_buttons_of_the_table_choose(shared: Any) -> None:
+    page = shared(runs.typical)
     page.locator("#sweep summary").click()
     page.locator("input[name=configuration][value='0']").focus()
     page.keyboard.press("Space")
@@ -73,8 +73,8 @@ def test_the_radio_buttons_of_the_table_choose(visit: Any) -> None:
     assert "the baseline" in page.locator("#chosen").inner_text()
 
 
-def test_the_timeline_chooses_for_the_whole_page(visit: Any) -> None:
-    page = visit(runs.typical()).drawn()
+def test_the_timeline_chooses_for_the_whole_page(shared: Any) -> None:
+    page = shared(runs.typical)
     page.select_option("#timeline-trial", index=3)
 
     page.wait_for_url("**#configuration=*")
@@ -84,26 +84,24 @@ def test_the_timeline_chooses_for_the_whole_page(visit: Any) -> None:
     assert name in step
 
 
-def test_an_address_opens_the_page_with_its_configuration(visit: Any) -> None:
-    page = visit(runs.typical()).drawn()
-    page.goto(f"{page.url}#configuration=1")
-    page.reload()
-    page.wait_for_selector("html.drawn", state="attached")
+def opened_at(visit: Any, address: str) -> Any:
+    """A page that was opened at an address, as by a link."""
+    seen = visit(runs.typical(), address=address)
+    seen.drawn()
+    return seen
 
-    assert shows(page, "batch_size=32 num_workers=1")
+
+def test_an_address_opens_the_page_with_its_configuration(visit: Any) -> None:
+    assert shows(opened_at(visit, "#configuration=1").page, "batch_size=32 num_workers=1")
 
 
 @pytest.mark.parametrize(
     "address", ["#configuration=99", "#configuration=x", "#constructor", "#configuration=__proto__"]
 )
 def test_an_address_that_names_nothing_changes_nothing(visit: Any, address: str) -> None:
-    seen = visit(runs.typical())
-    page = seen.drawn()
-    page.goto(f"{page.url}{address}")
-    page.reload()
-    page.wait_for_selector("html.drawn", state="attached")
+    seen = opened_at(visit, address)
 
-    assert shows(page, "batch_size=128 num_workers=2")
+    assert shows(seen.page, "batch_size=128 num_workers=2")
     assert seen.complaints == []
 
 
@@ -118,8 +116,8 @@ def test_a_configuration_that_failed_says_why_nothing_is_known_of_it(visit: Any)
     assert "No readings" in page.locator("#timeline-note").inner_text()
 
 
-def test_one_part_of_the_map_can_be_shown_alone(visit: Any) -> None:
-    page = visit(runs.gpu_run()).drawn()
+def test_one_part_of_the_map_can_be_shown_alone(shared: Any) -> None:
+    page = shared(runs.gpu_run)
     assert page.locator(".facet:visible").count() == 2
     page.check("input[name=facet][value='1']")
     assert page.locator(".facet:visible").count() == 1
@@ -171,8 +169,8 @@ def test_the_only_timeline_there_is_comes_back_with_its_configuration(visit: Any
     assert shows(page, "batch_size=128 num_workers=2")
 
 
-def test_a_hidden_part_of_the_map_shows_itself_when_its_configuration_is_chosen(visit: Any) -> None:
-    page = visit(runs.gpu_run()).drawn()
+def test_a_hidden_part_of_the_map_shows_itself_when_its_configuration_is_chosen(shared: Any) -> None:
+    page = shared(runs.gpu_run)
     page.check("input[name=facet][value='0']")
     page.evaluate("location.hash = '#configuration=1'")
     page.locator("#chosen code", has_text="pin_memory=true").wait_for()
@@ -181,8 +179,8 @@ def test_a_hidden_part_of_the_map_shows_itself_when_its_configuration_is_chosen(
     assert page.locator("input[name=facet]:checked").get_attribute("value") == ""
 
 
-def test_going_back_to_the_plain_address_shows_the_first_again(visit: Any) -> None:
-    page = visit(runs.typical()).drawn()
+def test_going_back_to_the_plain_address_shows_the_first_again(shared: Any) -> None:
+    page = shared(runs.typical)
     page.evaluate("location.hash = '#configuration=0'")
     page.locator("#chosen code", has_text="num_workers=0").wait_for()
     page.go_back()
@@ -191,8 +189,8 @@ def test_going_back_to_the_plain_address_shows_the_first_again(visit: Any) -> No
     assert shows(page, "batch_size=128 num_workers=2")
 
 
-def test_of_two_fast_choices_the_second_counts(visit: Any) -> None:
-    page = visit(runs.typical()).drawn()
+def test_of_two_fast_choices_the_second_counts(shared: Any) -> None:
+    page = shared(runs.typical)
     page.evaluate("document.querySelectorAll('td[data-choice] a').forEach((a, i) => { if (i < 2) a.click(); })")
     page.wait_for_url("**#configuration=1")
 
@@ -218,14 +216,14 @@ def test_the_arrow_keys_pass_over_what_was_not_run(visit: Any) -> None:
     assert shows(page, "batch_size=32 num_workers=2")
 
 
-def test_the_map_is_one_stop_of_the_tab_key(visit: Any) -> None:
-    page = visit(runs.gpu_run()).drawn()
+def test_the_map_is_one_stop_of_the_tab_key(shared: Any) -> None:
+    page = shared(runs.gpu_run)
 
     assert page.locator("table.heat a[tabindex='0']").count() == 1
 
 
-def test_what_was_chosen_is_told_once_and_shortly(visit: Any) -> None:
-    page = visit(runs.typical()).drawn()
+def test_what_was_chosen_is_told_once_and_shortly(shared: Any) -> None:
+    page = shared(runs.typical)
     assert page.locator("[aria-live]").count() == 0
     cell(page, 0, 3).click()
     page.wait_for_url("**#configuration=3")
