@@ -36,11 +36,11 @@ OF_A_TABLE = {"Metric", "Strip"}
 POSITIONAL = {
     *("Candidate", "DatasetSummary", "Failure", "Gain", "Gate", "GateResult", "Gpu", "GpuUse", "Interval"),
     *("Judgement", "Noise", "Overhead", "PlanSummary", "Spread", "StageCost", "TimeSlices", "TimelinePoint"),
-    *("Cause", "Bounds", "Spans", "Subject", "Wait", "RunList", "UnreadableRun"),
+    *("Cause", "Bounds", "Spans", "Subject", "Wait", "RunList", "Strip", "UnreadableRun"),
 }
 """Records of a few parts whose order says what they are."""
 
-SET = {"effort": 1, "kind": "sweep", "schema_version": 2, "is_loader": True}
+SET = {"effort": 1, "kind": "sweep", "schema_version": 2, "is_loader": True, "in_tables": True, "zeros": True}
 SET_OF_FACTS = {"cpus_online": 1, "wait_share": 1.0, "batch_samples": 1.0}
 
 
@@ -66,7 +66,15 @@ RECORDS = _records()
 
 
 def test_there_are_records_of_every_room() -> None:
-    assert {"Trial", "RunRecord", "Interval", "Facts", "Verdict", "Cause", "Spans"} <= RECORDS.keys()
+    assert {"Trial", "RunRecord", "Interval", "Facts", "Verdict", "Cause", "Spans", "RunList"} <= RECORDS.keys()
+
+
+def test_whatever_has_fields_is_a_record() -> None:
+    for room in ROOMS:
+        for module in _modules(room):
+            for name, one in getmembers(module, isclass):
+                if one.__module__ == module.__name__ and vars(one).get("__annotations__"):
+                    assert "__dataclass_fields__" in vars(one), name
 
 
 @pytest.mark.parametrize("name", RECORDS)

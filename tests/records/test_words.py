@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from loaderbench.records import (
+    READABLE_VERSIONS,
     Interval,
     MachineUse,
     Readings,
@@ -15,6 +18,7 @@ from loaderbench.records import (
     Verification,
     config_label,
     format_scalar,
+    moment,
     to_dict,
     varying,
 )
@@ -37,6 +41,25 @@ def test_what_tells_a_configuration_from_others_are_the_axes_with_several_values
     config = {"a": 1, "b": 2, "c": 3}
     assert varying(config, {"a": [1], "b": [1, 2], "c": []}) == {"b": 2}
     assert varying(config, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("2026-03-12T14:03:00+00:00", 14),
+        ("2026-03-12T14:03:00", 14),
+        ("2026-03-12T14:03:00+02:00", 12),
+        ("some time", None),
+        ("0001-01-01T00:00:00+14:00", None),
+    ],
+)
+def test_a_moment_is_told_in_utc_and_what_is_none_is_not(text: str, hour: int | None) -> None:
+    found = moment(text)
+    assert (found and (found.hour, found.utcoffset())) == (None if hour is None else (hour, timedelta(0)))
+
+
+def test_this_version_reads_its_own_schema_and_the_one_before() -> None:
+    assert READABLE_VERSIONS == (1, 2)
 
 
 def test_a_record_is_written_field_by_field_with_those_in_it() -> None:
