@@ -1,0 +1,326 @@
+"""The whole of a run, step by step, with steps that only say that they were taken."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fakes import Notes, planned, suite, trial_of
+
+from loaderbench.errors import Terminated, UsageError
+from loaderbench.records import DatasetSummary, Measured
+from loaderbench.session import conditions, running
+from loaderbench.session.conditions import Conditions
+from loaderbench.session.first_suite import Folder
+from loaderbench.session.isolation import IsolationPlan
+from loaderbench.session.listener import Progress
+from loaderbench.session.resuming import Earlier
+from loaderbench.session.running import NOT_ENDED, SessionResult, run, run_suite
+from loaderbench.session.signals import put_off_signals, restored_signals
+
+STEPS = ["sweep", "rank", "isolation best", "remedies best", "put off signals"]
+WRITTEN = ["run.json", "timeline", "page", "index"]
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+        signal.signal(number, handler)
+
+
+class FakeStore:
+    """Notes what is written to it."""
+
+    def __init__(self, folder: Path, *, again: bool = False) -> None:
+        self.folder, self.again = folder, again
+        self.log = LOG
+        self.log.append(f"store {folder.name}{' again' if again else ''}")
+
+    def write_run(self, record: Any) -> Path:
+        self.log.append("run.json" if record == "concluded" else f"run.json: {record}")
+        return self.folder / "run.json"
+
+    def write_timeline(self, _: object) -> None:
+        self.log.append("timeline")
+
+    def write_page(self, html: str) -> Path:
+        self.log.append("page")
+        return self.folder / "report.html"
+
+    def keep_only(self, trials: Any) -> None:
+        self.log.append(f"keep {[trial.id for trial in trials]}")
+
+    def discard(self) -> None:
+        self.log.append("discard")
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+LOG: list[str] = []
+
+
+def step(name: str, raises: BaseException | None = None) -> Any:
+    def taken(*given: Any) -> Any:
+        LOG.append(" ".join([name, *(one for one in given if isinstance(one, str))]))
+        if raises is not None:
+            raise raises
+        return SimpleNamespace(subject="best")
+
+    return taken
+
+
+class FakeSession(SimpleNamespace):
+    """What the steps of a run are given."""
+
+    def __init__(self, made: Any, measuring: Any, *, store: Any, listener: Any, earlier: Any) -> None:
+        found = SimpleNamespace(timeline=None, stopped_by=None, late_signals=[])
+        super().__init__(found=found, store=store, listener=listener, so_far=lambda: "so far")
+
+    def stopped(self, stop: BaseException) -> None:
+        LOG.append(f"stopped by {type(stop).__name__}")
+        self.found.stopped_by = 15
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The steps that are taken, each by its name."""
+    LOG.clear()
+    server = SimpleNamespace(warm_up=lambda: LOG.append("warm up"))
+    made = SimpleNamespace(
+        environment="machine",
+        inputs=SimpleNamespace(summary="data"),
+        consumer="none",
+        plan="plan",
+        measured=lambda *given: given[-1],
+    )
+    finished = SimpleNamespace(record="concluded", to_html=lambda: "<p>")
+    for name, fake in {
+        "Store": FakeStore,
+        "TrialServer": lambda: server,
+        "TrialRunner": lambda *_: None,
+        "Measuring": lambda *_, **__: None,
+        "Session": FakeSession,
+        "find_conditions": lambda *_: made,
+        "conclude": lambda measured: measured,
+        "Run": lambda *_: finished,
+        "measure_sweep": step("sweep"),
+        "rank": lambda _: step("rank")(),
+        "measure_isolation": step("isolation"),
+        "try_remedies": step("remedies"),
+        "put_off_signals": lambda _: LOG.append("put off signals"),
+        "refuse_changes": lambda *_: LOG.append("refuse changes"),
+        "update_index": lambda _: LOG.append("index"),
+    }.items():
+        monkeypatch.setattr(running, name, fake)
+    return LOG
+
+
+class Hears(Notes):
+    """Notes also what is planned and what takes a while."""
+
+    def doing(self, what: str) -> None:
+        LOG.append(what)
+
+    def planned(self, plan: Any) -> None:
+        LOG.append(f"planned {plan}")
+
+
+def loaded() -> Any:
+    return SimpleNamespace(suite=suite(name="mine"))
+
+
+def test_a_run_is_prepared_measured_concluded_and_written(taken: list[str]) -> None:
+    hears: Any = Hears()
+    found = run_suite(loaded(), Path("out"), hears)
+    assert taken == [
+        *("store out", "warm up", "planned plan", f"run.json: {NOT_ENDED}"),
+        *STEPS,
+        "drawing the page",
+        *WRITTEN,
+        "close",
+    ]
+    assert (found.folder, found.page, found.stopped_by) == (Path("out"), Path("out/report.html"), None)
+
+
+def test_without_a_listener_nobody_hears_it_and_without_a_folder_it_has_the_suite_s_name(taken: list[str]) -> None:
+    found = run_suite(loaded())
+    assert found.folder.parent == Path("reports")
+    assert found.folder.name.startswith("mine-")
+    assert taken[-1] == "close"
+
+
+def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = trial_of(planned("r1-c00"))
+    earlier = SimpleNamespace(folder=Path("left"), trials={kept.id: kept}, timeline=None)
+    monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
+    run_suite(loaded(), None, None, Path("left"))
+    assert taken[:4] == ["store left again", "warm up", "refuse changes", "keep ['r1-c00']"]
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), Terminated()])
+def test_a_signal_ends_the_measuring_and_what_there_is_is_written(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch, stop: BaseException
+) -> None:
+    monkeypatch.setattr(running, "measure_isolation", step("isolation", stop))
+    found = run_suite(loaded(), Path("out"))
+    assert taken[-8:] == [
+        *("isolation best", f"stopped by {type(stop).__name__}", "put off signals"),
+        *WRITTEN,
+        "close",
+    ]
+    assert found.stopped_by == 15
+
+
+def test_a_signal_that_came_too_late_to_end_anything_is_told(taken: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "put_off_signals", lambda late: late.append(2))
+    assert run_suite(loaded(), Path("out")).stopped_by == 2
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_run_that_cannot_begin_leaves_no_folder_unless_it_was_there(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    earlier = SimpleNamespace(folder=Path("left"), trials={}, timeline=None)
+    monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
+    monkeypatch.setattr(running, "find_conditions", step("look", UsageError("no")))
+    with pytest.raises(UsageError):
+        run_suite(loaded(), Path("out"), None, Path("left") if goes_on else None)
+    assert taken[-2:] == (["look", "close"] if goes_on else ["discard", "close"])
+
+
+def test_handlers_of_signals_are_as_they_were(taken: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(running, "put_off_signals", put_off_signals)
+    run_suite(loaded(), Path("out"))
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_in_another_thread_signals_are_nobody_s_business() -> None:
+    before, came = signal.getsignal(signal.SIGTERM), list[int]()
+
+    def work() -> None:
+        with restored_signals():
+            put_off_signals(came)
+        came.append(0)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert (came, signal.getsignal(signal.SIGTERM)) == ([0], before)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What `run` asks `run_suite` for."""
+    found: list[Any] = []
+
+    def measured(*given: Any) -> Any:
+        found.append(given)
+        return SimpleNamespace(run="a run", folder=Path("there"), stopped_by=None)
+
+    monkeypatch.setattr(running, "run_suite", measured)
+    return found
+
+
+def file(tmp_path: Path, text: str = "measure: {rounds: 3}\n") -> Path:
+    (tmp_path / "s.yaml").write_text(text)
+    return tmp_path / "s.yaml"
+
+
+def test_arguments_of_run_override_the_suite(tmp_path: Path, asked: list[Any]) -> None:
+    (tmp_path / "photos").mkdir()
+    hears: Any = Notes()
+    given: dict[str, Any] = {"rounds": 5, "seconds": 0.5, "verify": False, "axes": {"num_workers": (1, 2)}}
+    assert run(file(tmp_path), data=tmp_path / "photos", out="o", listener=hears, **given) == "a run"
+    ((found, out, listener, resume),) = asked
+    measure = found.suite.measure
+    assert (measure.rounds, measure.seconds, measure.verify) == (5, 0.5, False)
+    assert found.suite.sweep == {"num_workers": [1, 2]}
+    assert found.suite.dataset.root == str((tmp_path / "photos").resolve())
+    assert (out, listener, resume) == (Path("o"), hears, None)
+
+
+def test_without_arguments_the_suite_is_taken_as_it_is(tmp_path: Path, asked: list[Any]) -> None:
+    run(str(file(tmp_path)))
+    ((found, out, listener, resume),) = asked
+    assert (found.suite.measure.rounds, list(found.overrides), out, listener, resume) == (3, [], None, None, None)
+
+
+def test_a_run_that_goes_on_takes_the_flags_of_the_earlier_call(
+    tmp_path: Path, asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "overrides_of", lambda folder: [] if folder is None else [
+        running.Override(("measure", "seed"), 9, "--seed 9")
+    ])  # fmt: skip
+    run(file(tmp_path), resume="left")
+    ((found, out, _, resume),) = asked
+    assert (found.suite.measure.seed, out, resume) == (9, None, Path("left"))
+    with pytest.raises(UsageError, match="out"):
+        run(file(tmp_path), resume="left", out="o")
+
+
+def test_a_target_takes_no_folder(tmp_path: Path, asked: list[Any]) -> None:
+    with pytest.raises(UsageError, match="data"):
+        run(file(tmp_path, 'dataset: {kind: target, target: "a:b"}\n'), data=tmp_path)
+    assert asked == []
+
+
+def test_a_run_that_a_signal_ended_is_an_interrupt_that_says_where_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = SimpleNamespace(run=None, folder=Path("there"), stopped_by=2)
+    monkeypatch.setattr(running, "run_suite", lambda *_: result)
+    with pytest.raises(KeyboardInterrupt, match="there"):
+        run(file(tmp_path))
+
+
+@pytest.mark.parametrize("record", [Conditions, IsolationPlan, Progress, Earlier, SessionResult, Folder])
+def test_what_a_session_passes_on_never_changes(record: Any) -> None:
+    made = object.__new__(record)
+    with pytest.raises(FrozenInstanceError):
+        setattr(made, fields(record)[0].name, None)
+
+
+def made(gpus: tuple[Any, ...] = (), left_out: int = 0) -> Conditions:
+    environment: Any = SimpleNamespace(gpus=gpus)
+    summary = DatasetSummary("x", bad_files=left_out, bad_images=("a.jpg: cut",) * left_out)
+    known: Any = SimpleNamespace(
+        suite=suite(name="mine"),
+        file=Path("s.yaml"),
+        overrides=[SimpleNamespace(path=("measure", "seed"), value=7), SimpleNamespace(path=("sweep", "x"), value=[1])],
+    )
+    inputs: Any = SimpleNamespace(summary=summary)
+    plan: Any = SimpleNamespace(summary=lambda: "plan")
+    return Conditions(known, environment, inputs, plan, "model", 3.5, "then")
+
+
+def test_the_conditions_of_a_run_are_part_of_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "now", lambda: "now")
+    trial = trial_of(planned("r1-c00"))
+    found: Measured = made().measured([trial], None, {"isolation": "why"}, None)
+    assert (found.name, found.consumer, found.started_at, found.finished_at) == ("mine", "model", "then", "now")
+    assert (found.complete, found.notes, found.trials) == (True, (), (trial,))
+    assert (found.left_out, found.cpu_percent_before, found.suite_file) == ({"isolation": "why"}, 3.5, "s.yaml")
+    assert found.overrides == {"measure.seed": 7, "sweep.x": [1]}
+
+
+def test_a_run_that_is_not_complete_says_why_first() -> None:
+    found = made(left_out=1).measured([], None, {}, "a budget")
+    assert (found.complete, found.notes[0]) == (False, "a budget")
+    assert "left out 1 file" in found.notes[1]
+
+
+def test_trials_have_an_accelerator_where_the_machine_has_one() -> None:
+    assert made(gpus=("GPU",)).accelerator is True
+    assert made().accelerator is False
