@@ -57,7 +57,7 @@ class Room:
 
 
 _OF_SESSION = (
-    *("first_suite", "inputs", "isolation_plan", "measuring", "progress", "resuming"),
+    *("first_suite", "inputs", "isolation_plan", "measuring", "progress", "resuming", "running"),
     *("slice_order", "steps", "verifier_time", "verifying"),
 )
 RECORDS = "tests/records/test_records.py"

@@ -32,6 +32,7 @@ def loaded(written: str, tmp_path: Path) -> LoadedSuite:
         (24, [6]),
         (31, [7]),
         (32, [8]),
+        (63, [8]),
         (64, [8, 16]),
         (127, [8, 16]),
         (128, [32]),
@@ -65,6 +66,7 @@ def test_the_folder_is_described_by_what_was_found() -> None:
     assert "more than 4,000 files" in text(replace(PHOTOS, complete=False))
     assert "megapixels" not in text(replace(PHOTOS, megapixels=None))
     assert "generated photos" in text(GENERATED)
+    assert "4,000 files" in text(replace(PHOTOS, root=Path("photos")))
 
 
 def test_other_decoders_are_offered_where_there_are_jpegs() -> None:
@@ -99,6 +101,19 @@ def test_a_folder_is_looked_at_file_by_file_and_in_part(tmp_path: Path) -> None:
     sizes = sorted(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     assert found.bytes_per_file == (sizes[1] + sizes[2]) / 2
     assert found.total_bytes == 4 * found.bytes_per_file
+
+
+def test_of_many_kinds_of_files_the_three_most_frequent_are_named(tmp_path: Path) -> None:
+    for count, suffix in ((1, "bmp"), (4, "png"), (3, "jpg"), (2, "webp")):
+        for number in range(count):
+            (tmp_path / f"{number}.{suffix}").touch()
+    assert look_at(tmp_path).suffixes == (".png", ".jpg", ".webp")
+
+
+def test_a_name_that_cannot_be_printed_is_written_by_its_number(tmp_path: Path) -> None:
+    odd = tmp_path / "bell\x07"
+    written = suite_text(replace(PHOTOS, root=odd), tmp_path / "s.yaml", gpus=0)
+    assert '"bell\\U00000007"' in written
 
 
 def test_a_folder_without_a_readable_image_has_no_known_size(tmp_path: Path) -> None:

@@ -80,6 +80,12 @@ def test_a_cold_page_cache_is_left_cold(tmp_path: Path, hears: Hears, warmed: li
     assert found.summary.description == "1 images of 1 class in photos"
 
 
+def test_two_files_are_told_as_several(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
+    folder(tmp_path, 2)
+    prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)  # type: ignore[arg-type]
+    assert hears.said[-1].startswith("reading 2 files once")
+
+
 def test_one_file_is_told_as_one(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 1)
     prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)  # type: ignore[arg-type]

@@ -96,6 +96,13 @@ def test_the_first_of_several_differences_is_named_and_the_others_are_counted() 
     assert "(and 2 more)" in found
 
 
+def test_of_two_differences_one_more_is_counted_and_they_are_in_the_order_of_their_names() -> None:
+    changed = {**SUITE, **dict.fromkeys("zyxwvutsrqpon", 1)}
+    assert refusal(changed).startswith("--resume r: n was None and is 1")
+    assert refusal({**measure(zoo=1, air=2, mud=3)}).startswith("--resume r: measure.air was None")
+    assert "(and 1 more)" in refusal(measure(air=1, zoo=2))
+
+
 def test_a_long_value_is_cut_to_sixty_letters() -> None:
     whole, cut = (refusal({**SUITE, "name": "x" * length}) for length in (60, 61))
     assert f"is {'x' * 60};" in whole
@@ -105,7 +112,7 @@ def test_a_long_value_is_cut_to_sixty_letters() -> None:
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A folder with what an earlier call is said to have left."""
-    found = SimpleNamespace(complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.batch_size": [1]})
+    found = SimpleNamespace(complete=False, kind="sweep", overrides={"measure.seed": 7, "sweep.a.b": [1]})
     trials = [
         trial_of(planned("r1-c00")),
         trial_of(planned("r1-aa", role="twin")),
@@ -130,7 +137,7 @@ def test_completed_trials_of_the_sweep_are_kept_with_their_readings_and_no_other
 
 def test_what_the_flags_of_the_earlier_call_set_is_set_again(left: Any, tmp_path: Path) -> None:
     found = overrides_of(tmp_path)
-    assert [(one.path, one.value) for one in found] == [(("measure", "seed"), 7), (("sweep", "batch_size"), [1])]
+    assert [(one.path, one.value) for one in found] == [(("measure", "seed"), 7), (("sweep", "a.b"), [1])]
     assert all(str(tmp_path) in one.flag for one in found)
     assert overrides_of(None) == []
 

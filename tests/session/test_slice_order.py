@@ -161,6 +161,18 @@ def test_what_cannot_be_stopped_has_the_round_measured_one_after_the_other_from_
     assert measuring.alone == ["a", "b", "c", "d"]
 
 
+def test_the_last_that_begins_may_be_the_one_that_cannot_be_stopped() -> None:
+    measuring = FakeMeasuring(b={"is_stopped": False})
+    run("ab", measuring)
+    assert (measuring.alone, measuring.log) == (["a", "b"], ["follow a", "follow b", "kill a", "kill b"])
+
+
+def test_slices_of_a_round_end_after_exactly_four_times_the_time() -> None:
+    measuring = FakeMeasuring(a={"per_slice": 0, "slice_s": 0.2})
+    run("a", measuring)
+    assert measuring.slices == "aaaa"
+
+
 def test_what_fails_before_its_first_slice_is_measured_alone_and_the_others_take_theirs() -> None:
     measuring = FakeMeasuring(a={"found": ERROR, "alone": "failed"})
     kept = run("ab", measuring)
@@ -238,6 +250,15 @@ def test_all_that_live_count_against_a_limit_and_what_failed_does_not(machine: S
     assert measuring.alone == ["a", "b", "c"]
     run("abc", measuring := FakeMeasuring(a=two, b={**two, "found": ERROR, "alone": "failed"}))
     assert measuring.alone == ["b"]
+
+
+def test_the_largest_of_those_that_live_says_how_much_room_there_must_be(machine: SimpleNamespace) -> None:
+    machine.available = 3 * GIB
+    run("abc", measuring := FakeMeasuring(a={"pss_bytes": 2 * GIB}, b={"pss_bytes": 1}))
+    assert measuring.alone == ["a", "b", "c"]
+    machine.available = 5 * GIB
+    run("abc", measuring := FakeMeasuring(a={"pss_bytes": 1}, b={"pss_bytes": 2 * GIB}))
+    assert not measuring.alone
 
 
 def test_the_first_trial_needs_no_room_and_an_unknown_size_is_none(machine: SimpleNamespace) -> None:

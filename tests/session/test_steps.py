@@ -52,6 +52,14 @@ def test_a_budget_ends_the_sweep_before_a_trial_that_would_pass_it(clock: Clock)
     assert session.found.why_partial == "the budget of 7 s was used up after 3 trials"
 
 
+def test_a_budget_that_is_used_up_in_a_round_ends_the_others_of_it_too(clock: Clock) -> None:
+    measuring = FakeMeasuring(clock=clock, takes_s=3.0)
+    session = session_of(measuring, suite(sweep={"num_workers": [0, 1, 2, 3]}, measure={"budget": 3.0}))
+    measure_sweep(session)
+    assert len(measuring.asked) == 1
+    assert str(session.found.why_partial).endswith("after 1 trials")
+
+
 def test_a_budget_that_the_last_trial_just_meets_is_enough(clock: Clock) -> None:
     measuring = FakeMeasuring(clock=clock, takes_s=2.0)
     session = session_of(measuring, suite(measure={"budget": 8.0}))

@@ -207,6 +207,24 @@ def test_a_signal_keeps_what_was_tried_and_goes_on_to_end_the_run(session: Any) 
     assert len(session.found.of("remedy")) == 10
 
 
+@pytest.mark.parametrize(("strict", "compared"), [(True, False), (False, True)])
+def test_a_budget_forbids_a_comparison_for_which_no_time_is_left(
+    session: Any, clock: Clock, strict: bool, compared: bool
+) -> None:
+    until_s = clock.now_s + 60.0
+    session.deadline_s, session.budget_s = until_s, 60.0 if strict else None
+    measure = session.measuring
+
+    def slow(one: PlannedTrial) -> Any:
+        clock.now_s = until_s if len(measure.asked) == 9 else clock.now_s
+        return FakeMeasuring.__call__(measure, one)
+
+    session.measuring = type("Slow", (), {"__call__": lambda _, one: slow(one), "psnr": staticmethod(measure.psnr)})()
+    try_remedies(session, PRESENT)
+    assert [tried.id for tried in session.found.verification.accepted] == ["c0"]
+    assert any(trial.config["num_workers"] == 0 for trial in session.found.of("remedy")) == compared
+
+
 def test_a_signal_before_anything_was_tried_leaves_the_reason(session: Any) -> None:
     Slicing.signal_in = 1
     with pytest.raises(Terminated):
