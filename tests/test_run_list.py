@@ -99,6 +99,10 @@ def test_a_run_has_a_page_where_there_is_a_file_of_that_name(tmp_path: Path) -> 
         ({"configurations": [configuration(None)]}, "every trial failed"),
         ({"configurations": [configuration(None), configuration(None, why="no sample")]}, "no sample"),
         ({"not_measured": {"best": "n = 2"}}, "n = 2"),
+        (
+            {"not_measured": {"best": "n = 2"}, "configurations": [configuration(), configuration(None, why="hung")]},
+            "n = 2",
+        ),
         ({}, "the run names no best configuration with a rate"),
     ],
 )
@@ -128,6 +132,7 @@ def test_a_profile_is_told_by_what_it_measured(tmp_path: Path) -> None:
         ({"est": 5.0, "lo": 4.0, "hi": 1.1e12}, False),
         ({"est": 5.0, "lo": -1.1e12, "hi": 6.0}, False),
         ({"est": 0.0, "lo": None, "hi": None}, True),
+        ({"est": 5.0, "lo": 4.0, "hi": -6.0}, True),
         ({"est": -0.1, "lo": None, "hi": None}, False),
         ({"est": 5.0, "lo": float("nan"), "hi": 6.0}, False),
         ({"est": 5.0, "lo": 4.0, "hi": float("inf")}, False),
@@ -149,6 +154,7 @@ def test_a_rate_that_no_loader_can_have_is_none(tmp_path: Path, rate: dict[str, 
         ({"schema_version": "x" * 50}, f"schema_version is {'x' * 40};"),
         ({"schema_version": 2}, "field required"),
         (run(best=7), "run.json: best: "),
+        (run(best=7, complete="perhaps", name=7), "run.json: name: "),
         (run(configurations=[7]), "run.json: configurations.0: "),
     ],
 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -358,6 +360,31 @@ def test_a_run_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "run.json").mkdir()
     with pytest.raises(RunFileError, match="cannot be read: Is a directory"):
         read_run(tmp_path)
+
+
+def recorded(tmp_path: Path) -> dict[str, Any]:
+    """A run of schema 1 that measured nothing."""
+    packed = Path(__file__).parent / "recorded" / "synthetic_nothing_measured.json.gz"
+    found: dict[str, Any] = json.loads(gzip.decompress(packed.read_bytes()))
+    return found
+
+
+def test_a_run_of_either_schema_is_read_and_written_again_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(recorded(tmp_path)))
+    run = read_run(tmp_path)
+    store = Store(tmp_path / "again")
+    store.write_run(run)
+    store.close()
+    assert json.loads((tmp_path / "again" / "run.json").read_text())["schema_version"] == 2
+    assert read_run(tmp_path / "again") == run
+
+
+def test_of_several_fields_that_are_wrong_the_first_is_named(tmp_path: Path) -> None:
+    broken = {**recorded(tmp_path), "name": 7, "complete": "perhaps", "started_at": 7}
+    (tmp_path / "run.json").write_text(json.dumps(broken))
+    with pytest.raises(RunFileError, match=r"run.json: name: ") as raised:
+        read_run(tmp_path)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_missing_run_is_one_line(tmp_path: Path) -> None:
