@@ -270,13 +270,13 @@ def test_a_folder_that_may_not_be_looked_into_is_listed_with_the_reason(
     real = Path.stat
 
     def stat(self: Path, **known: Any) -> os.stat_result:
-        if self.name in ("run.json", "trials.jsonl"):
+        if self.name in ("run.json", "trials.jsonl", "report.html"):
             raise PermissionError(13, "Permission denied")
         return real(self, **known)
 
     monkeypatch.setattr(Path, "stat", stat)
     found = list_runs(tmp_path)
-    assert [one.reason for one in found.unreadable] == ["cannot be read: Permission denied"]
+    assert [(one.reason, one.has_page) for one in found.unreadable] == [("cannot be read: Permission denied", False)]
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:

@@ -236,6 +236,13 @@ def test_the_beginning_of_epochs_takes_time_where_one_was_crossed(begun: int, sh
     assert (found.startup_s, found.startup_share) == (pytest.approx(0.999), pytest.approx(share))
 
 
+def test_a_loop_that_crossed_no_epoch_says_nothing_of_their_beginning() -> None:
+    rows = [
+        trial(n, epochs=Epochs(begun=begun, boundary_s=1.0, boundary_max_s=1.0)) for n, begun in enumerate((1, 2), 1)
+    ]
+    assert gathered(*rows).startup_share == pytest.approx(1.0 / 6.0)
+
+
 def test_a_boundary_that_a_batch_would_wait_for_anyway_costs_nothing() -> None:
     epochs = Epochs(begun=4, boundary_s=1e-4, boundary_max_s=1e-4)
     found = gathered(trial(1, epochs=epochs, data_wait=SPREAD))

@@ -285,6 +285,12 @@ def test_batches_larger_than_the_dataset_are_told_from_the_smallest_on() -> None
     assert told == ["33", "64", "100", "257", "512"]
 
 
+def test_a_recorder_that_took_no_time_that_could_be_told_cost_nothing() -> None:
+    found = describe_overhead([replace(rounds(1)[0], recorder_s_per_batch=0.0, steady_s=1.0, batches=10)])
+    assert found is not None
+    assert (found.per_batch_s, found.share_of_wall) == (0.0, 0.0)
+
+
 def test_tracing_of_samples_that_nobody_counted_costs_nothing() -> None:
     one = replace(rounds(1)[0], recorder_s_per_batch=0.0, steady_s=1.0, tracing_s_per_sample=1e-3, samples=None)
     found = describe_overhead([one])

@@ -173,6 +173,15 @@ def test_slices_of_a_round_end_after_exactly_four_times_the_time() -> None:
     assert measuring.slices == "aaaa"
 
 
+def test_what_cannot_be_stopped_is_not_begun_again_even_where_it_fails_alone() -> None:
+    measuring = FakeMeasuring(a={"is_stopped": False, "alone": "failed"}, b={"alone": "failed"})
+    fake: Any = measuring
+    rounds = SlicedRounds(fake, in_time_slices=True)
+    run("ab", measuring, rounds)
+    run("cd", measuring, rounds)
+    assert (measuring.alone, measuring.slices) == (["a", "b", "c", "d"], "")
+
+
 def test_what_fails_before_its_first_slice_is_measured_alone_and_the_others_take_theirs() -> None:
     measuring = FakeMeasuring(a={"found": ERROR, "alone": "failed"})
     kept = run("ab", measuring)
