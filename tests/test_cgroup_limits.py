@@ -66,6 +66,7 @@ def grouped(tmp_path: Path) -> Iterator[Grouped]:
             group.rmdir()
 
 
+@pytest.mark.slow
 def test_a_worker_that_the_kernel_kills_is_told_with_limit_count_and_what_had_room(
     grouped: Grouped, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.store import Store, read_run, read_timeline
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 READINGS = 50  # of each trial, of one metric
 
 

@@ -120,7 +120,7 @@ def test_a_process_that_was_forked_from_one_with_a_server_is_told_that_it_can_st
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
-@pytest.mark.parametrize("killed", ["run", "trial"])
+@pytest.mark.parametrize("killed", ["run", pytest.param("trial", marks=pytest.mark.slow)])
 def test_shared_memory_and_processes_go_with_the_run_or_the_trial_that_is_killed(tmp_path: Path, killed: str) -> None:
     (tmp_path / "lb_sharing.py").write_text(TARGETS)
     (tmp_path / "s.yaml").write_text(SUITE)

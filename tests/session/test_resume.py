@@ -69,6 +69,7 @@ def killed(killed_run: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_measures_nothing_twice(cli: Cli, place: Path) -> None:
     stopped(place, signal.SIGINT, 2)
     goes_on(cli, place)

@@ -245,6 +245,7 @@ def wait_for_trials(file: Path, count: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_while_the_page_is_drawn_loses_nothing(photos: Path, tmp_path: Path) -> None:
     (photos.parent / "s.yaml").write_text(SMALL_SUITE)
     command = [sys.executable, "-m", "loaderbench", "run", str(photos.parent / "s.yaml"), "--out", str(tmp_path / "r")]
@@ -261,7 +262,9 @@ def test_a_second_ctrl_c_while_the_page_is_drawn_loses_nothing(photos: Path, tmp
     assert (tmp_path / "r" / "report.html").is_file()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_a_signal_keeps_what_was_measured(photos: Path, tmp_path: Path, number: int, code: int) -> None:
     (photos.parent / "s.yaml").write_text(SMALL_SUITE)
     command = [sys.executable, "-m", "loaderbench", "run", str(photos.parent / "s.yaml"), "--out", str(tmp_path / "r")]
