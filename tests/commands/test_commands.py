@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from command_line import Cli
 
@@ -156,20 +159,15 @@ def test_the_version_is_told(cli: Cli) -> None:
 
 
 def test_a_signal_before_anything_was_measured_leaves_nothing(place: Path) -> None:
-    import signal
-    import subprocess
-    import time
-
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         running = subprocess.Popen(
             [sys.executable, "-m", "loaderbench", "run", "s.yaml", "--out", "r"],
             cwd=place, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
-        time.sleep(2.0)  # torch is being imported
-        import os
-
-        os.killpg(running.pid, number)
-        _, errors = running.communicate(timeout=60)
+        while not psutil.Process(running.pid).children():
+            time.sleep(0.05)
+        os.killpg(running.pid, number)  # while the process that was started imports torch
+        _, errors = running.communicate(timeout=200)
         assert running.returncode == code, errors
         assert "Traceback" not in errors
         assert not (place / "r").exists()

@@ -44,7 +44,7 @@ def test_a_process_that_is_gone_reads_as_nothing() -> None:
     assert proc.read_read_bytes(child.pid) is None
 
 
-BURN = "import os,time\nif os.fork() == 0:\n t=time.time()\n while time.time()-t < 0.6: pass\nelse:\n os.wait()\n"
+BURN = "import os,time\nif os.fork() == 0:\n while time.process_time() < 0.4: pass\nelse:\n os.wait()\n"
 
 
 @pytest.mark.parametrize("reader", [None, PsutilReader()], ids=["fastest", "psutil"])

@@ -221,7 +221,7 @@ def test_a_signal_while_parts_are_taken_away_keeps_the_sweep(tmp_path: Path) -> 
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
-        if line.startswith("[5/"):  # two of the sweep, and two beside them
+        if line.startswith("[3/"):  # two of the sweep, and one with parts taken away
             os.kill(running.pid, signal.SIGINT)
             break
     running.communicate(timeout=60)
