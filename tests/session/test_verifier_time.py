@@ -204,6 +204,7 @@ def test_a_signal_keeps_what_was_tried_and_goes_on_to_end_the_run(session: Any) 
     with pytest.raises(Terminated):
         try_remedies(session, PRESENT)
     assert session.found.verification.ended == "interrupted"
+    assert [tried.id for tried in session.found.verification.accepted] == ["c0"]
     assert len(session.found.of("remedy")) == 10
 
 
