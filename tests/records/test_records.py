@@ -30,9 +30,6 @@ ROOMS: tuple[ModuleType, ...] = (
 COUNTERS = {"StallSums"}
 """What is added to while a run goes on."""
 
-OF_A_TABLE = {"Metric", "Strip"}
-"""Lines of a table of ours, which hold nothing of a run."""
-
 POSITIONAL = {
     *("Candidate", "DatasetSummary", "Failure", "Gain", "Gate", "GateResult", "Gpu", "GpuUse", "Interval"),
     *("Judgement", "Noise", "Overhead", "PlanSummary", "Spread", "StageCost", "TimeSlices", "TimelinePoint"),
@@ -57,7 +54,7 @@ def _records() -> dict[str, Any]:
         for room in ROOMS
         for module in _modules(room)
         for name, one in getmembers(module, isclass)
-        if is_dataclass(one) and one.__module__ == module.__name__ and name not in COUNTERS | OF_A_TABLE
+        if is_dataclass(one) and one.__module__ == module.__name__ and name not in COUNTERS
     }
     return dict(sorted(found.items()))
 
