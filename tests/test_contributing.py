@@ -161,6 +161,11 @@ def test_every_example_is_followed() -> None:
     assert list(SEEN) == list(examples())
 
 
-@pytest.mark.parametrize("heading", SEEN)
+MEASURE = ("Add a dataset kind", "Add a loader backend", "Add a consumer", "Add an axis", "Add a monitor's metric")
+
+
+@pytest.mark.parametrize(
+    "heading", [pytest.param(name, marks=pytest.mark.slow if name in MEASURE else ()) for name in SEEN]
+)
 def test_an_example_works_as_written(heading: str, tmp_path: Path) -> None:
     SEEN[heading](follow(heading, tmp_path))

@@ -213,6 +213,7 @@ def test_a_budget_without_room_for_the_ladder_leaves_it_out(tmp_path: Path) -> N
     assert found["not_measured"]["ceiling"].endswith(found["not_measured"]["isolation"])
 
 
+@pytest.mark.slow
 def test_a_signal_while_parts_are_taken_away_keeps_the_sweep(tmp_path: Path) -> None:
     (tmp_path / "lb_ladder_targets.py").write_text(TARGETS)
     consumer = '{kind: target, target: "lb_ladder_targets:sleeps"}'

@@ -95,6 +95,7 @@ def goes_on(cli: Cli, place: Path) -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_that_can_be_pasted(place: Path) -> None:
     (place / "s.yaml").write_text(SUITE.replace("seconds: 0.1", "seconds: 0.5").replace("photos", "nowhere"))
     arguments = ["run", "s.yaml", "--out", "a run", "--data", "photos", "-P", "num_workers=0", "--seed", "7"]

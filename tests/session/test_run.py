@@ -228,6 +228,7 @@ def test_a_budget_ends_the_run_and_says_so(cli: Cli, photos: Path) -> None:
     assert any("budget" in note for note in run["notes"])
 
 
+@pytest.mark.slow
 def test_a_program_is_interrupted_by_ctrl_c_after_its_run_was_written(photos: Path, tmp_path: Path) -> None:
     (photos.parent / "s.yaml").write_text(SMALL_SUITE)
     (tmp_path / "p.py").write_text(f"import loaderbench\nloaderbench.run({str(photos.parent / 's.yaml')!r}, out='r')\n")
