@@ -22,6 +22,7 @@ from loaderbench.tracing.loader import LoaderTrace
 BATCH = 32
 WORKERS = 2
 WIDTH = 0.008
+LEAST_ROUNDS = 5  # also when the time is up: fewer have no interval worth printing
 ON, OFF = "traced", "not traced"
 
 
@@ -108,14 +109,18 @@ def pairs(blocks: dict[str, Block], asked: Asked, limit_s: float) -> Rounds:
     taken, ends_s = Rounds(len(asked)), time.monotonic() + limit_s
     for block in blocks.values():
         block()
-    while time.monotonic() < ends_s and not narrow(taken):
+    while rounds(taken) < LEAST_ROUNDS or (time.monotonic() < ends_s and not narrow(taken)):
         asked.choose()
         taken.take(blocks)
     return taken
 
 
+def rounds(taken: Rounds) -> int:
+    return len(taken.found.get(ON, ()))
+
+
 def narrow(taken: Rounds) -> bool:
-    return len(taken.found.get(ON, ())) >= 20 and taken.kept(ON, OFF, cpu).width < WIDTH
+    return rounds(taken) >= 20 and taken.kept(ON, OFF, cpu).width < WIDTH
 
 
 def switched(trace: LoaderTrace, *, on: bool) -> Spent:
