@@ -11,7 +11,7 @@ from typing import Any
 
 from loaderbench.monitors import BlockedThread, GpuMonitor
 from loaderbench.profiler.resource_samples import ResourceSamples
-from loaderbench.profiler.stage import UserStages
+from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.inside import stalls_of
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
