@@ -145,7 +145,7 @@ def _try_room(name: str, asked: argparse.Namespace) -> list[Tried]:
     if asked.sample is not None and asked.sample < len(mutants):
         mutants = sorted(random.Random(name).sample(mutants, asked.sample), key=lambda one: (str(one.file), one.line))
     equivalents, kept = _Equivalents(), _Kept(KEPT / f"{name}.json", asked.again)
-    open_ = [one for one in mutants if not equivalents.why(one) and kept.killer(one) is None]
+    open_ = [one for one in mutants if kept.killer(one) is None]
     found = {}
     for number, (one, killed_by) in enumerate(_killers(open_, room, files), 1):
         kept.add(one, killed_by)
@@ -156,7 +156,7 @@ def _try_room(name: str, asked: argparse.Namespace) -> list[Tried]:
             break
     kept.save()
     known = {**{one: kept.killer(one) or "" for one in mutants if one not in open_}, **found}
-    return [Tried(one, known[one], equivalents.why(one)) for one in mutants if one in known]
+    return [Tried(one, known[one], "" if known[one] else equivalents.why(one)) for one in mutants if one in known]
 
 
 def _killers(mutants: Sequence[Mutant], room: Room, files: Sequence[Path]) -> Iterator[tuple[Mutant, str]]:
