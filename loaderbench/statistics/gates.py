@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from math import copysign
 
 from loaderbench.errors import UsageError
 from loaderbench.records import Comparison, Config, Gate, GateOutcome, GateResult, Interval, RunRecord, config_label
@@ -71,7 +72,8 @@ def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:
         reason = own[0].not_measured.get("change") if own else "it was not measured in both"
         return GateResult(gate=gate, outcome="inconclusive", said=reason or "it was not measured in both")
     none = 1.0 if gate.metric == "samples_per_s" else 0.0
-    outcome = _side(own[0].change, none + gate.limit, fails_below=gate.limit < 0)
+    falls = copysign(1, gate.limit) < 0  # -0% forbids every fall: the sign of its zero counts
+    outcome = _side(own[0].change, none + gate.limit, fails_below=falls)
     return GateResult(gate=gate, outcome=outcome, said=_changed(gate.metric, own[0].change))
 
 

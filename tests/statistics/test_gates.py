@@ -71,6 +71,11 @@ def test_a_fall_fails_where_all_of_its_interval_lies_beyond(after: list[float], 
     assert outcome("samples_per_s:-5%", STILL, after) == expected
 
 
+@pytest.mark.parametrize(("after", "expected"), [(80.0, "failed"), (140.0, "passed")])
+def test_a_gate_of_minus_zero_forbids_every_fall(after: float, expected: str) -> None:
+    assert outcome("samples_per_s:-0%", STILL, [after, after + 1, after - 1, after]) == expected
+
+
 def test_a_run_that_cannot_be_compared_passes_no_gate() -> None:
     then, now = run({2: STILL}), run({4: STILL})
     result = judge_gate(parse_gate("samples_per_s:-5%", "--fail-if"), now, compare_runs(then, now))
