@@ -1,9 +1,26 @@
-"""Imported by the fork server and nobody else: the preload, and a quiet end."""
+"""Imported by the fork server and nobody else: deaf to Ctrl-C, the preload, and quiet where nothing is wrong."""
 
 import atexit
 import os
+import pickle
+import signal
+import sys
+from types import TracebackType
 
-import loaderbench.runner.preload  # noqa: F401
+# Blocked since the server was started. What came meanwhile is dropped, and all that it forks ignores it too.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+import loaderbench.runner.preload  # noqa: E402, F401
+
+
+def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Report what ends a process before it has its target; not that the one who started it was interrupted."""
+    if not issubclass(kind, (EOFError, pickle.UnpicklingError)):
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _report
 
 # The server only ever forks. Without this, bindings of compilers that torch brings along report, on its standard error,
 # every object that is still alive when the interpreter is taken down.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
@@ -42,7 +41,7 @@ class TrialServer:
         claim_scratch()
         if self.method == "forkserver":
             try:
-                with _sigint_ignored():
+                with _sigint_blocked():
                     forkserver.ensure_running()
             except ChildProcessError:
                 raise UsageError(_FORKED) from None
@@ -85,16 +84,17 @@ def _answer(target: Callable[..., None], pipe: Any, *args: object) -> None:
 
 
 @contextmanager
-def _sigint_ignored() -> Iterator[None]:
-    """Start the server deaf to Ctrl-C, which a terminal sends to it too while it imports."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _sigint_blocked() -> Iterator[None]:
+    """Delay Ctrl-C while the server starts, which inherits that: a terminal sends it to the server too.
+
+    Delayed, not ignored: this process gets it afterwards.
+    """
+    resource_tracker.ensure_running()  # unblocks signals itself when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -1,0 +1,62 @@
+"""Ctrl-C while the fork server starts is neither lost nor does it reach the server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+WHILE_IT_STARTS = """
+import os, signal, sys, threading
+from multiprocessing import forkserver, util
+from loaderbench.runner import TrialServer
+
+spawn, started = util.spawnv_passfds, []
+
+def spawn_and_interrupt(path, args, fds):
+    pid = spawn(path, args, fds)
+    if "forkserver" in args[-1]:
+        started.append(pid)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        os.kill(pid, signal.SIGINT)
+    return pid
+
+util.spawnv_passfds = spawn_and_interrupt
+try:
+    TrialServer().warm_up()
+except KeyboardInterrupt:
+    print("interrupted")
+process = TrialServer().start(print, "a process", sys.version_info.major)
+process.join()
+print("exit code", process.exitcode, "of", len(started), "server")
+"""
+BEFORE_THE_ORDER_IS_SENT = """
+from multiprocessing import popen_forkserver
+from loaderbench.runner import TrialServer
+
+connect = popen_forkserver.forkserver.connect_to_new_process
+
+def connect_and_interrupt(fds):
+    connect(fds)
+    raise KeyboardInterrupt
+
+popen_forkserver.forkserver.connect_to_new_process = connect_and_interrupt
+try:
+    TrialServer().start(print, "never")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def run(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)
+
+
+def test_ctrl_c_while_the_server_starts_reaches_this_process_and_not_the_server() -> None:
+    result = run(WHILE_IT_STARTS)
+    assert result.stderr == ""
+    assert result.stdout.splitlines() == ["interrupted", "a process 3", "exit code 0 of 1 server"]
+
+
+def test_ctrl_c_before_a_process_has_its_target_leaves_no_traceback() -> None:
+    result = run(BEFORE_THE_ORDER_IS_SENT)
+    assert (result.stdout, result.stderr) == ("interrupted\n", "")
