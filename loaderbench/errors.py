@@ -4,7 +4,7 @@
 class LoaderbenchError(Exception):
     """A fault that one clear line explains: where it is and what to do.
 
-    Raised for everything a user can mend. `exit_code` is that of its kind in docs/command-line.md.
+    Raised for everything a user can fix. `exit_code` is that of its kind in docs/command-line.md.
     """
 
     exit_code = 70

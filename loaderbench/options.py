@@ -74,6 +74,6 @@ TargetName = Annotated[str, AfterValidator(_target_name)]
 
 
 class Part(BaseModel):
-    """A mapping of keys in a suite. Strict: a text is no number, an unknown key is an error."""
+    """A mapping of keys in a suite. Strict: text is not converted to a number, and an unknown key is an error."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)

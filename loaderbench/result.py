@@ -114,7 +114,7 @@ def load(path: str | Path) -> Run:
 
 
 def _has_left_trials(run: RunRecord) -> bool:
-    """Whether the run was killed or is under way, so that its trials are in `trials.jsonl` alone."""
+    """Whether the run was killed or is under way: its trials are in `trials.jsonl` alone."""
     return not run.complete and not run.trials and run.kind == "sweep"
 
 

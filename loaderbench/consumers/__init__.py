@@ -60,7 +60,7 @@ def consumer_of(options: BaseModel, name: str) -> ConsumerKind:
 
 
 def resolve_consumer(name: str, *, accelerator: bool) -> str:
-    """What `auto` stands for here. Raises `MissingError` for a kind that needs an accelerator where there is none."""
+    """The kind that `auto` selects here. Raises `MissingError` where that needs an accelerator and there is none."""
     if name == AUTO:
         where = "accelerator" if accelerator else "host"
         return next(found for found, kind in CONSUMER_KINDS.items() if kind.auto == where)

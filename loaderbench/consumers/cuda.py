@@ -48,11 +48,11 @@ class CudaWaitClock:
             self._read()
 
     def take_s(self) -> list[float]:
-        """Return, once, the waits in order that the device has told by now, in seconds; never blocks."""
+        """Return, once, the waits in order, that the device has reported by now, in seconds; never blocks."""
         while self._pending and self._pending[0][1].query():
             self._read()
-        told, self._waits_s = self._waits_s, []
-        return told
+        reported, self._waits_s = self._waits_s, []
+        return reported
 
     def waits_s(self) -> list[float]:
         """Return the wait of every batch so far, in seconds; blocks until the device is done."""

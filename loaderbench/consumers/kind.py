@@ -23,7 +23,7 @@ class WaitClock(Protocol):
         """Note the moment after `next()`."""
 
     def waits_s(self) -> list[float]:
-        """Return the wait of every batch so far, in seconds; may block until the device has told them."""
+        """Return the wait of every batch so far, in seconds; may block until the device has reported them."""
         ...
 
 
@@ -73,13 +73,13 @@ class ConsumerKind(Part):
     """Whether it takes any time at all; else the loader runs alone."""
 
     capped: ClassVar[bool] = False
-    """Whether it takes no more than its option `demand`, samples/s, so that its ceiling is known."""
+    """Whether its option `demand` caps the rate it consumes, samples/s."""
 
     why_not_replayed: ClassVar[str] = ""
     """Why cached batches need not be replayed to know its own pace; empty where they have to be."""
 
     auto: ClassVar[Literal["accelerator", "host"] | None] = None
-    """Where `kind: auto` stands for it: with an accelerator, or on a machine without."""
+    """Which machines `kind: auto` selects it on: those with an accelerator, or those without."""
 
     needs_accelerator: ClassVar[bool] = False
 
@@ -100,6 +100,6 @@ class ConsumerKind(Part):
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make it in a trial's process.
 
-        `config` is the trial's configuration, `folder` the suite's own. `clock` stands still while the trial does.
+        `config` is the trial's configuration, `folder` the suite's own. `clock` stops when the trial is stopped.
         """
         raise NotImplementedError

@@ -42,7 +42,7 @@ class TargetStep(ConsumerKind):
         return [self.target] if self.target else []
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
-        """Find the step. Raises `MissingError`, and `TypeError` for what is no step."""
+        """Find the step. Raises `MissingError`, and `TypeError` where the target is not callable as a step."""
         return TargetConsumer(self._step(find_target(str(self.target), folder), config))
 
     def _step(self, target: Callable[..., Any], config: Mapping[str, Any]) -> Callable[[Any], Any]:

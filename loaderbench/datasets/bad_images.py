@@ -30,15 +30,15 @@ def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: Liste
     listener.doing(f"decoding {len(inputs.samples):,} files once, to leave out those that cannot be")
     bad = find_bad_images(ask, inputs.samples, decoders)
     good = tuple(sample for sample in inputs.samples if sample[0] not in bad)
-    told = _told(bad, [path for path, _ in inputs.samples])
+    words = _in_words(bad, [path for path, _ in inputs.samples])
     if not good:
-        raise MissingError(f"dataset.skip_bad: none of {len(bad):,} files can be decoded; {told[0]}")
+        raise MissingError(f"dataset.skip_bad: none of {len(bad):,} files can be decoded; {words[0]}")
     reasons = {name: why for name, why in inputs.summary.not_measured.items() if name != "bad_files"}
-    summary = replace(inputs.summary, files=len(good), bad_files=len(bad), bad_images=told, not_measured=reasons)
+    summary = replace(inputs.summary, files=len(good), bad_files=len(bad), bad_images=words, not_measured=reasons)
     return replace(inputs, samples=good, summary=summary)
 
 
-def _told(bad: Mapping[str, str], paths: Iterable[str]) -> tuple[str, ...]:
+def _in_words(bad: Mapping[str, str], paths: Iterable[str]) -> tuple[str, ...]:
     """`class/name.jpg: Error: what`: the names below the folder, and not where that lies."""
     root = os.path.commonpath({os.path.dirname(path) for path in paths})  # noqa: PTH120 - of a million files
     rows = sorted(bad.items())[:NAMED]

@@ -76,7 +76,7 @@ class DatasetKind(Part):
     change_samples: ClassVar[tuple[str, ...]] = ()
     """Those of `axes` on which `samples_for` depends."""
 
-    why_no_files: ClassVar[str] = "which files this dataset reads is not known, so that they cannot be evicted"
+    why_no_files: ClassVar[str] = "which files this dataset reads is unknown: they cannot be evicted"
     """Why the page cache cannot be set for it; empty where it can."""
 
     def with_axes(self: Kind, config: Mapping[str, Any]) -> Kind:
@@ -118,7 +118,7 @@ class DatasetKind(Part):
         raise NotImplementedError
 
     def warm(self, paths: Iterable[str]) -> None:
-        """Read the files once, so that they are in the page cache."""
+        """Read the files once to warm the page cache."""
 
     def evict(self, paths: Iterable[str]) -> None:
         """Take the files out of the page cache. Raises `OSError` where the system cannot."""

@@ -17,7 +17,7 @@ class Target(DatasetKind):
 
     takes_any_axis: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("target",)
-    why_no_files: ClassVar[str] = "the files that a target reads are not known, so that they cannot be evicted"
+    why_no_files: ClassVar[str] = "which files a target reads is unknown: they cannot be evicted"
 
     kind: Literal["target"]
     target: TargetName

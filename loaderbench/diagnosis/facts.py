@@ -183,10 +183,10 @@ def gather(
 
 def startup_s(trial: Trial) -> float | None:
     """Seconds of each epoch that pass before its first batch, beyond what a batch waits anyway."""
-    boundary_s = _told(trial, "epochs.boundary_s")
+    boundary_s = _reading(trial, "epochs.boundary_s")
     if boundary_s is None:
         return None
-    return max(0.0, float(boundary_s) - (_told(trial, "data_wait.mean_s") or 0.0))
+    return max(0.0, float(boundary_s) - (_reading(trial, "data_wait.mean_s") or 0.0))
 
 
 def startup_share(trial: Trial) -> float | None:
@@ -199,15 +199,15 @@ def startup_share(trial: Trial) -> float | None:
 
 
 def _workers(trial: Trial) -> int:
-    told = trial.config.get("num_workers")
-    return told if isinstance(told, int) else int(_told(trial, "workers.count") or 0)
+    configured = trial.config.get("num_workers")
+    return configured if isinstance(configured, int) else int(_reading(trial, "workers.count") or 0)
 
 
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     """Time of the workers without work: what they were seen to stand at their queue, or what no stage took."""
     if not workers:
         return None
-    looks = [shares for trial in trials if (shares := _told(trial, "workers.blocked_on"))]
+    looks = [shares for trial in trials if (shares := _reading(trial, "workers.blocked_on"))]
     if looks:
         return fmean(shares.get("queue", 0.0) for shares in looks)
     busy = [_stages_s(trial) * (trial.samples_per_s or 0) / workers for trial in trials if trial.stages]
@@ -219,13 +219,13 @@ def _stages_s(trial: Trial) -> float:
 
 
 def _own_cpus(trials: Sequence[Trial], environment: Environment) -> float | None:
-    told, percent = _mean(trials, "machine.own_cpus"), _mean(trials, "cpu_percent_of_allotted")
-    return told if told is not None or percent is None else percent / 100 * environment.cpus_allotted
+    own_cpus, percent = _mean(trials, "machine.own_cpus"), _mean(trials, "cpu_percent_of_allotted")
+    return own_cpus if own_cpus is not None or percent is None else percent / 100 * environment.cpus_allotted
 
 
 def _tail_share(trial: Trial) -> float | None:
     """What slow samples cost, as a share of all the work: samples may be the least of it."""
-    share, whole_s = _told(trial, "sample_times.tail_share"), _stages_s(trial)
+    share, whole_s = _reading(trial, "sample_times.tail_share"), _stages_s(trial)
     if share is None or whole_s <= 0:
         return None
     collating_s = trial.stages["collate"].wall_s if trial.stages and "collate" in trial.stages else 0.0
@@ -246,7 +246,7 @@ def _by_stage(trials: Sequence[Trial], what: str) -> Seconds:
     return {name: mean_s for name, mean_s in means.items() if mean_s is not None}
 
 
-def _told(trial: Trial, path: str) -> Any:
+def _reading(trial: Trial, path: str) -> Any:
     """What stands at `field.field`; `None` where any of it does."""
     found: Any = trial
     for name in path.split("."):
@@ -255,7 +255,7 @@ def _told(trial: Trial, path: str) -> Any:
 
 
 def _mean(trials: Iterable[Trial], path: str) -> float | None:
-    return _mean_of(_told(trial, path) for trial in trials)
+    return _mean_of(_reading(trial, path) for trial in trials)
 
 
 def _mean_of(values: Iterable[float | None]) -> float | None:
@@ -265,7 +265,7 @@ def _mean_of(values: Iterable[float | None]) -> float | None:
 
 def _typical(trials: Iterable[Trial], path: str) -> Any:
     """One record with the mean of every number of theirs; what is no number is the first's."""
-    known = [found for trial in trials if (found := _told(trial, path)) is not None]
+    known = [found for trial in trials if (found := _reading(trial, path)) is not None]
     if len(known) < 2:
         return known[0] if known else None
     return replace(known[0], **{name: _typical_value([vars(one)[name] for one in known]) for name in vars(known[0])})

@@ -156,8 +156,8 @@ def what_fits(failed: Trial, trials: Sequence[Trial]) -> str:
     if not ran_out_of_memory(failed.failure):
         return ""
     found = [(noun, _largest(name, failed, trials)) for name, noun in _AXES]
-    told = [f"{most} {noun}" for noun, most in found if most is not None]
-    return f"With all else the same there was room for {', or for '.join(told)}" if told else ""
+    room = [f"{most} {noun}" for noun, most in found if most is not None]
+    return f"With all else the same there was room for {', or for '.join(room)}" if room else ""
 
 
 def _largest(name: str, failed: Trial, trials: Sequence[Trial]) -> int | None:

@@ -34,7 +34,7 @@ def describe_isolation(
     demand: float,
     cache: str,
 ) -> tuple[Isolation | None, str]:
-    """Put the isolation runs beside the sweep's `trials`; or say why there are none.
+    """Compare the isolation runs with the sweep's `trials`, or say why there are none.
 
     `left_out` are reasons by isolation run, or under `isolation` the one for all. `consumer` is a resolved kind,
     `cache` the regime of the suite.
@@ -73,11 +73,11 @@ def _demanded(trials: Sequence[Trial], demand: float, per_batch: bool) -> Times:
 def _differences(times: Mapping[RunName, Times], consumer: str, cache: str) -> dict[str, Interval | None]:
     host, warm = times["replay_host"], times["loader_warm"]
     slower = {number: max(host[number], warm[number]) for number in host.keys() & warm.keys()}
-    told = not _no_interference(consumer, cache)
+    measured = not _no_interference(consumer, cache)
     return {
         "transfer_s": _difference(host, times["replay_device"]),
         "fetch_s": _difference(times["loader_cold"], warm),
-        "interference_s": _difference(times["end_to_end"], slower) if told else None,
+        "interference_s": _difference(times["end_to_end"], slower) if measured else None,
     }
 
 

@@ -56,8 +56,8 @@ def bounds_in_words(bounds: Bounds) -> str:
     names = {"workers": "the workers", "cpus": "the CPUs", "main_process": "the main process", "demand": "the consumer"}
     if len(bounds.known) < 2:
         return ""
-    told = [f"{names[name]} {rate:,.0f}" for name, rate in bounds.known.items()]
-    return f"samples/s that each would let through by itself: {', '.join(told)}"
+    limits = [f"{names[name]} {rate:,.0f}" for name, rate in bounds.known.items()]
+    return f"samples/s that each would let through by itself: {', '.join(limits)}"
 
 
 def _without_queueing(facts: Facts, stage: str) -> float:

@@ -21,7 +21,7 @@ CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
 """A single process has no interval: half the threshold and twice it are taken to be clearly on one side."""
 
 _ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
-_NOT_TOLD = "nothing was seen inside the loader"
+_NO_STAGES = "nothing was seen inside the loader"
 _UNTRACED = "Profiler(trace=True) times what happens inside the loader"
 _DISTURBED = "other programs hold the CPUs that are missing here"
 
@@ -92,15 +92,15 @@ def _bound(subject: Subject, consumer: str) -> Bound:
 def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
     """Name the cause of a wait, or say why none is named."""
     cause = find_cause(facts) if facts else None
+    why = _UNTRACED if consumer_kind(consumer).of_loop else _NO_STAGES
     if facts is None or cause is None:
-        why = _UNTRACED if consumer_kind(consumer).of_loop else _NOT_TOLD
         return replace(found, not_measured={"stage": why, "limit": why})
     evidence = (cause.why, *found.evidence)
     if cause.limit is None:
         headline = f"{found.headline} Whose fault that is cannot be told: {_DISTURBED}."
         unknown = _unknown(headline, f"{_DISTURBED}: {facts.others_cpus or 0:.1f} of {facts.cpus:g}")
         return replace(unknown, evidence=(*unknown.evidence, *evidence))
-    told = replace(
+    caused = replace(
         found,
         stage=cause.stage if facts.cpu_s or cause.stage != "sample" else None,
         limit=cause.limit,
@@ -110,9 +110,7 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
         confidence=_lowered(found.confidence, cause, facts),
         not_measured={},
     )
-    return replace(
-        told, not_measured={} if told.stage else {"stage": _UNTRACED if consumer_kind(consumer).of_loop else _NOT_TOLD}
-    )
+    return caused if caused.stage else replace(caused, not_measured={"stage": why})
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:

@@ -125,8 +125,8 @@ def quota_periods(
         lines = membership.read_text().splitlines()
     except OSError:
         return None
-    found = [told for folder in _folders(lines, mount) if (told := _periods(folder / "cpu.stat"))[0]]
-    return max(found, key=lambda told: told[1], default=None)
+    found = [counts for folder in _folders(lines, mount) if (counts := _periods(folder / "cpu.stat"))[0]]
+    return max(found, key=lambda counts: counts[1], default=None)
 
 
 def oom_kills(membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> int | None:
@@ -135,7 +135,7 @@ def oom_kills(membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("
         lines = membership.read_text().splitlines()
     except OSError:
         return None
-    counts = [int(told["oom_kill"]) for folder in _folders(lines, mount) for told in _events(folder) if told]
+    counts = [int(events["oom_kill"]) for folder in _folders(lines, mount) for events in _events(folder) if events]
     return max(counts, default=None)
 
 
@@ -143,15 +143,15 @@ def _events(folder: Path) -> Iterator[dict[str, str]]:
     """Version 2 counts in `memory.events`, version 1 in `memory.oom_control`."""
     for name in ("memory.events", "memory.oom_control"):
         words = _words(folder / name)
-        told = dict(zip(words[::2], words[1::2], strict=False))
-        if told.get("oom_kill", "").isdigit():
-            yield told
+        events = dict(zip(words[::2], words[1::2], strict=False))
+        if events.get("oom_kill", "").isdigit():
+            yield events
 
 
 def _periods(file: Path) -> tuple[int, int]:
     words = _words(file)
-    told = dict(zip(words[::2], words[1::2], strict=False))
-    return int(told.get("nr_periods", 0)), int(told.get("nr_throttled", 0))
+    values = dict(zip(words[::2], words[1::2], strict=False))
+    return int(values.get("nr_periods", 0)), int(values.get("nr_throttled", 0))
 
 
 def _folders(lines: list[str], mount: Path) -> Iterator[Path]:

@@ -15,9 +15,9 @@ from loaderbench.records import Config, Scalar
 class Batches:
     """What a trial iterates over.
 
-    `ahead` batches are ready or under way before the first is asked for. Workers deliver in turn, so that `cycle`
-    batches are the least that says a rate. `configured` are the arguments that had their effect. `batch_size` and
-    `samples_per_epoch` are `None` where nobody tells them.
+    `ahead` batches are ready or under way before the first is asked for. Workers deliver in turn: a rate
+    needs at least `cycle` batches. `configured` are the arguments that took effect. `batch_size` and
+    `samples_per_epoch` are `None` where they are unknown.
     """
 
     iterable: Iterable[Any]
@@ -111,6 +111,6 @@ class LoaderBackend:
         raise NotImplementedError
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
-        """Parts of a program that make `loader` from `dataset`; `comments` stand above the last."""
+        """Parts of a program that make `loader` from `dataset`; `comments` precede the last."""
         shown = "".join(f", {name}={value!r}" for name, value in arguments.items() if name in self.axes)
         return ["\n".join([*comments, f"loader = ...  # {type(self).__name__}(dataset{shown})"])]

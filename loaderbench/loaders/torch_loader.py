@@ -84,7 +84,7 @@ class TorchLoader(LoaderBackend):
         return factor if isinstance(factor, int) else PREFETCH
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
-        """Wrap a dataset, set what may be set on a loader, and leave any other iterable as it is."""
+        """Wrap a dataset, set the arguments a finished loader allows, and return any other iterable unchanged."""
         return build_loader(source, arguments, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
@@ -178,8 +178,8 @@ def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
     from torch.utils.data import IterableDataset
 
     prefetched = loader.num_workers * (loader.prefetch_factor or 0)
-    told = hasattr(loader.dataset, "__len__") and not isinstance(loader.dataset, IterableDataset)
-    length = len(loader.dataset) if told else None  # type: ignore[arg-type]
+    has_length = hasattr(loader.dataset, "__len__") and not isinstance(loader.dataset, IterableDataset)
+    length = len(loader.dataset) if has_length else None  # type: ignore[arg-type]
     cycle = max(1, loader.num_workers)
     return TorchBatches(loader, prefetched, cycle, frozenset(configured), loader.batch_size, length)
 

@@ -191,12 +191,12 @@ class Sums:
     asked_bytes: int = 0
     disk_bytes: int = 0
     read_io: bool = False
-    untold: bool = False
+    incomplete: bool = False
 
     def add(self, pairs: Sequence[tuple[Reading, Reading]]) -> None:
         """Add the intervals between two readings of each process."""
-        told = [self._add(before, after) for before, after in pairs]
-        self.clock_s += max(told, default=0.0)
+        elapsed_s = [self._add(before, after) for before, after in pairs]
+        self.clock_s += max(elapsed_s, default=0.0)
 
     def system_share(self) -> float | None:
         """The part of the CPU time that the kernel took; `None` where too little was used to tell."""
@@ -216,7 +216,7 @@ class Sums:
         if before.activity.began_ticks != after.activity.began_ticks:
             return 0.0  # another process of the same number
         if before.main is None or after.main is None:
-            self.untold = True
+            self.incomplete = True
             return 0.0
         wall_s = after.at_s - before.at_s
         self.wall_s += wall_s

@@ -100,7 +100,7 @@ class WorkerWatch:
             return ""
         if not Path(self._root).is_dir():
             return "only Linux tells what a worker was doing"
-        if self._sums.untold:
+        if self._sums.incomplete:
             return "this kernel keeps no scheduler statistics"
         return "no worker was read twice"
 

@@ -19,7 +19,7 @@ class UserStages:
     def __init__(self) -> None:
         self._clocks: dict[int, StageClock] = {}
         self._places: dict[str, int] = {"": 0}  # "": outside of all stages
-        self._told: dict[int, tuple[list[float], list[float]]] = {}
+        self._reported: dict[int, tuple[list[float], list[float]]] = {}
         self._wall_s: Seconds = defaultdict(float)
         self._cpu_s: Seconds = defaultdict(float)
 
@@ -38,11 +38,11 @@ class UserStages:
         names = {place: name for name, place in self._places.items()}
         for ident, clock in list(self._clocks.items()):
             wall_s, cpu_s = clock.wall_s.copy(), clock.cpu_s.copy()
-            before = self._told.get(ident, ([], []))
+            before = self._reported.get(ident, ([], []))
             for place in range(1, len(wall_s)):
                 self._wall_s[kind, names[place]] += wall_s[place] - _at(before[0], place)
                 self._cpu_s[kind, names[place]] += cpu_s[place] - _at(before[1], place)
-            self._told[ident] = wall_s, cpu_s
+            self._reported[ident] = wall_s, cpu_s
 
     def costs(self, kind: int, batches: int) -> dict[str, StageCost]:
         """Seconds per batch of this kind."""

@@ -126,11 +126,11 @@ class LoopRecorder:
         return self._epoch_rows.take() if self._epoch_rows else []
 
     def add_up(self) -> None:
-        """Add what is not added yet, as far as a device has told."""
+        """Add what is not added yet, as far as a device has reported."""
         self._add_up(self._rows)
 
     def _add_up(self, rows: list[Row]) -> None:
-        """Move rows to the logs; those whose wait a device has not told yet are kept."""
+        """Move rows to the logs; those whose wait a device has not reported yet are kept."""
         taken, waits_s = rows.copy(), None
         rows.clear()
         if self._epoch_rows is not None:

@@ -74,7 +74,7 @@ class Metric:
         return value
 
     def of_round(self, trial: Trial) -> float | None:
-        """The value that stands for a trial among its rounds; of several devices that of the one that did the work."""
+        """The value that represents a trial among its rounds; of several devices, that of the busiest."""
         if self.gpu is None:
             return self.of_trial(trial)
         return self.gpu(_device(trial)) if trial.gpus else None

@@ -58,7 +58,7 @@ class Measured:
 
     @property
     def remedy_trials(self) -> tuple[Trial, ...]:
-        """Those that tried remedies, with the unchanged configuration and the baseline beside them."""
+        """Trials of remedies, including those of the unchanged configuration and the baseline they are paired with."""
         return self._of("remedy")
 
     def _of(self, *roles: Role) -> tuple[Trial, ...]:

@@ -1,4 +1,4 @@
-"""One configuration measured once: what its loop, its loader and its machine told."""
+"""One configuration measured once: readings of its loop, its loader and its machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to change, one file per remedy. What the sweep measured stands first; then what the diagnosed cause advises."""
+"""What to change, one file per remedy: first what the sweep measured, then what the diagnosed cause suggests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from loaderbench.records import Candidate, Recommendation
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis, Findings
-from loaderbench.remedies.verified import COMBINATION, with_start_told, with_trials
+from loaderbench.remedies.verified import COMBINATION, with_start_caveat, with_trials
 
 __all__ = ["REMEDIES", "Diagnosis", "Findings", "Remedy", "candidates_for", "recommend"]
 
@@ -63,15 +63,15 @@ OF_SWEEPS = ("best_combination", "larger_batch", "pin_memory", "unpin_memory")
 
 
 def recommend(findings: Findings) -> tuple[Recommendation, ...]:
-    """Ask every remedy; what applies stands first, then what is fine already, then what could not be checked.
+    """Ask every remedy; what applies first, then what is fine already, then what could not be checked.
 
-    What was measured stands before what was not, all changes together before each alone, larger gains before smaller
-    ones. Of a profile only those are asked that need no other configuration to compare with.
+    Measured ones come before others, all changes together before each alone, larger gains before smaller ones. For a
+    profile only those are asked that need no other configuration to compare with.
     """
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy.id not in OF_SWEEPS]
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     tried = with_trials(found, findings)
-    return tuple(sorted((with_start_told(told, findings) for told in tried), key=_place))
+    return tuple(sorted((with_start_caveat(advice, findings) for advice in tried), key=_place))
 
 
 def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:
@@ -80,8 +80,8 @@ def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:
     return tuple(found for remedy in asked if (found := remedy.candidate(diagnosis)) is not None)
 
 
-def _place(told: Recommendation) -> tuple[int, bool, bool, float]:
-    """What helps most stands first."""
-    standing = {"open": 0, "already_ok": 1, "not_checked": 2}
-    gain = -told.gain.est if told.gain and told.basis == "measured" and told.status == "open" else 0.0
-    return standing[told.status], told.basis == "heuristic", told.id not in WHOLE, gain
+def _place(advice: Recommendation) -> tuple[int, bool, bool, float]:
+    """Sort key: what helps most comes first."""
+    order = {"open": 0, "already_ok": 1, "not_checked": 2}
+    gain = -advice.gain.est if advice.gain and advice.basis == "measured" and advice.status == "open" else 0.0
+    return order[advice.status], advice.basis == "heuristic", advice.id not in WHOLE, gain

@@ -60,7 +60,7 @@ class CauseRemedy:
 
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Advise it where the cause is its own and the change is not made yet."""
-        return next((told for found in findings.diagnoses if (told := self.advise(found))), None)
+        return next((advice for found in findings.diagnoses if (advice := self.advise(found))), None)
 
     def advise(self, diagnosis: Diagnosis) -> Recommendation | None:
         """The advice for one diagnosis, before anything is tried."""
@@ -110,10 +110,10 @@ class MeasuredFirst:
 
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Ask the sweep, then the cause."""
-        told = None if findings.profile else self.measured.recommend(findings)
-        if told is not None and told.status != "not_checked":
-            return told
-        return self.advised.recommend(findings) or told
+        advice = None if findings.profile else self.measured.recommend(findings)
+        if advice is not None and advice.status != "not_checked":
+            return advice
+        return self.advised.recommend(findings) or advice
 
 
 def estimate(facts: Facts, change: Config, relieves: Mapping[str, float], demand: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What trying a remedy gave, as recommendations: a gain with its interval, or that there is none here."""
+"""Results of tried remedies as recommendations: a gain with its interval, or that there is none here."""
 
 from __future__ import annotations
 
@@ -30,34 +30,36 @@ COMBINATION = "combination"
 
 
 def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Recommendation, ...]:
-    """The recommendations with what was tried of them; all that was accepted stands first, together."""
+    """The recommendations with what was tried of them; all that was accepted first, together."""
     verification = findings.verification
     if verification is None:
         return tuple(found)
-    answered = [_unless_set_again(_answered(told, findings, verification), verification) for told in found]
+    answered = [_unless_set_again(_answered(advice, findings, verification), verification) for advice in found]
     whole = _combination(findings, verification, found)
     if whole is None:
         return tuple(answered)
-    return (whole, *(told for told in answered if told.id != "best_combination"))
+    return (whole, *(advice for advice in answered if advice.id != "best_combination"))
 
 
-def _answered(told: Recommendation, findings: Findings, verification: Verification) -> Recommendation:
-    """What the trial says that counts: the one that was accepted, else the first."""
-    tries = [tried for tried in verification.tried if tried.id == told.id]
+def _answered(advice: Recommendation, findings: Findings, verification: Verification) -> Recommendation:
+    """The result of the try that counts: the accepted one, else the first."""
+    tries = [tried for tried in verification.tried if tried.id == advice.id]
     if not tries:
-        return told
+        return advice
     chosen = next((tried for tried in tries if tried.accepted), tries[0])
     found = chosen.judgement
     if found is None:
-        return told
-    if found.answer in ("failed", "undecided") and told.basis == "measured":
-        return told  # by the sweep
+        return advice
+    if found.answer in ("failed", "undecided") and advice.basis == "measured":
+        return advice  # by the sweep
     if found.ratio is None:
         why = _last_failure(chosen.config, findings.remedy_trials)
-        return replace(told, status="not_checked", basis=None, reason=f"it was tried and could not be measured: {why}")
+        return replace(
+            advice, status="not_checked", basis=None, reason=f"it was tried and could not be measured: {why}"
+        )
     before, after = summarise([chosen.against, chosen.config], _of_both(chosen, findings.remedy_trials))
     measured = replace(
-        told,
+        advice,
         change=chosen.change,
         basis="measured",
         gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
@@ -67,8 +69,8 @@ def _answered(told: Recommendation, findings: Findings, verification: Verificati
             *_on_top(chosen, tries, verification),
         ),
         trials=(*before.trials, *after.trials),
-        caveat=_caveat(told.caveat, chosen.psnr_db),
-        costs=(*told.costs, *(cost for cost in costs(before, after) if cost not in told.costs)),
+        caveat=_caveat(advice.caveat, chosen.psnr_db),
+        costs=(*advice.costs, *(cost for cost in costs(before, after) if cost not in advice.costs)),
         snippet=python_program(chosen.config, findings.loader, findings.options),
         snippet_yaml=yaml_change(chosen.change),
         reason=None,
@@ -76,14 +78,14 @@ def _answered(told: Recommendation, findings: Findings, verification: Verificati
     return measured if found.answer == "gain" else _no_gain(measured, found)
 
 
-def _unless_set_again(told: Recommendation, verification: Verification) -> Recommendation:
+def _unless_set_again(advice: Recommendation, verification: Verification) -> Recommendation:
     """What the sweep recommends is no advice where trying remedies kept something else for the same axis."""
     axes = {axis for tried in verification.accepted for axis in tried.change}
-    again = {axis: verification.config[axis] for axis in axes & told.change.keys()}
-    of_sweep = all(tried.id != told.id for tried in verification.tried)
-    if told.status != "open" or not of_sweep or all(told.change[axis] == value for axis, value in again.items()):
-        return told
-    return replace(told, status="already_ok", reason=f"remedies were tried since, and kept {config_label(again)}")
+    again = {axis: verification.config[axis] for axis in axes & advice.change.keys()}
+    of_sweep = all(tried.id != advice.id for tried in verification.tried)
+    if advice.status != "open" or not of_sweep or all(advice.change[axis] == value for axis, value in again.items()):
+        return advice
+    return replace(advice, status="already_ok", reason=f"remedies were tried since, and kept {config_label(again)}")
 
 
 def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -> Iterator[str]:
@@ -95,19 +97,19 @@ def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -
             yield f"{f'on top of {config_label(others)}' if others else 'alone'}: {times(found.ratio)}"
 
 
-def _no_gain(told: Recommendation, found: Judgement) -> Recommendation:
+def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
     """Tried, and why it is not recommended."""
     ratio = found.ratio
     assert ratio is not None
     if found.answer == "loss":
-        return replace(told, status="already_ok", reason=f"tried: it was slower, {times(ratio)}")
+        return replace(advice, status="already_ok", reason=f"tried: it was slower, {times(ratio)}")
     if found.answer == "no gain":
         return replace(
-            told, status="already_ok", reason=f"tried: no gain of more than {(SMALL - 1) * 100:.0f} %, {times(ratio)}"
+            advice, status="already_ok", reason=f"tried: no gain of more than {(SMALL - 1) * 100:.0f} %, {times(ratio)}"
         )
     what = "too few pairs to tell" if not excludes_one(ratio) else "not sure enough, for one of several that were tried"
     return replace(
-        told, status="not_checked", reason=f"tried and undecided after {found.pairs} pairs: {times(ratio)}; {what}"
+        advice, status="not_checked", reason=f"tried and undecided after {found.pairs} pairs: {times(ratio)}; {what}"
     )
 
 
@@ -124,8 +126,8 @@ def _combination(
     if how is None or how.ratio is None or how.answer != "gain" or alone:
         return None
     ids = {tried.id for tried in verification.accepted}
-    parts = [told for told in found if told.id in ids]
-    known = "; ".join(told.caveat for told in parts if told.caveat)
+    parts = [advice for advice in found if advice.id in ids]
+    known = "; ".join(advice.caveat for advice in parts if advice.caveat)
     trials = [trial for trial in findings.remedy_trials if trial.config in (baseline, last)]
     before, after = summarise([baseline, last], trials)
     return Recommendation(
@@ -137,7 +139,7 @@ def _combination(
         status="open",
         evidence=(*_rates(before, after, change), f"{how.pairs} pairs, interleaved"),
         trials=(*before.trials, *after.trials),
-        costs=(*(cost for told in parts for cost in told.costs), *costs(before, after)),
+        costs=(*(cost for advice in parts for cost in advice.costs), *costs(before, after)),
         caveat=_caveat(known or None, verification.psnr_db),
         snippet=python_program(last, findings.loader, findings.options),
         snippet_yaml=yaml_change(change),
@@ -158,7 +160,7 @@ def _caveat(known: str | None, psnr_db: float | None) -> str | None:
 
 
 def _of_both(tried: Tried, trials: Sequence[Trial]) -> list[Trial]:
-    """The trials of rounds that hold both, so that the rates are of the same minutes."""
+    """The trials of rounds that hold both: their rates are of the same minutes."""
     rounds = [{trial.round for trial in trials if trial.config == c} for c in (tried.config, tried.against)]
     both = rounds[0] & rounds[1]
     return [trial for trial in trials if trial.round in both and trial.config in (tried.config, tried.against)]
@@ -176,26 +178,26 @@ _STARTS = {"batch_size", "num_workers"}
 """What changes how long an epoch takes to start."""
 
 
-def with_start_told(told: Recommendation, findings: Findings) -> Recommendation:
+def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendation:
     """The recommendation with a caveat where the start of each epoch is a large part of it; trials draw without end."""
-    if told.status != "open" or told.basis != "measured" or not _STARTS & set(told.change):
-        return told
-    start = _start(told, findings)
+    if advice.status != "open" or advice.basis != "measured" or not _STARTS & set(advice.change):
+        return advice
+    start = _start(advice, findings)
     if start is None or start.share is None or start.share < LARGE_SHARE:
-        return told
+        return advice
     caveat = (
         "the gain is that of the steady state: over so few samples each epoch also takes "
         f"{in_seconds(start.s_per_epoch)} to start, {in_percent(start.share)} of its time; "
         "persistent_workers=True, or a sampler that runs on, keeps most of the gain"
     )
-    return replace(told, caveat="; ".join(filter(None, (told.caveat, caveat))))
+    return replace(advice, caveat="; ".join(filter(None, (advice.caveat, caveat))))
 
 
-def _start(told: Recommendation, findings: Findings) -> EpochCost | None:
+def _start(advice: Recommendation, findings: Findings) -> EpochCost | None:
     """What each epoch of the changed configuration loses until its first batch."""
     changed = [
         trial
         for trial in (*findings.trials, *findings.remedy_trials)
-        if trial.id in told.trials and told.change.items() <= trial.config.items()
+        if trial.id in advice.trials and advice.change.items() <= trial.config.items()
     ]
     return next((cost for cost in epoch_costs(changed) if cost.name == "first_batch"), None)

@@ -1,4 +1,4 @@
-"""How a measured change is told: its rates, its gain, what it costs, and why it is not recommended."""
+"""Wording of a measured change: its rates, its gain, its cost, and why it is not recommended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The axes of a sweep: which span the heat map, in what order their values stand, and which are columns of tables."""
+"""The axes of a sweep: which span the heat map, the order of their values, and which are columns of tables."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def headings(names: Sequence[str]) -> tuple[Column, ...]:
 
 
 def cells(config: Config, names: Sequence[str]) -> tuple[Text, ...]:
-    """What stands in the columns of `headings`."""
+    """The cells of the columns of `headings`."""
     return tuple(_cell(config, axis) for axis in names) or (words.configuration(config),)
 
 

@@ -51,7 +51,7 @@ def _how_to_go_on(run: RunRecord) -> str:
 
 
 def facts(view: View) -> tuple[Fact, ...]:
-    """The line of facts below the name; what a profile iterates stands first."""
+    """The line of facts below the name; what a profile iterates comes first."""
     run, environment = view.run, view.run.environment
     machine = Fact("Accelerator", accelerator(environment)), Fact("Allotted CPUs", allotted(environment))
     data = words.outside(run.dataset.description, words.LABEL_LIMIT)

@@ -106,7 +106,7 @@ def drawn(block: Block) -> Markup:
 
 
 def narrow_together(sections: Iterable[Section]) -> list[tuple[bool, Sequence[Section]]]:
-    """Sections with something on the page, those that may stand beside each other together."""
+    """Sections with content for the page, grouped into those that share a row."""
     return [(narrow, list(found)) for narrow, found in groupby((s for s in sections if s.blocks), lambda s: s.narrow)]
 
 

@@ -2,8 +2,8 @@
 
 Any text is shown and does nothing: no markup, no link, nobody mentioned, no issue referenced. The signs are those of
 CommonMark and of GitHub's additions: https://github.github.com/gfm/. What GitHub looks for after the Markdown was
-rendered (`@name`, `#1`, `owner/repo#1`, `GH-1`, commits, `:emoji:`, addresses) is no question of escapes: a sign of no
-width parts it, as Renovate and Dependabot do.
+rendered (`@name`, `#1`, `owner/repo#1`, `GH-1`, commits, `:emoji:`, addresses) cannot be escaped: a
+zero-width space breaks it up, as Renovate and Dependabot do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the metrics of `records/metrics.py` are written, and in which order they stand where."""
+"""How the metrics of `records/metrics.py` are written, and their order in each place."""
 
 from __future__ import annotations
 

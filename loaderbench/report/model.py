@@ -1,4 +1,4 @@
-"""What a report is made of: sections, and the blocks that stand in them.
+"""What a report is made of: sections, and the blocks in them.
 
 Every string is final: presenters place it, they compute nothing.
 """
@@ -60,7 +60,7 @@ class State:
 
 
 class Block:
-    """Something that stands in a section. `template` is how the page draws it: a macro, or a file of its own."""
+    """Content of a section. `template` is how the page draws it: a macro, or a file of its own."""
 
     template: ClassVar[str]
 
@@ -198,7 +198,7 @@ def data_table(table: Table) -> Details:
 
 @dataclass(frozen=True)
 class Columns(Block):
-    """Blocks beside each other where there is room."""
+    """Blocks in one row, where the page is wide enough."""
 
     template = "columns"
     columns: tuple[tuple[Block, ...], ...]
@@ -209,7 +209,7 @@ class Columns(Block):
 
 
 Glance = Table | Fact
-"""What a section says in a line or a table, where there is no page."""
+"""What a section says in a line or a table, for a terminal or Markdown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,8 +217,8 @@ class Section:
     """One section of the page: `label` is what the way to it is called, and none leads to one without.
 
     `glance` is what a terminal shows of it, and with `in_markdown` a notebook and a comment too. With `of_choice` the
-    section tells of the configuration that is chosen; a `narrow` one may stand beside the next. `look` is a class of
-    the style sheet. A section without blocks is not drawn.
+    section describes the chosen configuration; a `narrow` one may share a row with the next. `look` is a class of the
+    style sheet. A section without blocks is not drawn.
     """
 
     id: str

@@ -93,7 +93,7 @@ def difference(value: Interval | None, unit: str, reason: str | None = None) -> 
 
 
 def share(value: Interval | float | None, reason: str | None = None) -> Value:
-    """A share of 0 to 1 as a percentage: `41 % (38-44 %)`, or `41 %` where there is no interval to it."""
+    """A share of 0 to 1 as a percentage: `41 % (38-44 %)`, or `41 %` without an interval."""
     if isinstance(value, Interval):
         return interval(scaled(value, 100), reason, "%", digits=2)
     return percent(None if value is None else value * 100, reason)

@@ -27,7 +27,7 @@ LEGEND: Json = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
 def figure(traces: list[Json], layout: Callable[[str], Json], height: int) -> Json:
-    """A figure of plotly: its traces, and one layout for each theme, so that the page can change them without new data.
+    """A figure of plotly: its traces, and one layout for each theme, which lets the page switch without new data.
 
     Figures are plain dicts, since importing plotly takes longer than drawing the page.
     """

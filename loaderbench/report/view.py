@@ -1,4 +1,4 @@
-"""What several sections ask of a run: its trials by anchor, what a reader can choose, which trial stands for others."""
+"""What several sections ask of a run: its trials by anchor, the choices, the trial that represents a configuration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class View:
         return {trial.id: trial for trial in self.run.sweep}
 
     @cached_property
-    def told(self) -> Sequence[int]:
+    def reported(self) -> Sequence[int]:
         """The numbers of the configurations of which a trial was run, the most interesting first."""
         if self.profile:
             return []
@@ -51,26 +51,26 @@ class View:
 
     @property
     def choices(self) -> Sequence[int]:
-        """Those that a reader can choose; nothing where there is but one."""
-        return self.told if len(self.told) > 1 else []
+        """Those that a reader can choose; none where there is only one."""
+        return self.reported if len(self.reported) > 1 else []
 
     @cached_property
     def shown(self) -> int | None:
         """The number that the verdict is about: the best, or where none is named the one that looked fastest."""
         configurations, best = self.run.configurations, self.run.best
         if best is not None:
-            about = [i for i in self.told if axes.same(configurations[i].config, best.config)]
+            about = [i for i in self.reported if axes.same(configurations[i].config, best.config)]
         else:
-            ranked = [i for i in self.told if configurations[i].rank and configurations[i].samples_per_s]
+            ranked = [i for i in self.reported if configurations[i].rank and configurations[i].samples_per_s]
             about = sorted(ranked, key=lambda i: configurations[i].rank or 0)
-        return next(iter(about or self.told), None)
+        return next(iter(about or self.reported), None)
 
     def is_best(self, found: Configuration) -> bool:
         """Whether the run names it best."""
         return self.run.best is not None and axes.same(found.config, self.run.best.config)
 
     def mark(self, found: Configuration) -> str:
-        """What stands before it in a table."""
+        """Its mark in the first column of a table."""
         if self.is_best(found):
             return "best"
         return "tied" if self.run.best is not None and found.tied_with_best else ""

@@ -77,7 +77,7 @@ def file_name(path: str) -> str:
 
 
 def capitalised(text: str) -> str:
-    """The text with its first letter large, and the rest as it is."""
+    """The text with its first letter capitalized and the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 

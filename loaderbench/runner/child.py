@@ -111,7 +111,7 @@ def _build(order: TrialOrder) -> tuple[Any, Batches]:
     batches = backend.build(built.source, rest, seed=suite.measure.seed + order.planned.round)
     if idle := sorted(rest.keys() - built.taken - batches.configured):
         raise TypeError(
-            f"the target gave a {type(built.source).__name__} and takes no {', '.join(idle)}, so that it has no effect"
+            f"the target gave a {type(built.source).__name__} and takes no {', '.join(idle)}, which has no effect"
         )
     return built.source, batches
 

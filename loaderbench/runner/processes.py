@@ -31,7 +31,7 @@ def enter_own_session(pipe: Connection | None = None) -> None:
     if pipe is None or not hasattr(select, "poll"):
         return
     watch = select.poll()
-    watch.register(pipe.fileno(), 0)  # hang-up is always told
+    watch.register(pipe.fileno(), 0)  # hang-up is always reported
 
     def wait() -> None:
         watch.poll()

@@ -19,7 +19,7 @@ import psutil
 SIGNAL = getattr(signal, "SIGUSR2", None)
 _WRITE_S = 0.3  # a stopped thread is dumped by the signal itself, at once
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
-_MOST_TOLD = 4
+_MOST_ANSWERS = 4
 
 
 def answer_with_stacks() -> None:
@@ -30,9 +30,9 @@ def answer_with_stacks() -> None:
 
 def dump_stacks(pid: int | None, log: Path) -> str:
     """Ask every process of a trial for its stacks; return where they stand, in one line, empty where none answered."""
-    told = [said for process in _processes(pid) if (said := _ask(process, log))]
-    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    return "; ".join(told[:_MOST_TOLD]) + more
+    answers = [said for process in _processes(pid) if (said := _ask(process, log))]
+    more = f", and {len(answers) - _MOST_ANSWERS} more" if len(answers) > _MOST_ANSWERS else ""
+    return "; ".join(answers[:_MOST_ANSWERS]) + more
 
 
 def _processes(pid: int | None) -> list[psutil.Process]:

@@ -31,7 +31,7 @@ LOG_END_BYTES = 4_000
 CLUE_S = 5.0
 FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
 Said = TypeVar("Said", Result, Ended)
-A_SLICE = "a turn beside the other trials of its round"
+A_SLICE = "a time slice among the other trials of its round"
 
 
 class TrialProcess:

@@ -100,7 +100,7 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
 
 
 def note_left_out(found: DatasetSummary) -> list[str]:
-    """What a reader of the run is told of files that cannot be decoded; nothing where none was left out."""
+    """The note on files that cannot be decoded; nothing where none was left out."""
     if not found.bad_files:
         return []
     files = f"{found.bad_files:,} file{'' if found.bad_files == 1 else 's'}"

@@ -67,7 +67,7 @@ class Session:
         self._earlier = dict(earlier.trials) if earlier else {}
 
     def so_far(self) -> Measured:
-        """The run as it is now."""
+        """The run so far."""
         found = self.found
         return self.conditions.measured(found.trials, found.verification, found.left_out, found.why_partial)
 
@@ -100,7 +100,7 @@ class Session:
 
     @property
     def budget_used_up(self) -> str:
-        """How the end of the budget is told."""
+        """What the budget is called when it ends the run."""
         return f"the budget of {self.budget_s:g} s"
 
     def stopped(self, stop: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""Runs of schema 1 as this version has them: their trials lay in four lists, told apart by their ids."""
+"""Reads runs of schema 1, whose trials were in four lists and distinguished by their ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class UpgradeError(ValueError):
 
 
 def upgraded_run(run: Json) -> Json:
-    """The run with all trials in one list. Raises `UpgradeError` for what is no run of schema 1."""
+    """The run with all trials in one list. Raises `UpgradeError` where it is not a run of schema 1."""
     try:
         return _upgraded(run)
     except KeyError as error:

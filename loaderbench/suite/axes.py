@@ -44,7 +44,7 @@ def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check], n
     if name in checks:
         yield from _value_problems(path, value, checks[name])
     elif path[0] != "baseline":  # an axis of a target of the user's own
-        yield Problem(path, f"is no {named} argument{nearest(name, checks)}", at_key=True)
+        yield Problem(path, f"unknown {named} argument{nearest(name, checks)}", at_key=True)
 
 
 def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], named: str) -> Iterator[Problem]:

@@ -80,8 +80,8 @@ class Attachment:
 
 def timed_class(base: Any, methods: Methods) -> type:
     """A subclass with timed methods that passes for its base. Raises `TypeError` where subclassing would be noticed."""
-    told = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
-    if type(base) not in (type, ABCMeta) or told.__module__.partition(".")[0] not in _HARMLESS:
+    hook_owner = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
+    if type(base) not in (type, ABCMeta) or hook_owner.__module__.partition(".")[0] not in _HARMLESS:
         raise TypeError(f"{base.__name__} would notice a subclass")
 
     def reduce(self: Any, protocol: Any) -> Any:

@@ -75,8 +75,8 @@ def test_a_backend_that_is_not_there_is_refused_with_the_nearest(tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("loader: {threads: 2}", "loader.threads: is no DataLoader argument"),
-        ("loader: {loader: pool, num_workers: 2}", "loader.num_workers: is no pool argument"),
+        ("loader: {threads: 2}", "loader.threads: unknown DataLoader argument"),
+        ("loader: {loader: pool, num_workers: 2}", "loader.num_workers: unknown pool argument"),
         ("sweep: {loader: [torch, pool], thread: [1]}", "sweep.thread: is neither a DataLoader or pool argument nor"),
         ("loader: {loader: pool}\nsweep: {num_workers: auto}", "sweep.num_workers: is neither a pool argument nor"),
     ],

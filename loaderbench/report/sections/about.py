@@ -12,7 +12,7 @@ _GLOSSARY = (
     ("trial", "One configuration measured once, in a process of its own."),
     ("round", "Every live configuration measured once, in shuffled order."),
     ("steady state", "The batches that are measured, after the warm-up; the first batch is timed on its own."),
-    ("data wait", "Time the consumer stands inside next() while nothing is left to compute (a data stall)."),
+    ("data wait", "Time the consumer is blocked in next() with nothing left to compute (a data stall)."),
     ("data wait share", "Data wait over the wall time of the steady state."),
     ("time to first batch", "From iter(loader) to the first batch, worker start included."),
     ("stage", "What a sample passes through: read, decode, transform, collate, transport, transfer, compute."),

@@ -29,7 +29,7 @@ class CostPoint:
 
 
 def _figure(x_axis: str, points: Sequence[CostPoint]) -> Json:
-    """The line of what nothing beats, and all others beside it."""
+    """The Pareto frontier, and all other configurations as points."""
     line = [point for point in points if point.on_line]
     beaten = [point for point in points if not point.on_line and not point.best]
     best = [point for point in points if point.best]

@@ -58,8 +58,8 @@ def section(view: View) -> Section | None:
 
 def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
     fits = what_fits(trials[0], view.run.sweep)
-    told = next((trial for trial in reversed(trials) if trial.failure), trials[-1])
-    failure = told.failure
+    failed = next((trial for trial in reversed(trials) if trial.failure), trials[-1])
+    failure = failed.failure
     message = words.message_end(failure.message) if failure else Text("")
     last = words.sentence(last_words(failure.message)) if failure else Text("")
     logs = [trial.log for trial in trials if trial.log]
@@ -72,7 +72,7 @@ def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
         count=numbers.count(len(trials), "trial"),
         last_words=last,
         hint=words.sentence(f"{fits}. {hint}" if fits else hint),
-        log=words.outside(told.log, words.LABEL_LIMIT) if told.log else None,
+        log=words.outside(failed.log, words.LABEL_LIMIT) if failed.log else None,
         message=message if message.text != last.text else Text(""),
         logs=tuple(shown),
         trials=tuple(

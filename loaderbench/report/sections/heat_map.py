@@ -150,8 +150,8 @@ class Cells:
         """The configuration with these values; without workers, axes that torch then refuses do not tell it apart."""
         found = self._first_with(wanted)
         if found is None and without_workers(wanted):
-            told = {axis: value for axis, value in wanted.items() if axis not in self._run.plan.collapsed}
-            found = self._first_with(told)
+            swept = {axis: value for axis, value in wanted.items() if axis not in self._run.plan.collapsed}
+            found = self._first_with(swept)
         return found
 
     def _first_with(self, wanted: Config) -> Configuration | None:

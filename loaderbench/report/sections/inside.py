@@ -1,4 +1,4 @@
-"""One trial from within: that of a profile, or for a sweep the one that stands for the configuration that is chosen."""
+"""One trial from within: that of a profile, or the typical trial of the chosen configuration of a sweep."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def sections(view: View) -> tuple[Section, ...]:
     if trial is not None:
         return of_trial(trial) if trial.status == "completed" else ()
     found = () if view.shown is None else of_configuration(view, view.shown)
-    return found or (Section(id="inside", title="", of_choice=True),)  # where those of another can stand
+    return found or (Section(id="inside", title="", of_choice=True),)  # a placeholder for those of another choice
 
 
 def of_configuration(view: View, number: int) -> tuple[Section, ...]:
@@ -83,7 +83,7 @@ def of_configuration(view: View, number: int) -> tuple[Section, ...]:
         return ()
     whose, label = role(view, found), words.configuration(found.config).text
     whose = whose if whose.startswith("the") else "this configuration"
-    return of_trial(traced, words.sentence(f"Told of {traced.id}, a trial of {whose} ({label})."))
+    return of_trial(traced, words.sentence(f"From trial {traced.id}, of {whose} ({label})."))
 
 
 def role(view: View, found: Configuration) -> str:
@@ -102,14 +102,14 @@ def role(view: View, found: Configuration) -> str:
 def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     """Everything that is known of it, and why the rest is not; what nobody looked at is left out.
 
-    `subject` says which of many trials it is; a trial that is the only one is told in a terminal too.
+    `subject` says which of many trials it is; the only trial of a run is shown in a terminal too.
     """
     inner, *others = sample(trial), _workers(trial), slow(trial)
-    untold = [part for part in others if part.missing and inner.missing and part.missing.text == inner.missing.text]
-    states, times = (part if part not in untold else None for part in others)
-    first = (step(trial), replace(inner, notes=(*inner.notes, *_same_reason(untold))))
+    unmeasured = [part for part in others if part.missing and inner.missing and part.missing.text == inner.missing.text]
+    states, times = (part if part not in unmeasured else None for part in others)
+    first = (step(trial), replace(inner, notes=(*inner.notes, *_same_reason(unmeasured))))
     found = [
-        _step_and_sample(tuple(filter(_is_told, first)), subject),
+        _step_and_sample(tuple(filter(_has_values, first)), subject),
         _section("workers", "Workers", states, _states_at_a_glance(trial, states)),
         _section("waits", "Waits", waits(trial)),
         _section("slow", "Slow samples", times, _slowest_at_a_glance(trial, times)),
@@ -118,18 +118,18 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     return tuple(replace(section, glance=()) if subject else section for section in drawn)
 
 
-def _is_told(part: Breakdown) -> bool:
+def _has_values(part: Breakdown) -> bool:
     return part.missing is None or part.missing.text != numbers.NOT_MEASURED
 
 
 def _same_reason(parts: Sequence[Breakdown]) -> list[Text]:
-    """One reason is told once, and what else it holds for beside it."""
+    """One reason, given once for all parts that share it."""
     titles = " and ".join(f"\u201c{part.title}\u201d" for part in parts)
     return [Text(f"{titles}: not measured for the same reason.")] if parts else []
 
 
 def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Section | None:
-    """Beside each other."""
+    """In one row."""
     if not parts:
         return None
     said = (Paragraph(subject, "small"),) if subject else ()
@@ -139,7 +139,7 @@ def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Sect
 
 
 def _section(id_: str, label: str, part: Breakdown | None, glance: Glance | None = None) -> Section | None:
-    if part is None or not _is_told(part):
+    if part is None or not _has_values(part):
         return None
     return replace(_of_choice(id_, part.title, label, (part,), (glance,) if glance else ()), narrow=True)
 

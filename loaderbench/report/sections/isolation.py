@@ -141,10 +141,10 @@ def _contention(found: tuple[Contention, ...]) -> Breakdown:
 def _workers_in_short(run: RunRecord) -> Fact | None:
     """What the most workers cost beside the fewest; nothing where it is not known."""
     least = run.contention[0].workers if run.contention else 0
-    told = [found for found in run.contention if found.cpu_ratio or found.beyond_cores]
-    if not told:
+    measured = [found for found in run.contention if found.cpu_ratio or found.beyond_cores]
+    if not measured:
         return None
-    most = told[-1]
+    most = measured[-1]
     beside = f"with {numbers.count(most.workers, 'worker')} beside {least}"
     said = [f"a sample takes {_times(most.cpu_ratio).text} the CPU time"] if most.cpu_ratio else []
     said += [f"worker time is {_beyond(most.beyond_cores)}"] if most.beyond_cores else []

@@ -1,4 +1,4 @@
-"""How still the machine was: rounds beside each other, data waits, one fixed piece of work; and what measuring cost."""
+"""How quiet the machine was: rounds compared, data waits, one fixed piece of work; and what measuring cost."""
 
 from __future__ import annotations
 
@@ -156,21 +156,21 @@ def _extremes(rates: Sequence[float]) -> Iterator[Value]:
 
 def _waits(shown: Own, read: Readings, some: str) -> Drawn:
     found = [(label, _waits_ms(own, read)) for label, own in shown]
-    told = [(label, len(waits), _box(label.text, waits)) for label, waits in found if len(waits) >= _FEWEST_WAITS]
-    if not told:
+    boxes = [(label, len(waits), _box(label.text, waits)) for label, waits in found if len(waits) >= _FEWEST_WAITS]
+    if not boxes:
         return None
     names = ("Batches", "Lower quartile, ms", "Median, ms", "Upper quartile, ms")
     columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
     rows = (
         Row((label, numbers.whole(many), *(numbers.quantity(x) for x in (box.q1, box.median, box.q3))))
-        for label, many, box in told
+        for label, many, box in boxes
     )
     chart = Chart(
         name="waits",
         label="Data wait per batch",
         caption="Boxes hold the middle half of the batches, whiskers reach to the last within 1.5 boxes; what lies "
         f"farther is on the timeline.{some}",
-        figures=(noise_charts.boxes([box for *_, box in told]),),
+        figures=(noise_charts.boxes([box for *_, box in boxes]),),
     )
     return chart, Table("Data wait per batch, over all rounds", columns, tuple(rows))
 

@@ -266,7 +266,7 @@ def _on_top_of(against: Config, present: Config) -> str:
 
 
 def _result(found: Verification) -> list[Fact]:
-    """All that was kept, beside the baseline."""
+    """All accepted fixes vs baseline."""
     if not found.accepted or found.whole is None or found.whole.ratio is None:
         return []
-    return [Fact("All that was kept, beside the baseline", _ratio(found.whole))]
+    return [Fact("All accepted fixes vs baseline", _ratio(found.whole))]

@@ -61,7 +61,7 @@ def _chart(run: RunRecord, chosen: axes.Axes, fixed: Config, lines: Lines) -> Ch
 
 
 def _x_axis(values: Sequence[Scalar]) -> tuple[Mapping[axes.Key, float], Json]:
-    """Where each value lies, and the ticks: what is no number has the places 0, 1, 2 and so on, each with its label."""
+    """Positions of the values, and the ticks; values that are not numbers take positions 0, 1, 2 and so on."""
     numeric = all(axes.is_number(value) for value in values)
     places = {axes.key(value): float(value or 0) if numeric else float(i) for i, value in enumerate(values)}
     axis: Json = {"tickmode": "array", "tickvals": list(places.values())}

@@ -49,7 +49,7 @@ class Panel:
     traces: Sequence[Json]
 
     def range(self) -> Json:
-        """The ends of its scale where they are known (100 for a percentage), so that panels can be compared."""
+        """The range of its scale where its top is known (100 for a percentage), which makes panels comparable."""
         if self.kind.top is None:
             return {}
         highest = max(value for trace in self.traces for value in trace["y"])
@@ -153,7 +153,7 @@ def _place(i: int, count: int) -> tuple[float, float]:
 
 
 def _title(panel: Panel, high: float, theme: str) -> Json:
-    """The panel's name, and below it which line is which: a legend would stand far from the panel it explains."""
+    """The panel's name above the names of its lines: a legend would be far from the panel it explains."""
     text = style.safe(panel.kind.title)
     if 1 < len(panel.names) <= len(style.DASH_NAMES):
         lines = ", ".join(f"{style.safe(name)} {d}" for name, d in zip(panel.names, style.DASH_NAMES, strict=False))

@@ -1,4 +1,4 @@
-"""The verdict and its figures: the baseline beside the best, and the ceiling above both; of a profile its one loop."""
+"""The verdict and its figures: baseline, best and ceiling; for a profile, its one loop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyFigures(Block):
-    """What the best reached, beside the baseline where there are two configurations to compare."""
+    """What the best reached, and the baseline where there are two configurations to compare."""
 
     template = "key_figures.html"
     figures: tuple[KeyFigure, ...]
