@@ -120,7 +120,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _import_what_does_not_change() -> None:
-    """What every test imports that is not ours, so that a fork has it."""
+    """Import the third-party packages that tests use: forked processes then have them already."""
     import hypothesis.strategies
     import jsonschema
     import numpy

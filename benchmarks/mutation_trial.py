@@ -1,8 +1,8 @@
 """Runs of tests in forked processes, with or without a change to one module: for benchmarks/mutation.py.
 
 One process collects the tests of a room once. For each change it forks, gives the changed functions their new code in
-place, and runs the tests that reach them. What is no function's code (a constant, a decorator, a default) needs a
-process that imports the module anew, which costs a second.
+place, and runs the tests that reach them. A change outside functions (a constant, a decorator, a default) needs a
+process that imports the module again, which takes a second.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _functions(code: CodeType, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 
 def _skeleton(code: CodeType) -> object:
-    """What a module or class does beside its functions."""
+    """The code of a module or class outside its functions."""
     plain = [repr(value) for value in code.co_consts if not isinstance(value, CodeType)]
     inner = [one.co_name if one.co_flags & CO_OPTIMIZED else _skeleton(one) for one in _inner(code)]
     return code.co_code, code.co_names, plain, inner
