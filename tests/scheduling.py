@@ -1,6 +1,6 @@
-"""Two tests run at a time, each file on one worker; tests that time something run last, and with nothing beside them.
+"""Two tests run at a time, each file on one worker; tests that time something run last, one at a time.
 
-A worker holds a lock on a file of this test run while a test runs: shared, or alone where the test is marked `timed`.
+While a test runs, its worker holds a lock on a file that all workers share: exclusive if the test is marked `timed`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xdist.scheduler import LoadGroupScheduling
 
 try:
     import fcntl
-except ImportError:  # Windows: there `timed` tests run last, but maybe beside others
+except ImportError:  # Windows: `timed` tests run last, but possibly in parallel
     fcntl = None  # type: ignore[assignment]
 
 TIMED = "timed"
@@ -46,7 +46,7 @@ def _place(item: pytest.Item) -> tuple[bool, int]:
 
 @contextmanager
 def turn(folder: Path, *, alone: bool) -> Iterator[None]:
-    """Wait until a test may run: beside others, or `alone`. A test that waits for the latter lets no other begin."""
+    """Wait until a test may run, in parallel or `alone`. While one waits to run alone, no other test starts."""
     with ExitStack() as own:
         with _held(folder / "queue.lock", alone=True):
             own.enter_context(_held(folder / "turn.lock", alone=alone))

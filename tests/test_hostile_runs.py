@@ -106,8 +106,8 @@ def test_numbers_that_no_run_can_hold_are_refused(tmp_path: Path, number: str, s
 
 
 def test_a_run_of_a_later_version_says_who_can_read_it(tmp_path: Path) -> None:
-    told = str(refusal(tmp_path, json.dumps({**SMALL, "schema_version": 99})))
-    assert told.endswith("schema_version is 99; this version reads 1 and 2: a later loaderbench wrote it, and reads it")
+    text = str(refusal(tmp_path, json.dumps({**SMALL, "schema_version": 99})))
+    assert text.endswith("schema_version is 99; this version reads 1 and 2: a later loaderbench wrote it, and reads it")
 
 
 @pytest.mark.parametrize(

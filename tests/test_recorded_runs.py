@@ -43,7 +43,7 @@ CONCLUDED = (
     "verification",
 )
 MEASURED_WITHIN = {"ladder": "trials", "verification": "trials", "noise": "aa_trials"}
-"""Trials that stand among what was concluded: they are told by their ids."""
+"""Conclusions that hold whole trials, which are compared by their ids."""
 
 FOUND: set[tuple[str, str | None, str | None]] = {
     ("compute", None, "none"),
@@ -133,10 +133,10 @@ def test_a_recorded_run_is_concluded_as_it_was(name: str, tmp_path: Path) -> Non
     assert not found, "\n".join([f"{name}: {len(found)} fields differ", *found[:SHOWN]])
 
 
-def test_the_recordings_tell_every_cause_that_they_told() -> None:
+def test_the_recordings_cover_every_cause() -> None:
     verdicts = [recording(name)["verdict"] for name in NAMES]
-    told = {(verdict["bound"], verdict["stage"], verdict["limit"]) for verdict in verdicts}
-    assert not FOUND - told, "a recording was lost"
+    covered = {(verdict["bound"], verdict["stage"], verdict["limit"]) for verdict in verdicts}
+    assert not FOUND - covered, "a recording was lost"
 
 
 def test_the_recordings_hold_every_kind_of_run() -> None:

@@ -1,4 +1,4 @@
-"""A run of schema 1 is read as one of today: its trials lay in four lists, told apart by their ids."""
+"""Runs of schema 1 are upgraded to today's schema: four lists of trials become one, where each trial has a role."""
 
 from __future__ import annotations
 

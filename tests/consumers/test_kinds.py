@@ -1,4 +1,4 @@
-"""Each kind of consumer says itself what it is called, and where `auto` stands for it."""
+"""Consumer kinds: which one `auto` picks, when one is refused, and which options each takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rule names its cause from the facts that tell it, and stays silent without them."""
+"""Each rule finds its cause from the facts that show it, and none when these are missing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def parts(**shares: float) -> WaitParts:
     return WaitParts(batches=100, **{name: shares.get(name, 0.0) * 0.05 for name in names})
 
 
-def told(facts: Facts) -> tuple[str, str | None]:
+def cause_of(facts: Facts) -> tuple[str, str | None]:
     cause = find_cause(facts)
     assert cause is not None
     return cause.stage, cause.limit
@@ -67,7 +67,7 @@ CASES = {
         replace(DECODING, workers=2, loads=states(0.5, 0.5, allowed_cpus=1), main=states(0.05, allowed_cpus=2)),
         ("decode", "quota"),
     ),
-    "samples stand blocked": (BLOCKED, ("read", "storage_latency")),
+    "samples blocked on storage": (BLOCKED, ("read", "storage_latency")),
     "the longer the more bytes": (replace(BLOCKED, bytes_share=0.9), ("read", "storage_bandwidth")),
     "large files of one size": (replace(BLOCKED, bytes_per_sample=5e6), ("read", "storage_bandwidth")),
     "a lock": (
@@ -112,7 +112,7 @@ CASES = {
         replace(DECODING, workers=0, loads=states(0.99), next_s=1.0, next_cpu_s=1.0),
         ("main_process", "lock"),
     ),
-    "work beside a loader of its own": (
+    "the main process of a custom loader": (
         replace(DECODING, workers=0, is_loader=False, processes=2, next_s=0.1, next_cpu_s=0.09, loads=states(0.9)),
         ("main_process", "lock"),
     ),
@@ -121,36 +121,36 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_cause_is_named_by_what_tells_it(case: str) -> None:
+def test_each_cause_is_found_from_its_facts(case: str) -> None:
     facts, expected = CASES[case]
-    assert told(facts) == expected
+    assert cause_of(facts) == expected
 
 
 def test_finished_batches_are_the_cause_from_half_of_the_wait_on() -> None:
     mostly = replace(DECODING, workers=2, parts=parts(order_s=0.51, making_s=0.49))
-    assert told(mostly) == ("stragglers", "order")
-    assert told(replace(mostly, parts=parts(order_s=0.49, making_s=0.51))) == ("decode", "workers")
+    assert cause_of(mostly) == ("stragglers", "order")
+    assert cause_of(replace(mostly, parts=parts(order_s=0.49, making_s=0.51))) == ("decode", "workers")
 
 
 def test_workers_are_called_blocked_from_half_of_their_working_time_on() -> None:
-    assert told(replace(BLOCKED, loads=states(0.49))) == ("read", "storage_latency")
-    assert told(replace(BLOCKED, loads=states(0.51))) == ("decode", "workers")
+    assert cause_of(replace(BLOCKED, loads=states(0.49))) == ("read", "storage_latency")
+    assert cause_of(replace(BLOCKED, loads=states(0.51))) == ("decode", "workers")
 
 
-def test_a_configuration_that_beats_fewer_workers_is_not_told_to_have_fewer() -> None:
+def test_fewer_workers_are_not_advised_when_they_were_slower() -> None:
     many = CASES["more workers than CPUs"][0]
-    assert told(replace(many, fewer_are_slower=True)) == ("decode", "cpu")
+    assert cause_of(replace(many, fewer_are_slower=True)) == ("decode", "cpu")
 
 
 def test_where_others_hold_the_cpus_the_limit_is_left_open() -> None:
-    beside = replace(DECODING, idle_cpus=0.0, others_cpus=0.95)
-    assert disturbed(beside)
-    assert told(beside) == ("decode", None)
-    assert not disturbed(replace(beside, idle_cpus=30.0))
+    busy_machine = replace(DECODING, idle_cpus=0.0, others_cpus=0.95)
+    assert disturbed(busy_machine)
+    assert cause_of(busy_machine) == ("decode", None)
+    assert not disturbed(replace(busy_machine, idle_cpus=30.0))
 
 
-def test_what_stands_blocked_stays_so_beside_busy_neighbours() -> None:
-    assert told(replace(BLOCKED, idle_cpus=0.0, others_cpus=1.9)) == ("read", "storage_latency")
+def test_blocked_workers_are_still_blocked_on_a_busy_machine() -> None:
+    assert cause_of(replace(BLOCKED, idle_cpus=0.0, others_cpus=1.9)) == ("read", "storage_latency")
 
 
 def test_without_any_fact_no_cause_is_named() -> None:
@@ -158,9 +158,9 @@ def test_without_any_fact_no_cause_is_named() -> None:
 
 
 def test_a_worker_whose_states_are_not_known_is_not_called_blocked_on_full_cpus() -> None:
-    untold = replace(BLOCKED, loads=None, own_cpus=1.9)
-    assert told(untold)[1] == "cpu"
-    assert told(replace(untold, own_cpus=0.2))[1] == "storage_latency"
+    unknown = replace(BLOCKED, loads=None, own_cpus=1.9)
+    assert cause_of(unknown)[1] == "cpu"
+    assert cause_of(replace(unknown, own_cpus=0.2))[1] == "storage_latency"
 
 
 def test_idle_workers_are_not_blocked() -> None:

@@ -1,4 +1,4 @@
-"""What an epoch loses is told in seconds of each, and only where it is known."""
+"""Epoch costs are reported in seconds per epoch, and only when they are known."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def test_what_is_not_known_is_not_told() -> None:
     assert costs_in_words([unknown]) == ()
 
 
-@pytest.mark.parametrize(("boundary_s", "told"), [(0.2002, 1), (0.1998, 0)])
-def test_a_hundredth_of_an_epoch_is_worth_a_clause(boundary_s: float, told: int) -> None:
-    """Epochs of 9.9 seconds, and of a tenth of a second more than a batch waits."""
+@pytest.mark.parametrize(("boundary_s", "clauses"), [(0.2002, 1), (0.1998, 0)])
+def test_an_epoch_cost_is_reported_from_1_percent_on(boundary_s: float, clauses: int) -> None:
+    """An epoch takes 9.9 s, and its boundary about 0.1 s more than the usual wait for a batch."""
     found = epoch_costs([trial(samples_per_epoch=990, epochs=Epochs(begun=3, boundary_s=boundary_s, boundary_max_s=1))])
-    assert len(costs_in_words(found)) == told
+    assert len(costs_in_words(found)) == clauses
 
 
 def test_a_boundary_shorter_than_a_wait_loses_nothing() -> None:

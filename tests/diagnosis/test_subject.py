@@ -1,4 +1,4 @@
-"""Which configuration the verdict is about, and what the sweep says of those beside it."""
+"""Which configuration the verdict describes, and what the sweep shows about similar ones."""
 
 from __future__ import annotations
 

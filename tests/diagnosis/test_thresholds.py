@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_cause import BLOCKED, DECODING, parts, states, told
+from test_cause import BLOCKED, DECODING, cause_of, parts, states
 
 from loaderbench.diagnosis.cause import Cause, conflicting, near_tie, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 
-Told = tuple[str, str | None]
+StageAndLimit = tuple[str, str | None]
 DECODES, BUSY, READS = ("decode", "workers"), ("decode", "cpu"), ("read", "storage_latency")
 TWO = replace(DECODING, workers=2)
 FULL = replace(TWO, own_cpus=1.95, idle_cpus=0.0)
@@ -63,7 +63,7 @@ def sampler(**facts: object) -> Facts:
 
 
 LOCK = ("sample", "lock")
-SIDES: dict[str, tuple[Facts, Told, Facts, Told]] = {
+SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
     "an epoch's beginning is noticed from 5 % of the time on": (
         replace(DECODING, wait_share=0.01, startup_s=0.5, startup_share=0.049),
         DECODES,
@@ -77,7 +77,7 @@ SIDES: dict[str, tuple[Facts, Told, Facts, Told]] = {
         ("startup", "startup"),
     ),
     "a quota throttles from a tenth of its periods on": (throttled(0.09), DECODES, throttled(0.1), ("decode", "quota")),
-    "what stands blocked is not held back by a quota": (
+    "blocked workers are not limited by a quota": (
         replace(BLOCKED, throttled_share=0.7, loads=states(0.49)),
         READS,
         replace(BLOCKED, throttled_share=0.7, loads=states(0.51)),
@@ -114,7 +114,7 @@ SIDES: dict[str, tuple[Facts, Told, Facts, Told]] = {
         crowd(0.7, 2.5),
         ("decode", "oversubscription"),
     ),
-    "beside busy neighbours it takes twice as many": (
+    "on a busy machine it takes twice as many threads": (
         replace(crowd(0.7, 4.99), others_cpus=0.95),
         ("decode", None),
         replace(crowd(0.7, 5.0), others_cpus=0.95),
@@ -290,7 +290,7 @@ SIDES: dict[str, tuple[Facts, Told, Facts, Told]] = {
 @pytest.mark.parametrize("case", SIDES)
 def test_a_threshold_lies_between(case: str) -> None:
     before, below, beyond, above = SIDES[case]
-    assert (told(before), told(beyond)) == (below, above)
+    assert (cause_of(before), cause_of(beyond)) == (below, above)
 
 
 @pytest.mark.parametrize(
@@ -305,29 +305,29 @@ def test_others_disturb_where_they_use_a_third_of_a_cpu_and_leave_less(
 
 def test_where_others_hold_the_cpus_no_limit_is_named_of_what_needs_one() -> None:
     disturbing = {"idle_cpus": 0.0, "others_cpus": 0.95}
-    assert told(transported(**disturbing)) == ("transport", None)
-    assert told(sampler(sampler_s=1.0, next_cpu_s=0.9, **disturbing)) == ("main_process", None)
-    assert told(sampler(sampler_s=1.0, next_cpu_s=0.1, **disturbing)) == ("main_process", "lock")
+    assert cause_of(transported(**disturbing)) == ("transport", None)
+    assert cause_of(sampler(sampler_s=1.0, next_cpu_s=0.9, **disturbing)) == ("main_process", None)
+    assert cause_of(sampler(sampler_s=1.0, next_cpu_s=0.1, **disturbing)) == ("main_process", "lock")
 
 
 def test_the_kernel_that_works_for_batches_on_their_way_works_for_memory() -> None:
     pages = states(0.99, system_share=0.8, minor_faults_per_s=4e6)
-    assert told(transported(loads=pages)) == ("transport", "memory")
+    assert cause_of(transported(loads=pages)) == ("transport", "memory")
 
 
 def test_reading_is_the_kernel_s_work_and_no_matter_of_memory() -> None:
     reading = replace(kernel(0.8), cpu_s={"read": 9e-3}, wall_s={"read": 9e-3})
-    assert told(reading) == ("read", "workers")
+    assert cause_of(reading) == ("read", "workers")
 
 
 def test_a_mask_counts_against_what_the_main_process_may_use_and_else_against_all_cpus() -> None:
     workers = states(0.6, 0.4, allowed_cpus=2)
-    assert told(replace(FULL, loads=workers, main=states(0.05, allowed_cpus=4))) == ("decode", "quota")
-    assert told(replace(FULL, cpus=4, loads=workers, main=None)) == ("decode", "quota")
-    assert told(replace(FULL, loads=workers, main=states(0.05, allowed_cpus=2)))[1] != "quota"
+    assert cause_of(replace(FULL, loads=workers, main=states(0.05, allowed_cpus=4))) == ("decode", "quota")
+    assert cause_of(replace(FULL, cpus=4, loads=workers, main=None)) == ("decode", "quota")
+    assert cause_of(replace(FULL, loads=workers, main=states(0.05, allowed_cpus=2)))[1] != "quota"
     one = replace(FULL, cpus=1, loads=states(0.6, 0.4, allowed_cpus=1), main=states(0.05, allowed_cpus=1))
-    assert told(replace(one, cpus_online=8)) == ("decode", "quota")
-    assert told(replace(one, cpus_online=1))[1] != "quota"
+    assert cause_of(replace(one, cpus_online=8)) == ("decode", "quota")
+    assert cause_of(replace(one, cpus_online=1))[1] != "quota"
 
 
 @pytest.mark.parametrize(("second_s", "tie", "word"), [(0.59, False, False), (0.6, False, True), (0.85, True, True)])
@@ -356,22 +356,22 @@ def test_times_do_not_explain_a_rate_that_is_a_third_higher(samples_per_s: float
 
 def test_threads_of_several_workers_take_turns_where_each_worker_keeps_one_busy() -> None:
     turns = taking_turns()
-    assert told(replace(turns, workers=2)) == READS
-    assert told(replace(turns, workers=0)) == ("decode", "lock")
+    assert cause_of(replace(turns, workers=2)) == READS
+    assert cause_of(replace(turns, workers=0)) == ("decode", "lock")
 
 
 def test_exactly_as_many_cpus_as_a_worker_needs_are_enough() -> None:
     least = {"cpus": 0.4, "own_cpus": 0.0, "loads": None}
-    assert told(replace(DECODING, **least)) == DECODES  # type: ignore[arg-type]
-    assert told(transported(**{**least, "main": None})) == ("transport", "workers")
-    assert told(sampler(sampler_s=1.0, next_cpu_s=0.9, **least)) == ("main_process", "lock")
-    assert told(replace(at_a_lock(0.5), cpus=0.4, own_cpus=0.0)) == LOCK
+    assert cause_of(replace(DECODING, **least)) == DECODES  # type: ignore[arg-type]
+    assert cause_of(transported(**{**least, "main": None})) == ("transport", "workers")
+    assert cause_of(sampler(sampler_s=1.0, next_cpu_s=0.9, **least)) == ("main_process", "lock")
+    assert cause_of(replace(at_a_lock(0.5), cpus=0.4, own_cpus=0.0)) == LOCK
 
 
 def test_a_blocked_stage_is_reading_only_where_it_is_the_sample_or_its_decoding() -> None:
-    assert told(replace(BLOCKED, wall_s={"transform": 1e-2})) == ("transform", "storage_latency")
-    assert told(replace(BLOCKED, wall_s={"decode": 1e-2})) == READS
-    assert told(replace(BLOCKED, wall_s={}, cpu_s={})) == ("sample", "storage_latency")
+    assert cause_of(replace(BLOCKED, wall_s={"transform": 1e-2})) == ("transform", "storage_latency")
+    assert cause_of(replace(BLOCKED, wall_s={"decode": 1e-2})) == READS
+    assert cause_of(replace(BLOCKED, wall_s={}, cpu_s={})) == ("sample", "storage_latency")
 
 
 def test_the_cause_itself_speaks_not_against_it_and_every_other_rule_may() -> None:

@@ -240,8 +240,8 @@ def test_a_second_stage_that_costs_as_much_lowers_the_confidence_by_one() -> Non
 def test_times_that_do_not_explain_the_rate_leave_no_confidence() -> None:
     odd = replace(DECODING, samples_per_s=4000, own_cpus=None)
     assert decide(caused(0.6, 0.5, 0.7, odd), "emulated", 1, doubts=0).confidence == "low"
-    beside = replace(BLOCKED, idle_cpus=0.0, others_cpus=1.9)
-    found = decide(caused(0.6, 0.5, 0.7, beside), "emulated", 1, doubts=0)
+    busy_machine = replace(BLOCKED, idle_cpus=0.0, others_cpus=1.9)
+    found = decide(caused(0.6, 0.5, 0.7, busy_machine), "emulated", 1, doubts=0)
     assert (found.limit, found.confidence) == ("storage_latency", "low")
 
 

@@ -1,4 +1,4 @@
-"""Each reason to distrust a run is told once, with its number."""
+"""Each reason to distrust a run is reported once, with its number."""
 
 from dataclasses import replace
 
@@ -76,9 +76,9 @@ def test_overhead_is_the_largest_of_all_trials() -> None:
 
 def test_a_loader_that_ran_dry_is_told_with_its_count() -> None:
     first, *others = rounds(100, 101, 99)
-    told = "ended early: the loader ran dry before the steady state was long enough"
-    assert doubts([replace(first, ended_early=True), *others]) == [f"1 trial {told}"]
-    assert doubts([replace(trial, ended_early=True) for trial in others])[0] == f"2 trials {told}"
+    warning = "ended early: the loader ran dry before the steady state was long enough"
+    assert doubts([replace(first, ended_early=True), *others]) == [f"1 trial {warning}"]
+    assert doubts([replace(trial, ended_early=True) for trial in others])[0] == f"2 trials {warning}"
 
 
 def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None:
@@ -89,15 +89,15 @@ def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None
 
 
 def test_a_batch_larger_than_the_dataset_is_told_once_swept_or_fixed() -> None:
-    told = [
+    warnings = [
         "batch_size 512 is larger than the dataset (10 samples): "
         "with drop_last torch gives no batch; here samples repeat"
     ]
     short = [replace(trial, samples_per_epoch=10) for trial in rounds(100, 101, 99)]
     swept = [replace(trial, config={"batch_size": 512}) for trial in short]
     noise = describe_noise(swept, [])
-    assert list(find_warnings(swept, summarise([{"batch_size": 512}], swept), noise, {})) == told
-    assert doubts(short, loader={"batch_size": 512}) == told
+    assert list(find_warnings(swept, summarise([{"batch_size": 512}], swept), noise, {})) == warnings
+    assert doubts(short, loader={"batch_size": 512}) == warnings
     assert doubts(short, loader={"batch_size": 10}) == []
 
 
@@ -186,9 +186,9 @@ def test_rounds_that_vary_by_more_than_a_quarter_are_counted() -> None:
     assert list(find_warnings([], [around(25.0), one_sided], noise, {})) == []
 
 
-@pytest.mark.parametrize(("count", "told"), [(0, False), (1, True), (2, True), (3, False)])
-def test_fewer_than_three_rounds_are_told_where_any_was_completed(count: int, told: bool) -> None:
-    assert at_edge(f"n = {count}", doubts(rounds(*[100.0] * count))) == [told]
+@pytest.mark.parametrize(("count", "warned"), [(0, False), (1, True), (2, True), (3, False)])
+def test_one_or_two_completed_rounds_raise_a_warning(count: int, warned: bool) -> None:
+    assert at_edge(f"n = {count}", doubts(rounds(*[100.0] * count))) == [warned]
     failed = [replace(one, status="failed") for one in rounds(100, 100, 100)]
     assert at_edge("n = 1", doubts([*failed[1:], *rounds(100)])) == [True]
 
@@ -263,10 +263,10 @@ def test_tracing_of_an_unknown_number_of_workers_counts_once() -> None:
         assert found.share_of_wall == pytest.approx(0.01)
 
 
-@pytest.mark.parametrize(("spread", "told"), [(1.3, True), (1.299, False)])
-def test_a_third_itself_is_doubted(spread: float, told: bool) -> None:
+@pytest.mark.parametrize(("spread", "warned"), [(1.3, True), (1.299, False)])
+def test_a_speed_change_of_1_3_and_more_raises_a_warning(spread: float, warned: bool) -> None:
     found = list(find_warnings([], [], Noise(spread, None), {}))
-    assert at_edge("factor of 1.3", found) == [told]
+    assert at_edge("factor of 1.3", found) == [warned]
 
 
 @pytest.mark.parametrize("est", [1.2, 0.8])
@@ -281,8 +281,8 @@ def test_batches_larger_than_the_dataset_are_told_from_the_smallest_on() -> None
         for one, batch in zip(rounds(1, 1, 1, 1, 1), (512, 64, 100, 33, 257), strict=True)
     ]
     noise = describe_noise([], [])
-    told = [said.split()[1] for said in find_warnings(trials, [], noise, {}) if said.startswith("batch_size")]
-    assert told == ["33", "64", "100", "257", "512"]
+    sizes = [said.split()[1] for said in find_warnings(trials, [], noise, {}) if said.startswith("batch_size")]
+    assert sizes == ["33", "64", "100", "257", "512"]
 
 
 def test_a_recorder_that_took_no_time_that_could_be_told_cost_nothing() -> None:

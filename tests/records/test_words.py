@@ -1,4 +1,4 @@
-"""How values and configurations are written, wherever they stand in a line."""
+"""How values and configurations are formatted, wherever they are shown."""
 
 from __future__ import annotations
 

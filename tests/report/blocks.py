@@ -32,7 +32,7 @@ def the(run: RunRecord | Document, kind: type[B], points: object = ()) -> B:
     """The one block of a kind."""
     document = run if isinstance(run, Document) else build_document(run, points)  # type: ignore[arg-type]
     found = document.find(kind)
-    assert found is not None, f"there is no {kind.__name__}"
+    assert found is not None, f"no {kind.__name__} in the report"
     return found
 
 
@@ -115,6 +115,6 @@ def chart(run: RunRecord | Document, name: str, points: object = ()) -> Chart | 
 def drawn(run: RunRecord | Document, name: str, points: object = ()) -> SimpleNamespace:
     """The first figure of a chart: its caption, its traces, and its layout in light colours."""
     found = chart(run, name, points)
-    assert found is not None, f"there is no chart {name}"
+    assert found is not None, f"no chart {name} in the report"
     figure = found.figures[0]
     return SimpleNamespace(caption=found.caption, traces=figure["data"], layout=figure["layout"]["light"])

@@ -13,15 +13,15 @@ from loaderbench.report.sections import inside
 
 
 def inside_of(run: RunRecord) -> SimpleNamespace:
-    return told(build_document(run).sections)
+    return named_parts(build_document(run).sections)
 
 
 def part_of(trial: Trial) -> SimpleNamespace:
-    return told(inside.of_trial(trial))
+    return named_parts(inside.of_trial(trial))
 
 
-def told(sections: tuple[Section, ...]) -> SimpleNamespace:
-    """What is told of one trial, by name; `None` is not."""
+def named_parts(sections: tuple[Section, ...]) -> SimpleNamespace:
+    """The parts of the report about one trial, by name; a missing part is `None`."""
     found = parts(sections)
     return SimpleNamespace(**{name: found.get(name) for name in ("step", "sample", "workers", "waits", "slow")})
 
@@ -40,7 +40,7 @@ def table_of(part: Breakdown | None, number: int = 0) -> Table:
     return part.tables[number]
 
 
-def untold(part: Breakdown | None) -> str:
+def why_missing(part: Breakdown | None) -> str:
     assert part
     assert part.missing
     assert (part.segments, part.tables) == ((), ())
@@ -90,7 +90,7 @@ def test_stages_that_ran_side_by_side_leave_no_negative_rest_and_say_so() -> Non
 def test_a_step_that_was_not_measured_says_why() -> None:
     trial = replace(profiles.measured_trial(), data_wait_share=None, step=None, not_measured={"step": "it hung"})
 
-    assert untold(part_of(trial).step) == "not measured: it hung"
+    assert why_missing(part_of(trial).step) == "not measured: it hung"
 
 
 def test_a_sample_has_its_stages_in_order_with_their_parts_set_in() -> None:
@@ -223,7 +223,7 @@ def test_without_workers_no_worker_is_named() -> None:
     assert found
 
     assert "Worker" not in [column.label for column in table_of(found.slow, 1).columns]
-    assert untold(found.workers) == "not measured: without workers the main process loads"
+    assert why_missing(found.workers) == "not measured: without workers the main process loads"
 
 
 def test_first_batch_and_epoch_boundaries_stand_apart_from_the_waits() -> None:
@@ -258,7 +258,7 @@ def test_one_reason_is_told_once_and_names_what_else_it_holds_for() -> None:
     found = inside_of(profiles.untraced())
     assert found
 
-    assert untold(found.sample) == f"not measured: {profiles.NO_TRACE}"
+    assert why_missing(found.sample) == f"not measured: {profiles.NO_TRACE}"
     assert found.sample
     assert [note.text for note in found.sample.notes] == [
         "\u201cWhat the workers were doing\u201d and \u201cSlow samples\u201d: not measured for the same reason."

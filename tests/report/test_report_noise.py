@@ -49,7 +49,7 @@ def test_the_boxes_hold_the_middle_half_of_all_rounds() -> None:
     (box,) = drawn(run, "waits", points).traces
 
     assert [*box["q1"], *box["median"], *box["q3"]] == pytest.approx([25.25, 50.5, 75.75])
-    assert (box["lowerfence"], box["upperfence"]) == ([0.0], [100.0]), "what lies farther out is no part of the whisker"
+    assert (box["lowerfence"], box["upperfence"]) == ([0.0], [100.0]), "an outlier must not extend the whisker"
 
 
 def test_a_few_batches_have_no_quartiles() -> None:

@@ -66,8 +66,8 @@ def test_no_folder_of_a_slow_sample_leaves_with_the_trials_of_remedies() -> None
     times = SampleTimes(wall=Spread(9, 0.1, 0.1, 0.1, 0.1, 0.1), slowest=(slow,), tail_share=0.1)
     run = verified()
     assert run.verification
-    told = tuple(replace(trial, sample_times=times) for trial in run.remedy_trials)
-    (as_json, _) = downloads(build_document(replace(run, trials=told)))
+    trials = tuple(replace(trial, sample_times=times) for trial in run.remedy_trials)
+    (as_json, _) = downloads(build_document(replace(run, trials=trials)))
     assert "secret" not in as_json.content
     assert "one.jpg" in as_json.content
 

@@ -17,7 +17,7 @@ from loaderbench.suite import LoadedSuite, load_suite
 
 
 class Hears:
-    """What a listener is told, one line each."""
+    """A listener that keeps each message as a line."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -178,7 +178,7 @@ def test_a_model_needs_an_accelerator() -> None:
 
 
 def bad(tmp_path: Path, files: list[int], text: str = "") -> Any:
-    """What is left of thirty files of which some cannot be decoded, the decoders that were asked, and what was told."""
+    """Thirty files, of which `files` cannot be decoded: the inputs left, the decoders asked, and the messages."""
     asked: list[list[str]] = []
 
     def ask(_: object, paths: list[str], decoders: list[str], *, timeout_s: float) -> dict[str, str]:

@@ -21,20 +21,20 @@ HANG, ERROR = Failure("hang", "", ""), Failure("error", "", "")
 
 
 class FakeProcess:
-    """A trial that was followed to its result: `slice_s` of its own, `per_slice` batches in each, maybe `found`."""
+    """A trial that was measured alone and waits for its slices; `facts` are its attributes, such as `slice_s`."""
 
-    def __init__(self, planned: PlannedTrial, log: list[str], **told: Any) -> None:
+    def __init__(self, planned: PlannedTrial, log: list[str], **facts: Any) -> None:
         self.order, self._log = SimpleNamespace(planned=planned), log
         self.session, self.sliced_s, self.count = 7, 0.0, 0
-        self.slice_s: float | None = told.get("slice_s", 0.05)
-        self.per_slice: int = told.get("per_slice", 100)
-        self.found: Any = told.get("found")
-        self.is_stopped: bool = told.get("is_stopped", not isinstance(self.found, Failure))
-        self.followed = told.get("followed", True)
-        self.fails_in: int | None = told.get("fails_in")
+        self.slice_s: float | None = facts.get("slice_s", 0.05)
+        self.per_slice: int = facts.get("per_slice", 100)
+        self.found: Any = facts.get("found")
+        self.is_stopped: bool = facts.get("is_stopped", not isinstance(self.found, Failure))
+        self.followed = facts.get("followed", True)
+        self.fails_in: int | None = facts.get("fails_in")
         self.sampling = SimpleNamespace(
-            pss_bytes=told.get("pss_bytes", 0),
-            samples=[SimpleNamespace(shm_bytes=size) for size in told.get("shm_bytes", ())],
+            pss_bytes=facts.get("pss_bytes", 0),
+            samples=[SimpleNamespace(shm_bytes=size) for size in facts.get("shm_bytes", ())],
         )
 
     def follow(self) -> None:
@@ -55,23 +55,23 @@ class FakeProcess:
 
 
 class FakeMeasuring:
-    """Begins such trials, and measures others at once; `told` says by name what is to be known of each."""
+    """Begins fake trials, or measures one alone in no time; `facts` has the attributes of each trial by its id."""
 
     sliced_seconds = 0.2
 
-    def __init__(self, **told: dict[str, Any]) -> None:
+    def __init__(self, **facts: dict[str, Any]) -> None:
         self.log: list[str] = []
         self.alone: list[str] = []
         self.watched: list[int] = []
-        self._told = told
+        self._facts = facts
 
     def __call__(self, planned: PlannedTrial) -> Any:
         self.alone.append(planned.id)
-        status = self._told.get(planned.id, {}).get("alone", "completed")
+        status = self._facts.get(planned.id, {}).get("alone", "completed")
         return SimpleNamespace(trial=_trial(planned, status))
 
     def begin(self, planned: PlannedTrial) -> Any:
-        return SimpleNamespace(process=FakeProcess(planned, self.log, **self._told.get(planned.id, {})))
+        return SimpleNamespace(process=FakeProcess(planned, self.log, **self._facts.get(planned.id, {})))
 
     @contextmanager
     def guard(self) -> Iterator[Any]:
@@ -302,10 +302,10 @@ def test_a_signal_ends_all_at_once_and_keeps_what_was_followed() -> None:
     assert [(trial.id, trial.time_slices) for trial in kept] == [("a", None)]
 
 
-def test_every_trial_that_begins_is_told() -> None:
-    told: list[str] = []
-    run("ab", FakeMeasuring(), started=lambda planned: told.append(planned.id))
-    assert told == ["a", "b"]
-    told.clear()
-    run("ab", FakeMeasuring(a={"is_stopped": False}), started=lambda planned: told.append(planned.id))
-    assert told == ["a", "a", "b"]
+def test_every_trial_that_begins_is_reported() -> None:
+    begun: list[str] = []
+    run("ab", FakeMeasuring(), started=lambda planned: begun.append(planned.id))
+    assert begun == ["a", "b"]
+    begun.clear()
+    run("ab", FakeMeasuring(a={"is_stopped": False}), started=lambda planned: begun.append(planned.id))
+    assert begun == ["a", "a", "b"]

@@ -13,7 +13,7 @@ from command_line import in_process
 from loaderbench.conclusion import conclude
 from loaderbench.store import read_run
 
-pytestmark = pytest.mark.timed  # beside others no cause is named: it may be theirs
+pytestmark = pytest.mark.timed  # on busy CPUs the verdict names no cause
 
 SLEEPY = """\
 import time
@@ -114,7 +114,7 @@ def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
     measured = read_run(folder)
     untried = tuple(trial for trial in measured.trials if trial.role != "remedy")
     without = conclude(replace(measured, trials=untried, verification=None))
-    assert next(told for told in without.recommendations if told.id == "workers_beyond_cores").basis == "heuristic"
+    assert next(one for one in without.recommendations if one.id == "workers_beyond_cores").basis == "heuristic"
 
 
 @pytest.mark.slow

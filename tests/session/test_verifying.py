@@ -31,7 +31,7 @@ def verifier(tmp_path: Path, left_s: float, *, strict: bool, called_for: bool = 
 
 
 def run(found: Verifier, *, takes_s: float) -> list[Trial]:
-    """Let it try, with trials that say that they took so long; return them."""
+    """Run the verifier on fake trials and return them; after ten it expects each to take `takes_s`."""
     trials: list[Trial] = []
     while planned := found.next_round(trials):
         for one in planned:
@@ -40,7 +40,7 @@ def run(found: Verifier, *, takes_s: float) -> list[Trial]:
                 role="remedy", id=one.id, config=one.config, round=one.round, status="completed", samples_per_s=rate
             )
             trials.append(done)
-        if len(trials) >= 10:  # now a trial takes so long that there is no time for more
+        if len(trials) >= 10:  # from here on a trial may be too long for the time left
             found._trial_s = lambda _: takes_s  # type: ignore[method-assign]
     return trials
 

@@ -1,4 +1,4 @@
-"""Between configurations that cannot be told apart the cheaper is chosen, and what it saves is said."""
+"""Of tied configurations the cheapest is chosen, and the reason says what it saves."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_a_share_that_was_not_measured_is_not_judged() -> None:
 
 
 def changed(metric: Literal["samples_per_s", "data_wait_share"], *values: float | None, reason: str = "") -> Comparison:
-    """A comparison whose decisive configuration changed so, beside another whose every gate would fail."""
+    """A comparison with this change in the decisive configuration; gates ignore the large change in another."""
     est, low, high = values
     change = None if est is None else Interval(est, low, high)
     own, other = (
