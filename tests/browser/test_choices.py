@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import run_factory as runs
+from run_hostile import hostile
 
 from loaderbench.records import RunRecord, TimelinePoint
 
@@ -126,7 +127,7 @@ def test_one_part_of_the_map_can_be_shown_alone(shared: Any) -> None:
 
 
 def test_names_from_outside_stay_text_when_they_are_chosen(visit: Any) -> None:
-    seen = visit(runs.hostile())
+    seen = visit(hostile())
     page = seen.drawn()
     for column in range(4):
         cell(page, 0, column).click()

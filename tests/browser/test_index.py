@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import run_factory as runs
 import run_profiles as profiles
+from run_hostile import hostile
 
 from loaderbench.records import RunRecord
 from loaderbench.report.index import build_index, render_index
@@ -20,7 +21,7 @@ RUNS = {
     "images-2": runs.all_failed,
     "images-3": runs.interrupted,
     "images-4": runs.typical,
-    "<img src=x onerror=alert(1)> #?%": runs.hostile,
+    "<img src=x onerror=alert(1)> #?%": hostile,
     "x" * 200: runs.without_best,
     "train": profiles.traced,
 }

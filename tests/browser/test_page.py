@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import run_factory as runs
 import run_profiles as profiles
+from run_hostile import hostile, surrogates
 
 pytestmark = pytest.mark.browser
 DRAWN = "html.drawn"
@@ -53,8 +54,8 @@ def test_without_scripts_the_whole_report_can_be_read_and_the_metric_chosen(visi
         runs.gpu_run,
         runs.all_failed,
         runs.partly_failed,
-        runs.hostile,
-        runs.surrogates,
+        hostile,
+        surrogates,
         runs.one_trial,
         runs.interrupted,
     ],
@@ -140,7 +141,7 @@ def test_the_colours_follow_the_system_until_others_are_chosen_charts_included(v
 
 
 def test_hostile_strings_do_nothing(visit: Any) -> None:
-    seen = visit(runs.hostile())
+    seen = visit(hostile())
     page = seen.drawn()
     page.hover("[data-figure=scaling] .point >> nth=0", force=True)
 

@@ -1,7 +1,7 @@
 """Runs as a session would record them, made up in memory: every state the report has to bear."""
 
 import math
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from run_recommendations import NO_ACCELERATOR, recommendations
@@ -30,8 +30,6 @@ from loaderbench.records import (
 )
 
 GIB = 2**30
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`&\u202eRTL\u2028 \u05e9\u05dc\u05d5\u05dd"
-LONG = "x" * 10_000
 RATES = {0: 212.0, 1: 405.0, 2: 812.0, 3: 640.0}
 
 
@@ -298,47 +296,6 @@ def interrupted() -> RunRecord:
     return replace(run, complete=False, trials=trials, configurations=configurations)
 
 
-def hostile() -> RunRecord:
-    """Every string from outside tries to be something else, or is far too long."""
-    run = typical()
-    evil: dict[object, str] = {32: HOSTILE, 128: LONG}
-
-    def taint(config: Config) -> Config:
-        return {**{k: v for k, v in config.items() if k != "batch_size"}, "batch_size": evil[config["batch_size"]]}
-
-    trials = tuple(replace(t, config=taint(t.config), log=HOSTILE) for t in run.trials)
-    last = replace(
-        trials[-1], id=HOSTILE, status="failed", samples_per_s=None, failure=Failure(HOSTILE, HOSTILE + LONG, HOSTILE)
-    )
-    assert run.best
-    assert run.baseline
-    return replace(
-        run,
-        name=HOSTILE + LONG,
-        suite={"name": HOSTILE, HOSTILE: [HOSTILE, float("nan")], "measure": HOSTILE, "consumer": HOSTILE},
-        environment=replace(
-            run.environment, cpu_model=HOSTILE, platform=LONG, versions={HOSTILE: HOSTILE, "torch": LONG}
-        ),
-        dataset=DatasetSummary(HOSTILE),
-        plan=replace(run.plan, axes={"num_workers": [0, 1, 2, 3], "batch_size": [HOSTILE, LONG]}),
-        trials=(*trials[:-1], last),
-        configurations=tuple(replace(c, config=taint(c.config)) for c in run.configurations),
-        best=replace(run.best, config=taint(run.best.config), why_this_one=HOSTILE, ties=()),
-        baseline=replace(run.baseline, config=taint(run.baseline.config), why_this_one=HOSTILE),
-        ceiling=Ceiling(samples_per_s=1000, headspace=0.2, basis=HOSTILE),
-        verdict=replace(run.verdict, headline=HOSTILE + LONG, evidence=(HOSTILE, LONG)),
-        recommendations=tuple(
-            replace(
-                r, id=HOSTILE, title=HOSTILE, caveat=HOSTILE, snippet=HOSTILE, reason=HOSTILE, change={HOSTILE: HOSTILE}
-            )
-            for r in run.recommendations
-        ),
-        warnings=(HOSTILE, LONG, "surrogate \udcff escape \x1b[31m"),
-        notes=(HOSTILE,),
-        loaderbench_version=HOSTILE,
-    )
-
-
 def timeline(run: RunRecord, seconds: float = 8.0, per_second: int = 10) -> list[TimelinePoint]:
     """What monitors and recorder would have read of every completed trial."""
     points = []
@@ -379,28 +336,3 @@ def cheapest_is_best(rank: int) -> RunRecord:
         configurations=tuple(replace(c, tied_with_best=(c.rank or 0) <= rank) for c in run.configurations),
         best=replace(run.best, config=best.config, samples_per_s=best.samples_per_s),
     )
-
-
-def surrogates() -> RunRecord:
-    """Every string of the run ends as the name of a file does that is no Unicode."""
-    run = replace(partly_failed(), suite={"caf\udce9": "caf\udce9"}, notes=("x",))
-    odd = tainted(run)
-    assert isinstance(odd, RunRecord)
-    versions = {**odd.environment.versions, "caf\udce9": "1"}
-    return replace(odd, environment=replace(odd.environment, versions=versions))
-
-
-_ONE_OF_A_FEW = {"status", "role", "consumer", "bound", "confidence", "basis"}
-
-
-def tainted(value: object) -> object:
-    if isinstance(value, str):
-        return f"{value} caf\udce9.jpg"
-    if isinstance(value, tuple | list):
-        return type(value)(map(tainted, value))
-    if isinstance(value, dict):
-        return {key: tainted(held) for key, held in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        kept = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in _ONE_OF_A_FEW}
-        return replace(value, **{name: tainted(held) for name, held in kept.items()})
-    return value

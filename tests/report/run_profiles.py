@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from run_factory import GIB, HOSTILE, LONG, environment
+from run_factory import GIB, environment
+from run_hostile import HOSTILE, LONG
 
 from loaderbench.conclusion import conclude
 from loaderbench.records import (

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import run_factory as runs
 from blocks import cards, downloads, drawn, facts, failures, figures, folded, heat_map, ids, ranking, the, trials
+from run_hostile import hostile
 
 from loaderbench.records import Configuration, Interval, RunRecord, TimelinePoint
 from loaderbench.report.document import build_document
@@ -176,7 +177,7 @@ def test_numbers_that_json_does_not_know_become_null() -> None:
     assert json.loads(downloads(build_document(odd))[0].content)["suite"] == {"x": [None], "y": None}
 
 
-@pytest.mark.parametrize("make", [runs.typical, runs.gpu_run, runs.all_failed, runs.one_trial, runs.hostile])
+@pytest.mark.parametrize("make", [runs.typical, runs.gpu_run, runs.all_failed, runs.one_trial, hostile])
 def test_a_document_of_any_run_can_be_built_without_readings(make: object) -> None:
     assert callable(make)
     run = make()

@@ -7,13 +7,14 @@ from html.parser import HTMLParser
 import pytest
 import run_factory as runs
 import run_profiles as profiles
+from run_hostile import hostile, surrogates
 
 from loaderbench.report.document import build_document
 from loaderbench.report.html import CONFIG, CONTENT_SECURITY_POLICY, inline_json, render_html, unbroken
 from loaderbench.report.model import Chart
 
 MAKERS = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.one_round]
-MAKERS += [runs.interrupted, runs.hostile, runs.without_best, runs.surrogates]
+MAKERS += [runs.interrupted, hostile, runs.without_best, surrogates]
 MAKERS += [profiles.traced, profiles.generator, profiles.nothing_measured, profiles.hostile_profile]
 VOID = {"meta", "link", "input", "br", "rect"}
 
@@ -87,9 +88,7 @@ def test_the_policy_forbids_all_but_inline_script_and_style() -> None:
     assert 'http-equiv="Content-Security-Policy"' in text
 
 
-@pytest.mark.parametrize(
-    ("evil", "harmless"), [(runs.hostile, runs.typical), (profiles.hostile_profile, profiles.traced)]
-)
+@pytest.mark.parametrize(("evil", "harmless"), [(hostile, runs.typical), (profiles.hostile_profile, profiles.traced)])
 def test_strings_from_outside_are_text_and_nothing_else(evil: object, harmless: object) -> None:
     text, page = drawn(evil)
 
@@ -101,7 +100,7 @@ def test_strings_from_outside_are_text_and_nothing_else(evil: object, harmless: 
 
 
 def test_charts_do_not_read_strings_from_outside_as_markup() -> None:
-    run = runs.hostile()
+    run = hostile()
     figures = repr([chart.figures for chart in build_document(run, runs.timeline(run)).all(Chart)])
 
     assert "<script" not in figures
@@ -193,7 +192,7 @@ def test_a_failure_says_why_before_anything_is_unfolded() -> None:
 
 
 def test_names_that_are_no_unicode_can_be_written_in_every_part() -> None:
-    text, page = drawn(runs.surrogates)
+    text, page = drawn(surrogates)
     text.encode("utf-8")
     packed = re.search('id="contents">([^<]+)<', text)
 

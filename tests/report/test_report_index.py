@@ -10,6 +10,7 @@ import pytest
 import run_factory as runs
 import run_profiles as profiles
 from run_folders import put
+from run_hostile import hostile
 
 from loaderbench.records import Interval, RunRecord, to_dict
 from loaderbench.report.index import IndexDocument, build_index, render_index
@@ -188,7 +189,7 @@ NAMES = ["<img src=x onerror=alert(1)>", "javascript:alert(1)", "a b#c?d%2e&'\""
 def test_hostile_names_are_text_and_their_links_lead_to_the_page(tmp_path: Path, name: str) -> None:
     from urllib.parse import unquote
 
-    put(tmp_path, name, replace(runs.hostile(), trials=()))
+    put(tmp_path, name, replace(hostile(), trials=()))
     put(tmp_path, "broken", runs.typical())
     (tmp_path / "broken" / "run.json").write_text("{")
     found = page(tmp_path)

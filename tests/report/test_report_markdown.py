@@ -8,13 +8,14 @@ import pytest
 import run_factory as runs
 import run_profiles as profiles
 from markdown_it import MarkdownIt
+from run_hostile import hostile, surrogates
 
 from loaderbench.records import RunRecord, Trial
 from loaderbench.report.document import build_document
 from loaderbench.report.markdown import MOST_BYTES, code, fenced, inline, render_markdown, table
 
 MAKERS = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.one_round]
-MAKERS += [runs.interrupted, runs.hostile, runs.without_best, runs.surrogates]
+MAKERS += [runs.interrupted, hostile, runs.without_best, surrogates]
 MAKERS += [profiles.traced, profiles.untraced, profiles.generator, profiles.nothing_measured, profiles.hostile_profile]
 OURS = {"h2", "h3", "p", "strong", "em", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "pre",
         "br", "details", "summary", "span"}  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 import run_factory as runs
 import run_profiles as profiles
 from rich.console import Console
+from run_hostile import hostile, surrogates
 
 from loaderbench.records import Failure, RunRecord
 from loaderbench.report.document import build_document
@@ -80,7 +81,7 @@ def test_a_run_without_a_measurement_lists_its_causes() -> None:
 
 
 def test_strings_from_outside_cannot_steer_the_terminal() -> None:
-    assert "\x1b" not in printed(runs.hostile())
+    assert "\x1b" not in printed(hostile())
 
 
 def test_an_output_that_knows_ascii_only_is_written_in_ascii() -> None:
@@ -160,7 +161,7 @@ def test_names_that_are_no_unicode_can_be_printed(encoding: str, terminal: bool)
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding=encoding)
     console = Console(file=out, force_terminal=terminal, width=100)
-    print_summary(build_document(runs.surrogates()), console, report_path="caf\udce9/report.html")
+    print_summary(build_document(surrogates()), console, report_path="caf\udce9/report.html")
     out.flush()
 
     assert b"Report: caf?/report.html" in raw.getvalue()

@@ -1,4 +1,4 @@
-from run_factory import LONG
+from run_hostile import LONG
 
 from loaderbench.report import words
 
