@@ -48,6 +48,11 @@ def taking_turns(on_cpu: float = 0.05, others: float = 0.95, threads: float = 1.
     )
 
 
+def waiting(**shares: float) -> Facts:
+    """Two workers that wait: `shares` name the parts of the wait, and the rest is making batches."""
+    return replace(TWO, parts=parts(**shares, making_s=1 - sum(shares.values())))
+
+
 def kernel(share: float, faults: float = 4e6, read_bytes: float = 0.0) -> Facts:
     loads = states(0.99, system_share=share, minor_faults_per_s=faults, read_bytes_per_s=read_bytes)
     return replace(DECODING, cpu_s={"sample": 9e-3}, loads=loads)
@@ -59,7 +64,7 @@ def transported(**facts: object) -> Facts:
 
 def sampler(**facts: object) -> Facts:
     """The main process is at its sampler for most of the wait."""
-    return replace(TWO, parts=parts(main_process_s=0.9, making_s=0.1), **facts)  # type: ignore[arg-type]
+    return replace(waiting(main_process_s=0.9), **facts)  # type: ignore[arg-type]
 
 
 LOCK = ("sample", "lock")
@@ -121,21 +126,21 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
         ("decode", "oversubscription"),
     ),
     "the main process is late from half of the wait on": (
-        replace(TWO, parts=parts(main_process_s=0.49, making_s=0.51)),
+        waiting(main_process_s=0.49),
         DECODES,
-        replace(TWO, parts=parts(main_process_s=0.5, making_s=0.5)),
+        waiting(main_process_s=0.5),
         ("main_process", "lock"),
     ),
     "batches nobody had begun are the main process's, too": (
-        replace(TWO, parts=parts(main_process_s=0.25, not_begun_s=0.24, making_s=0.51)),
+        waiting(main_process_s=0.25, not_begun_s=0.24),
         DECODES,
-        replace(TWO, parts=parts(main_process_s=0.25, not_begun_s=0.26, making_s=0.49)),
+        waiting(main_process_s=0.25, not_begun_s=0.26),
         ("main_process", "lock"),
     ),
     "finished batches wait for a slow one from half of the wait on": (
-        replace(TWO, parts=parts(order_s=0.49, making_s=0.51)),
+        waiting(order_s=0.49),
         DECODES,
-        replace(TWO, parts=parts(order_s=0.5, making_s=0.5)),
+        waiting(order_s=0.5),
         ("stragglers", "order"),
     ),
     "workers are blocked from half of their working time on": (
@@ -163,9 +168,9 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
         ("read", "storage_bandwidth"),
     ),
     "transport is the cause from half of the wait on": (
-        replace(TWO, parts=parts(transport_s=0.49, making_s=0.51)),
+        waiting(transport_s=0.49),
         DECODES,
-        replace(TWO, parts=parts(transport_s=0.5, making_s=0.5)),
+        waiting(transport_s=0.5),
         ("transport", "workers"),
     ),
     "a lock is seen from a quarter of the looks on": (at_a_lock(0.24), READS, at_a_lock(0.25), LOCK),
