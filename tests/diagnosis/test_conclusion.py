@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from machine import TWO_CPUS
 
 from loaderbench.conclusion import conclude
-from loaderbench.records import Config, DatasetSummary, Environment, Gpu, Kind, Measured, PlanSummary, RunRecord, Trial
+from loaderbench.records import Config, DatasetSummary, Gpu, Kind, Measured, PlanSummary, RunRecord, Trial
 
 GPU = Gpu(0, "GPU-a", "an accelerator", 1 << 30)
 
@@ -32,20 +33,7 @@ def concluded(
         Measured(
             name="test",
             suite={"consumer": {"demand": 1000.0}, "loader": loader},
-            environment=Environment(
-                cpus_allotted=2.0,
-                cpus_online=2,
-                cpu_model=None,
-                memory_total_bytes=1,
-                memory_limit_bytes=None,
-                shm_total_bytes=None,
-                open_files_limit=None,
-                platform="",
-                python="",
-                versions={},
-                start_method="fork",
-                gpus=gpus,
-            ),
+            environment=replace(TWO_CPUS, gpus=gpus),
             dataset=DatasetSummary("nothing"),
             plan=PlanSummary({"num_workers": [0]}, 1, 3, 3, (config,), config, ""),
             consumer=consumer,

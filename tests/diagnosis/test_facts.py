@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from machine import TWO_CPUS
 from test_cause import DECODING, states
-from test_gathering import SPREAD, environment, trial
+from test_gathering import SPREAD, trial
 
 from loaderbench.diagnosis.facts import Facts, gather
 from loaderbench.records import (
@@ -26,7 +27,7 @@ ALONE = Facts(workers=0, cpus=2)
 
 
 def gathered(*trials: Trial, **known: bool) -> Facts:
-    found = gather(trials, environment(), **known)
+    found = gather(trials, TWO_CPUS, **known)
     assert found is not None
     return found
 
@@ -191,8 +192,8 @@ def test_only_completed_trials_with_a_rate_count() -> None:
     fields: dict[str, Any] = {"config": {"num_workers": 2}, "round": 1, "samples_per_s": 900.0, "data_wait_share": 0.9}
     failed = Trial(role="sweep", id="f", status="failed", **fields)
     assert gathered(trial(1), failed).samples_per_s == 100.0
-    assert gather([failed], environment()) is None
-    assert gather([trial(1, samples_per_s=0.0)], environment()) is None
+    assert gather([failed], TWO_CPUS) is None
+    assert gather([trial(1, samples_per_s=0.0)], TWO_CPUS) is None
 
 
 def test_samples_in_a_batch_are_those_that_were_counted() -> None:

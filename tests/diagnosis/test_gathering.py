@@ -5,27 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from machine import TWO_CPUS
 
 from loaderbench.diagnosis.facts import Facts, gather
-from loaderbench.records import Environment, Epochs, MachineUse, SampleTimes, Spread, StageCost, Trial, WorkerStates
+from loaderbench.records import Epochs, MachineUse, SampleTimes, Spread, StageCost, Trial, WorkerStates
 
 SPREAD = Spread(count=10, mean_s=1e-3, p50_s=1e-3, p95_s=1e-3, p99_s=1e-3, max_s=1e-3)
-
-
-def environment() -> Environment:
-    return Environment(
-        cpus_allotted=2,
-        cpus_online=2,
-        cpu_model=None,
-        memory_total_bytes=1,
-        memory_limit_bytes=None,
-        shm_total_bytes=None,
-        open_files_limit=None,
-        platform="",
-        python="",
-        versions={},
-        start_method="fork",
-    )
 
 
 def trial(round_: int, **fields: object) -> Trial:
@@ -41,7 +26,7 @@ def states(on_cpu: float, **looks: float) -> WorkerStates:
 
 
 def test_states_and_looks_are_means_over_rounds() -> None:
-    found = gather([trial(1, workers=states(0.2, lock=1.0)), trial(2, workers=states(0.4, queue=1.0))], environment())
+    found = gather([trial(1, workers=states(0.2, lock=1.0)), trial(2, workers=states(0.4, queue=1.0))], TWO_CPUS)
     assert found is not None
     assert found.loads is not None
     assert found.loads.on_cpu_share == pytest.approx(0.3)
@@ -50,14 +35,14 @@ def test_states_and_looks_are_means_over_rounds() -> None:
 
 
 def test_nothing_measured_gives_no_facts_and_unknown_ones_stay_unknown() -> None:
-    assert gather([Trial(role="sweep", id="a", config={}, round=1, status="failed")], environment()) is None
-    found = gather([trial(1)], environment())
+    assert gather([Trial(role="sweep", id="a", config={}, round=1, status="failed")], TWO_CPUS) is None
+    found = gather([trial(1)], TWO_CPUS)
     assert found is not None
     assert (found.loads, found.own_cpus, found.parts, found.idle_share, found.startup_s) == (None,) * 5
 
 
 def test_without_looks_idle_is_what_no_stage_took() -> None:
-    found = gather([trial(1, stages={"decode": StageCost(5e-3, 5e-3)})], environment())
+    found = gather([trial(1, stages={"decode": StageCost(5e-3, 5e-3)})], TWO_CPUS)
     assert found is not None
     assert found.idle_share == pytest.approx(1 - 5e-3 * 100 / 2)
 
@@ -65,15 +50,13 @@ def test_without_looks_idle_is_what_no_stage_took() -> None:
 def test_a_tail_of_samples_counts_by_the_part_that_samples_have_in_the_work() -> None:
     times = SampleTimes(wall=SPREAD, slowest=(), tail_share=0.8)
     stages = {"sample": StageCost(1e-6, 1e-3), "collate": StageCost(9e-3, 9e-3)}
-    found = gather([trial(1, sample_times=times, stages=stages)], environment())
+    found = gather([trial(1, sample_times=times, stages=stages)], TWO_CPUS)
     assert found is not None
     assert found.tail_share == pytest.approx(0.08)
 
 
 def test_a_loop_that_crosses_epochs_tells_what_their_beginning_takes() -> None:
-    found = gather(
-        [trial(1, epochs=Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0), data_wait=SPREAD)], environment()
-    )
+    found = gather([trial(1, epochs=Epochs(begun=6, boundary_s=1.0, boundary_max_s=1.0), data_wait=SPREAD)], TWO_CPUS)
     assert found is not None
     assert found.startup_s == pytest.approx(0.999)
     assert found.startup_share == pytest.approx(0.5, abs=0.01)
@@ -81,7 +64,7 @@ def test_a_loop_that_crosses_epochs_tells_what_their_beginning_takes() -> None:
 
 def test_who_holds_the_cpus_is_told_by_the_machine() -> None:
     use = MachineUse(cpus=8, own_cpus=1.0, busy_cpus=7.5, throttled_share=None, processes=2)
-    found = gather([trial(1, machine=use)], environment())
+    found = gather([trial(1, machine=use)], TWO_CPUS)
     assert found is not None
     assert (found.own_cpus, found.idle_cpus, found.others_cpus, found.processes) == (1.0, 0.5, 6.5, 2)
 

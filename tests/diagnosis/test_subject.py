@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_gathering import environment
+from machine import TWO_CPUS
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.subject import AT_THE_CAP, facts_of, find_subject, rate_cap, subject_config
@@ -81,7 +81,7 @@ def sweep(rates: dict[int | None, float], **others: Any) -> list[Trial]:
 
 
 def slower(config: Config, trials: list[Trial]) -> tuple[bool, bool]:
-    facts = facts_of(config, trials, environment())
+    facts = facts_of(config, trials, TWO_CPUS)
     assert facts is not None
     return facts.fewer_are_slower, facts.workers_are_slower
 

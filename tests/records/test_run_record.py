@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from machine import TWO_CPUS
 
 from loaderbench.records import (
     Baseline,
     Conclusions,
     DatasetSummary,
-    Environment,
     Measured,
     Noise,
     PlanSummary,
@@ -21,23 +21,10 @@ from loaderbench.records import (
     Verdict,
 )
 
-MACHINE = Environment(
-    cpus_allotted=2.0,
-    cpus_online=2,
-    cpu_model=None,
-    memory_total_bytes=1,
-    memory_limit_bytes=None,
-    shm_total_bytes=None,
-    open_files_limit=None,
-    platform="",
-    python="",
-    versions={},
-    start_method="fork",
-)
 MEASURED = Measured(
     name="test",
     suite={},
-    environment=MACHINE,
+    environment=TWO_CPUS,
     dataset=DatasetSummary("some images"),
     plan=PlanSummary({}, 1, 3, 3, (), {}, ""),
     started_at="then",

@@ -10,24 +10,18 @@ from typing import Any
 
 import pytest
 from fakes import planned, trial_of
+from machine import TWO_CPUS
 
 from loaderbench.errors import UsageError
 from loaderbench.records import DatasetSummary, Environment, Gpu, Readings, TimelinePoint
 from loaderbench.session import resuming
 from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
 
-MACHINE = Environment(
-    cpus_allotted=2.0,
-    cpus_online=2,
+MACHINE = replace(
+    TWO_CPUS,
     cpu_model="a CPU",
-    memory_total_bytes=1,
-    memory_limit_bytes=None,
-    shm_total_bytes=None,
-    open_files_limit=None,
-    platform="",
     python="3.11.7",
     versions={"torch": "2.4", "torchvision": "0.19", "pillow": "10", "numpy": "1.26", "psutil": "5"},
-    start_method="fork",
 )
 DATA = DatasetSummary("some images", files=24, classes=3)
 SUITE: dict[str, Any] = {"name": "s", "measure": {"seconds": 1.0, "budget": None, "verify": True, "timeout_s": 60}}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from machine import TWO_CPUS
 
 from loaderbench.records import (
     Baseline,
@@ -13,7 +14,6 @@ from loaderbench.records import (
     Comparison,
     Config,
     DatasetSummary,
-    Environment,
     Gpu,
     Interval,
     MetricChange,
@@ -28,19 +28,7 @@ from loaderbench.statistics.comparison import ONE_PROCESS, compare_runs, welch_i
 Rates = dict[int, list[float]]
 """Samples/s of each process, by the number of workers."""
 
-MACHINE = Environment(
-    cpus_allotted=2.0,
-    cpus_online=2,
-    cpu_model="a CPU",
-    memory_total_bytes=1,
-    memory_limit_bytes=None,
-    shm_total_bytes=None,
-    open_files_limit=None,
-    platform="",
-    python="3.11.7",
-    versions={"torch": "2.4.0", "torchvision": "0.19.0"},
-    start_method="fork",
-)
+MACHINE = replace(TWO_CPUS, cpu_model="a CPU", python="3.11.7", versions={"torch": "2.4.0", "torchvision": "0.19.0"})
 
 
 def workers(number: int) -> Config:
