@@ -98,13 +98,13 @@ def completed(record: dict[str, Any], axis: str) -> list[Any]:
     return [trial["config"][axis] for trial in sweep if trial["status"] == "completed"]
 
 
-def a_dataset_kind(place: Place) -> None:
+def assert_dataset_kind(place: Place) -> None:
     record = place.run()
     assert sorted(completed(record, "side")) == [16, 32]
     assert record["dataset"]["description"] == "256 random tensors"
 
 
-def a_loader_backend(place: Place) -> None:
+def assert_loader_backend(place: Place) -> None:
     sweep = [trial for trial in place.run()["trials"] if trial["role"] == "sweep"]
     assert {trial["status"] for trial in sweep} == {"completed"}
     configs = [trial["config"] for trial in sweep]
@@ -115,23 +115,23 @@ def a_loader_backend(place: Place) -> None:
     ]
 
 
-def a_consumer(place: Place) -> None:
+def assert_consumer(place: Place) -> None:
     record = place.run()
     assert record["consumer"] == "slow_step"
     assert "the slow step" in record["verdict"]["headline"].lower()
 
 
-def an_axis(place: Place) -> None:
+def assert_axis(place: Place) -> None:
     assert sorted(completed(place.run(), "worker_nice")) == [0, 5]
 
 
-def a_remedy(place: Place) -> None:
+def assert_remedy(place: Place) -> None:
     page = (place.folder / "page.html").read_text()
     assert "Train the first epochs at a lower resolution" in page
     assert "the last epochs need the full resolution" in page
 
 
-def a_metric(place: Place) -> None:
+def assert_metric(place: Place) -> None:
     record = place.run()
     assert all(trial["metrics"]["open_files"] > 3 for trial in record["trials"] if trial["role"] == "sweep")
     assert all(found["metrics"]["open_files"] > 3 for found in record["configurations"])
@@ -139,33 +139,34 @@ def a_metric(place: Place) -> None:
     assert page.count("Open files") >= 2, "the table of configurations and that of trials"
 
 
-def a_section(place: Place) -> None:
+def assert_section(place: Place) -> None:
     page = (place.folder / "page.html").read_text()
     assert 'id="tally"' in page
     assert "Trials by role" in page
 
 
-SEEN: dict[str, Callable[[Place], None]] = {
-    "Add a dataset kind": a_dataset_kind,
-    "Add a loader backend": a_loader_backend,
-    "Add a consumer": a_consumer,
-    "Add an axis": an_axis,
-    "Add a remedy": a_remedy,
-    "Add a monitor's metric": a_metric,
-    "Add a section of the page": a_section,
+ASSERTIONS: dict[str, Callable[[Place], None]] = {
+    "Add a dataset kind": assert_dataset_kind,
+    "Add a loader backend": assert_loader_backend,
+    "Add a consumer": assert_consumer,
+    "Add an axis": assert_axis,
+    "Add a remedy": assert_remedy,
+    "Add a monitor's metric": assert_metric,
+    "Add a section of the page": assert_section,
 }
-"""What is to be seen after each example was followed."""
+"""What must hold after each example was followed."""
 
 
 def test_every_example_is_followed() -> None:
-    assert list(SEEN) == list(examples())
+    assert list(ASSERTIONS) == list(examples())
 
 
 MEASURE = ("Add a dataset kind", "Add a loader backend", "Add a consumer", "Add an axis", "Add a monitor's metric")
 
 
 @pytest.mark.parametrize(
-    "heading", [pytest.param(name, marks=pytest.mark.slow if name in MEASURE else ()) for name in SEEN]
+    "heading", [pytest.param(name, marks=pytest.mark.slow if name in MEASURE else ()) for name in ASSERTIONS]
 )
 def test_an_example_works_as_written(heading: str, tmp_path: Path) -> None:
-    SEEN[heading](follow(heading, tmp_path))
+    assert_it_works = ASSERTIONS[heading]
+    assert_it_works(follow(heading, tmp_path))

@@ -109,11 +109,12 @@ def test_trials_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
         read_trials(tmp_path)
 
 
-def test_a_folder_that_was_let_go_can_be_gone_on_in(tmp_path: Path) -> None:
+def test_a_discarded_run_with_trials_can_be_resumed(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
     store.append(DONE)
     store.discard()
     Store(tmp_path / "run", again=True).close()
+    assert read_trials(tmp_path / "run") == [DONE]
 
 
 def test_a_record_is_written_a_field_a_line_and_never_with_what_is_no_json() -> None:

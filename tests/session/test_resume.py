@@ -72,15 +72,15 @@ def killed(killed_run: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_measures_nothing_twice(cli: Cli, place: Path) -> None:
     stopped(place, signal.SIGINT, 2)
-    goes_on(cli, place)
+    assert_finishes_without_repeating(cli, place)
 
 
 def test_a_killed_run_goes_on_and_measures_nothing_twice(cli: Cli, killed: Path) -> None:
-    goes_on(cli, killed)
+    assert_finishes_without_repeating(cli, killed)
 
 
-def goes_on(cli: Cli, place: Path) -> None:
-    """What was measured before is kept, and what was left is measured."""
+def assert_finishes_without_repeating(cli: Cli, place: Path) -> None:
+    """Resume the run in `place`: completed trials are kept, and only the missing ones are measured."""
     before = {trial.id: trial for trial in read_trials(place / "r")}
     assert len(before) >= 2
     assert not read_run(place / "r").complete
