@@ -12,8 +12,8 @@ from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling
-from loaderbench.diagnosis.subject import facts_of, find_subject, rate_cap, subject_config
-from loaderbench.diagnosis.verdict import Subject, decide
+from loaderbench.diagnosis.subject import facts_of, find_subject, rate_cap, subject_of
+from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.records import (
     Best,
@@ -28,7 +28,6 @@ from loaderbench.records import (
     RunRecord,
     Trial,
     Verdict,
-    varying,
 )
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 from loaderbench.statistics.choice import choose_best, describe_baseline
@@ -65,9 +64,9 @@ class Ranking:
     why_no_best: str
 
     @property
-    def subject(self) -> Config | None:
-        """The configuration that the verdict is about; `None` where nothing was measured."""
-        return subject_config(self.best, self.configurations)
+    def subject(self) -> Best | Configuration | None:
+        """What the verdict is about; `None` where nothing was measured."""
+        return find_subject(self.best, self.configurations)
 
 
 def rank(measured: Measured) -> Ranking:
@@ -82,13 +81,14 @@ def rank(measured: Measured) -> Ranking:
 def _conclusions(measured: Measured) -> Conclusions:
     """Each conclusion from what was measured and those before it."""
     plan, trials, ranking = measured.plan, measured.sweep, rank(measured)
-    configurations, best, config = ranking.configurations, ranking.best, ranking.subject
+    configurations, best, found = ranking.configurations, ranking.best, ranking.subject
+    config = found.config if found else None
+    facts = facts_of(found.config, trials, measured.environment) if found else None
+    subject = subject_of(found, plan.axes, facts, is_best=found is best) if found else None
     noise = describe_noise(trials, measured.twins)
     busy = measured.cpu_percent_before
-    found = find_warnings(trials, configurations, noise, measured.loader, measured.kind, cpu_percent_before=busy)
-    warnings = tuple(found)
-    subject = find_subject(
-        best, configurations, plan.axes, lambda config: facts_of(config, trials, measured.environment)
+    warnings = tuple(
+        find_warnings(trials, configurations, noise, measured.loader, measured.kind, cpu_percent_before=busy)
     )
     isolation, why_no_isolation = _isolation(measured)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, measured.demand)
@@ -110,7 +110,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         baseline=describe_baseline(configurations, plan.baseline, plan.baseline_why),
         ceiling=ceiling,
         verdict=verdict,
-        recommendations=_recommendations(measured, ranking, verdict, subject),
+        recommendations=_recommendations(measured, ranking, verdict, facts),
         overhead=overhead,
         noise=noise,
         warnings=warnings,
@@ -136,11 +136,10 @@ def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
 
 
 def _recommendations(
-    measured: Measured, ranking: Ranking, verdict: Verdict, subject: Subject | None
+    measured: Measured, ranking: Ranking, verdict: Verdict, facts: Facts | None
 ) -> tuple[Recommendation, ...]:
     """What to change: what the sweep measured, what the cause advises, and what trying it gave."""
-    facts = subject.facts if subject is not None else None
-    known = ranking.subject is not None and facts is not None
+    subject = ranking.subject
     return recommend(
         Findings(
             configurations=ranking.configurations,
@@ -152,7 +151,7 @@ def _recommendations(
             accelerator=bool(measured.environment.gpus),
             loader=measured.loader,
             why_no_best=ranking.why_no_best,
-            diagnosis=_diagnosis(measured, ranking.subject or {}, verdict, facts) if known and facts else None,
+            diagnosis=_diagnosis(measured, subject.config, verdict, facts) if subject and facts else None,
             later=_later(measured),
             profile=measured.kind == "profile",
             verification=measured.verification,
@@ -183,12 +182,10 @@ def candidates(measured: Measured, config: Config) -> tuple[Candidate, ...] | No
 
 def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Diagnosis | None:
     """What is found for one configuration; `None` where nothing is known of its inside."""
-    found = summarise([config], trials)[0]
     facts = facts_of(config, trials, measured.environment)
-    if facts is None or found.samples_per_s is None or found.data_wait_share is None:
+    subject = subject_of(summarise([config], trials)[0], measured.plan.axes, facts, is_best=True)
+    if facts is None or subject is None:
         return None
-    shown = varying(config, measured.plan.axes)
-    subject = Subject(shown, found.samples_per_s, found.data_wait_share, is_best=True, facts=facts)
     of_it = [trial for trial in trials if trial.config == config]
     return _diagnosis(measured, config, decide(subject, measured.consumer, measured.demand, 0, trials=of_it), facts)
 

@@ -1,8 +1,8 @@
-"""Which configuration a run is judged by, and what is to be told of its rate."""
+"""Which configuration a run is judged by, and what limits its rate from outside the loader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loaderbench.consumers import consumer_kind
@@ -17,34 +17,21 @@ AT_THE_CAP = 0.97
 """From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
 
 
-def find_subject(
-    best: Best | None,
-    configurations: Sequence[Configuration],
-    axes: Mapping[str, Sequence[Any]],
-    facts_of: Callable[[Config], Facts | None] = lambda _: None,
-) -> Subject | None:
-    """The configuration the verdict is about: the best, or the one that looked fastest where none is named."""
+def find_subject(best: Best | None, configurations: Sequence[Configuration]) -> Best | Configuration | None:
+    """What the verdict is about: the best, else what looked fastest; `None` where nothing was measured."""
     if best is not None and best.data_wait_share is not None:
-        facts = facts_of(best.config)
-        return Subject(varying(best.config, axes), best.samples_per_s, best.data_wait_share, is_best=True, facts=facts)
-    found = _fastest_looking(configurations)
-    if found is None or found.samples_per_s is None or found.data_wait_share is None:
-        return None
-    facts, shown = facts_of(found.config), varying(found.config, axes)
-    return Subject(shown, found.samples_per_s, found.data_wait_share, is_best=False, facts=facts)
-
-
-def subject_config(best: Best | None, configurations: Sequence[Configuration]) -> Config | None:
-    """The whole configuration of the subject, with the axes of one value; `None` where nothing was measured."""
-    if best is not None and best.data_wait_share is not None:
-        return best.config
-    found = _fastest_looking(configurations)
-    return None if found is None else found.config
-
-
-def _fastest_looking(configurations: Sequence[Configuration]) -> Configuration | None:
+        return best
     measured = [found for found in configurations if found.rank and found.samples_per_s and found.data_wait_share]
     return min(measured, key=lambda found: found.rank or 0, default=None)
+
+
+def subject_of(
+    found: Best | Configuration, axes: Mapping[str, Sequence[Any]], facts: Facts | None, *, is_best: bool
+) -> Subject | None:
+    """It by the axes that vary, with its facts; `None` where its rate or its wait was not measured."""
+    if found.samples_per_s is None or found.data_wait_share is None:
+        return None
+    return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best, facts)
 
 
 def facts_of(config: Config, trials: Sequence[Trial], environment: Environment) -> Facts | None:

@@ -86,7 +86,8 @@ def _measure(session: Session) -> None:
     """The sweep, the isolation runs, the remedies; a signal ends any of them, and what was measured is kept."""
     try:
         measure_sweep(session)
-        subject = rank(session.so_far()).subject
+        found = rank(session.so_far()).subject
+        subject = found.config if found else None
         measure_isolation(session, subject)
         try_remedies(session, subject)
     except (KeyboardInterrupt, Terminated) as stop:

@@ -16,6 +16,9 @@ from loaderbench.statistics.intervals import (
     share_interval,
 )
 
+Round = tuple[bool, int]
+"""Whether it is one of the remedies, and its number: the sweep and the remedies each count from 1, at other times."""
+
 PRACTICAL_TIE = 0.05
 """A configuration that looks more than this slower is no tie, however noisy the rounds: it is merely not decided."""
 
@@ -35,10 +38,10 @@ def summarise(configs: Sequence[Config], trials: Sequence[Trial]) -> tuple[Confi
     )  # fmt: skip
 
 
-def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[int, float]:
-    """Round number to samples/s of the completed trials of a configuration."""
-    rates = {trial.round: rate_of(trial) for trial in trials if trial.config == config}
-    return {number: rate for number, rate in rates.items() if rate is not None}
+def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float]:
+    """Samples/s of the completed trials of a configuration."""
+    rates = {(trial.role == "remedy", trial.round): rate_of(trial) for trial in trials if trial.config == config}
+    return {found: rate for found, rate in rates.items() if rate is not None}
 
 
 def rate_of(trial: Trial) -> float | None:

@@ -8,10 +8,13 @@ amounts. Source: Student, The Probable Error of a Mean, Biometrika 1908.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean, variance
+from typing import TypeVar
 
 from loaderbench.records import Interval
+
+Key = TypeVar("Key")
 
 LEVEL = 0.95
 FEWEST_PROCESSES = 2
@@ -23,28 +26,34 @@ FEWEST_ROUNDS = 3
 
 def rate_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """Geometric mean of positive rates. One value has no interval. Raises `ValueError` for none."""
-    mean, half = _mean_and_half([math.log(value) for value in values], level)
+    middle, half = _mean_and_half([math.log(value) for value in values], level)
     if half is None:
-        return Interval(math.exp(mean), None, None)
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+        return Interval(math.exp(middle), None, None)
+    return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
 def share_interval(values: Sequence[float]) -> Interval:
     """Mean of shares; the interval is kept within 0 and 1. Raises `ValueError` for no value."""
-    mean, half = _mean_and_half(values)
-    return Interval(mean, None, None) if half is None else Interval(mean, max(0.0, mean - half), min(1.0, mean + half))
+    middle, half = _mean_and_half(values)
+    return (
+        Interval(middle, None, None)
+        if half is None
+        else Interval(middle, max(0.0, middle - half), min(1.0, middle + half))
+    )
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
     """Mean of values that may be negative, such as differences. Raises `ValueError` for none."""
-    mean, half = _mean_and_half(values)
-    return Interval(mean, None, None) if half is None else Interval(mean, mean - half, mean + half)
+    middle, half = _mean_and_half(values)
+    return Interval(middle, None, None) if half is None else Interval(middle, middle - half, middle + half)
 
 
-def ratio_interval(changed: dict[int, float], unchanged: dict[int, float], level: float = LEVEL) -> Interval | None:
+def ratio_interval(
+    changed: Mapping[Key, float], unchanged: Mapping[Key, float], level: float = LEVEL
+) -> Interval | None:
     """The ratio of two configurations, paired by round; `None` when no round holds both."""
-    rounds = sorted(changed.keys() & unchanged.keys())
-    return rate_interval([changed[number] / unchanged[number] for number in rounds], level) if rounds else None
+    ratios = [value / unchanged[found] for found, value in changed.items() if found in unchanged]
+    return rate_interval(ratios, level) if ratios else None
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
@@ -70,12 +79,10 @@ def excludes_one(ratio: Interval) -> bool:
 def _mean_and_half(values: Sequence[float], level: float = LEVEL) -> tuple[float, float | None]:
     if not values:
         raise ValueError("an interval needs at least one value")
-    count = len(values)
-    mean = math.fsum(values) / count
+    count, middle = len(values), mean(values)
     if count == 1:
-        return mean, None
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return mean, _student_t(count - 1, level) * math.sqrt(variance / count)
+        return middle, None
+    return middle, _student_t(count - 1, level) * math.sqrt(variance(values, middle) / count)
 
 
 def _student_t(degrees: float, level: float) -> float:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from machine import TWO_CPUS
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.subject import AT_THE_CAP, facts_of, find_subject, rate_cap, subject_config
+from loaderbench.diagnosis.subject import AT_THE_CAP, facts_of, find_subject, rate_cap, subject_of
+from loaderbench.diagnosis.verdict import Subject
 from loaderbench.records import Best, Config, Configuration, Interval, Trial
+from loaderbench.statistics.configurations import ratio_of
 
 RATE, WAIT = Interval(100.0, 90.0, 110.0), Interval(0.5, 0.4, 0.6)
 AXES: dict[str, list[Any]] = {"num_workers": [0, 2], "batch_size": [8]}
@@ -27,40 +30,33 @@ def best(wait: Interval | None) -> Best:
     return Best(config=config, samples_per_s=RATE, data_wait_share=wait, ties=(), why_this_one="", gain=None)
 
 
-def test_the_subject_is_the_best_by_the_axes_that_vary() -> None:
-    subject = find_subject(best(WAIT), [found(2, 1)], AXES)
-    assert subject is not None
-    assert (subject.config, subject.is_best, subject.facts) == ({"num_workers": 7}, True, None)
-    assert subject_config(best(WAIT), []) == {"num_workers": 7, "batch_size": 8}
+def test_the_subject_is_the_best() -> None:
+    assert find_subject(best(WAIT), [found(2, 1)]) == best(WAIT)
 
 
 def test_without_a_best_it_is_what_looked_fastest_of_what_was_measured() -> None:
     rows = [found(0, 3), found(1, 1, rate=None), found(3, 2), found(4, None), found(5, 1, wait=None)]
-    for named in (None, best(None)):
-        subject = find_subject(named, rows, AXES)
-        assert subject is not None
-        assert (subject.config, subject.is_best) == ({"num_workers": 3}, False)
-        assert subject_config(named, rows) == {"num_workers": 3, "batch_size": 8}
+    assert find_subject(None, rows) == find_subject(best(None), rows) == found(3, 2)
 
 
 def test_where_nothing_was_measured_there_is_none() -> None:
-    assert find_subject(None, [found(1, None)], AXES) is None
-    assert find_subject(best(None), [], AXES) is None
-    assert subject_config(None, []) is None
+    assert find_subject(None, [found(1, None)]) is None
+    assert find_subject(best(None), []) is None
 
 
-def test_the_facts_are_those_of_the_whole_configuration() -> None:
-    asked: list[Config] = []
+def test_a_verdict_names_the_subject_by_the_axes_that_vary() -> None:
+    facts = Facts(workers=1, cpus=2)
+    assert subject_of(best(WAIT), AXES, facts, is_best=True) == Subject({"num_workers": 7}, RATE, WAIT, True, facts)
+    assert subject_of(found(3, 2), AXES, None, is_best=False) == Subject({"num_workers": 3}, RATE, WAIT, False, None)
+    assert subject_of(found(3, 2, wait=None), AXES, facts, is_best=False) is None
 
-    def facts_of(config: Config) -> Facts | None:
-        asked.append(config)
-        return Facts(workers=1, cpus=2)
 
-    for named in (best(WAIT), None):
-        subject = find_subject(named, [found(2, 1)], AXES, facts_of)
-        assert subject is not None
-        assert subject.facts is not None
-    assert asked == [{"num_workers": 7, "batch_size": 8}, {"num_workers": 2, "batch_size": 8}]
+def test_rounds_of_the_sweep_are_not_paired_with_those_of_the_remedies() -> None:
+    """Both count from 1: a machine twice as fast while remedies are tried is no reason to add workers."""
+    later = [replace(trial, role="remedy") for trial in sweep({4: 400.0})]
+    trials = sweep({2: 210.0, 4: 200.0}) + later
+    assert slower({"num_workers": 4}, trials)[0] is False
+    assert ratio_of({"num_workers": 4}, {"num_workers": 2}, trials).est == pytest.approx(200 / 210)
 
 
 def sweep(rates: dict[int | None, float], **others: Any) -> list[Trial]:

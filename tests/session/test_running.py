@@ -73,7 +73,7 @@ def step(name: str, raises: BaseException | None = None) -> Any:
         LOG.append(" ".join([name, *(one for one in given if isinstance(one, str))]))
         if raises is not None:
             raise raises
-        return SimpleNamespace(subject="best")
+        return SimpleNamespace(subject=SimpleNamespace(config="best"))
 
     return taken
 
