@@ -92,7 +92,7 @@ def _conclusions(measured: Measured) -> Conclusions:
     )
     isolation, why_no_isolation = _isolation(measured)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, measured.demand)
-    costs = epoch_costs([trial for trial in trials if trial.config == config])
+    costs = epoch_costs([trial for trial in trials if trial.config == config], measured.loader)
     verdict = decide(
         subject, measured.consumer, measured.demand, len(warnings), trials=trials, more=costs_in_words(costs)
     )

@@ -70,8 +70,8 @@ class Run:
         return found
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return one row per trial, with a column per axis and one per reading."""
-        return trials_frame(self.record.trials)
+        """Return one row per trial of the sweep (of a profile its one), with a column per axis and one per reading."""
+        return trials_frame(self.record.sweep)
 
     def timeline_to_dataframe(self) -> pd.DataFrame:
         """Return one row per reading of a monitor: `trial`, `t_s`, `metric`, `value`."""
@@ -119,6 +119,6 @@ def _has_left_trials(run: RunRecord) -> bool:
 
 
 def _with_left_trials(run: RunRecord, trials: Iterable[Trial]) -> RunRecord:
-    """The run concluded from the trials of its sweep; of a step that did not end the others say nothing."""
-    found = tuple(trial for trial in trials if trial.role in ("sweep", "twin"))
+    """The run concluded from those that say something before their step has ended: not those of remedies."""
+    found = tuple(trial for trial in trials if trial.role != "remedy")
     return conclude(replace(run, trials=found)) if found else run

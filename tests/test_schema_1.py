@@ -23,6 +23,7 @@ OLD: dict[str, Any] = {
     "plan": {"axes": {}, "rounds": 3},
     "configurations": [{"config": {"num_workers": 0}}, {"config": {"num_workers": 2}}],
     "baseline": BASELINE,
+    "verdict": {"bound": "input", "stage": "read"},
     "prediction": None,
     "ladder": {
         "per": "batch",
@@ -145,7 +146,20 @@ def test_what_is_of_today_or_no_trial_is_left_as_it_is(given: Any) -> None:
     assert upgraded_trial(given) is given
 
 
-@pytest.mark.parametrize("field", ["noise", "trials", "plan", "configurations", "baseline"])
+def test_a_line_of_another_shape_costs_that_line() -> None:
+    with pytest.raises(UpgradeError, match="is not a run of schema 1"):
+        upgraded_trial({"id": "r1-c00", "not_measured": None})
+
+
+@pytest.mark.parametrize(
+    ("stage", "now"), [("augment", "sample"), ("decode", "decode"), ("stragglers", "stragglers"), (None, None)]
+)
+def test_a_stage_that_a_user_had_named_is_part_of_a_sample(stage: str | None, now: str | None) -> None:
+    verdict = {"bound": "input", "stage": stage}
+    assert upgraded_run(old(verdict=verdict))["verdict"] == {"bound": "input", "stage": now}
+
+
+@pytest.mark.parametrize("field", ["verdict", "noise", "trials", "plan", "configurations", "baseline"])
 def test_a_field_that_is_missing_is_named(field: str) -> None:
     broken = old()
     del broken[field]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 from loaderbench.diagnosis.wording import in_percent, in_seconds
 from loaderbench.records import CostName, EpochCost, Trial
 
 
-def epoch_costs(trials: Sequence[Trial]) -> tuple[EpochCost, ...]:
-    """Seconds of each epoch, means over the completed trials of one configuration; what is not known is left out."""
+def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[EpochCost, ...]:
+    """Seconds of each epoch, means over the completed trials of one configuration; what is not known is left out.
+
+    `loader` are the fixed arguments.
+    """
     found: dict[CostName, list[tuple[float, float | None]]] = {}
     for trial in trials:
         if trial.status == "completed":
-            for name, lost_s, epoch_s in _of_trial(trial):
+            for name, lost_s, epoch_s in _of_trial(trial, loader):
                 found.setdefault(name, []).append((lost_s, epoch_s))
     return tuple(_cost(name, rows) for name, rows in found.items())
 
@@ -33,12 +37,12 @@ def costs_in_words(costs: Sequence[EpochCost]) -> tuple[str, ...]:
     )
 
 
-def _of_trial(trial: Trial) -> Iterator[tuple[CostName, float, float | None]]:
+def _of_trial(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tuple[CostName, float, float | None]]:
     wait_s = trial.data_wait.mean_s if trial.data_wait else 0.0
     epoch_s = trial.samples_per_epoch / trial.samples_per_s if trial.samples_per_epoch and trial.samples_per_s else None
     if trial.epochs is not None and trial.epochs.boundary_s is not None:
         yield "boundary", max(0.0, trial.epochs.boundary_s - wait_s), epoch_s
-    elif trial.time_to_first_batch_s is not None and not trial.config.get("persistent_workers"):
+    elif trial.time_to_first_batch_s is not None and not {**loader, **trial.config}.get("persistent_workers"):
         yield "first_batch", max(0.0, trial.time_to_first_batch_s - wait_s), epoch_s
     if trial.wait_parts is not None and trial.samples and trial.batches and trial.samples_per_epoch:
         batches = trial.samples_per_epoch * trial.batches / trial.samples

@@ -30,7 +30,7 @@ class Facts:
     processes: int = 0
     wait_share: float = 1.0
     samples_per_s: float = 0.0
-    batch_samples: float = 1.0
+    batch_samples: float | None = 1.0
     cpu_s: Seconds = field(default_factory=dict)
     wall_s: Seconds = field(default_factory=dict)
     loads: WorkerStates | None = None
@@ -81,7 +81,7 @@ class Facts:
     @property
     def tiny_batches(self) -> bool:
         """Whether a batch is made in less time than its way out of a worker takes."""
-        return 0 < sum(self.wall_s.values()) * self.batch_samples < SHORT_BATCH_S
+        return 0 < sum(self.wall_s.values()) * (self.batch_samples or 0.0) < SHORT_BATCH_S
 
     @property
     def waited_for_cpu(self) -> float:
@@ -156,7 +156,7 @@ def gather(
         processes=int(_mean(done, "machine.processes") or 0),
         wait_share=_mean(done, "data_wait_share") or 0.0,
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
-        batch_samples=fmean((trial.samples or 0) / (trial.batches or 1) for trial in done),
+        batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
         cpu_s=_by_stage(done, "cpu_s"),
         wall_s=_by_stage(done, "wall_s"),
         loads=_typical(done, "workers" if workers else "main_process"),
@@ -264,7 +264,7 @@ def _mean_of(values: Iterable[float | None]) -> float | None:
 
 
 def _typical(trials: Iterable[Trial], path: str) -> Any:
-    """One record with the mean of every number of theirs; what is no number is the first's."""
+    """One record with the mean of every number of theirs, and of the numbers by name; all else is the first's."""
     known = [found for trial in trials if (found := _reading(trial, path)) is not None]
     if len(known) < 2:
         return known[0] if known else None
@@ -272,9 +272,9 @@ def _typical(trials: Iterable[Trial], path: str) -> Any:
 
 
 def _typical_value(values: Sequence[Any]) -> Any:
-    if isinstance(values[0], dict):
-        same = [value for value in values if isinstance(value, dict)]
-        names = sorted({name for value in same for name in value})
-        return {name: _typical_value([value.get(name, 0.0) for value in same]) for name in names}
     numbers = [value for value in values if isinstance(value, int | float)]
-    return fmean(numbers) if numbers else values[0]
+    if numbers:
+        return fmean(numbers)
+    shares = [value for value in values if isinstance(value, dict)]
+    names = {name for found in shares for name, share in found.items() if isinstance(share, int | float)}
+    return {name: fmean(found.get(name, 0.0) for found in shares) for name in sorted(names)} if names else values[0]

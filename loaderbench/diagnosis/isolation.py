@@ -106,7 +106,7 @@ def _reasons(
     reasons: Reasons = {}
     for name in (name for name, value in differences.items() if value is None):
         missing = (runs[run].not_measured.get("time_s") for run in needs[name])
-        reasons[name] = next((why for why in missing if why), "no round holds both of its rungs")
+        reasons[name] = next((why for why in missing if why), "no round holds both of its runs")
     if no_interference:
         reasons["interference_s"] = no_interference
     return reasons

@@ -106,7 +106,7 @@ def own_part_of_main(facts: Facts) -> float:
 
 def _stages_of_next(facts: Facts) -> float:
     """The share of `next()` that the stages of samples and batches explain."""
-    return min(1.0, sum(facts.wall_s.values()) * facts.batch_samples / (facts.next_s or 1.0))
+    return min(1.0, sum(facts.wall_s.values()) * (facts.batch_samples or 0.0) / (facts.next_s or 1.0))
 
 
 def busiest(facts: Facts) -> str:

@@ -42,7 +42,7 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
     cpu_s = (
         facts.own_cpus / facts.samples_per_s if facts.own_cpus and facts.samples_per_s else sum(facts.cpu_s.values())
     )
-    main_s = (facts.next_cpu_s or 0.0) / facts.batch_samples if count else 0.0
+    main_s = (facts.next_cpu_s or 0.0) / facts.batch_samples if count and facts.batch_samples else 0.0
     return Bounds(
         workers=max(1, count) / wall_s if wall_s > 0 else None,
         cpus=facts.cpus / cpu_s if cpu_s > 0 else None,

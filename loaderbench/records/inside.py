@@ -119,9 +119,9 @@ class Taking:
 
 @dataclass(frozen=True, kw_only=True)
 class Reads:
-    """Time that samples stood blocked, against the bytes they read: a line of `latency_s` and `s_per_byte`.
+    """Time that samples stood blocked, against the bytes they read, by linear regression.
 
-    `bytes_share` is the part of that time that grows with the bytes; the rest is the same for the smallest file.
+    `bytes_share` is the part of that time that grows with the bytes; the rest, the intercept, is latency.
     """
 
     samples: int

@@ -200,4 +200,4 @@ def _start(advice: Recommendation, findings: Findings) -> EpochCost | None:
         for trial in (*findings.trials, *findings.remedy_trials)
         if trial.id in advice.trials and advice.change.items() <= trial.config.items()
     ]
-    return next((cost for cost in epoch_costs(changed) if cost.name == "first_batch"), None)
+    return next((cost for cost in epoch_costs(changed, findings.loader) if cost.name == "first_batch"), None)

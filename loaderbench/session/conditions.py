@@ -64,9 +64,8 @@ class Conditions:
         )
 
 
-def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener) -> Conditions:
+def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener, started_at: str) -> Conditions:
     """Look at data and machine, and plan. Raises `MissingError` where something that is needed is not there."""
-    started_at = now()
     inputs = prepare_inputs(loaded, listener)
     listener.doing("importing torch")
     found = probe(server, loaded.suite, loaded.folder)

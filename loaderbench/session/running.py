@@ -13,7 +13,7 @@ from loaderbench.records import Scalar
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer
-from loaderbench.session.conditions import find_conditions
+from loaderbench.session.conditions import find_conditions, now
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
@@ -68,12 +68,14 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Ea
     """Prepare, measure, conclude, write."""
     server = TrialServer()
     server.warm_up()
-    conditions = find_conditions(loaded, server, listener)
+    conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else now())
     if earlier is not None:
         refuse_changes(earlier, loaded.suite.model_dump(mode="json"), conditions.environment, conditions.inputs.summary)
         store.keep_only(earlier.trials.values())
     listener.planned(conditions.plan)
-    store.write_run(conclude(conditions.measured((), None, {}, NOT_ENDED)))
+    store.write_run(
+        conclude(conditions.measured((), None, dict.fromkeys(("isolation", "verification"), NOT_ENDED), NOT_ENDED))
+    )
     runner = TrialRunner(server, conditions.environment)
     inputs, consumer = conditions.inputs, conditions.consumer
     measuring = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)

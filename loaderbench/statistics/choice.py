@@ -59,8 +59,10 @@ def _cost(found: Configuration) -> tuple[float, ...]:
 
 
 def _rounded(size: int | None) -> float:
-    """Readings that differ by a few per cent are the same cost."""
-    return 0.0 if not size else round(size, _SIGNIFICANT - 1 - math.floor(math.log10(size)))
+    """Readings that differ by a few per cent are the same cost; what was not read may be any, and comes last."""
+    if size is None:
+        return math.inf
+    return round(size, _SIGNIFICANT - 1 - math.floor(math.log10(size))) if size else 0.0
 
 
 def _no_winner(configurations: Sequence[Configuration], trials: Sequence[Trial], planned_rounds: int) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, get_args
+
+from loaderbench.records import Stage
 
 Json = dict[str, Any]
 
@@ -16,22 +19,30 @@ class UpgradeError(ValueError):
 
 def upgraded_run(run: Json) -> Json:
     """The run with all trials in one list. Raises `UpgradeError` where it is not a run of schema 1."""
-    try:
+    with _one_line():
         return _upgraded(run)
+
+
+def upgraded_trial(trial: Any) -> Any:
+    """A line of `trials.jsonl` with its role, by its id; one of this schema has it already. Raises `UpgradeError`."""
+    if not isinstance(trial, dict) or "role" in trial:
+        return trial
+    name = str(trial.get("id"))
+    with _one_line():
+        if trial.get("rung", "end_to_end") != "end_to_end":
+            return _trial(trial, "isolation")
+        return _trial(trial, "remedy" if name.startswith("v") else "twin" if name.endswith("-aa") else "sweep")
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Name the field that is missing, or what has another shape."""
+    try:
+        yield
     except KeyError as error:
         raise UpgradeError(f"{error.args[0]}: field required") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise UpgradeError(f"is not a run of schema 1: {error}") from None
-
-
-def upgraded_trial(trial: Any) -> Any:
-    """A line of `trials.jsonl` with its role, by its id; one of this schema has it already."""
-    if not isinstance(trial, dict) or "role" in trial:
-        return trial
-    name = str(trial.get("id"))
-    if trial.get("rung", "end_to_end") != "end_to_end":
-        return _trial(trial, "isolation")
-    return _trial(trial, "remedy" if name.startswith("v") else "twin" if name.endswith("-aa") else "sweep")
 
 
 def _upgraded(run: Json) -> Json:
@@ -51,6 +62,7 @@ def _upgraded(run: Json) -> Json:
         **known,
         "consumer": known.get("consumer", "emulated"),
         "trials": trials,
+        "verdict": _verdict(known["verdict"]),
         "plan": _plan(known),
         "baseline": known["baseline"] or _no_baseline(),
         "cpu_percent_before": noise.pop("cpu_percent_before", None),
@@ -81,6 +93,12 @@ def _plan(run: Json) -> Json:
 
 def _no_baseline() -> Json:
     return {"config": {}, "samples_per_s": None, "data_wait_share": None, "why_this_one": "", "not_measured": {}}
+
+
+def _verdict(verdict: Json) -> Json:
+    """A stage that users had named in their loop is part of a sample, as it is in this version."""
+    own = verdict["stage"] is not None and verdict["stage"] not in get_args(Stage)
+    return {**verdict, "stage": "sample"} if own else verdict
 
 
 def _isolation(ladder: Json) -> Json:

@@ -8,7 +8,8 @@ import pytest
 from machine import TWO_CPUS
 
 from loaderbench.diagnosis.facts import Facts, gather
-from loaderbench.records import Epochs, MachineUse, SampleTimes, Spread, StageCost, Trial, WorkerStates
+from loaderbench.diagnosis.operational import operational_bounds
+from loaderbench.records import Epochs, MachineUse, SampleTimes, Spread, StageCost, Taking, Trial, WorkerStates
 
 SPREAD = Spread(count=10, mean_s=1e-3, p50_s=1e-3, p95_s=1e-3, p99_s=1e-3, max_s=1e-3)
 
@@ -32,6 +33,25 @@ def test_states_and_looks_are_means_over_rounds() -> None:
     assert found.loads.on_cpu_share == pytest.approx(0.3)
     assert found.loads.blocked_on == {"lock": 0.5, "queue": 0.5}
     assert found.idle_share == 0.5
+
+
+def test_looks_of_later_rounds_count_where_the_first_has_none() -> None:
+    unseen = replace(states(0.4), not_measured={"blocked_on": "no sampler"})
+    found = gather([trial(1, workers=unseen), trial(2, workers=states(0.2, lock=0.4, queue=0.6))], TWO_CPUS)
+    assert found is not None
+    assert found.loads is not None
+    assert found.loads.blocked_on == {"lock": 0.4, "queue": 0.6}
+    assert found.loads.not_measured == unseen.not_measured
+
+
+def test_a_batch_of_unknown_size_is_not_one_of_none() -> None:
+    found = gather([trial(1, samples=None), trial(2)], TWO_CPUS)
+    assert found is not None
+    assert found.batch_samples == 10
+    unknown = gather([trial(1, samples=None, taking=Taking(wall_s=1.0, cpu_s=1.0, sampler_s=0.0))], TWO_CPUS)
+    assert unknown is not None
+    assert unknown.batch_samples is None
+    assert operational_bounds(unknown).main_process is None
 
 
 def test_nothing_measured_gives_no_facts_and_unknown_ones_stay_unknown() -> None:

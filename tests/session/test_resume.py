@@ -11,14 +11,18 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from command_line import Cli
 
 import loaderbench
+from loaderbench.conclusion import conclude
 from loaderbench.errors import UsageError
-from loaderbench.store import read_run, read_trials
+from loaderbench.records import to_dict
+from loaderbench.session.running import NOT_ENDED
+from loaderbench.store import read_run, read_trials, run_json
 
 SUITE = """\
 name: resumed
@@ -83,11 +87,13 @@ def assert_finishes_without_repeating(cli: Cli, place: Path) -> None:
     """Resume the run in `place`: completed trials are kept, and only the missing ones are measured."""
     before = {trial.id: trial for trial in read_trials(place / "r")}
     assert len(before) >= 2
-    assert not read_run(place / "r").complete
+    left = read_run(place / "r")
+    assert not left.complete
     result = cli("run", "s.yaml", "--resume", "r")
     assert result.returncode == 0, result.stderr
     run = read_run(place / "r")
     assert run.complete
+    assert run.started_at == left.started_at
     after = {trial.id: trial for trial in run.trials}
     assert len(run.sweep) == TRIALS
     assert all(after[name] == trial for name, trial in before.items() if trial.status == "completed")
@@ -156,6 +162,20 @@ def test_what_a_killed_run_had_measured_is_shown_and_drawn(cli: Cli, killed: Pat
     assert f"{len(left)} of {TRIALS} trials measured" in cli("show", "r").stdout
     assert cli("report", "r").returncode == 0
     assert all(name in (killed / "r" / "report.html").read_text() for name in left)
+
+
+def test_isolation_runs_that_had_ended_are_part_of_what_a_killed_run_had_measured(tmp_path: Path) -> None:
+    whole = read_run(EXAMPLE)
+    left_out = dict.fromkeys(("isolation", "verification"), NOT_ENDED)
+    begun = replace(whole, trials=(), complete=False, verification=None, left_out=left_out)
+    (tmp_path / "run.json").write_text(run_json(conclude(begun)))
+    (tmp_path / "trials.jsonl").write_text("".join(f"{json.dumps(to_dict(trial))}\n" for trial in whole.trials))
+    run = loaderbench.load(tmp_path).record
+    assert run.sweep == whole.sweep
+    assert run.isolation is not None
+    assert run.isolation.fetch_s == whole.isolation.fetch_s
+    assert not run.remedy_trials
+    assert run.not_measured["verification"] == NOT_ENDED
 
 
 def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(killed: Path) -> None:

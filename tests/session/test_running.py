@@ -66,6 +66,7 @@ class FakeStore:
 
 
 LOG: list[str] = []
+LEFT = SimpleNamespace(started_at="2026-01-01T00:00:00+00:00")
 
 
 def step(name: str, raises: BaseException | None = None) -> Any:
@@ -162,7 +163,7 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = trial_of(planned("r1-c00"))
-    earlier = SimpleNamespace(folder=Path("left"), trials={kept.id: kept}, timeline=None)
+    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={kept.id: kept}, timeline=None)
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     run_suite(loaded(), None, None, Path("left"))
     assert taken[:4] == ["store left again", "warm up", "refuse changes", "keep ['r1-c00']"]
@@ -191,12 +192,12 @@ def test_a_signal_that_came_too_late_to_end_anything_is_told(taken: list[str], m
 def test_a_run_that_cannot_begin_leaves_no_folder_unless_it_was_there(
     taken: list[str], monkeypatch: pytest.MonkeyPatch, goes_on: bool
 ) -> None:
-    earlier = SimpleNamespace(folder=Path("left"), trials={}, timeline=None)
+    earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={}, timeline=None)
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     monkeypatch.setattr(running, "find_conditions", step("look", UsageError("no")))
     with pytest.raises(UsageError):
         run_suite(loaded(), Path("out"), None, Path("left") if goes_on else None)
-    assert taken[-2:] == (["look", "close"] if goes_on else ["discard", "close"])
+    assert taken[-2:] == ([f"look {LEFT.started_at}", "close"] if goes_on else ["discard", "close"])
 
 
 def test_handlers_of_signals_are_as_they_were(taken: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

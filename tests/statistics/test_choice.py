@@ -1,6 +1,7 @@
 """Ranks, ties, and the cheapest of those that cannot be told apart."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loaderbench.records import Best, Config, Configuration, Failure, GpuUse, Scalar, Trial
 from loaderbench.statistics.choice import choose_best as choose, describe_baseline
@@ -203,3 +204,13 @@ def test_the_baseline_keeps_its_reason_when_it_failed() -> None:
     found = describe_baseline(summarise(configs, trials), {"num_workers": 0}, "torch's default")
     assert found.samples_per_s is None
     assert found.not_measured["samples_per_s"] == "every trial of it failed"
+
+
+def test_memory_that_was_not_read_is_not_taken_for_little() -> None:
+    known = trials_of({2: [100, 101, 99]}, pss_bytes=900_000_000)[1]
+    unknown = [replace(found, id=found.id + "b", config={"batch_size": 8, "num_workers": 2}) for found in known]
+    unknown = [replace(found, pss_bytes=None) for found in unknown]
+    configs: list[Config] = [{"batch_size": 8, "num_workers": 2}, {"num_workers": 2}]
+    best, _ = choose_best(summarise(configs, [*known, *unknown]), {"num_workers": 0}, [*known, *unknown])
+    assert best is not None
+    assert best.config == {"num_workers": 2}
