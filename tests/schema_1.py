@@ -24,6 +24,7 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
         "schema_version": 1,
         "plan": plan,
         "configurations": [{k: v for k, v in one.items() if k != "metrics"} for one in found["configurations"]],
+        "recommendations": [{k: v for k, v in one.items() if k != "against"} for one in found["recommendations"]],
         "trials": _trials(run.sweep),
         "noise": {
             **found["noise"],
@@ -55,5 +56,5 @@ def _ladder(isolation: dict[str, Any], run: RunRecord) -> dict[str, Any]:
 
 def _verification(verification: dict[str, Any], run: RunRecord) -> dict[str, Any]:
     tried = [{k: v for k, v in one.items() if k != "judgement"} for one in verification["tried"]]
-    kept = {name: value for name, value in verification.items() if name != "whole"}
+    kept = {name: value for name, value in verification.items() if name not in ("whole", "not_measured")}
     return {**kept, "tried": tried, "trials": _trials(run.remedy_trials)}

@@ -72,6 +72,13 @@ FOUND: set[tuple[str, str | None, str | None]] = {
 """Bound, stage and limit of the recordings: none may be lost."""
 
 
+CORRECTED = {
+    "example_two_cores": ("evidence.1", "trials", "trials.5", "trials.6", "trials.7", "trials.8", "trials.9", "caveat")
+}
+"""Fields of the combination of all changes that were wrong when recorded: its rates and the start of its epochs were
+means that included rounds without the baseline, which its ratio is taken over."""
+
+
 def recording(name: str) -> dict[str, Any]:
     """The `run.json` of a recording."""
     with gzip.open(RECORDED / f"{name}.json.gz", "rt", encoding="utf-8") as lines:
@@ -129,7 +136,10 @@ def _short(value: Any) -> str:
 def test_a_recorded_run_is_concluded_as_it_was(name: str, tmp_path: Path) -> None:
     run = read_run(put(name, tmp_path / name))
     today = as_schema_1(conclude(run))
-    found = list(differences(conclusions_of(recording(name)), conclusions_of(today)))
+    lines = list(differences(conclusions_of(recording(name)), conclusions_of(today)))
+    corrected = [f"recommendations.0.{field}: recorded" for field in CORRECTED.get(name, ())]
+    assert all(any(line.startswith(place) for line in lines) for place in corrected)
+    found = [line for line in lines if not line.startswith(tuple(corrected))]
     assert not found, "\n".join([f"{name}: {len(found)} fields differ", *found[:SHOWN]])
 
 

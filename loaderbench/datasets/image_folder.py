@@ -15,7 +15,7 @@ from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetKind, DatasetOrder, Inputs, Listener, Samples
 from loaderbench.errors import MissingError
 from loaderbench.options import Check, Count, Part, Seed, integer, nearest, one_of, text
-from loaderbench.records import DatasetSummary
+from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.targets import find_target
 
 DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg")
@@ -162,11 +162,11 @@ class ImageFolder(DatasetKind):
 
         return count_in_words(samples, self.decoder)
 
-    def psnr_db(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[float | None]:
+    def pixel_changes(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[PixelChange]:
         """Compare what decoder, transform and size make of the same images."""
-        from loaderbench.datasets.pixels import psnr_of
+        from loaderbench.datasets.pixels import pixel_changes
 
-        return psnr_of(self, pairs, ask)
+        return pixel_changes(self, pairs, ask)
 
     def code(self) -> Sequence[str]:
         """`torchvision.datasets.ImageFolder` with the same decoder, transform, copies and cache."""

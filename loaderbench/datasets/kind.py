@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from loaderbench.options import Check, Part
-from loaderbench.records import DatasetSummary
+from loaderbench.records import DatasetSummary, PixelChange
 
 Samples = tuple[tuple[str, int], ...]
 """Files and their labels."""
@@ -131,9 +131,9 @@ class DatasetKind(Part):
         """What can be found out after a trial has met a sample that cannot be read, in a sentence."""
         return ""
 
-    def psnr_db(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[float | None]:
-        """How much the samples of each pair differ; `None` where they are the same or cannot be compared."""
-        return [None] * len(pairs)
+    def pixel_changes(self, pairs: Sequence[tuple[DatasetOrder, DatasetOrder]], ask: Ask) -> list[PixelChange]:
+        """How much the samples of each pair differ."""
+        return [PixelChange(None, "this kind of dataset cannot compare samples")] * len(pairs)
 
     def code(self) -> Sequence[str] | None:
         """Parts of a program that make `dataset` from `root`; `None` where the user has `dataset`."""

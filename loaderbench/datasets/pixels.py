@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from loaderbench.datasets.kind import Ask, DatasetKind, DatasetOrder
+from loaderbench.records import IDENTICAL, PixelChange
 
 IMAGES = 16  # spread over the folder
 TIMEOUT_S = 60.0
@@ -17,17 +18,18 @@ _CHANGES_PIXELS = ("decoder", "transform", "presize")
 Pair = tuple[DatasetOrder, DatasetOrder]
 
 
-def psnr_of(dataset: DatasetKind, pairs: Sequence[Pair], ask: Ask) -> list[float | None]:
+def pixel_changes(dataset: DatasetKind, pairs: Sequence[Pair], ask: Ask) -> list[PixelChange]:
     """The peak signal-to-noise ratio of each pair in dB, over some images with the same random crops.
 
-    `None` where the samples are the same, where neither decoder, transform nor size differs, and where they cannot be
-    compared: their shapes differ, or a dataset cannot be built. Copies of another size are compared by a resize and a
-    centre crop, for a random crop of them is another one. Source: ITU-T J.340, for 8 bits.
+    Identical where neither decoder, transform nor size differs. There is none where the shapes differ or a dataset
+    cannot be built. Copies of another size are compared by a resize and a center crop, because a random crop of them is
+    another one. Source: ITU-T J.340, for 8 bits.
     """
     if not any(_differs(pair) for pair in pairs):
-        return [None] * len(pairs)
-    answer = ask(_answer, dataset, list(pairs), timeout_s=TIMEOUT_S)
-    return answer if isinstance(answer, list) else [None] * len(pairs)
+        return [IDENTICAL] * len(pairs)
+    answer: list[PixelChange] | None = ask(_answer, dataset, list(pairs), timeout_s=TIMEOUT_S)
+    unknown = PixelChange(None, f"the process that compares them ended, or took over {TIMEOUT_S:.0f} s")
+    return answer or [unknown if _differs(pair) else IDENTICAL for pair in pairs]
 
 
 def _differs(pair: Pair) -> bool:
@@ -36,18 +38,18 @@ def _differs(pair: Pair) -> bool:
 
 
 def _answer(pipe: Connection, dataset: DatasetKind, pairs: list[Pair]) -> None:
-    pipe.send([_psnr(dataset, *pair) if _differs(pair) else None for pair in pairs])
+    pipe.send([_compared(dataset, *pair) if _differs(pair) else IDENTICAL for pair in pairs])
 
 
-def _psnr(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> float | None:
+def _compared(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> PixelChange:
     resized = one.arguments.get("presize") != other.arguments.get("presize")
     try:
         made = [_some(dataset, order, resized=resized) for order in (one, other)]
         errors = [_squared_error(made[0], made[1], index) for index in range(len(made[0]))]
-    except Exception:  # a decoder that is not there, an image that is none: the trial itself tells of it
-        return None
+    except Exception as error:  # a decoder that is not installed, a file that is no image: the trial's failure has more
+        return PixelChange(None, (str(error) or type(error).__name__).splitlines()[0])
     mean = sum(errors) / len(errors)
-    return None if mean == 0 else 10 * math.log10(255**2 / mean)
+    return PixelChange(10 * math.log10(255**2 / mean)) if mean else IDENTICAL
 
 
 def _some(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Any:

@@ -65,8 +65,10 @@ from loaderbench.records.trial import (
     Trial as Trial,
 )
 from loaderbench.records.verification import (
+    IDENTICAL as IDENTICAL,
     Candidate as Candidate,
     Judgement as Judgement,
+    PixelChange as PixelChange,
     Tried as Tried,
     Verification as Verification,
 )

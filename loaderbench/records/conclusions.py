@@ -108,7 +108,10 @@ class Gain:
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """One change, what it gave, what it costs. `reason` says why it is not `open`."""
+    """One change, what it gave over `against`, what it costs. `reason` says why it is not `open`.
+
+    `against` is `None` where nothing was compared, and in older runs.
+    """
 
     id: str
     title: str
@@ -123,6 +126,7 @@ class Recommendation:
     snippet: str | None = None
     snippet_yaml: str | None = None
     reason: str | None = None
+    against: Config | None = None
 
 
 @dataclass(frozen=True)

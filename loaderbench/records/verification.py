@@ -30,12 +30,28 @@ class Judgement:
     pairs: int
 
 
+@dataclass(frozen=True)
+class PixelChange:
+    """How much the samples of two configurations differ: their PSNR in dB, or why there is none."""
+
+    psnr_db: float | None
+    why_not: str = ""
+
+    @property
+    def not_measured(self) -> Reasons:
+        """The reason, for a record that keeps `psnr_db`."""
+        return {"psnr_db": self.why_not} if self.why_not else {}
+
+
+IDENTICAL = PixelChange(None, "identical")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tried:
     """One remedy on top of one configuration. `accepted`: what was tried after it stands on top of it.
 
     `judgement` is what its pairs of trials show; `None` only while the run is under way. `psnr_db` compares the
-    samples with those of `against`, in dB; `None` where pixels are not touched.
+    samples with those of `against`; `None` where they are identical, or where `not_measured` says why it is unknown.
     """
 
     id: str
@@ -67,6 +83,7 @@ class Verification:
     ended: str
     whole: Judgement | None = None
     psnr_db: float | None = None
+    not_measured: Reasons = field(default_factory=dict)
 
     @property
     def accepted(self) -> tuple[Tried, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from loaderbench.diagnosis.epochs import epoch_costs
+from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.wording import in_percent, in_seconds
 from loaderbench.records import (
     Config,
@@ -57,10 +58,12 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         return replace(
             advice, status="not_checked", basis=None, reason=f"it was tried and could not be measured: {why}"
         )
-    before, after = summarise([chosen.against, chosen.config], _of_both(chosen, findings.remedy_trials))
+    both = _of_both(chosen.against, chosen.config, findings.remedy_trials)
+    before, after = summarise([chosen.against, chosen.config], both)
     measured = replace(
         advice,
         change=chosen.change,
+        against=chosen.against,
         basis="measured",
         gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
         evidence=(
@@ -69,7 +72,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
             *_on_top(chosen, tries, verification),
         ),
         trials=(*before.trials, *after.trials),
-        caveat=_caveat(advice.caveat, chosen.psnr_db),
+        caveat=_caveat(advice.caveat, chosen),
         costs=(*advice.costs, *(cost for cost in costs(before, after) if cost not in advice.costs)),
         snippet=python_program(chosen.config, findings.loader, findings.options),
         snippet_yaml=yaml_change(chosen.change),
@@ -128,19 +131,19 @@ def _combination(
     ids = {tried.id for tried in verification.accepted}
     parts = [advice for advice in found if advice.id in ids]
     known = "; ".join(advice.caveat for advice in parts if advice.caveat)
-    trials = [trial for trial in findings.remedy_trials if trial.config in (baseline, last)]
-    before, after = summarise([baseline, last], trials)
+    before, after = summarise([baseline, last], _of_both(baseline, last, findings.remedy_trials))
     return Recommendation(
         id=COMBINATION,
         title=f"Change {listed(list(change))} together",
         change=change,
+        against=baseline,
         basis="measured",
         gain=Gain("samples_per_s", how.ratio.est, how.ratio.lo, how.ratio.hi),
         status="open",
         evidence=(*_rates(before, after, change), f"{how.pairs} pairs, interleaved"),
         trials=(*before.trials, *after.trials),
         costs=(*(cost for advice in parts for cost in advice.costs), *costs(before, after)),
-        caveat=_caveat(known or None, verification.psnr_db),
+        caveat=_caveat(known or None, verification),
         snippet=python_program(last, findings.loader, findings.options),
         snippet_yaml=yaml_change(change),
     )
@@ -152,23 +155,24 @@ def _rates(before: Configuration, after: Configuration, change: Config) -> Itera
     yield evidence(f"with {config_label(change)}", after)
 
 
-def _caveat(known: str | None, psnr_db: float | None) -> str | None:
-    if psnr_db is None:
+def _caveat(known: str | None, found: Tried | Verification) -> str | None:
+    """What is known of a change, and what it does to the samples."""
+    if found.psnr_db is None:
         return known
-    pixels = f"the samples differ from the unchanged ones by a PSNR of {psnr_db:.0f} dB"
+    pixels = f"the samples differ from the unchanged ones by a PSNR of {found.psnr_db:.0f} dB"
     return f"{known}; {pixels}" if known else pixels
 
 
-def _of_both(tried: Tried, trials: Sequence[Trial]) -> list[Trial]:
+def _of_both(before: Config, after: Config, trials: Sequence[Trial]) -> list[Trial]:
     """The trials of rounds that hold both: their rates are of the same minutes."""
-    rounds = [{trial.round for trial in trials if trial.config == c} for c in (tried.config, tried.against)]
+    rounds = [{trial.round for trial in trials if trial.config == config} for config in (before, after)]
     both = rounds[0] & rounds[1]
-    return [trial for trial in trials if trial.round in both and trial.config in (tried.config, tried.against)]
+    return [trial for trial in trials if trial.round in both and trial.config in (before, after)]
 
 
 def _last_failure(config: Config, trials: Sequence[Trial]) -> str:
     failures = [trial.failure for trial in trials if trial.config == config and trial.failure]
-    return f"{failures[-1].kind}: {failures[-1].message.splitlines()[-1]}" if failures else "no pair of trials"
+    return f"{failures[-1].kind}: {last_words(failures[-1].message)}" if failures else "no pair of trials"
 
 
 LARGE_SHARE = 0.1

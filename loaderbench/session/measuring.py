@@ -10,7 +10,7 @@ from dataclasses import replace
 from loaderbench.consumers import NOTHING
 from loaderbench.datasets import DatasetOrder, Inputs, Samples
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
-from loaderbench.records import Config, PlannedTrial, TimeSlices
+from loaderbench.records import Config, PixelChange, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer
 from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.session.listener import Listener
@@ -62,11 +62,11 @@ class Measuring:
         """What came of a trial that was begun, followed and ended."""
         return self._runner.outcome(begun, slices)
 
-    def psnr(self, pairs: Sequence[tuple[Config, Config]]) -> list[float | None]:
-        """How much the samples of two configurations differ, in dB."""
+    def pixel_changes(self, pairs: Sequence[tuple[Config, Config]]) -> list[PixelChange]:
+        """How much the samples of two configurations differ."""
         self._listener.doing("comparing pixels")
         orders = [(self._dataset_order(one), self._dataset_order(other)) for one, other in pairs]
-        return self._loaded.suite.dataset.psnr_db(orders, self._server.ask)
+        return self._loaded.suite.dataset.pixel_changes(orders, self._server.ask)
 
     def _dataset_order(self, config: Config) -> DatasetOrder:
         arguments = {**self._loaded.suite.loader, **config}

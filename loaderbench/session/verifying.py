@@ -10,7 +10,7 @@ from statistics import fmean
 from loaderbench.conclusion import candidates
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan
-from loaderbench.records import Config, PlannedTrial, Trial, Verification
+from loaderbench.records import Config, PixelChange, PlannedTrial, Trial, Verification
 from loaderbench.runner import Outcome
 from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
 from loaderbench.session.listener import Progress, remedy_progress
@@ -25,8 +25,8 @@ STEPS_SHARE = 0.8
 NOT_ASKED = "trying remedies was switched off"
 CALLS_FOR_NONE = "the cause calls for no remedy that a trial could show"
 
-Psnr = Callable[[Sequence[tuple[Config, Config]]], Sequence[float | None]]
-"""How much the samples of two configurations differ, in dB; `None` where they are the same, or it cannot be told."""
+ComparePixels = Callable[[Sequence[tuple[Config, Config]]], Sequence[PixelChange]]
+"""How much the samples of each pair of configurations differ."""
 
 
 def try_remedies(session: Session, subject: Config | None) -> None:
@@ -65,7 +65,7 @@ class RemedyStep:
             session.plan,
             subject,
             lambda config, _: candidates(session.so_far(), config),
-            session.measuring.psnr,
+            session.measuring.pixel_changes,
             until_s=self._until_s,
             strict=session.budget_s is not None,
             sweep=session.found.of("sweep"),
@@ -107,13 +107,13 @@ class Verifier:
         plan: Plan,
         present: Config,
         propose: Propose,
-        psnr: Psnr,
+        compare_pixels: ComparePixels,
         *,
         until_s: float,
         strict: bool = False,
         sweep: Sequence[Trial] = (),
     ) -> None:
-        self._plan, self._present, self._psnr, self._strict = plan, present, psnr, strict
+        self._plan, self._present, self._compare_pixels, self._strict = plan, present, compare_pixels, strict
         now_s = time.monotonic()
         self._until_s, self._steps_until_s = until_s, now_s + STEPS_SHARE * (until_s - now_s)
         self._expected_s = _expected_s(plan, present, sweep)
@@ -145,14 +145,19 @@ class Verifier:
         if not done:
             return None, why_ended or (selection.ended if self._wanted else CALLS_FOR_NONE)
         pairs = [(self._present, selection.config), *((tried.against, tried.config) for tried in selection.tried)]
-        whole, *each = [None] * len(pairs) if why_ended else self._psnr(pairs)
-        tried = [replace(tried, psnr_db=psnr_db) for tried, psnr_db in zip(selection.tried, each, strict=True)]
+        cut_short = PixelChange(None, why_ended)
+        whole, *each = [cut_short] * len(pairs) if why_ended else self._compare_pixels(pairs)
+        tried = [
+            replace(tried, psnr_db=found.psnr_db, not_measured={**tried.not_measured, **found.not_measured})
+            for tried, found in zip(selection.tried, each, strict=True)
+        ]
         found = Verification(
             present=self._present,
             config=selection.config,
             tried=tuple(tried),
             ended=why_ended or selection.ended,
-            psnr_db=whole,
+            psnr_db=whole.psnr_db,
+            not_measured=whole.not_measured,
         )
         return judged(found, done, self._plan.baseline), ""
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
+from multiprocessing import Pipe
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +15,13 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from loaderbench.datasets import image_folder
+from loaderbench.datasets import DatasetOrder, image_folder
 from loaderbench.datasets.decoders import DECODERS, decode_pillow
 from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples
 from loaderbench.datasets.presized import presized_copies
 from loaderbench.datasets.shared_images import SharedImages
 from loaderbench.datasets.traits import LONG, traits_of
+from loaderbench.records import IDENTICAL, PixelChange
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +52,31 @@ def sample(
 def psnr_db(one: torch.Tensor, other: torch.Tensor) -> float:
     error = ((one.float() - other.float()) ** 2).mean().item()
     return float("inf") if error == 0 else 10 * float(np.log10(255**2 / error))
+
+
+def ask_here(target: Callable[..., None], *args: object, timeout_s: float) -> Any:
+    """Ask as a server of processes does, in this process."""
+    ours, theirs = Pipe()
+    target(theirs, *args)
+    return ours.recv()
+
+
+def test_pixels_are_compared_or_it_is_said_why_not(photos: list[tuple[str, int]], tmp_path: Path) -> None:
+    def change(one: dict[str, Any], other: dict[str, Any], ask: Any = ask_here) -> PixelChange:
+        orders = [DatasetOrder(tuple(photos), arguments, tmp_path) for arguments in (one, other)]
+        (found,) = image_folder.ImageFolder().pixel_changes([(orders[0], orders[1])], ask)
+        return found
+
+    pillow = {"decoder": "pillow", "num_workers": 0}
+    assert change(pillow, {"decoder": "pillow", "num_workers": 2}) == IDENTICAL
+    assert change(pillow, {"decoder": "pillow_lazy"}) == IDENTICAL
+    scaled = change({"transform": "imagenet_train"}, {"transform": "imagenet_train_scaled"})
+    assert scaled.psnr_db is not None
+    assert (20 < scaled.psnr_db < 80, scaled.why_not) == (True, "")
+    unknown = change(pillow, {"decoder": "no such decoder"})
+    assert (unknown.psnr_db, "no such decoder" in unknown.why_not) == (None, True)
+    died = change(pillow, {"decoder": "torchvision"}, lambda *_, **__: None)
+    assert (died.psnr_db, "the process that compares them ended" in died.why_not) == (None, True)
 
 
 def test_names_of_a_suite_and_of_the_code_are_the_same() -> None:

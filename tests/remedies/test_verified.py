@@ -71,6 +71,12 @@ def test_a_gain_is_a_card_with_its_interval_both_rates_and_the_change_of_pixels(
     assert len(card.trials) == 10
 
 
+def test_a_failure_without_words_is_named_by_its_kind() -> None:
+    trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **DECODER}, None)], 1)
+    failed = [replace(trial, failure=Failure("oom", "\n", "")) if trial.failure else trial for trial in trials]
+    assert "oom" in (told([tried("faster_decoder", DECODER)], failed)["faster_decoder"].reason or "")
+
+
 @pytest.mark.parametrize(
     ("rate", "rounds", "status", "said"),
     [(100.5, 5, "already_ok", "no gain of more than 10 %"), (60.0, 5, "already_ok", "it was slower"),
@@ -108,6 +114,8 @@ def test_all_that_was_kept_stands_first_beside_the_baseline() -> None:
     assert whole.gain is not None
     assert whole.gain.est == pytest.approx(3.0, rel=0.1)
     assert "next to nothing" in (whole.caveat or ""), "the caveats of its parts are its own"
+    assert whole.against == BASELINE
+    assert {trial.split("-")[0] for trial in whole.trials} == {f"v{number}" for number in range(11, 16)}
     decoder = found["faster_decoder"]
     assert "with decoder=torchvision: 149" in decoder.evidence[1], "on top of what was kept"
     assert decoder.evidence[-1].startswith("alone: ")

@@ -12,6 +12,7 @@ from loaderbench.records import Config, RunRecord, SampleTimes, SlowSample, Spre
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Breakdown, Details
+from loaderbench.report.sections.recommendations import Cards
 
 PRESENT: Config = {"batch_size": 128, "num_workers": 2}
 UINT8, COPIES = {"normalize": "device"}, {"presize": 256}
@@ -34,8 +35,9 @@ def verified() -> RunRecord:
     first, second = {**PRESENT, **UINT8}, {**PRESENT, **UINT8, **COPIES}
     trials = [trial(config, n, rate) for n in range(1, 6) for config, rate in ((PRESENT, 100.0), (first, 130.0))]
     trials += [trial(config, n, 130.0) for n in range(6, 11) for config in (first, second)]
+    same = {"psnr_db": "identical"}
     tried = (
-        Tried(id="uint8_transport", change=UINT8, against=PRESENT, accepted=True, estimate=1.4),
+        Tried(id="uint8_transport", change=UINT8, against=PRESENT, accepted=True, estimate=1.4, not_measured=same),
         Tried(id="presize_offline", change=COPIES, against=first, accepted=False, psnr_db=31.7),
     )
     found = Verification(present=PRESENT, config=first, tried=tried, ended="no remedy is left")
@@ -49,11 +51,31 @@ def test_each_try_says_on_top_of_what_it_was_and_what_it_added() -> None:
     assert isinstance(found, Breakdown)
     kept, dropped = ([cell.text for cell in row.cells] for row in found.tables[0].rows)
     assert kept == ["uint8_transport", "normalize=device", "what was there", "+40 %", "+30 % (+30 % to +30 %)", "5",
-                    "a gain, kept", "the same"]  # fmt: skip
+                    "a gain, kept", "identical"]  # fmt: skip
     assert dropped[2] == "normalize=device"
     assert dropped[5:] == ["5", "no gain", "32"]
     assert [row.mark for row in found.tables[0].rows] == ["best", ""]
     assert found.notes[0].text == "It ended there: no remedy is left."
+
+
+def test_samples_that_were_not_compared_say_why() -> None:
+    run = verified()
+    assert run.verification is not None
+    tried = [replace(one, psnr_db=None, not_measured={"psnr_db": "x"}) for one in run.verification.tried]
+    document = build_document(replace(run, verification=replace(run.verification, tried=tuple(tried))))
+    fold = next(one for one in document.all(Details) if one.summary == "What was tried, in order")
+    assert isinstance(fold.blocks[0], Breakdown)
+    cells = [row.cells[-1] for row in fold.blocks[0].tables[0].rows]
+    assert {cell.text for cell in cells} == {"not measured: x"}
+
+
+def test_a_card_compares_with_what_its_gain_is_over() -> None:
+    run = verified()
+    change: Config = {"num_workers": 4}
+    on_top = replace(run.recommendations[0], change=change, against={**PRESENT, **UINT8, "num_workers": 2})
+    (card,) = next(iter(build_document(replace(run, recommendations=(on_top,))).all(Cards))).cards
+    assert [fact.value.text for fact in card.change] == ["2 \u2192 4"]
+    assert "-P normalize=device" in card.command
 
 
 def test_the_page_shows_it_and_a_run_without_remedies_does_not() -> None:

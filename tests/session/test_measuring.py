@@ -11,7 +11,7 @@ from fakes import Notes, planned
 
 from loaderbench.datasets import Inputs, pixels, presized
 from loaderbench.datasets.image_folder import MOST_COPIES
-from loaderbench.records import DatasetSummary
+from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.runner import TrialOrder
 from loaderbench.session.measuring import Measuring
 from loaderbench.suite import load_suite
@@ -158,14 +158,14 @@ def test_pixels_are_compared_of_both_configurations_with_the_loader_s_fixed_argu
 ) -> None:
     asked: list[Any] = []
 
-    def psnr_of(_: object, pairs: Any, ask: object) -> list[float]:
+    def compare(_: object, pairs: Any, ask: object) -> list[PixelChange]:
         asked.extend(pairs)
-        return [30.0] * len(pairs)
+        return [PixelChange(30.0)] * len(pairs)
 
-    monkeypatch.setattr(pixels, "psnr_of", psnr_of)
+    monkeypatch.setattr(pixels, "pixel_changes", compare)
     made, _ = measure(tmp_path, "dataset: {root: photos}\nloader: {batch_size: 4}\n")
     made._server = SimpleNamespace(ask=None)
-    assert made.psnr([({"decoder": "pillow"}, {"decoder": "torchvision"})]) == [30.0]
+    assert made.pixel_changes([({"decoder": "pillow"}, {"decoder": "torchvision"})]) == [PixelChange(30.0)]
     ((one, other),) = asked
     assert one.arguments == {"batch_size": 4, "decoder": "pillow"}
     assert other.arguments == {"batch_size": 4, "decoder": "torchvision"}

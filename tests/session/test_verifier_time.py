@@ -11,7 +11,7 @@ import pytest
 from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
 
 from loaderbench.errors import Terminated
-from loaderbench.records import Candidate, Config, PlannedTrial, Trial
+from loaderbench.records import IDENTICAL, Candidate, Config, PixelChange, PlannedTrial, Trial
 from loaderbench.session import verifying
 from loaderbench.session.verifying import CALLS_FOR_NONE, NOT_ASKED, Verifier, try_remedies
 
@@ -31,8 +31,8 @@ def verifier(clock: Clock, left_s: float, candidates: Sequence[Candidate] = MANY
     def propose(config: Config, _: Sequence[Trial]) -> list[Candidate]:
         return [one for one in candidates if not one.change.items() <= config.items()]
 
-    psnr = known.pop("psnr", lambda pairs: [None] * len(pairs))
-    return Verifier(PLAN, PRESENT, propose, psnr, until_s=clock.now_s + left_s, **known)
+    compare = known.pop("compare_pixels", lambda pairs: [IDENTICAL] * len(pairs))
+    return Verifier(PLAN, PRESENT, propose, compare, until_s=clock.now_s + left_s, **known)
 
 
 def measured(one: PlannedTrial, took_s: float | None = 2.0, gain: float = 1.3) -> Trial:
@@ -104,29 +104,30 @@ def test_the_time_of_a_trial_is_the_mean_of_those_that_said_it(clock: Clock) -> 
 def test_pixels_are_compared_of_the_whole_and_of_each_against_what_it_was_tried_on(clock: Clock) -> None:
     asked: list[tuple[Config, Config]] = []
 
-    def psnr(pairs: Sequence[tuple[Config, Config]]) -> list[float | None]:
+    def compare(pairs: Sequence[tuple[Config, Config]]) -> list[PixelChange]:
         asked.extend(pairs)
-        return [float(number) for number in range(len(pairs))]
+        return [IDENTICAL, *(PixelChange(float(number)) for number in range(1, len(pairs)))]
 
-    rounds = run(found := verifier(clock, 1e4, MANY[:2], psnr=psnr), clock)
+    rounds = run(found := verifier(clock, 1e4, MANY[:2], compare_pixels=compare), clock)
     result, _ = found.result([trial for each in rounds for trial in each])
     assert result is not None
     assert asked[0] == (PRESENT, result.config)
     assert asked[1:] == [(tried.against, tried.config) for tried in result.tried]
-    assert result.psnr_db == 0.0
+    assert (result.psnr_db, result.not_measured) == (None, {"psnr_db": "identical"})
     assert [tried.psnr_db for tried in result.tried] == [1.0, 2.0, 3.0]
     assert result.whole is not None
     assert all(tried.judgement is not None for tried in result.tried)
 
 
 def test_where_it_was_cut_short_nobody_waits_for_pixels_and_the_reason_is_kept(clock: Clock) -> None:
-    def psnr(_: object) -> list[float | None]:
+    def compare(_: object) -> list[PixelChange]:
         raise AssertionError("nobody waits for pixels")
 
-    rounds = run(found := verifier(clock, 1e4, MANY[:1], psnr=psnr), clock)
+    rounds = run(found := verifier(clock, 1e4, MANY[:1], compare_pixels=compare), clock)
     result, _ = found.result([trial for each in rounds for trial in each], "interrupted")
     assert result is not None
     assert (result.ended, result.psnr_db) == ("interrupted", None)
+    assert {one.not_measured["psnr_db"] for one in (result, *result.tried)} == {"interrupted"}
     assert verifier(clock, 1e4).result([], "interrupted") == (None, "interrupted")
     assert verifier(clock, 1e4, []).result([]) == (None, CALLS_FOR_NONE)
 
@@ -160,7 +161,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Any:
         verifying, "candidates", lambda _, config: [one for one in MANY[:1] if not one.change.items() <= config.items()]
     )
     measuring = FakeMeasuring(lambda one: measured(one).samples_per_s)
-    measuring.psnr = lambda pairs: [None] * len(pairs)  # type: ignore[attr-defined]
+    measuring.pixel_changes = lambda pairs: [IDENTICAL] * len(pairs)  # type: ignore[attr-defined]
     return session_of(measuring, notes=Notes())
 
 
@@ -220,7 +221,9 @@ def test_a_budget_forbids_a_comparison_for_which_no_time_is_left(
         clock.now_s = until_s if len(measure.asked) == 9 else clock.now_s
         return FakeMeasuring.__call__(measure, one)
 
-    session.measuring = type("Slow", (), {"__call__": lambda _, one: slow(one), "psnr": staticmethod(measure.psnr)})()
+    session.measuring = type(
+        "Slow", (), {"__call__": lambda _, one: slow(one), "pixel_changes": staticmethod(measure.pixel_changes)}
+    )()
     try_remedies(session, PRESENT)
     assert [tried.id for tried in session.found.verification.accepted] == ["c0"]
     assert any(trial.config["num_workers"] == 0 for trial in session.found.of("remedy")) == compared

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loaderbench.plan import make_plan
-from loaderbench.records import Candidate, Config, Trial
+from loaderbench.records import IDENTICAL, Candidate, Config, Trial
 from loaderbench.session.verifying import CALLS_FOR_NONE, Verifier
 from loaderbench.suite import load_suite
 
@@ -24,7 +24,7 @@ def verifier(tmp_path: Path, left_s: float, *, strict: bool, called_for: bool = 
         plan,
         PRESENT,
         lambda config, _: [] if "normalize" in config else wanted,
-        lambda pairs: [None] * len(pairs),
+        lambda pairs: [IDENTICAL] * len(pairs),
         until_s=time.monotonic() + left_s,
         strict=strict,
     )

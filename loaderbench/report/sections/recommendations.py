@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.records import (
+    IDENTICAL,
     Config,
     Judgement,
     Recommendation,
@@ -145,12 +146,12 @@ def _aside(found: Recommendation) -> Fact:
 
 
 def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
-    gain = _gain(found)
+    gain, before = _gain(found), found.against or (run.baseline.config if run.baseline else {})
     title = words.outside(found.title, words.LABEL_LIMIT)
     badge = found.basis or "heuristic"
     return Card(
         title=title,
-        change=_change(found.change, run.baseline.config if run.baseline else {}),
+        change=_change(found.change, before),
         badge=badge,
         badge_title=_BADGES[badge],
         gain=gain,
@@ -160,16 +161,9 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
         trials=tuple(Link(words.name(id_), anchors[id_]) for id_ in found.trials if id_ in anchors),
         caveat=words.sentence(found.caveat) if found.caveat else None,
         snippets=_snippets(found),
-        command=command_for_change(run, found.change, _before(found, run)),
+        command=command_for_change(run, found.change, before),
         one_line=f"[{badge}] {title.text}" + (f": {gain.text}" if gain else ""),
     )
-
-
-def _before(found: Recommendation, run: RunRecord) -> Config:
-    """What the change was measured beside, as far as the page knows it: a remedy's own, else the baseline."""
-    tried = run.verification.tried if run.verification else ()
-    own = next((one.against for one in tried if one.id == found.id and one.change == found.change), None)
-    return own or (run.baseline.config if run.baseline else {})
 
 
 def _gain(found: Recommendation) -> Value | None:
@@ -233,7 +227,6 @@ def _row(one: Tried, found: Verification) -> Row:
     how = one.judgement
     assert how is not None, "every remedy of a run that can be drawn is judged"
     answer = _ANSWERS[how.answer] + (", kept" if one.accepted else "")
-    pixels = Text("the same") if one.psnr_db is None else numbers.quantity(one.psnr_db, digits=2)
     cells = (
         words.name(one.id),
         words.outside(config_label(one.change), words.LABEL_LIMIT),
@@ -242,9 +235,16 @@ def _row(one: Tried, found: Verification) -> Row:
         _ratio(how),
         numbers.whole(how.pairs),
         Text(answer),
-        pixels,
+        _pixels(one),
     )
     return Row(cells, mark="best" if one.accepted else "")
+
+
+def _pixels(one: Tried) -> Text | Value:
+    why_not = one.not_measured.get("psnr_db", "")
+    if why_not == IDENTICAL.why_not:
+        return Text(why_not)
+    return numbers.quantity(one.psnr_db, reason=why_not, digits=2)
 
 
 def _ratio(how: Judgement) -> Text:
