@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,9 +22,15 @@ settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:
-    """Let torch be compiled once, and not by each of the hundreds of processes that the tests start."""
+    """Start processes as a terminal does: they may keep compiled modules, and Ctrl-C ends them.
+
+    Without the first, each of hundreds of processes would compile torch. A shell that starts pytest in the background
+    makes it ignore SIGINT, and everything that it starts.
+    """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneFileOneWorker:

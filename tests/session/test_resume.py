@@ -45,9 +45,7 @@ def place(tmp_path: Path, photos: Path) -> Path:
 def stopped(place: Path, by: signal.Signals, after: int) -> None:
     """A run that got a signal after so many trials."""
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-               "from loaderbench.__main__ import main; import sys; sys.argv[1:] = ['run', 's.yaml', '--out', 'r'];"
-               "main()"]  # fmt: skip
+    command = [sys.executable, "-m", "loaderbench", "run", "s.yaml", "--out", "r"]
     running = subprocess.Popen(command, cwd=place, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     file, deadline = place / "r" / "trials.jsonl", time.monotonic() + 120
     while time.monotonic() < deadline and (not file.exists() or len(file.read_text().splitlines()) < after):
@@ -106,10 +104,8 @@ def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_that_can_be_pas
     (place / "s.yaml").write_text(SUITE.replace("seconds: 0.1", "seconds: 0.5").replace("photos", "nowhere"))
     arguments = ["run", "s.yaml", "--out", "a run", "--data", "photos", "-P", "num_workers=0", "--seed", "7"]
     running = subprocess.Popen(
-        [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-         f"from loaderbench.__main__ import main; import sys; sys.argv[1:] = {arguments!r}; main()"],
-        cwd=place, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "loaderbench", *arguments], cwd=place, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not list((place / "a run").glob("logs/*")):
         time.sleep(0.05)
