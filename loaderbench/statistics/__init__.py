@@ -1,1 +1,1 @@
-"""Numbers only: intervals over rounds, ties, judging, comparing."""
+"""What rounds show: intervals, ties, the best of them, judgements and comparisons, each with its words."""
