@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import sys
 import traceback
@@ -76,10 +77,10 @@ def main() -> None:
         _end("loaderbench: interrupted", _INTERRUPTED)
     except Terminated:
         _end("loaderbench: terminated", 128 + signal.SIGTERM)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader of a pipe has left; nobody is there to tell
-        sys.exit(128 + _SIGPIPE)
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _has_no_reader():
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered goes nowhere, without a complaint
+            sys.exit(128 + _SIGPIPE)
         if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
             _end(f"loaderbench: {error.format_message()} (see loaderbench --help)", getattr(error, "exit_code", 2))
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
@@ -97,6 +98,16 @@ def _call() -> int:
     except typer.Exit as stop:
         return stop.exit_code
     return 0
+
+
+def _has_no_reader() -> bool:
+    """Whether stdout or stderr is a pipe whose other end is closed, as far as the system tells."""
+    if not hasattr(select, "poll"):
+        return True
+    output = select.poll()
+    for number in (1, 2):
+        output.register(number, 0)  # a hang-up is always reported
+    return bool(output.poll(0))
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:

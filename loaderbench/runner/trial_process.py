@@ -74,7 +74,8 @@ class TrialProcess:
         self.took_s, self.followed = time.monotonic() - self.began_s, True
         if self.is_stopped:
             self._stop()
-            self._pipe.send(GO_ON)
+            with suppress(OSError):  # it has died since: its first time slice will find out how
+                self._pipe.send(GO_ON)
 
     def _stop(self) -> None:
         """Stop all processes that it has now: an epoch may have begun with other workers."""

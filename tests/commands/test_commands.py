@@ -63,6 +63,19 @@ def test_a_reader_that_leaves_is_no_gate_that_failed(arguments: str) -> None:
     assert (result.returncode, result.stderr) == (141, "")
 
 
+def test_a_broken_pipe_other_than_the_output_is_an_internal_error(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks() -> int:
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "wb", buffering=0) as pipe:
+            return pipe.write(b"x")
+
+    monkeypatch.setattr("loaderbench.commands.app._call", breaks)
+    result = cli("show", EXAMPLE)
+    assert result.returncode == 70
+    assert "BrokenPipeError" in result.stderr
+
+
 @pytest.mark.parametrize("flags", [("--json", "-", "--junit", "-"), ("--md", "x", "--junit", "x")])
 def test_one_place_takes_one_result(cli: Cli, flags: tuple[str, ...]) -> None:
     result = cli("compare", EXAMPLE, EXAMPLE, *flags)

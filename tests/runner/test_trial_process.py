@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ import pytest
 from loaderbench.environment import describe_machine
 from loaderbench.records import Failure, PlannedTrial
 from loaderbench.runner import Begun, TrialOrder, TrialRunner, TrialServer
+from loaderbench.runner.trial_process import TrialProcess
 from loaderbench.suite import Suite
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="turns are taken on Linux")
@@ -169,6 +172,27 @@ def test_it_may_fail_in_its_turn(begin: Begin, runner: TrialRunner) -> None:
     failure = runner.outcome(each, each.process.slices()).trial.failure
     assert failure is not None
     assert "this sample is broken" in failure.message
+
+
+def test_a_trial_killed_right_after_its_result_is_a_failure(
+    begin: Begin, runner: TrialRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = TrialProcess._stop
+
+    def kill_and_stop(process: TrialProcess) -> None:
+        if not process._count:
+            os.kill(process.session, signal.SIGKILL)
+            process._process.join()
+        stop(process)
+
+    monkeypatch.setattr(TrialProcess, "_stop", kill_and_stop)
+    each = begin("work", {"batch_size": 4, "num_workers": 0})
+    each.process.run_slice(0.2)
+    assert not each.process.is_stopped
+    each.process.end()
+    failure = runner.outcome(each).trial.failure
+    assert failure is not None
+    assert failure.kind == "process_killed"
 
 
 def test_a_loader_that_ends_in_its_turn_takes_no_more(begin: Begin) -> None:
