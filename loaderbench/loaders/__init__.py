@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from loaderbench.loaders.backend import Batches, LoaderBackend
+from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
 from loaderbench.loaders.torch_loader import TorchLoader
 from loaderbench.options import Check, one_of
 
@@ -15,6 +15,7 @@ __all__ = [
     "LOADER_BACKENDS",
     "Batches",
     "LoaderBackend",
+    "Prefetch",
     "backend_of",
     "backends_of",
     "loader_axes",

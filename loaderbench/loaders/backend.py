@@ -48,6 +48,25 @@ class Batches:
 
 
 @dataclass(frozen=True)
+class Prefetch:
+    """How a loader reads ahead, as far as its arguments say: what they leave open is `None`.
+
+    A worker is whatever loads at the same time as others; 0 where the consumer's own thread does.
+    """
+
+    workers: int | None = None
+    batches_per_worker: int | None = None
+    batch_size: int | None = None
+
+    @property
+    def batches(self) -> int | None:
+        """How many are ready or under way before they are asked for."""
+        if self.workers is None or self.batches_per_worker is None:
+            return None
+        return self.workers * self.batches_per_worker
+
+
+@dataclass(frozen=True)
 class WorkerOption:
     """What each process that loads sets up for itself, of any dataset.
 
@@ -98,13 +117,9 @@ class LoaderBackend:
         """The configuration with one value for what makes no difference; `fixed` are the suite's own arguments."""
         return config
 
-    def workers(self, arguments: Mapping[str, Any]) -> int:
-        """How many workers load at once, whatever a worker is to it; 0 where the consumer's own thread does."""
-        return 0
-
-    def ahead(self, arguments: Mapping[str, Any]) -> int:
-        """How many batches each worker has ready or under way before they are asked for."""
-        return 1
+    def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
+        """How it reads ahead with these arguments."""
+        return Prefetch(batch_size=arguments.get("batch_size"))
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Make batches of what a dataset gave, in a trial's process. Raises `TypeError` for what it cannot take."""

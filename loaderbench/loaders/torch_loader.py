@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from loaderbench.loaders.backend import Batches, LoaderBackend
+from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
 from loaderbench.options import Check, boolean, integer, number, one_of, text
 from loaderbench.records import Config, Scalar
@@ -73,15 +73,10 @@ class TorchLoader(LoaderBackend):
             return config
         return {axis: NEEDS_WORKERS.get(axis, value) for axis, value in config.items()}
 
-    def workers(self, arguments: Mapping[str, Any]) -> int:
-        """Worker processes."""
-        count = arguments.get("num_workers")
-        return count if isinstance(count, int) else 0
-
-    def ahead(self, arguments: Mapping[str, Any]) -> int:
-        """`prefetch_factor`, or torch's default."""
-        factor = arguments.get("prefetch_factor")
-        return factor if isinstance(factor, int) else PREFETCH
+    def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
+        """`prefetch_factor`, or torch's default, for each worker process."""
+        each = arguments.get("prefetch_factor") or PREFETCH
+        return Prefetch(arguments.get("num_workers"), each, arguments.get("batch_size"))
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Wrap a dataset, set the arguments a finished loader allows, and return any other iterable unchanged."""

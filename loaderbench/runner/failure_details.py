@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from loaderbench.environment import oom_kills, read_limits
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import Prefetch, backend_of
 from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
 
@@ -45,29 +45,31 @@ def _shared_memory(order: TrialOrder, _: int | None) -> str:
     except OSError:
         return ""
     has = f"/dev/shm has {_size(there.total)}, {_size(there.free)} of it free now"
-    needed = needed_bytes(order)
-    if needed is None:
+    needed, found = needed_bytes(order), _prefetch(order)
+    if not needed:
         return has
-    workers, ahead, batch = _loader(order)
-    return f"{workers} workers with {ahead} batches of {batch} each need about {_size(needed)}; {has}"
+    ahead = f"{found.batches_per_worker} batches of {found.batch_size}"
+    return f"{found.workers} workers with {ahead} each need about {_size(needed)}; {has}"
 
 
 def needed_bytes(order: TrialOrder) -> int | None:
-    """Bytes of the batches that are under way at once; `None` where the size of a sample is not known."""
+    """Bytes of the batches that are under way at once; `None` where a size or count is not known."""
     each = order.suite.dataset.with_axes(order.planned.config).sample_bytes()
-    workers, ahead, batch = _loader(order)
-    return None if each is None else workers * ahead * batch * each
+    found = _prefetch(order)
+    if each is None or found.batches is None or found.batch_size is None:
+        return None
+    return found.batches * found.batch_size * each
 
 
-def _loader(order: TrialOrder) -> tuple[int, int, int]:
-    """Workers, batches that each prepares ahead, and samples of a batch."""
-    found = {**order.suite.loader, **order.planned.config}
-    backend, batch = backend_of(found), found.get("batch_size")
-    return backend.workers(found), backend.ahead(found), batch if isinstance(batch, int) else 1
+def _prefetch(order: TrialOrder) -> Prefetch:
+    arguments = {**order.suite.loader, **order.planned.config}
+    return backend_of(arguments).prefetch(arguments)
 
 
 def _memory(order: TrialOrder, kills_before: int | None) -> str:
-    workers, _, batch = _loader(order)
+    found = _prefetch(order)
+    workers = None if found.workers is None else f"{found.workers} worker{'s' * (found.workers != 1)}"
+    batches = None if found.batch_size is None else f"batches of {found.batch_size}"
     free = psutil.virtual_memory().available
     limit = read_limits().memory_bytes
     bound = f", the cgroup allows {_size(limit)}" if limit else ""
@@ -75,10 +77,11 @@ def _memory(order: TrialOrder, kills_before: int | None) -> str:
     if kills is None or kills_before is None:
         killer = ""
     elif kills > kills_before:
-        killer = f"the out-of-memory killer ended {kills - kills_before} of its processes; "
+        killer = f"the out-of-memory killer ended {kills - kills_before} of its processes"
     else:
-        killer = "the out-of-memory killer counted none of its processes; "
-    return f"{killer}{workers} workers with batches of {batch}; {_size(free)} of memory is free now{bound}"
+        killer = "the out-of-memory killer counted none of its processes"
+    loads = " with ".join(filter(None, (workers, batches)))
+    return "; ".join(filter(None, (killer, loads, f"{_size(free)} of memory is free now{bound}")))
 
 
 def _open_files(_: TrialOrder, __: int | None) -> str:
@@ -174,7 +177,9 @@ def _clash(source: Any) -> str:
 
 def _batch_bytes(source: Any) -> str:
     """What a batch takes of shared memory, by its first sample."""
-    batch, sample = source.batch_size or 1, source.dataset[0]
+    batch, sample = source.batch_size, source.dataset[0]
+    if batch is None:
+        return ""
     return f"a batch of {batch} takes about {batch * _bytes(sample) / 2**20:,.0f} MiB of it"
 
 

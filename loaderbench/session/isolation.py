@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import Prefetch, backend_of
 from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
 from loaderbench.recorder.measure import FEWEST_BATCHES, MIN_BATCHES
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
@@ -108,10 +108,11 @@ class IsolationPlanner:
 
     def _ahead(self, config: Config) -> int:
         """Samples that workers read ahead."""
-        arguments = {**self._suite.loader, **config}
-        backend = backend_of(arguments)
-        return backend.workers(arguments) * backend.ahead(arguments) * self._size(config)
+        return (self._prefetch(config).batches or 0) * self._size(config)
 
     def _size(self, config: Config) -> int:
-        found = config.get("batch_size", self._suite.loader.get("batch_size"))
-        return found if isinstance(found, int) else 1
+        return self._prefetch(config).batch_size or 1
+
+    def _prefetch(self, config: Config) -> Prefetch:
+        arguments = {**self._suite.loader, **config}
+        return backend_of(arguments).prefetch(arguments)

@@ -89,6 +89,11 @@ def test_a_batch_that_does_not_fit_is_told_in_bytes() -> None:
     assert clue_of("shared_memory_full", loader) == "a batch of 16 takes about 16 MiB of it"
 
 
+def test_batches_of_unknown_size_are_not_told_in_bytes() -> None:
+    loader = DataLoader(Samples(torch.zeros(1 << 18)), batch_sampler=[[0]])
+    assert clue_of("shared_memory_full", loader) == ""
+
+
 def test_of_other_failures_and_of_objects_that_refuse_nothing_is_said() -> None:
     assert clue_of("error", Samples(1)) == ""
     for kind in ("not_picklable", "collate", "shared_memory_full"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from loaderbench.runner.failure_details import explained, needed_bytes
 from loaderbench.suite import Suite
 
 
-def order(config: Config, dataset: dict[str, Any] | None = None) -> TrialOrder:
-    suite = Suite.model_validate({"dataset": dataset or {"root": "x"}, "loader": {"batch_size": 32}})
+def order(config: Config, dataset: dict[str, Any] | None = None, loader: dict[str, Any] | None = None) -> TrialOrder:
+    loader = {"batch_size": 32} if loader is None else loader
+    suite = Suite.model_validate({"dataset": dataset or {"root": "x"}, "loader": loader})
     return TrialOrder(
         PlannedTrial(id="t", role="sweep", config=config, round=1), suite, Path(), (), "none", Path("log")
     )
@@ -35,6 +37,28 @@ def test_the_batches_under_way_are_counted_in_bytes() -> None:
 @pytest.mark.parametrize("dataset", [{"kind": "target", "target": "a:b"}, {"root": "x", "transform": "my:recipe"}])
 def test_of_samples_of_unknown_size_nothing_is_counted(dataset: dict[str, Any]) -> None:
     assert needed_bytes(order({"num_workers": 4}, dataset)) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "loads"),
+    [
+        ({"num_workers": 1, "batch_size": 32}, "1 worker with batches of 32; "),
+        ({"num_workers": 4}, "4 workers; "),
+        ({"batch_size": 32}, "batches of 32; "),
+        ({}, ""),
+    ],
+)
+def test_only_what_the_arguments_say_of_a_loader_is_told(arguments: Config, loads: str) -> None:
+    """A target may make its own loader."""
+    dataset = {"kind": "target", "target": "a:b"}
+    asked = order(arguments, dataset, loader={})
+    said = explained(Failure("host_memory", "", "fewer workers"), asked, 0).hint
+    assert re.search(rf"(^|of its processes; ){loads}[\d.]+ [MG]iB of memory is free now", said)
+    assert needed_bytes(order(arguments, loader={})) == (3 * 224 * 224 * 4 * 2 * 32 if len(arguments) == 2 else None)
+
+
+def test_without_workers_nothing_is_said_of_their_need_of_shared_memory() -> None:
+    assert hint("shared_memory_full", {"num_workers": 0}).startswith("/dev/shm has ")
 
 
 def test_shared_memory_is_told_as_needed_and_as_it_is() -> None:
