@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, Protocol
 
 from loaderbench.environment import quota_periods
@@ -61,7 +60,9 @@ def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple
     watched = WatchedLoader(batches, root)
     ahead, cycle = batches.ahead, batches.cycle
     if isolation == "loader_cold":
-        return OnePass(watched, len(order.samples) // (batches.batch_size or 1)), PassRules(seconds, ahead, cycle)
+        if batches.samples_per_epoch is None:
+            raise ValueError("the loader's dataset has no length: where a second pass would begin is unknown")
+        return OnePass(watched, batches.samples_per_epoch, batches.batch_size), PassRules(seconds, ahead, cycle)
     fewest = FEWEST_BEFORE_SLICES if order.in_time_slices else FEWEST_BATCHES
     return watched, Rules(seconds, ahead, cycle, fewest)
 
@@ -136,13 +137,13 @@ class PassRules(Rules):
 
 
 class OnePass:
-    """The first batches of a loader, in which no file is read twice: the second time it would come from memory.
+    """The batches of a loader's first epoch: of the next, files would come from memory.
 
     The loader lives on when they are through, so that what its workers did can still be read.
     """
 
-    def __init__(self, watched: WatchedLoader, batches: int) -> None:
-        self._watched, self._left = watched, batches
+    def __init__(self, watched: WatchedLoader, samples: int, batch_size: int | None) -> None:
+        self._watched, self._left, self._batch_size = watched, samples, batch_size
         self._batches: Iterator[Any] | None = None
         self.begin, self.inside = watched.begin, watched.inside
 
@@ -150,7 +151,12 @@ class OnePass:
         if self._batches is not None:
             return  # a loader that has no more
         self._batches = iter(self._watched)
-        yield from islice(self._batches, self._left)
+        for batch in self._batches:
+            count = count_samples(batch, self._batch_size)
+            self._left -= count
+            yield batch
+            if self._left < count:
+                return
 
     @property
     def worker_pids(self) -> tuple[int, ...]:

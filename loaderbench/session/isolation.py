@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.loaders import Prefetch, backend_of
+from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
 from loaderbench.recorder.measure import FEWEST_BATCHES, MIN_BATCHES
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
@@ -21,12 +21,14 @@ from loaderbench.suite import Suite
 FILES_SHARE = 8
 """So many times the files that end to end reads in that time: for the warm-up, and a loader alone may be faster."""
 
+_SECOND_PASS = "and a second pass would find them in memory"
+
 
 @dataclass(frozen=True)
 class IsolationPlan:
     """The isolation trials in the order to be run, and why other isolation runs are left out.
 
-    `files` bounds how many files of an image folder the loader alone reads.
+    `files` bounds how many files of an image folder the loader alone reads; `None` where it reads all.
     """
 
     trials: tuple[PlannedTrial, ...] = ()
@@ -71,9 +73,9 @@ class IsolationPlanner:
         """The isolation runs of a configuration, shuffled within each round like everything else."""
         if config is None:
             return IsolationPlan(left_out={"isolation": "nothing was measured"})
-        files = self._files_read(config, trials)
+        files, too_short = self._one_pass(config, trials)
         reasons = isolation_left_out(self._suite, self._consumer, self._accelerator)
-        reasons["loader_cold"] = reasons["loader_cold"] or self._too_small(config, files)
+        reasons["loader_cold"] = reasons["loader_cold"] or too_short
         if (
             reasons["loader_cold"]
             and not consumer_kind(self._consumer).consumes
@@ -88,31 +90,28 @@ class IsolationPlanner:
             planned += [self._plan.isolation(name, config, number) for name in names]
         return IsolationPlan(tuple(planned), {name: why for name, why in reasons.items() if why}, files)
 
-    def _files_read(self, config: Config, trials: Sequence[Trial]) -> int:
-        """How many files the loader alone reads: warm and cold the same, few enough to be read again for each run."""
-        rate = max(rates_by_round(config, trials).values(), default=0.0)
-        wanted = (
-            FILES_SHARE * rate * isolation_seconds(self._suite) + self._ahead(config) + MIN_BATCHES * self._size(config)
-        )
-        return min(self._files, math.ceil(wanted))
+    def _one_pass(self, config: Config, trials: Sequence[Trial]) -> tuple[int | None, str]:
+        """How many files the loader alone reads, and why one pass over them is no steady state, if it is none.
 
-    def _too_small(self, config: Config, files: int) -> str:
-        """Why one pass over the files, of which none may be read twice, is no steady state."""
-        batches, ahead = files // self._size(config), self._ahead(config) // self._size(config)
-        if batches > max(1, ahead) + FEWEST_BATCHES:
-            return ""
-        return (
-            f"one pass over {files:,} files is {batches} batch{'es' * (batches != 1)}, and workers read {ahead} ahead: "
-            "too few for a steady state, and a second pass would find them in memory"
-        )
-
-    def _ahead(self, config: Config) -> int:
-        """Samples that workers read ahead."""
-        return (self._prefetch(config).batches or 0) * self._size(config)
-
-    def _size(self, config: Config) -> int:
-        return self._prefetch(config).batch_size or 1
-
-    def _prefetch(self, config: Config) -> Prefetch:
+        Warm and cold the same, few enough to be read again for each run. A file may hold many samples: the trials of
+        the sweep say how many an epoch has.
+        """
+        sizes = [
+            (trial.samples_per_epoch, trial.samples / trial.batches)
+            for trial in trials
+            if trial.config == config and trial.samples_per_epoch and trial.samples and trial.batches
+        ]
+        if not sizes or not self._files:
+            return None, f"how many samples a pass over the files gives is unknown, {_SECOND_PASS}"
+        epoch, batch = sizes[-1]
         arguments = {**self._suite.loader, **config}
-        return backend_of(arguments).prefetch(arguments)
+        ahead = backend_of(arguments).prefetch(arguments).batches or 0
+        rate = max(rates_by_round(config, trials).values(), default=0.0)
+        wanted = FILES_SHARE * rate * isolation_seconds(self._suite) + (ahead + MIN_BATCHES) * batch
+        files = min(self._files, math.ceil(wanted * self._files / epoch))
+        batches = int(files * epoch / (self._files * batch))
+        if batches > max(1, ahead) + FEWEST_BATCHES:
+            return files, ""
+        held = f"{files:,} file{'s' * (files != 1)} is {batches} batch{'es' * (batches != 1)}"
+        read = f", and workers read {ahead} ahead" if ahead else ""
+        return files, f"one pass over {held}{read}: too few for a steady state, {_SECOND_PASS}"

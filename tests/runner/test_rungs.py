@@ -18,6 +18,7 @@ from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import build_loader
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
+from loaderbench.runner.batch_source import batch_source
 from loaderbench.runner.replay import Replayed, changed, keep
 from loaderbench.session.measuring import isolation_order
 from loaderbench.suite import Suite
@@ -182,6 +183,17 @@ def test_no_file_is_read_twice_where_files_are_cold(runner: TrialRunner, photos:
     assert found.status == "completed", found.failure
     assert (found.samples or 0) + 2 * (found.warmup_batches or 0) <= len(files)
     assert found.workers is not None
+
+
+@pytest.mark.parametrize(("epoch", "taken"), [(64, 2), (95, 2), (32, 1)])
+def test_one_pass_ends_where_the_samples_of_an_epoch_were_delivered(tmp_path: Path, epoch: int, taken: int) -> None:
+    """However many files hold them, and whether or not the loader says how large its batches are."""
+    planned = PlannedTrial(id="t", role="isolation", config={}, round=1, isolation="loader_cold")
+    order = TrialOrder(planned, Suite(), tmp_path, (("one shard", 0),), "none", tmp_path / "log")
+    endless = (torch.zeros(32, 3) for _ in range(100))
+    source, _ = batch_source(order, Batches(endless, samples_per_epoch=epoch), None)
+    assert [len(batch) for batch in source] == [32] * taken
+    assert list(source) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot evict a file from the page cache")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,8 +23,15 @@ def planner(
     return IsolationPlanner(found, plan, consumer=consumer, accelerator=accelerator, files=files)
 
 
-def sweep(rate: float = 1000.0, config: Config = CONFIG) -> list[Trial]:
-    return [trial_of(planned(f"r{n}-c01", config, n), rate * (1 - n / 10)) for n in (0, 1)]
+def sweep(
+    rate: float = 1000.0, config: Config = CONFIG, *, epoch: int | None = 100_000, batch: int = 32
+) -> list[Trial]:
+    return [
+        replace(
+            trial_of(planned(f"r{n}-c01", config, n), rate * (1 - n / 10)), samples=10 * batch, samples_per_epoch=epoch
+        )
+        for n in (0, 1)
+    ]
 
 
 def names(found: IsolationPlan) -> set[str]:
@@ -59,7 +67,7 @@ def test_nothing_measured_leaves_nothing_to_take_apart() -> None:
 def test_the_loader_alone_reads_as_many_files_as_it_could_and_no_more(rate: float, ahead_of_time: float) -> None:
     """Eight times those of end to end in half a second, four batches that workers read ahead, and twenty more."""
     assert planner().plan(CONFIG, sweep(rate)).files == ahead_of_time + 4 * 32 + 20 * 32
-    assert planner(files=50).plan(CONFIG, sweep(rate)).files == 50
+    assert planner(files=50).plan(CONFIG, sweep(rate, epoch=50)).files == 50
 
 
 def test_the_fastest_round_says_how_many_files_are_read() -> None:
@@ -71,8 +79,8 @@ def test_the_fastest_round_says_how_many_files_are_read() -> None:
 
 
 def test_files_are_counted_by_the_batch_and_what_workers_read_ahead() -> None:
-    def files(config: Config) -> int:
-        found = planner().plan(config, []).files
+    def files(config: Config, batch: int = 32, **sizes: int) -> int:
+        found = planner(**sizes).plan(config, sweep(0.0, config, batch=batch)).files
         assert found is not None
         return found
 
@@ -80,32 +88,41 @@ def test_files_are_counted_by_the_batch_and_what_workers_read_ahead() -> None:
     assert files({"num_workers": 2}) - none == 2 * 2 * 32
     assert files({"num_workers": 2, "prefetch_factor": 4}) - none == 2 * 4 * 32
     assert files({"num_workers": 2, "prefetch_factor": None}) - none == 2 * 2 * 32
-    assert files({"num_workers": 0, "batch_size": 64}) == 2 * none
-    assert files({"num_workers": 0, "batch_size": None}) == none / 32
+    assert files({"num_workers": 0}, batch=64) == 2 * none
+    assert files({"num_workers": 0}, files=1_000) == -(-none // 100)  # of a hundred samples each
 
 
 @pytest.mark.parametrize("batches", [4, 8, 9, 10, 13, 14, 20])
-def test_a_pass_that_is_no_steady_state_is_not_measured_cold(batches: int) -> None:
-    """Two workers read four batches ahead, and five more are needed."""
-    found = planner(files=batches * 32).plan(CONFIG, sweep())
+@pytest.mark.parametrize("files", [8, 4 * 32])
+def test_a_pass_that_is_no_steady_state_is_not_measured_cold(batches: int, files: int) -> None:
+    """Two workers read four batches ahead, and five more are needed, in however many files."""
+    found = planner(files=files).plan(CONFIG, sweep(epoch=batches * 32))
     assert ("loader_cold" in names(found)) == (batches > 9)
     if "loader_cold" in found.left_out:
-        assert f"{batches} batch" in found.left_out["loader_cold"]
-        assert "4 ahead" in found.left_out["loader_cold"]
+        assert f"{files} files is {batches} batches, and workers read 4 ahead" in found.left_out["loader_cold"]
 
 
 def test_without_workers_a_pass_needs_seven_batches() -> None:
+    config: Config = {"num_workers": 0}
     for batches, cold in ((6, False), (7, True)):
-        found = planner(files=batches * 32).plan({"num_workers": 0}, sweep(config={"num_workers": 0}))
+        found = planner(files=batches * 32).plan(config, sweep(config=config, epoch=batches * 32))
         assert ("loader_cold" in names(found)) == cold
-    assert "1 batch," in planner(files=32).plan({"num_workers": 0}, []).left_out["loader_cold"]
+    one = planner(files=1).plan(config, sweep(config=config, epoch=32))
+    assert "1 file is 1 batch: " in one.left_out["loader_cold"]
+
+
+def test_a_pass_of_unknown_length_is_not_measured_cold_and_the_loader_alone_reads_all_files() -> None:
+    found = planner().plan(CONFIG, sweep(epoch=None))
+    assert names(found) == {"replay_host", "loader_warm"}
+    assert "how many samples" in found.left_out["loader_cold"]
+    assert found.files is None
 
 
 @pytest.mark.parametrize(
     ("consumer", "cache", "warm"), [("none", "warm", False), ("none", "cold", True), ("target", "warm", True)]
 )
 def test_without_a_cold_run_the_sweep_is_the_loader_alone(consumer: str, cache: str, warm: bool) -> None:
-    found = planner(files=32, consumer=consumer, measure={"cache": cache}).plan(CONFIG, sweep())
+    found = planner(files=32, consumer=consumer, measure={"cache": cache}).plan(CONFIG, sweep(epoch=32))
     assert ("loader_warm" in names(found)) == warm
 
 
@@ -133,6 +150,7 @@ def test_a_session_measures_them_after_the_sweep() -> None:
 def test_a_run_that_fails_is_not_tried_in_the_next_round() -> None:
     measuring = FakeMeasuring(lambda one: None if one.isolation == "loader_warm" else 100.0)
     session = session_of(measuring)
+    session.found.trials += sweep()
     measure_isolation(session, CONFIG)
     assert sorted(str(one.isolation) for one in measuring.asked) == ["loader_cold"] * 2 + ["loader_warm"]
 
@@ -151,6 +169,7 @@ def test_a_budget_that_has_no_room_for_all_of_them_leaves_them_out(clock: Clock,
     needed_s = 4 * plain.plan.isolation_s + spare_s
     measuring = FakeMeasuring()
     session = session_of(measuring, suite(measure={"budget": needed_s}))
+    session.found.trials += sweep()
     measure_isolation(session, CONFIG)
     assert len(measuring.asked) == measured
     assert ("no time" in session.found.left_out.get("isolation", "")) == (measured == 0)

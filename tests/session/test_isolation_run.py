@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +244,7 @@ def test_the_loader_alone_reads_warm_and_cold_from_as_many_files() -> None:
 
     trials = [
         Trial(role="sweep", id=f"r{n}", config={"batch_size": 4, "num_workers": 2}, round=n, status="completed",
-              samples_per_s=100.0, data_wait_share=1.0)
+              samples_per_s=100.0, data_wait_share=1.0, samples=80, batches=20, samples_per_epoch=20_000)
         for n in (1, 2, 3)
     ]  # fmt: skip
     plan = make_plan(suite, cpus_allotted=2, accelerator=False, consumer="none")
@@ -254,7 +255,9 @@ def test_the_loader_alone_reads_warm_and_cold_from_as_many_files() -> None:
     )
     assert [trial.round for trial in planned.trials] == [1, 1, 2, 2, 3, 3]
     assert 200 < (planned.files or 0) < 2_000
-    few = IsolationPlanner(suite, plan, consumer="none", accelerator=False, files=30).plan(trials[0].config, trials)
+    few = IsolationPlanner(suite, plan, consumer="none", accelerator=False, files=30).plan(
+        trials[0].config, [replace(trial, samples_per_epoch=30) for trial in trials]
+    )
     assert not few.trials
     assert "one pass over 30 files is 7 batches, and workers read 4 ahead" in few.left_out["loader_cold"]
     assert "loader alone" in few.left_out["loader_warm"]
