@@ -9,22 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loaderbench.monitors.blocked import Blocked
-from loaderbench.monitors.gpu import GpuMonitor, GpuReading
-from loaderbench.monitors.processes import TreeMonitor, TreeReading
+from loaderbench.monitors.gpu import GpuMonitor
+from loaderbench.monitors.processes import TreeMonitor
+from loaderbench.monitors.samples import Sample
 
 INTERVAL_S = 0.1
 SLOW_EVERY = 10  # new processes and disk counters, every so many readings
 EARLY = (0, 1, 2, 4, 7)  # and here: workers start in the first second
-
-
-@dataclass(frozen=True)
-class Sample:
-    """All monitors at one moment of the monotonic clock."""
-
-    at_s: float
-    tree: TreeReading
-    shm_bytes: int | None
-    gpus: tuple[GpuReading, ...]
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from loaderbench.diagnosis.failures import classify
-from loaderbench.monitors import between, over_time, with_looks
+from loaderbench.monitors import cpu_percent, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.resource_samples import ResourceSample, ResourceSamples
+from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.source import length_of
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
@@ -23,8 +21,6 @@ from loaderbench.records import (
     Environment,
     Epochs,
     Failure,
-    Gpu,
-    GpuUse,
     LoaderInside,
     LoopTimes,
     ResourceUse,
@@ -99,11 +95,11 @@ def _inside(observer: Observer) -> LoaderInside:
 def _resource_use(observer: Observer, environment: Environment) -> ResourceUse:
     resources = observer.resources
     return ResourceUse(
-        cpu_percent_of_allotted=resources.cpu_percent(environment.cpus_allotted),
-        rss_bytes=max((sample.rss_bytes for sample in resources.taken), default=None),
+        cpu_percent_of_allotted=cpu_percent(resources.taken, environment.cpus_allotted),
+        rss_bytes=max((sample.tree.rss_bytes for sample in resources.taken), default=None),
         pss_bytes=resources.pss_bytes,
-        gpus=tuple(_gpu_use(gpu, resources) for gpu in observer.gpus),
-        metrics=over_time([(sample.at_s, sample.gauges) for sample in resources.taken]),
+        gpus=tuple(gpu_use(gpu, resources.taken, observer.gpu_monitor.why_not) for gpu in observer.gpus),
+        metrics=over_time([sample.gauges for sample in resources.taken]),
         not_measured={
             "cpu_percent_of_allotted": "the steady state was shorter than two looks",
             "rss_bytes": "the steady state was shorter than a look",
@@ -140,38 +136,9 @@ def timeline_of(recorder: LoopRecorder, resources: ResourceSamples, environment:
     """Waits and readings, in seconds since the steady state began."""
     log = counted(recorder)
     began_s = log.began_s or 0.0
-    points = [("data_wait_s", at_s, wait_s) for at_s, wait_s in log.timeline.shown()]
-    for before, look in pairwise(resources.taken):
-        points += [(name, look.at_s, value) for name, value in _at(before, look, environment.cpus_allotted)]
-    return [TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for name, at_s, value in points]
-
-
-def _at(before: ResourceSample, look: ResourceSample, cpus_allotted: float) -> Iterator[tuple[str, float]]:
-    used_s, elapsed_s = look.cpu_s - before.cpu_s, look.at_s - before.at_s
-    if elapsed_s > 0:
-        yield "cpu_percent_of_allotted", max(0.0, 100 * used_s / elapsed_s / cpus_allotted)
-    yield "rss_bytes", look.rss_bytes
-    for gpu in look.gpus:
-        if gpu.utilization_percent is not None:
-            yield f"gpu{gpu.index}_utilization_percent", gpu.utilization_percent
-        if gpu.memory_used_bytes is not None:
-            yield f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
-    yield from between((before.at_s, before.gauges), (look.at_s, look.gauges))
-
-
-def _gpu_use(gpu: Gpu, resources: ResourceSamples) -> GpuUse:
-    readings = [reading for look in resources.taken for reading in look.gpus if reading.index == gpu.index]
-    busy = [reading.utilization_percent for reading in readings if reading.utilization_percent is not None]
-    used = [reading.memory_used_bytes for reading in readings if reading.memory_used_bytes is not None]
-    missing = [name for name, found in (("utilization_percent", busy), ("memory_used_bytes", used)) if not found]
-    return GpuUse(
-        gpu.index,
-        gpu.uuid,
-        sum(busy) / len(busy) if busy else None,
-        max(used, default=None),
-        gpu.memory_total_bytes,
-        dict.fromkeys(missing, "NVML gave no reading of it in the steady state"),
-    )
+    points = [(at_s, "data_wait_s", wait_s) for at_s, wait_s in log.timeline.shown()]
+    points += series(resources.taken, environment.cpus_allotted)
+    return [TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for at_s, name, value in points]
 
 
 def _epochs(recorder: LoopRecorder) -> Epochs:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from loaderbench.monitors import Moment, Sample, Sampling, between, over_time, with_looks
+from loaderbench.monitors import Sample, Sampling, cpu_percent, gpu_use, over_time, series, with_looks
 from loaderbench.recorder import Measurement, spread_of
-from loaderbench.records import Environment, Gpu, GpuUse, LoaderInside, LoopTimes, ResourceUse, TimelinePoint
+from loaderbench.records import Environment, LoaderInside, LoopTimes, ResourceUse, TimelinePoint
 from loaderbench.runner.protocol import Result
 
 MAX_WAIT_POINTS = 1_000
@@ -41,14 +41,14 @@ def resource_use(
     """What the monitors saw over the steady state; what was not seen is `None`, with its reason."""
     steady = [sample for sample in sampling.samples if measurement.began_s <= sample.at_s <= measurement.ended_s]
     return ResourceUse(
-        cpu_percent_of_allotted=_cpu_percent(steady, environment.cpus_allotted),
+        cpu_percent_of_allotted=cpu_percent(steady, environment.cpus_allotted),
         rss_bytes=max((sample.tree.rss_bytes for sample in steady), default=None),
         pss_bytes=sampling.pss_bytes,
         shm_peak_bytes=max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
         disk_read_bytes_per_s=_disk_rate(sampling.samples),
         monitor_cpu_share=sampling.cpu_share,
-        gpus=tuple(_gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
-        metrics=over_time(list(map(_gauges, steady))),
+        gpus=tuple(gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
+        metrics=over_time([sample.gauges for sample in steady]),
         not_measured={
             "cpu_percent_of_allotted": "the steady state was shorter than two readings of the monitors",
             "rss_bytes": "the steady state was shorter than a reading of the monitors",
@@ -78,7 +78,7 @@ def timeline_of(
     """Every reading of the monitors and every data wait, in seconds since the trial began."""
     points = [
         TimelinePoint(trial, round(at_s - began_s, 4), metric, value)
-        for at_s, metric, value in _series(sampling.samples, environment.cpus_allotted)
+        for at_s, metric, value in series(sampling.samples, environment.cpus_allotted)
     ]
     waits = list(zip(measurement.waits_at_s, measurement.waits_s, strict=False))
     step = max(1, -(-len(waits) // MAX_WAIT_POINTS))
@@ -87,56 +87,9 @@ def timeline_of(
     return points + [TimelinePoint(trial, round(at_s - began_s, 4), "data_wait_s", wait_s) for at_s, wait_s in longest]
 
 
-def _series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[float, str, float]]:
-    for before, sample in pairwise(samples):
-        percent = _cpu_percent([before, sample], cpus_allotted)
-        if percent is not None:
-            yield sample.at_s, "cpu_percent_of_allotted", percent
-        yield sample.at_s, "rss_bytes", sample.tree.rss_bytes
-        if sample.shm_bytes is not None:
-            yield sample.at_s, "shm_bytes", sample.shm_bytes
-        for gpu in sample.gpus:
-            if gpu.utilization_percent is not None:
-                yield sample.at_s, f"gpu{gpu.index}_utilization_percent", gpu.utilization_percent
-            if gpu.memory_used_bytes is not None:
-                yield sample.at_s, f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
-        for name, value in between(_gauges(before), _gauges(sample)):
-            yield sample.at_s, name, value
-
-
-def _gauges(sample: Sample) -> Moment:
-    return sample.at_s, sample.tree.gauges
-
-
-def _cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None:
-    """CPU time of the process tree over the wall time of all allotted CPUs."""
-    if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
-        return None
-    used_s = samples[-1].tree.cpu_s - samples[0].tree.cpu_s
-    return 100 * used_s / (samples[-1].at_s - samples[0].at_s) / cpus_allotted
-
-
 def _disk_rate(samples: Sequence[Sample]) -> float | None:
     """Bytes from disk per second over the whole trial: counters are read but once a second."""
     known = [sample for sample in samples if sample.tree.read_bytes is not None]
     if len(known) < 2:
         return None
     return (known[-1].tree.read_bytes or 0) / (known[-1].at_s - known[0].at_s)
-
-
-def _gpu_use(gpu: Gpu, steady: Sequence[Sample], why: Mapping[int, str]) -> GpuUse:
-    readings = [reading for sample in steady for reading in sample.gpus if reading.index == gpu.index]
-    busy = [reading.utilization_percent for reading in readings if reading.utilization_percent is not None]
-    used = [reading.memory_used_bytes for reading in readings if reading.memory_used_bytes is not None]
-    return GpuUse(
-        gpu.index,
-        gpu.uuid,
-        utilization_percent=sum(busy) / len(busy) if busy else None,
-        memory_used_bytes=max(used, default=None),
-        memory_total_bytes=gpu.memory_total_bytes,
-        not_measured={
-            name: why.get(gpu.index, "NVML gave no reading of it in the steady state")
-            for name, found in (("utilization_percent", busy), ("memory_used_bytes", used))
-            if not found
-        },
-    )

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from loaderbench.monitors import TreeMonitor, between, gauges, over_time
-from loaderbench.monitors.gauges import Gauge
+from loaderbench.monitors import TreeMonitor, gauges, over_time
+from loaderbench.monitors.gauges import Gauge, between
 
 MOMENTS = [(1.0, {"a": 10.0}), (2.0, {"a": 30.0}), (4.0, {"a": 50.0})]
 

@@ -17,6 +17,9 @@ from loops import Numbers, Planted, augment, pause, trial_of
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from loaderbench import Profiler
+from loaderbench.monitors import GpuMonitor
+from loaderbench.profiler.observer import Observer
+from loaderbench.records import Gpu
 
 ATTEMPTS, PAUSE_S = 20, 0.3
 
@@ -53,6 +56,19 @@ def quiet_once(test: Callable[..., None]) -> Callable[..., None]:
         test(*args, **kwargs)
 
     return attempts
+
+
+def test_a_gpu_that_cannot_be_read_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(observer: Observer) -> None:
+        observer.gpus = (Gpu(0, "GPU-of-no-machine", "", 1),)
+        observer.gpu_monitor = GpuMonitor(observer.gpus)
+
+    monkeypatch.setattr(Observer, "_find_gpus", find)
+    with Profiler("train") as prof:
+        for _ in prof.iter(Planted()):
+            pass
+    reasons = trial_of(prof.result).gpus[0].not_measured
+    assert reasons == dict.fromkeys(("utilization_percent", "memory_used_bytes"), prof._observer.gpu_monitor.why_not[0])
 
 
 @quiet_once

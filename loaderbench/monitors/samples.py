@@ -1,0 +1,69 @@
+"""What was read of a process tree and its devices at one moment, and what several such samples say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from loaderbench.monitors.gauges import Moment, between
+from loaderbench.monitors.gpu import GpuReading
+from loaderbench.monitors.processes import TreeReading
+from loaderbench.records import Gpu, GpuUse
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All monitors at one moment of a clock that never goes back."""
+
+    at_s: float
+    tree: TreeReading
+    shm_bytes: int | None
+    gpus: tuple[GpuReading, ...]
+
+    @property
+    def gauges(self) -> Moment:
+        """What the gauges read, and when."""
+        return self.at_s, self.tree.gauges
+
+
+def cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None:
+    """CPU time of the process tree over the wall time of all allotted CPUs; `None` for fewer than two moments."""
+    if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
+        return None
+    used_s = samples[-1].tree.cpu_s - samples[0].tree.cpu_s
+    return max(0.0, 100 * used_s / (samples[-1].at_s - samples[0].at_s) / cpus_allotted)
+
+
+def gpu_use(gpu: Gpu, samples: Sequence[Sample], why_not: Mapping[int, str]) -> GpuUse:
+    """One device over the samples; `why_not` is that of the monitor that read it."""
+    readings = [reading for sample in samples for reading in sample.gpus if reading.index == gpu.index]
+    busy = [reading.utilization_percent for reading in readings if reading.utilization_percent is not None]
+    used = [reading.memory_used_bytes for reading in readings if reading.memory_used_bytes is not None]
+    missing = [name for name, found in (("utilization_percent", busy), ("memory_used_bytes", used)) if not found]
+    return GpuUse(
+        gpu.index,
+        gpu.uuid,
+        utilization_percent=sum(busy) / len(busy) if busy else None,
+        memory_used_bytes=max(used, default=None),
+        memory_total_bytes=gpu.memory_total_bytes,
+        not_measured=dict.fromkeys(missing, why_not.get(gpu.index, "NVML gave no reading of it in the steady state")),
+    )
+
+
+def series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[float, str, float]]:
+    """What a timeline shows: moment, metric and value."""
+    for before, sample in pairwise(samples):
+        percent = cpu_percent([before, sample], cpus_allotted)
+        if percent is not None:
+            yield sample.at_s, "cpu_percent_of_allotted", percent
+        yield sample.at_s, "rss_bytes", sample.tree.rss_bytes
+        if sample.shm_bytes is not None:
+            yield sample.at_s, "shm_bytes", sample.shm_bytes
+        for gpu in sample.gpus:
+            if gpu.utilization_percent is not None:
+                yield sample.at_s, f"gpu{gpu.index}_utilization_percent", gpu.utilization_percent
+            if gpu.memory_used_bytes is not None:
+                yield sample.at_s, f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
+        for name, value in between(before.gauges, sample.gauges):
+            yield sample.at_s, name, value
