@@ -80,6 +80,10 @@ class WorkerOption:
     code_above: Callable[[Any], str] = lambda _: ""
     nothing: tuple[Any, ...] = (None, False)
 
+    def is_nothing(self, value: Any) -> bool:
+        """Whether this value asks for nothing; 0 may ask for something where `False` does not."""
+        return any(type(value) is type(nothing) and value == nothing for nothing in self.nothing)
+
 
 class LoaderBackend:
     """One value of the axis `loader`.

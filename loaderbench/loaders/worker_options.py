@@ -111,5 +111,5 @@ def _asked(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: arguments[name]
         for name, option in WORKER_OPTIONS.items()
-        if name in arguments and arguments[name] not in option.nothing
+        if name in arguments and not option.is_nothing(arguments[name])
     }

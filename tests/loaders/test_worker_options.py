@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from loaderbench.loaders.backend import WorkerOption
 from loaderbench.loaders.torch_loader import build_loader
-from loaderbench.loaders.worker_options import worker_setup
+from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
+from loaderbench.options import integer
 
 
 class Inside(Dataset[torch.Tensor]):
@@ -29,6 +31,16 @@ def first(arguments: dict[str, object]) -> list[int]:
 
 def test_nothing_is_set_up_where_nothing_is_asked_for() -> None:
     assert worker_setup({"num_workers": 2, "worker_affinity": "inherit", "keep_memory": False}) is None
+
+
+def test_an_option_of_0_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setitem(WORKER_OPTIONS, "level", WorkerOption(integer(0, 9), seen.append, lambda _: ["pass"]))
+    assert worker_setup({"level": None}) is worker_setup({"level": False}) is None
+    setup = worker_setup({"level": 0})
+    assert setup is not None
+    setup(0)
+    assert seen == [0]
 
 
 def test_workers_use_as_many_threads_as_are_asked_for() -> None:
