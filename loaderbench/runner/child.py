@@ -81,14 +81,14 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
 
     def tell(found: Measurement, steps: Steps) -> None:
         """Send the result while the workers live, and run in time slices until there is leave to end."""
+        pids = source_of_batches.worker_pids
         if order.in_time_slices:
-            stop_workers()
+            stop_workers(pids)
         inside = source_of_batches.inside(found.waits)
         inside = replace(inside, dataset_traits=traits_of(getattr(source, "dataset", source)))
-        pids = source_of_batches.worker_pids
         sliced = order.in_time_slices and batches.can_be_stopped
         pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, inside, pids, sliced))
-        take_slices(pipe, counters, steps, rules.cycle)
+        take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 
     def begin() -> None:
         """Say that the steady state begins, and note it inside the loader."""

@@ -9,10 +9,9 @@ import math
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import active_children
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -92,15 +91,17 @@ class SharedCounters:
 LOOK_S = 0.01  # for leave to end
 
 
-def stop_workers() -> None:
+def stop_workers(pids: Sequence[int]) -> None:
     """Let the loader's workers make nothing while nobody takes it."""
-    _signal_workers("SIGSTOP")
+    _signal(pids, "SIGSTOP")
 
 
-def take_slices(pipe: Connection, counters: SharedCounters, steps: Steps, cycle: int) -> None:
-    """Take batches until there is leave to end, and note them after each whole cycle of the workers."""
+def take_slices(
+    pipe: Connection, counters: SharedCounters, steps: Steps, *, cycle: int, workers: Sequence[int]
+) -> None:
+    """Let the workers go on, and take batches until there is leave to end; noted after each whole cycle of theirs."""
     going_on = pipe.recv() == GO_ON
-    _signal_workers("SIGCONT")
+    _signal(workers, "SIGCONT")
     batches = samples = 0
     counters.begin()
     looked_s = counters.now_s()
@@ -116,9 +117,9 @@ def take_slices(pipe: Connection, counters: SharedCounters, steps: Steps, cycle:
         pipe.recv()
 
 
-def _signal_workers(name: str) -> None:
+def _signal(pids: Sequence[int], name: str) -> None:
     if not hasattr(signal, name):
         return
-    for child in active_children():
+    for pid in pids:
         with suppress(ProcessLookupError):
-            os.kill(child.pid or 0, getattr(signal, name))
+            os.kill(pid, getattr(signal, name))

@@ -17,13 +17,15 @@ import pytest
 from loaderbench.environment import describe_machine
 from loaderbench.records import Failure, PlannedTrial
 from loaderbench.runner import Begun, TrialOrder, TrialRunner, TrialServer
+from loaderbench.runner.protocol import Result
 from loaderbench.runner.trial_process import TrialProcess
 from loaderbench.suite import Suite
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="turns are taken on Linux")
 
 TARGETS = """
-import os, time, torch
+import os, subprocess, time, torch
+from loaderbench.loaders import LOADER_BACKENDS, Batches, LoaderBackend
 
 class Work(torch.utils.data.Dataset):
     def __init__(self, fails_after=None): self.count, self.fails_after = 0, fails_after
@@ -44,6 +46,17 @@ class Once(torch.utils.data.IterableDataset):
         work = Work()
         for index in range(3_000 if not os.path.exists("over") else 0): yield work[index]
         open("over", "w").close()
+
+class OwnBatches(Batches):
+    def worker_pids(self): return [WORKER.pid]
+
+class Own(LoaderBackend):
+    def build(self, source, arguments, *, seed): return OwnBatches(source)
+
+def own_workers():
+    global WORKER
+    WORKER, LOADER_BACKENDS["own"] = subprocess.Popen(["sleep", "1000"]), Own()
+    return batches()
 
 def work(fails_after=None): return Work(fails_after)
 def slow(): return Slow()
@@ -208,6 +221,17 @@ def test_what_would_win_or_fail_by_being_stopped_takes_no_turns(begin: Begin, na
     process = begin(name, config).process
     assert not isinstance(process.found, Failure)
     assert not process.is_stopped
+
+
+def test_workers_that_a_backend_started_by_itself_are_stopped_too(begin: Begin) -> None:
+    found = begin("own_workers", {"loader": "own"}).process.found
+    assert isinstance(found, Result)
+    worker = psutil.Process(*found.worker_pids)
+    for _ in range(500):  # in the kernel it is stopped a little later
+        if worker.status() == psutil.STATUS_STOPPED:
+            return
+        time.sleep(0.01)
+    pytest.fail("it is not stopped")
 
 
 def test_a_stopped_trial_ends_with_the_run_that_is_killed(tmp_path: Path) -> None:
