@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from loaderbench.datasets import folder_code, page_cache
+from loaderbench.datasets import folder_code
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetKind, DatasetOrder, Inputs, Listener, Samples
 from loaderbench.errors import MissingError
@@ -142,14 +142,6 @@ class ImageFolder(DatasetKind):
         if named is not None:
             return images.ImageSamples(samples, decoder, named(self.normalize != "device"))
         return images.ImageSamples(samples, decoder, own_transform(find_target(self.transform, folder)))
-
-    def warm(self, paths: Iterable[str]) -> None:
-        """Read each once, up to a bound."""
-        page_cache.warm(paths)
-
-    def evict(self, paths: Iterable[str]) -> None:
-        """Ask the kernel to forget them."""
-        page_cache.evict(paths)
 
     def sample_bytes(self) -> int | None:
         """Those of a crop; a transform of the user's own may give anything."""

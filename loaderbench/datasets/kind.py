@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -116,12 +116,6 @@ class DatasetKind(Part):
     def make(self, samples: Samples, folder: Path) -> Any:
         """Make a `Dataset`, a loader or any iterable of batches from the options; in a trial's process."""
         raise NotImplementedError
-
-    def warm(self, paths: Iterable[str]) -> None:
-        """Read the files once to warm the page cache."""
-
-    def evict(self, paths: Iterable[str]) -> None:
-        """Take the files out of the page cache. Raises `OSError` where the system cannot."""
 
     def sample_bytes(self) -> int | None:
         """How large a sample is in memory; `None` where that is not known."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from loaderbench.datasets import page_cache
 from loaderbench.environment import quota_periods
 from loaderbench.loaders import Batches
 from loaderbench.monitors import MachineWatch, WorkerWatch
@@ -44,12 +45,13 @@ class BatchSource(Protocol):
 
 def prepare_files(order: TrialOrder) -> None:
     """Put the trial's files into the page cache, or out of it; end to end they are in it since before the run."""
-    paths = (path for path, _ in order.samples)
-    dataset, planned = order.suite.dataset, order.planned
-    if planned.isolation == "loader_warm":
-        dataset.warm(paths)
-    elif planned.isolation == "loader_cold" or (planned.isolation is None and order.suite.measure.cache == "cold"):
-        dataset.evict(paths)
+    paths, isolation = [path for path, _ in order.samples], order.planned.isolation
+    if not paths:
+        return
+    if isolation == "loader_warm":
+        page_cache.warm(paths)
+    elif isolation == "loader_cold" or (isolation is None and order.suite.measure.cache == "cold"):
+        page_cache.evict(paths)
 
 
 def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple[BatchSource, Rules]:

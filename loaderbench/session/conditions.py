@@ -10,7 +10,7 @@ from importlib.metadata import version
 import psutil
 
 from loaderbench.consumers import resolve_consumer
-from loaderbench.datasets import Inputs
+from loaderbench.datasets import Inputs, page_cache
 from loaderbench.environment import describe_machine
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import DatasetSummary, Environment, Measured, Reasons, Trial, Verification
@@ -94,7 +94,7 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
     if suite.measure.cache == "warm" and inputs.samples:
         count = len(inputs.samples)
         listener.doing(f"reading {count:,} file{'s' if count > 1 else ''} once, for a warm page cache")
-        suite.dataset.warm(path for path, _ in inputs.samples)
+        page_cache.warm(path for path, _ in inputs.samples)
     return inputs
 
 

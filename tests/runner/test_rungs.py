@@ -6,22 +6,27 @@ import multiprocessing
 import os
 import threading
 from collections import namedtuple
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from loaderbench.datasets import DatasetKind, page_cache
+from loaderbench.datasets.kind import Samples
 from loaderbench.environment import describe_machine
 from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import build_loader
 from loaderbench.records import PlannedTrial, Trial
+from loaderbench.records.words import IsolationName
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
-from loaderbench.runner.batch_source import batch_source
+from loaderbench.runner.batch_source import batch_source, prepare_files
 from loaderbench.runner.replay import Replayed, changed, keep
 from loaderbench.session.measuring import isolation_order
 from loaderbench.suite import Suite
+from loaderbench.suite.model import Measure
 
 TARGETS = """
 import os, time
@@ -194,6 +199,35 @@ def test_one_pass_ends_where_the_samples_of_an_epoch_were_delivered(tmp_path: Pa
     source, _ = batch_source(order, Batches(endless, samples_per_epoch=epoch), None)
     assert [len(batch) for batch in source] == [32] * taken
     assert list(source) == []
+
+
+class Files(DatasetKind):
+    """Says no more than that its files are known."""
+
+    why_no_files: ClassVar[str] = ""
+
+    def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
+        return "files"
+
+    def make(self, samples: Samples, folder: Path) -> Any:
+        return [path for path, _ in samples]
+
+
+@pytest.mark.parametrize(
+    ("isolation", "cache", "done"),
+    [("loader_warm", "cold", "warm"), ("loader_cold", "warm", "evict"), (None, "cold", "evict"), (None, "warm", None)],
+)
+def test_files_of_any_kind_are_put_into_the_page_cache_or_out_of_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, isolation: IsolationName | None, cache: str, done: str | None
+) -> None:
+    seen: dict[str, list[str]] = {}
+    for name in ("warm", "evict"):
+        monkeypatch.setattr(page_cache, name, lambda paths, name=name: seen.setdefault(name, list(paths)))
+    suite = Suite.model_construct(dataset=Files(), measure=Measure.model_validate({"cache": cache}))
+    planned = PlannedTrial(id="t", role="isolation", config={}, round=1, isolation=isolation)
+    for samples in ((), (("a", 0), ("b", 1))):
+        prepare_files(TrialOrder(planned, suite, tmp_path, samples, "none", tmp_path / "log"))
+    assert seen == ({} if done is None else {done: ["a", "b"]})
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot evict a file from the page cache")
