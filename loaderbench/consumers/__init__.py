@@ -50,7 +50,9 @@ class _Loop(ConsumerKind):
 
 def consumer_kind(name: str) -> type[ConsumerKind]:
     """The kind that a run names; of one that is not known here, what holds of any."""
-    return _Loop if name == LOOP else CONSUMER_KINDS.get(name, ConsumerKind)
+    if name == LOOP:
+        return _Loop
+    return CONSUMER_KINDS.get(name, ConsumerKind)
 
 
 def consumer_of(options: BaseModel, name: str) -> ConsumerKind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
@@ -97,9 +98,9 @@ class ConsumerKind(Part):
         """What has to be importable before anything is measured: names of the form `package.module:name`."""
         return []
 
+    @abstractmethod
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make it in a trial's process.
 
         `config` is the trial's configuration, `folder` the suite's own. `clock` stops when the trial is stopped.
         """
-        raise NotImplementedError

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from loaderbench.datasets import folder_code
 from loaderbench.datasets.folder_scan import scan_image_folder
-from loaderbench.datasets.kind import Ask, DatasetKind, DatasetOrder, Inputs, Listener, Samples
+from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Samples
 from loaderbench.errors import MissingError
 from loaderbench.options import Check, Count, Part, Seed, integer, nearest, one_of, text
 from loaderbench.records import DatasetSummary, PixelChange
@@ -42,7 +42,7 @@ class Generate(Part):
     seed: Seed = 0
 
 
-class ImageFolder(DatasetKind):
+class ImageFolder(DatasetOfOptions):
     """A folder that `torchvision.datasets.ImageFolder` reads: `root/class/name.jpg`.
 
     `normalize: device` leaves batches uint8, `presize` reads copies whose shorter side has so many pixels,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +60,7 @@ Kind = TypeVar("Kind", bound="DatasetKind")
 class DatasetKind(Part):
     """One value of `dataset.kind`. Its fields are the options under `dataset`; `kind` is a `Literal` of its name.
 
-    A simple one has its fields, `axes`, `describe` and `make`.
+    Its base is `DatasetOfOptions`, unless its axes are known to the user's code alone.
     """
 
     kind: str = ""
@@ -83,12 +84,12 @@ class DatasetKind(Part):
         """The same with the options that a configuration sets."""
         return self.model_copy(update={name: config[name] for name in self.axes if name in config})
 
+    @abstractmethod
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
         """Say what will be read, importing nothing that the suite names.
 
         Raises `MissingError` where it, or a package that `sweep` asks for, is not there.
         """
-        raise NotImplementedError
 
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: Listener) -> Inputs:
         """Find or make what the trials read. Raises as `describe` does."""
@@ -108,14 +109,9 @@ class DatasetKind(Part):
         """What trials with these options read in place of `samples`."""
         return samples
 
+    @abstractmethod
     def build(self, order: DatasetOrder) -> Built:
-        """Build it in a trial's process, and take its own options out of the arguments."""
-        rest = {name: value for name, value in order.arguments.items() if name not in self.axes}
-        return Built(self.with_axes(order.arguments).make(order.samples, order.folder), rest)
-
-    def make(self, samples: Samples, folder: Path) -> Any:
-        """Make a `Dataset`, a loader or any iterable of batches from the options; in a trial's process."""
-        raise NotImplementedError
+        """Build it in a trial's process, and take what it uses out of the arguments."""
 
     def sample_bytes(self) -> int | None:
         """How large a sample is in memory; `None` where that is not known."""
@@ -136,3 +132,16 @@ class DatasetKind(Part):
     def code_after(self) -> str:
         """What a program has to do with batches, after its loader is made."""
         return ""
+
+
+class DatasetOfOptions(DatasetKind):
+    """A kind that its options describe: it has its fields, `axes`, `describe` and `make`."""
+
+    def build(self, order: DatasetOrder) -> Built:
+        """Make it from its options and those axes that are its own."""
+        rest = {name: value for name, value in order.arguments.items() if name not in self.axes}
+        return Built(self.with_axes(order.arguments).make(order.samples, order.folder), rest)
+
+    @abstractmethod
+    def make(self, samples: Samples, folder: Path) -> Any:
+        """Make a `Dataset`, a loader or any iterable of batches, in a trial's process."""

@@ -58,7 +58,7 @@ def _some(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Any:
     config = {**order.arguments, "normalize": "device", "image_cache": None}
     if resized:
         config["transform"] = "imagenet_eval"
-    return dataset.with_axes(config).make(order.samples[::step][:IMAGES], order.folder)
+    return dataset.build(DatasetOrder(order.samples[::step][:IMAGES], config, order.folder)).source
 
 
 def _squared_error(one: Any, other: Any, index: int) -> float:

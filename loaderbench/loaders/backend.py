@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import active_children
@@ -85,7 +86,7 @@ class WorkerOption:
         return any(type(value) is type(nothing) and value == nothing for nothing in self.nothing)
 
 
-class LoaderBackend:
+class LoaderBackend(ABC):
     """One value of the axis `loader`.
 
     A simple one has its `arguments` and `build`.
@@ -125,9 +126,9 @@ class LoaderBackend:
         """How it reads ahead with these arguments."""
         return Prefetch(batch_size=arguments.get("batch_size"))
 
+    @abstractmethod
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Make batches of what a dataset gave, in a trial's process. Raises `TypeError` for what it cannot take."""
-        raise NotImplementedError
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Parts of a program that make `loader` from `dataset`; `comments` precede the last."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from loaderbench.errors import SuiteError
-from loaderbench.loaders import LOADER_BACKENDS, LoaderBackend, backends_of, own_arguments
+from loaderbench.loaders import LOADER_BACKENDS, Batches, LoaderBackend, backends_of, own_arguments
 from loaderbench.options import Check, integer
 from loaderbench.plan import make_plan
 from loaderbench.records import Config
@@ -18,6 +18,17 @@ from loaderbench.suite import load_suite
 
 class Pool(LoaderBackend):
     arguments: ClassVar[Mapping[str, Check]] = {"batch_size": integer(1, 64), "threads": integer(1, 8)}
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        return Batches(source)
+
+
+def test_a_backend_that_builds_nothing_cannot_be_registered() -> None:
+    class Forgot(LoaderBackend):
+        pass
+
+    with pytest.raises(TypeError, match="abstract method"):
+        Forgot()  # type: ignore[abstract]
 
 
 @pytest.fixture(autouse=True)

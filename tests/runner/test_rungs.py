@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from loaderbench.datasets import DatasetKind, page_cache
-from loaderbench.datasets.kind import Samples
+from loaderbench.datasets import page_cache
+from loaderbench.datasets.kind import DatasetOfOptions, Samples
 from loaderbench.environment import describe_machine
 from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import build_loader
@@ -201,7 +201,7 @@ def test_one_pass_ends_where_the_samples_of_an_epoch_were_delivered(tmp_path: Pa
     assert list(source) == []
 
 
-class Files(DatasetKind):
+class Files(DatasetOfOptions):
     """Says no more than that its files are known."""
 
     why_no_files: ClassVar[str] = ""
