@@ -213,8 +213,15 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tup
             config[axis] = min(values, key=lambda value: (isinstance(value, str), value))
         else:
             config[axis] = today[axis] if today.get(axis, values[0]) in values and axis in today else values[0]
-    why = "named by the suite" if suite.baseline else "torch's defaults with the smallest batch size of the sweep"
-    return _normalised(config, suite), why
+    return _normalised(config, suite), _why_baseline(suite, config)
+
+
+def _why_baseline(suite: Suite, config: Config) -> str:
+    if suite.baseline:
+        return "named by the suite"
+    backend = backend_of({**suite.loader, **config})
+    defaults = f"{backend.called}'s defaults" if backend.called else "the first value of each axis"
+    return f"{defaults} with the smallest batch size of the sweep" if "batch_size" in config else defaults
 
 
 def _unique(configs: list[Config]) -> tuple[Config, ...]:

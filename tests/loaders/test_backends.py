@@ -73,6 +73,22 @@ def test_the_plan_says_which_backend_takes_no_values_of_an_axis(tmp_path: Path) 
     assert plan.baseline == {"loader": "torch", "threads": None}
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("sweep: {num_workers: [0, 1]}", "DataLoader's defaults"),
+        ("sweep: {batch_size: [4]}", "DataLoader's defaults with the smallest batch size of the sweep"),
+        ("sweep: {loader: [pool], threads: [2, 1]}", "the first value of each axis"),
+        ("loader: {loader: pool}\nsweep: {threads: [2, 1]}", "the first value of each axis"),
+        ("sweep: {num_workers: [0, 1]}\nbaseline: {num_workers: 1}", "named by the suite"),
+    ],
+)
+def test_the_baseline_says_whose_defaults_it_has(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "s.yaml").write_text(f"dataset: {{kind: target, target: 'm:f'}}\n{text}")
+    plan = make_plan(load_suite(tmp_path / "s.yaml").suite, cpus_allotted=2, accelerator=False)
+    assert plan.baseline_why == why
+
+
 def test_a_backend_gets_its_own_arguments_and_those_that_nobody_knows() -> None:
     arguments = {"loader": "pool", "batch_size": 4, "threads": 2, "num_workers": None, "of_the_target": 1}
     both = backends_of({}, {"loader": ["torch", "pool"]})
