@@ -90,8 +90,7 @@ def _what_is_wrong(detail: ErrorDetails) -> str:
 def _without_tag(loc: KeyPath) -> KeyPath:
     """Drop what pydantic puts into a location for its own sake: the tag of the branch of a union."""
     tagged = len(loc) > 1 and loc[0] == "dataset" and loc[1] in DATASET_KINDS
-    # `dataset.target` is a key of its own too, but then it ends the path of a finding about its value
-    return (loc[0], *loc[2:]) if tagged and not (len(loc) == 2 and loc[1] == "target") else loc
+    return (loc[0], *loc[2:]) if tagged else loc
 
 
 def _shown(given: object) -> str:
