@@ -1,4 +1,4 @@
-"""A turn is long enough that what goes on while a trial is stopped wins next to nothing."""
+"""A time slice is long enough that what goes on while a trial is stopped wins next to nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def costs(cpu_s: float, wall_s: float) -> dict[str, StageCost]:
     return {"decode": StageCost(cpu_s / 2, wall_s / 4), "sample": StageCost(cpu_s / 2, wall_s * 3 / 4)}
 
 
-def test_work_alone_needs_the_shortest_turn() -> None:
+def test_work_alone_needs_the_shortest_slice() -> None:
     assert slice_seconds(costs(0.003, 0.003), WORKING) == SHORTEST_SLICE_S
 
 
@@ -33,11 +33,11 @@ def test_half_a_wait_is_at_most_the_share_that_may_be_given(wait_s: float) -> No
     assert wait_s / 2 == pytest.approx(GIVEN_SHARE * seconds)
 
 
-def test_no_turn_is_long_enough_for_a_slow_storage() -> None:
+def test_no_slice_is_long_enough_for_a_slow_storage() -> None:
     assert slice_seconds(costs(0.0, 0.05), WORKING) is None
 
 
-def test_where_nothing_is_known_no_turn_is_taken() -> None:
+def test_where_nothing_is_known_no_slice_is_taken() -> None:
     idle = WorkerStates(on_cpu_share=0.0, run_queue_share=0.0, blocked_share=1.0)
     unknown = {"sample": StageCost(None, None)}
     assert slice_seconds(None, WORKING) is None

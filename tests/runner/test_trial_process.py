@@ -1,4 +1,4 @@
-"""A trial that takes turns: nothing of it runs between them, and its rate is that of its own time."""
+"""A trial in time slices: nothing of it runs between them, and its rate is that of its own time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from loaderbench.runner.protocol import Result
 from loaderbench.runner.trial_process import TrialProcess
 from loaderbench.suite import Suite
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="turns are taken on Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="time slices are measured on Linux")
 
 TARGETS = """
 import os, subprocess, time, torch
@@ -74,7 +74,7 @@ from loaderbench.runner.guard import guard
 from loaderbench.suite import Suite
 
 server, here = TrialServer(), Path.cwd()
-suite = Suite.model_validate({"dataset": {"kind": "target", "target": "lb_turns:work"}, "measure": {"seconds": 0.1}})
+suite = Suite.model_validate({"dataset": {"kind": "target", "target": "lb_sliced:work"}, "measure": {"seconds": 0.1}})
 planned = PlannedTrial(id="t", role="sweep", config={"num_workers": 2}, round=1)
 order = TrialOrder(planned, suite, here, (), "none", here / "log", in_time_slices=True)
 with guard(server) as watched:
@@ -98,12 +98,12 @@ def runner() -> TrialRunner:
 @pytest.fixture
 def begin(runner: TrialRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     """Begins a trial and follows it to its result; whatever comes of it is ended."""
-    (tmp_path / "lb_turns.py").write_text(TARGETS)
+    (tmp_path / "lb_sliced.py").write_text(TARGETS)
     monkeypatch.chdir(tmp_path)
     begun: list[Begun] = []
 
     def begin(name: str, config: dict[str, Any], consumer: dict[str, Any] | None = None, **args: Any) -> Begun:
-        dataset = {"kind": "target", "target": f"lb_turns:{name}", "args": args}
+        dataset = {"kind": "target", "target": f"lb_sliced:{name}", "args": args}
         told = {"dataset": dataset, "measure": {"seconds": 0.1}, "consumer": consumer or {"kind": "none"}}
         suite = Suite.model_validate(told)
         planned = PlannedTrial(id=f"t{len(begun)}", role="sweep", config=config, round=1)
@@ -124,7 +124,7 @@ def used(pids: list[int]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("workers", "method"), [(0, None), (2, "fork"), (1, "spawn"), (1, "forkserver")])
-def test_between_its_turns_nothing_of_it_runs(begin: Begin, workers: int, method: str | None) -> None:
+def test_between_its_time_slices_nothing_of_it_runs(begin: Begin, workers: int, method: str | None) -> None:
     process = begin("work", {"batch_size": 4, "num_workers": workers, "multiprocessing_context": method}).process
     assert process.is_stopped
     for _ in range(3):
@@ -162,7 +162,7 @@ def test_an_emulated_accelerator_stands_still_with_the_loop(begin: Begin) -> Non
     assert slices.samples <= 100 * slices.seconds * 1.01 + 2 * 4  # it is at most two batches behind
 
 
-def test_the_record_has_the_rate_of_the_turns(begin: Begin, runner: TrialRunner) -> None:
+def test_the_record_has_the_rate_of_the_time_slices(begin: Begin, runner: TrialRunner) -> None:
     each = begin("work", {"batch_size": 4, "num_workers": 1})
     for _ in range(4):
         each.process.run_slice(0.05)
@@ -176,7 +176,7 @@ def test_the_record_has_the_rate_of_the_turns(begin: Begin, runner: TrialRunner)
     assert runner.outcome(each).trial.not_measured["time_slices"]
 
 
-def test_it_may_fail_in_its_turn(begin: Begin, runner: TrialRunner) -> None:
+def test_it_may_fail_in_its_time_slice(begin: Begin, runner: TrialRunner) -> None:
     each = begin("work", {"batch_size": 4, "num_workers": 0}, fails_after=2_000)
     while each.process.is_stopped:
         each.process.run_slice(0.2)
@@ -208,7 +208,7 @@ def test_a_trial_killed_right_after_its_result_is_a_failure(
     assert failure.kind == "process_killed"
 
 
-def test_a_loader_that_ends_in_its_turn_takes_no_more(begin: Begin) -> None:
+def test_a_loader_that_ends_in_its_time_slice_takes_no_more(begin: Begin) -> None:
     process = begin("once", {"batch_size": 4, "num_workers": 0}).process
     while process.is_stopped:
         process.run_slice(0.2)
@@ -216,7 +216,7 @@ def test_a_loader_that_ends_in_its_turn_takes_no_more(begin: Begin) -> None:
 
 
 @pytest.mark.parametrize("name", ["slow", "timed", "batches"])
-def test_what_would_win_or_fail_by_being_stopped_takes_no_turns(begin: Begin, name: str) -> None:
+def test_what_would_win_or_fail_by_being_stopped_has_no_time_slices(begin: Begin, name: str) -> None:
     config = {"batch_size": 4, "num_workers": 1} if name == "slow" else {}
     process = begin(name, config).process
     assert not isinstance(process.found, Failure)
@@ -235,7 +235,7 @@ def test_workers_that_a_backend_started_by_itself_are_stopped_too(begin: Begin) 
 
 
 def test_a_stopped_trial_ends_with_the_run_that_is_killed(tmp_path: Path) -> None:
-    (tmp_path / "lb_turns.py").write_text(TARGETS)
+    (tmp_path / "lb_sliced.py").write_text(TARGETS)
     run = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
     stands_still, *pids = run.stdout.readline().split()

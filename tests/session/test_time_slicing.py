@@ -1,4 +1,4 @@
-"""A round of trials is measured in turns where that can be done, and else one after the other, never half and half."""
+"""A round is measured in time slices where that can be done, and else trial after trial, never half and half."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
 from loaderbench.suite import load_suite
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="turns are taken on Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="time slices are measured on Linux")
 
 TARGETS = """
 import os, time
@@ -90,7 +90,7 @@ def statuses(trials: Sequence[Trial]) -> list[str]:
     return [trial.status for trial in trials]
 
 
-def test_a_round_is_measured_in_turns_of_the_same_number(run: Run) -> None:
+def test_a_round_is_measured_in_as_many_slices_of_each(run: Run) -> None:
     slow, fast = run({**WORK, "turns": 100_000}, {**WORK, "turns": 10_000})
     assert statuses([slow, fast]) == ["completed", "completed"]
     assert slow.time_slices is not None
@@ -108,7 +108,7 @@ def test_what_cannot_be_stopped_makes_the_round_one_after_the_other(run: Run) ->
     assert all(trial.time_slices is None for trial in run(WORK))
 
 
-def test_what_fails_is_told_once_and_the_others_take_their_turns(run: Run) -> None:
+def test_what_fails_is_told_once_and_the_others_have_their_slices(run: Run) -> None:
     for _ in range(2):
         trials = {str(trial.config["kind"]): trial for trial in run({"kind": "broken"}, WORK)}
         assert trials["broken"].failure is not None
@@ -116,7 +116,7 @@ def test_what_fails_is_told_once_and_the_others_take_their_turns(run: Run) -> No
         assert trials["work"].time_slices is not None
 
 
-def test_what_fails_only_beside_others_is_measured_alone_and_no_turns_are_taken_from_then(run: Run) -> None:
+def test_what_fails_only_beside_others_is_measured_alone_and_no_slices_are_taken_from_then(run: Run) -> None:
     trials = run(WORK, {"kind": "crowded"})
     assert statuses(trials) == ["completed", "completed"]
     assert trials[1].time_slices is None
