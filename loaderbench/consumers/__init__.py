@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import BaseModel
 
 from loaderbench.consumers.emulated import Emulated
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, WaitClock
+from loaderbench.consumers.loop import Loop
 from loaderbench.consumers.model import Model
 from loaderbench.consumers.none import NO_CONSUMER, NoConsumer, Nothing
 from loaderbench.consumers.target import TargetStep
@@ -40,18 +39,10 @@ CONSUMER_KINDS: dict[str, type[ConsumerKind]] = {
 AUTO, NOTHING, LOOP = "auto", "none", "loop"
 
 
-class _Loop(ConsumerKind):
-    """The user's own training loop, of a profile; no suite can name it."""
-
-    who: ClassVar[str] = "your loop"
-    why_not_replayed: ClassVar[str] = "the loop's own time between batches is known"
-    of_loop: ClassVar[bool] = True
-
-
 def consumer_kind(name: str) -> type[ConsumerKind]:
     """The kind that a run names; of one that is not known here, what holds of any."""
     if name == LOOP:
-        return _Loop
+        return Loop
     return CONSUMER_KINDS.get(name, ConsumerKind)
 
 

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 from loaderbench.monitors import BlockedThread, GpuMonitor
@@ -16,6 +15,7 @@ from loaderbench.recorder.inside import stalls_of
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import Gpu, Reasons
+from loaderbench.records.words import utc_now
 from loaderbench.tracing.loader import IterableTrace, LoaderTrace, is_loader
 from loaderbench.tracing.reading import Mark, Traced
 
@@ -48,7 +48,7 @@ class Observer:
 
     def started(self) -> None:
         """Note when."""
-        self.began_at = _now()
+        self.began_at = utc_now()
 
     def begin_epoch(self, source: Any, *, trace: bool, marks: bool) -> Iterator[Any]:
         """Begin an epoch over the source, traced where that was asked for and can be."""
@@ -101,7 +101,7 @@ class Observer:
     def finish(self) -> None:
         """Look no more, and trace no more."""
         self._end_looking()
-        self.ended_at = _now()
+        self.ended_at = utc_now()
         if self._memory is None:
             self.resources.read_memory(self._pids)
         else:
@@ -111,11 +111,6 @@ class Observer:
         self._traced = self.traced()
         if self.trace is not None:
             self.trace.stop()
-
-    @staticmethod
-    def now() -> str:
-        """The moment, as records write it."""
-        return _now()
 
     def traced(self) -> Traced | None:
         """What was traced in the steady state; all of it, where the workers were done before that began."""
@@ -153,7 +148,3 @@ class Observer:
 
         self.gpus, self.no_gpu = visible_gpus()
         self.gpu_monitor = GpuMonitor(self.gpus)
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -15,6 +15,7 @@ from loaderbench.profiler.readings import counted, make_trial, timeline_of
 from loaderbench.profiler.source import length_of
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import Config, DatasetSummary, Measured, PlanSummary
+from loaderbench.records.words import utc_now
 from loaderbench.result import Run
 from loaderbench.tracing.loader import is_loader
 
@@ -32,7 +33,7 @@ def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer)
         dataset=_describe(observer.source),
         plan=PlanSummary(axes, 1, 1, 1, (config,), config, "it is what was profiled"),
         started_at=observer.began_at,
-        finished_at=observer.ended_at or observer.now(),
+        finished_at=observer.ended_at or utc_now(),
         complete=observer.error is None,
         consumer=LOOP,
         trials=(trial,),

@@ -72,6 +72,11 @@ def format_scalar(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def utc_now() -> str:
+    """Date and time now as records write them, in UTC and to the second."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
 def moment(text: str) -> datetime | None:
     """A date and time of a record, in UTC; `None` for what is none."""
     try:

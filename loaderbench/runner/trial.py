@@ -6,7 +6,6 @@ import io
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 
 from PIL import Image
 
@@ -15,6 +14,7 @@ from loaderbench.environment import oom_kills
 from loaderbench.monitors import GpuMonitor, Sampling
 from loaderbench.recorder import completed_trial, with_reasons
 from loaderbench.records import Environment, Failure, PlannedTrial, Status, TimelinePoint, TimeSlices, Trial
+from loaderbench.records.words import utc_now
 from loaderbench.runner.failure_details import explained
 from loaderbench.runner.protocol import Result, TrialOrder
 from loaderbench.runner.readings import inside_with_blocked, loop_times, resource_use, timeline_of
@@ -58,9 +58,8 @@ class TrialRunner:
 
     def begin(self, order: TrialOrder) -> Begun:
         """Start a trial's process; it has to be followed, and ended."""
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        before_s, kills = self._reference.time_s(), oom_kills()
-        return Begun(TrialProcess(self._server, order, self._gpu_monitor), now, before_s, kills)
+        at, before_s, kills = utc_now(), self._reference.time_s(), oom_kills()
+        return Begun(TrialProcess(self._server, order, self._gpu_monitor), at, before_s, kills)
 
     def outcome(self, begun: Begun, slices: TimeSlices | None = None) -> Outcome:
         """Make the record of a trial that is ended; its rate is that of its time slices, where it had any."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from importlib.metadata import version
 
 import psutil
@@ -14,6 +13,7 @@ from loaderbench.datasets import Inputs, page_cache
 from loaderbench.environment import describe_machine
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import DatasetSummary, Environment, Measured, Reasons, Trial, Verification
+from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
 from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite
@@ -50,7 +50,7 @@ class Conditions:
             dataset=self.inputs.summary,
             plan=plan.summary(),
             started_at=self.started_at,
-            finished_at=now(),
+            finished_at=utc_now(),
             complete=why_partial is None,
             consumer=self.consumer,
             trials=tuple(trials),
@@ -77,11 +77,6 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     busy = psutil.cpu_percent(interval=STILL_S)
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
-
-
-def now() -> str:
-    """The time in UTC, to the second."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 _SHOWN = 3  # of the files that were left out, in a sentence

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from loaderbench.conclusion import conclude, rank
 from loaderbench.errors import Terminated, UsageError
-from loaderbench.records import Scalar
+from loaderbench.records import Scalar, utc_now
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer
-from loaderbench.session.conditions import find_conditions, now
+from loaderbench.session.conditions import find_conditions
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
@@ -68,7 +68,7 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Ea
     """Prepare, measure, conclude, write."""
     server = TrialServer()
     server.warm_up()
-    conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else now())
+    conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     if earlier is not None:
         refuse_changes(earlier, loaded.suite.model_dump(mode="json"), conditions.environment, conditions.inputs.summary)
         store.keep_only(earlier.trials.values())

@@ -59,7 +59,7 @@ def _consumer() -> type[ConsumerPart]:
         for kind in CONSUMER_KINDS.values()
         for name, option in kind.model_fields.items()
     }
-    said = "What eats the batches. `demand` is samples/s, for `emulated`."
+    said = "What eats the batches, and the options of its kind."
     return create_model(
         "Consumer", __base__=ConsumerPart, __doc__=said, __module__=__name__, kind=(kinds, AUTO), **options
     )

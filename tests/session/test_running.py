@@ -307,7 +307,7 @@ def made(gpus: tuple[Any, ...] = (), left_out: int = 0) -> Conditions:
 
 
 def test_the_conditions_of_a_run_are_part_of_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditions, "now", lambda: "now")
+    monkeypatch.setattr(conditions, "utc_now", lambda: "now")
     trial = trial_of(planned("r1-c00"))
     found: Measured = made().measured([trial], None, {"isolation": "why"}, None)
     assert (found.name, found.consumer, found.started_at, found.finished_at) == ("mine", "model", "then", "now")

@@ -1,0 +1,15 @@
+"""The user's own training loop, which a profile records: no suite can name it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from loaderbench.consumers.kind import ConsumerKind
+
+
+class Loop(ConsumerKind):
+    """What verdict and report say of it; it is never made here."""
+
+    who: ClassVar[str] = "your loop"
+    why_not_replayed: ClassVar[str] = "the loop's own time between batches is known"
+    of_loop: ClassVar[bool] = True
