@@ -162,10 +162,11 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _clash(source: Any) -> str:
-    """Two samples that are not alike, by their indices and shapes."""
-    dataset = getattr(source, "dataset", source)
+    """Two samples that are not alike, by their indices and shapes; an iterable of batches has none to look at."""
+    if not hasattr(source, "dataset"):
+        return ""
     until_s, first = time.monotonic() + _LOOK_S, ""
-    for index, sample in enumerate(_some(dataset)):
+    for index, sample in enumerate(_some(source.dataset)):
         shape = _shape(sample)
         first = first or shape
         if shape != first:

@@ -84,6 +84,17 @@ def test_a_stream_is_looked_at_from_its_beginning() -> None:
     assert clue_of("collate", DataLoader(Stream())) == "sample 0 is Tensor[2], sample 1 is Tensor[3]"
 
 
+def test_batches_of_another_loader_are_not_made_again_and_not_called_samples() -> None:
+    made = []
+
+    def batches() -> Any:
+        for size in (2, 3):
+            made.append(size)
+            yield torch.zeros(size)
+
+    assert (clue_of("collate", batches()), made) == ("", [])
+
+
 def test_a_batch_that_does_not_fit_is_told_in_bytes() -> None:
     loader = DataLoader(Samples((torch.zeros(1 << 18), 1)), batch_size=16)
     assert clue_of("shared_memory_full", loader) == "a batch of 16 takes about 16 MiB of it"
