@@ -180,7 +180,8 @@ class SampleProxy:
 def timed(call: Callable[..., Any], tracer: Tracer, place: int) -> Callable[..., Any]:
     """A function that does what `call` does, and charges it to a stage.
 
-    `StageClock.enter` and `leave`, written out: this runs many times for every sample, with the caches full of pixels.
+    Charging is written out twice: a shared function would add 119 ns to each of many calls per sample. Unlike
+    `StageClock.enter` and `leave`, it also charges its own time on the way in to nobody, and settles short reads.
     """
     clock, read = tracer.clock, tracer.read
     wall_s, cpu_s, calls, stack = clock.wall_s, clock.cpu_s, clock.calls, clock.stack
