@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -17,7 +16,7 @@ from loaderbench.datasets.folder_scan import ImageFiles, scan_image_folder
 
 SAMPLE = 20_000  # files at most that a run reads of a larger folder
 _LOOKED_AT = 64  # files whose head is read
-_BATCHES = (8, 16, 32, 64, 128, 256)
+_BATCHES, _SMALL_BATCHES = (32, 128), (8, 16)  # the small ones where a folder fills none of the others
 _FEWEST_BATCHES = 4  # of the larger size that the folder has to fill
 
 
@@ -148,13 +147,13 @@ def _decoders(folder: Folder) -> str:
 
 
 def _batches(files: int) -> str:
-    fitting = [size for size in _BATCHES if size * _FEWEST_BATCHES <= files] or [max(1, files // _FEWEST_BATCHES)]
-    chosen: Sequence[int] = [size for size in (32, 128) if size in fitting] or fitting[-2:]
-    return f"[{', '.join(map(str, chosen))}]"
+    most = files // _FEWEST_BATCHES
+    usual, small = ([size for size in sizes if size <= most] for sizes in (_BATCHES, _SMALL_BATCHES))
+    return f"[{', '.join(map(str, usual or small or [max(1, most)]))}]"
 
 
 def _why_batches(files: int) -> str:
-    return "" if files >= 128 * _FEWEST_BATCHES else f"   # so that {files} files are several batches"
+    return "" if files >= max(_BATCHES) * _FEWEST_BATCHES else f"   # so that {files} files are several batches"
 
 
 def _pinning(gpus: int) -> str:
