@@ -74,7 +74,9 @@ def rank(measured: Measured) -> Ranking:
     configurations = summarise(measured.plan.configs, measured.sweep)
     if measured.kind == "profile":
         return Ranking(configurations, None, ONE_CONFIGURATION)
-    best, why = choose_best(configurations, measured.plan.baseline, measured.sweep, measured.plan.rounds)
+    best, why = choose_best(
+        configurations, measured.plan.baseline, measured.sweep, measured.plan.rounds, measured.loader
+    )
     return Ranking(configurations, best, why)
 
 

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from loaderbench.diagnosis.thresholds import SHORT_BATCH_S, SPARE_CPUS
+from loaderbench.loaders import worker_count
 from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
 
 Seconds = dict[str, float]
@@ -152,7 +153,7 @@ def gather(
         workers=workers,
         cpus=environment.cpus_allotted,
         cpus_online=environment.cpus_online,
-        is_loader=workers > 0 or done[0].config.get("num_workers") is not None or done[0].sample_times is not None,
+        is_loader=workers > 0 or worker_count(done[0].config, {}) is not None or done[0].sample_times is not None,
         processes=int(_mean(done, "machine.processes") or 0),
         wait_share=_mean(done, "data_wait_share") or 0.0,
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
@@ -199,8 +200,8 @@ def startup_share(trial: Trial) -> float | None:
 
 
 def _workers(trial: Trial) -> int:
-    configured = trial.config.get("num_workers")
-    return configured if isinstance(configured, int) else int(_reading(trial, "workers.count") or 0)
+    configured = worker_count(trial.config, {})
+    return int(_reading(trial, "workers.count") or 0) if configured is None else configured
 
 
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:

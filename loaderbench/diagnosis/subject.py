@@ -8,10 +8,9 @@ from typing import Any
 from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.facts import Facts, gather
 from loaderbench.diagnosis.verdict import Subject
+from loaderbench.loaders import backend_of, worker_count
 from loaderbench.records import Best, Config, Configuration, Environment, Trial, varying
 from loaderbench.statistics.configurations import ratio_of
-
-_OF_WORKERS = ("num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 AT_THE_CAP = 0.97
 """From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
@@ -38,8 +37,8 @@ def facts_of(config: Config, trials: Sequence[Trial], environment: Environment) 
     """The facts of a configuration, and what the sweep says of those that differ from it in the worker count alone."""
     alike = [other for other in _configs(trials) if _but_workers(other) == _but_workers(config) and other != config]
     slower = [other for other in alike if _is_slower(other, config, trials)]
-    count = config.get("num_workers")
-    fewer = isinstance(count, int) and any(0 < _count(other) < count for other in slower)
+    count = worker_count(config, {})
+    fewer = count is not None and any(0 < _count(other) < count for other in slower)
     parallel = [other for other in alike if _count(other) > 0]
     return gather(
         [trial for trial in trials if trial.config == config],
@@ -54,12 +53,11 @@ def _configs(trials: Sequence[Trial]) -> list[Config]:
 
 
 def _but_workers(config: Config) -> Config:
-    return {axis: value for axis, value in config.items() if axis not in _OF_WORKERS}
+    return {axis: value for axis, value in config.items() if axis not in backend_of(config).worker_axes}
 
 
 def _count(config: Config) -> int:
-    count = config.get("num_workers")
-    return count if isinstance(count, int) else 0
+    return worker_count(config, {}) or 0
 
 
 def _is_slower(other: Config, config: Config, trials: Sequence[Trial]) -> bool:

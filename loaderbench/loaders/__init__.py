@@ -20,6 +20,7 @@ __all__ = [
     "backends_of",
     "loader_axes",
     "own_arguments",
+    "worker_count",
 ]
 
 LOADER_BACKENDS: dict[str, LoaderBackend] = {
@@ -33,6 +34,12 @@ AXIS, DEFAULT_BACKEND = "loader", next(iter(LOADER_BACKENDS))
 def backend_of(arguments: Mapping[str, Any]) -> LoaderBackend:
     """The backend that these arguments name; the default one for a name that is not known here."""
     return LOADER_BACKENDS.get(str(arguments.get(AXIS, DEFAULT_BACKEND)), LOADER_BACKENDS[DEFAULT_BACKEND])
+
+
+def worker_count(config: Mapping[str, Any], loader: Mapping[str, Any]) -> int | None:
+    """How many workers a configuration has, by the suite's fixed `loader` arguments too; `None` where none says."""
+    arguments = {**loader, **config}
+    return backend_of(arguments).prefetch(arguments).workers
 
 
 def backends_of(loader: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, LoaderBackend]:

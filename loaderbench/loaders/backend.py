@@ -113,6 +113,9 @@ class LoaderBackend(ABC):
     collapsing: ClassVar[Mapping[str, str]] = {}
     """Axes whose values are one configuration under others' values, and why; see `normalised`."""
 
+    worker_axes: ClassVar[frozenset[str]] = frozenset()
+    """Axes that say how many workers load, and how they do it."""
+
     @property
     def axes(self) -> Mapping[str, Check]:
         """All that it can be given."""

@@ -67,6 +67,8 @@ class TorchLoader(LoaderBackend):
     idle_without_accelerator: ClassVar[Mapping[str, tuple[Scalar, str]]] = {"pin_memory": (False, _NO_ACCELERATOR)}
     collapsing: ClassVar[Mapping[str, str]] = dict.fromkeys(NEEDS_WORKERS, _NO_WORKERS)
 
+    worker_axes: ClassVar[frozenset[str]] = frozenset(("num_workers", *NEEDS_WORKERS))
+
     def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
         """Give what needs workers its one value where there are none."""
         if config.get("num_workers", fixed.get("num_workers", 0)) != 0:

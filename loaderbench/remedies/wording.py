@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loaderbench.loaders import worker_count
 from loaderbench.records import Configuration, Interval, Standing
 from loaderbench.statistics.intervals import excludes_one
 
@@ -74,9 +75,9 @@ def savings(before: Configuration, after: Configuration) -> tuple[str, ...]:
 
 def _differences(less: Configuration, more: Configuration, *, many: str, much: str) -> tuple[str, ...]:
     said = []
-    workers = _number(more.config.get("num_workers")) - _number(less.config.get("num_workers"))
+    workers = (worker_count(more.config, {}) or 0) - (worker_count(less.config, {}) or 0)
     if workers > 0:
-        said.append(f"{workers:.0f} {many} worker process{'es' if workers > 1 else ''}")
+        said.append(f"{workers} {many} worker process{'es' if workers > 1 else ''}")
     for name, label in _MEMORY:
         low, high = getattr(less, name), getattr(more, name)
         if low is not None and high is not None and high - low > _MIB:

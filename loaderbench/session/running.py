@@ -9,7 +9,8 @@ from pathlib import Path
 
 from loaderbench.conclusion import conclude, rank
 from loaderbench.errors import Terminated, UsageError
-from loaderbench.records import Scalar, utc_now
+from loaderbench.records import Scalar
+from loaderbench.records.words import utc_now
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer

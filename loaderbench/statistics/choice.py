@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from loaderbench.loaders import worker_count
 from loaderbench.records import Baseline, Best, Config, Configuration, Interval, Scalar, Trial, config_label
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one
@@ -13,14 +15,18 @@ _SIGNIFICANT = 2  # digits of a memory reading that count when two configuration
 
 
 def choose_best(
-    configurations: Sequence[Configuration], baseline: Config, trials: Sequence[Trial], planned_rounds: int
+    configurations: Sequence[Configuration],
+    baseline: Config,
+    trials: Sequence[Trial],
+    planned_rounds: int,
+    loader: Mapping[str, Any],
 ) -> tuple[Best | None, str]:
-    """Pick the cheapest of the fastest, or say why there is none to pick.
+    """Pick the cheapest of the fastest, or say why there is none to pick. `loader` are the fixed arguments.
 
     Cheap is: fewest workers, then least accelerator memory, then least host memory, then the earlier in the sweep.
     """
     tied = [found for found in configurations if found.tied_with_best]
-    chosen = min(tied, key=_cost, default=None)
+    chosen = min(tied, key=lambda found: _cost(found, loader), default=None)
     if chosen is None or chosen.samples_per_s is None:
         return None, _no_winner(configurations, trials, planned_rounds)
     gain = None if chosen.config == baseline else ratio_of(chosen.config, baseline, trials)
@@ -29,7 +35,7 @@ def choose_best(
         samples_per_s=chosen.samples_per_s,
         data_wait_share=chosen.data_wait_share,
         ties=tuple(found.config for found in tied if found is not chosen),
-        why_this_one=why_chosen(chosen, configurations, trials),
+        why_this_one=why_chosen(chosen, configurations, trials, loader),
         gain=gain,
         not_measured={} if gain else {"gain": _no_gain(chosen.config, baseline)},
     ), ""
@@ -47,11 +53,10 @@ def describe_baseline(configurations: Sequence[Configuration], config: Config, w
     )
 
 
-def _cost(found: Configuration) -> tuple[float, ...]:
-    workers: Scalar = found.config.get("num_workers", 0)
+def _cost(found: Configuration, loader: Mapping[str, Any]) -> tuple[float, ...]:
     batch: Scalar = found.config.get("batch_size", 0)
     return (
-        float(workers) if isinstance(workers, int | float) else 0.0,
+        float(worker_count(found.config, loader) or 0),
         _rounded(found.gpu_memory_used_bytes),
         float(batch) if isinstance(batch, int | float) and found.gpu_memory_used_bytes is None else 0.0,
         _rounded(found.pss_bytes),
@@ -82,7 +87,9 @@ LEAST_SAVED_BYTES = 50_000_000  # below a tenth of a gigabyte nobody chooses by 
 _LIMIT = f"{PRACTICAL_TIE * 100:.0f} %"
 
 
-def why_chosen(chosen: Configuration, configurations: Sequence[Configuration], trials: Sequence[Trial]) -> str:
+def why_chosen(
+    chosen: Configuration, configurations: Sequence[Configuration], trials: Sequence[Trial], loader: Mapping[str, Any]
+) -> str:
     """Say how it stands to the others, and what looked faster on too few rounds to be named."""
     if len(configurations) == 1:
         return "it is the only one"
@@ -94,7 +101,7 @@ def why_chosen(chosen: Configuration, configurations: Sequence[Configuration], t
     faster = [found for found in others if _rank(found) < _rank(top)]
     if len(tied) > 1:
         apart = [found for found in others if not found.tied_with_best and found not in faster]
-        said = [_among_ties(chosen, top, len(tied)), *_saved(chosen, tied), *_not_excluded(top, apart, trials)]
+        said = [_among_ties(chosen, top, len(tied)), *_saved(chosen, tied, loader), *_not_excluded(top, apart, trials)]
     else:
         said = [_alone(top, others, faster, trials)]
     return "; ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
@@ -109,22 +116,18 @@ def _among_ties(chosen: Configuration, top: Configuration, tied: int) -> str:
     )
 
 
-def _saved(chosen: Configuration, tied: Sequence[Configuration]) -> list[str]:
+def _saved(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping[str, Any]) -> list[str]:
     """What the dearest of the ties would take more of: worker processes, and memory as it was measured."""
-    said = []
-    if (workers := max(map(_workers, tied)) - _workers(chosen)) > 0:
+    said, own = [], worker_count(chosen.config, loader)
+    counts = [count for found in tied if (count := worker_count(found.config, loader)) is not None]
+    if own is not None and (workers := max(counts) - own) > 0:
         said.append(f"{workers} worker process{'es' * (workers > 1)}")
     for name, kind in (("pss_bytes", "host memory"), ("gpu_memory_used_bytes", "GPU memory")):
-        own = getattr(chosen, name)
+        size = getattr(chosen, name)
         most = max((value for found in tied if (value := getattr(found, name)) is not None), default=0)
-        if own is not None and most - own >= LEAST_SAVED_BYTES:
-            said.append(f"{(most - own) / 1e9:.1f} GB of {kind}")
+        if size is not None and most - size >= LEAST_SAVED_BYTES:
+            said.append(f"{(most - size) / 1e9:.1f} GB of {kind}")
     return [f"beside the dearest of them it leaves {' and '.join(said)}"] if said else []
-
-
-def _workers(found: Configuration) -> int:
-    count = found.config.get("num_workers", 0)
-    return count if isinstance(count, int) else 0
 
 
 def _alone(

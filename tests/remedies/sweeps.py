@@ -23,7 +23,7 @@ def findings(
     configs: list[Config] = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     trials = [_trial(config, number, factors) for number in range(1, rounds + 1) for config in configs]
     found = summarise(configs, trials)
-    best, why = choose_best(found, baseline, trials, rounds)
+    best, why = choose_best(found, baseline, trials, rounds, {})
     return Findings(found, trials, best, baseline, axes, **{"accelerator": True, "why_no_best": why, **more})
 
 
@@ -39,7 +39,7 @@ def measured(
     ]
     found = summarise([config for config, _ in rates], trials)
     baseline = rates[0][0]
-    best, why = choose_best(found, baseline, trials, 3)
+    best, why = choose_best(found, baseline, trials, 3, {})
     return Findings(found, trials, best, baseline, axes, accelerator=True, why_no_best=why)
 
 

@@ -1,17 +1,26 @@
 """Ranks, ties, and the cheapest of those that cannot be told apart."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from loaderbench.loaders import LOADER_BACKENDS, Batches, LoaderBackend
+from loaderbench.loaders.backend import Prefetch
 from loaderbench.records import Best, Config, Configuration, Failure, GpuUse, Scalar, Trial
 from loaderbench.statistics.choice import choose_best as choose, describe_baseline
 from loaderbench.statistics.configurations import summarise
 
 
 def choose_best(
-    configurations: Sequence[Configuration], baseline: Config, trials: Sequence[Trial], planned_rounds: int = 3
+    configurations: Sequence[Configuration],
+    baseline: Config,
+    trials: Sequence[Trial],
+    planned_rounds: int = 3,
+    loader: Config | None = None,
 ) -> tuple[Best | None, str]:
-    return choose(configurations, baseline, trials, planned_rounds)
+    return choose(configurations, baseline, trials, planned_rounds, loader or {})
 
 
 def trials_of(rates: dict[int, Sequence[float | None]], **more: object) -> tuple[list[Config], list[Trial]]:
@@ -214,3 +223,26 @@ def test_memory_that_was_not_read_is_not_taken_for_little() -> None:
     best, _ = choose_best(summarise(configs, [*known, *unknown]), {"num_workers": 0}, [*known, *unknown])
     assert best is not None
     assert best.config == {"num_workers": 2}
+
+
+class Pool(LoaderBackend):
+    """Loads in threads."""
+
+    def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
+        return Prefetch(workers=arguments.get("threads"))
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        return Batches(source)
+
+
+@pytest.mark.parametrize(("fixed", "best_loader"), [({"threads": 64}, "torch"), ({"threads": 0}, "pool")])
+def test_workers_of_every_backend_count_those_that_are_fixed_as_well(
+    monkeypatch: pytest.MonkeyPatch, fixed: Config, best_loader: str
+) -> None:
+    monkeypatch.setitem(LOADER_BACKENDS, "pool", Pool())
+    configs: list[Config] = [{"loader": name} for name in ("pool", "torch")]
+    trials = [trial(f"{n}{config}", dict(config), n, 100.0 + n) for n in (1, 2, 3) for config in configs]  # type: ignore[arg-type]
+    best, _ = choose_best(summarise(configs, trials), {}, trials, 3, {**fixed, "num_workers": 1})
+    assert best is not None
+    assert best.config == {"loader": best_loader}
+    assert (f"it leaves {64 - 1} worker processes" in best.why_this_one) == (best_loader == "torch")

@@ -71,10 +71,10 @@ def test_what_the_costliest_tie_has_more_workers_is_said(more: int, words: str) 
     assert best.why_this_one.endswith(f" {words}")
 
 
-def test_workers_that_are_none_or_not_named_save_what_the_others_have() -> None:
-    for least in ({"num_workers": None}, {"decoder": "pillow"}):
-        best = tie((least, {}), ({"num_workers": 1}, {}))
-        assert best.why_this_one.endswith(" 1 worker process")
+def test_workers_are_saved_only_where_both_counts_are_known() -> None:
+    assert tie(({"num_workers": 0}, {}), ({"num_workers": 1}, {})).why_this_one.endswith(" 1 worker process")
+    for unnamed in ({"num_workers": None}, {"decoder": "pillow"}):
+        assert "worker process" not in tie((unnamed, {}), ({"num_workers": 1}, {})).why_this_one
     assert "worker process" not in tie(({"num_workers": 2}, {}), ({"num_workers": 2, "x": 1}, {})).why_this_one
 
 
