@@ -65,6 +65,11 @@ class View:
             about = sorted(ranked, key=lambda i: configurations[i].rank or 0)
         return next(iter(about or self.reported), None)
 
+    def lacks_waits(self, trial: Trial) -> bool:
+        """Whether only the longest wait of each group of batches was kept, which says nothing of a typical one."""
+        series = self.readings.of(trial.id).get("data_wait_s")
+        return series is not None and len(series[1]) < (trial.batches or 0)
+
     def is_best(self, found: Configuration) -> bool:
         """Whether the run names it best."""
         return self.run.best is not None and axes.same(found.config, self.run.best.config)

@@ -4,17 +4,19 @@ from dataclasses import replace
 
 import pytest
 import run_factory as runs
-from blocks import chart, drawn, ids
+from blocks import chart, drawn, facts, ids, the
 from run_large import large
 
 from loaderbench.records import RunRecord, TimelinePoint
 from loaderbench.report.document import build_document
-from loaderbench.report.model import Chart, Table, walk
+from loaderbench.report.model import Chart, Document, Table, walk
+from loaderbench.report.sections.timeline import Timeline
 
 
-def table_below(run: RunRecord, name: str) -> Table:
+def table_below(run: RunRecord | Document, name: str) -> Table:
     """The numbers of a chart, which follow it."""
-    blocks = [block for section in build_document(run).sections for block in walk(section.blocks)]
+    document = run if isinstance(run, Document) else build_document(run)
+    blocks = [block for section in document.sections for block in walk(section.blocks)]
     place = next(i for i, block in enumerate(blocks) if isinstance(block, Chart) and block.name == name)
     return next(block for block in blocks[place:] if isinstance(block, Table))
 
@@ -57,6 +59,34 @@ def test_a_few_batches_have_no_quartiles() -> None:
     points = [TimelinePoint(run.trials[0].id, float(i), "data_wait_s", 0.1) for i in range(5)]
 
     assert chart(run, "waits", points) is None
+
+
+def test_the_longest_wait_of_each_group_is_no_typical_wait() -> None:
+    run = runs.typical()
+    thinned = run.trials[0]
+    long = replace(thinned, batches=20_000)
+    changed = replace(run, trials=(long, *run.trials[1:]))
+    points = [replace(p, value=9.0) if p.trial == long.id else p for p in runs.timeline(run)]
+    document = build_document(changed, points)
+    rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in table_below(document, "waits").rows}
+    own = rows["batch_size=32 num_workers=0"]
+
+    assert own[0] == "160", "two rounds of 80 batches"
+    assert own[-1] == next(found[-1] for label, found in rows.items() if label != "batch_size=32 num_workers=0")
+    assert [f.value.text for f in facts(document, "noise") if f.label == "Data wait quartiles"] == [
+        "unknown for 1 trial: only the longest wait of each group of batches was kept"
+    ]
+
+
+def test_a_timeline_that_lacks_waits_says_so() -> None:
+    run = runs.one_trial()
+    notes = []
+    for batches in (80, 20_000):
+        trial = replace(run.trials[0], batches=batches)
+        notes.append(the(replace(run, trials=(trial,)), Timeline, runs.timeline(run)).trials[0].note)
+
+    assert notes[0] == "Every saved reading is drawn; the longest series has 80."
+    assert notes[1] == f"{notes[0]} Data wait: the longest of each group of batches, out of 20,000."
 
 
 def test_the_reference_decode_is_told_over_the_minutes_of_the_run() -> None:
@@ -109,6 +139,7 @@ def test_a_rate_that_is_none_draws_no_round(rate: float) -> None:
 
 def test_readings_beyond_all_units_are_left_out() -> None:
     run = runs.one_trial()
+    run = replace(run, trials=(replace(run.trials[0], batches=30),))
     name = run.trials[0].id
     points = [TimelinePoint(name, float(i), "data_wait_s", 0.1 if i else 1e306) for i in range(30)]
     document = build_document(run, points)

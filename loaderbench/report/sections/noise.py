@@ -8,7 +8,7 @@ from datetime import datetime
 
 import numpy as np
 
-from loaderbench.records import Overhead, Readings, RunRecord, Trial, moment
+from loaderbench.records import Overhead, RunRecord, Trial, moment
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.model import (
     Block,
@@ -42,7 +42,7 @@ def section(view: View) -> Section | None:
     """How still the machine was, and what measuring cost; of a profile the cost alone. `None`: nothing is known."""
     if view.profile:
         return _of_profile(view) if view.profile.status == "completed" else None
-    facts, charts = _facts(view.run), _charts(view)
+    facts, charts = (*_facts(view.run), *_without_quartiles(view)), _charts(view)
     blocks = (Facts(facts), *charts)
     title = "Noise and overhead"
     return Section(id="noise", title=title, label="Noise", blocks=blocks) if facts or charts else None
@@ -88,6 +88,12 @@ def _spread(run: RunRecord) -> list[Fact]:
     ]
 
 
+def _without_quartiles(view: View) -> list[Fact]:
+    thinned = sum(map(view.lacks_waits, view.run.sweep))
+    reason = f"unknown for {numbers.count(thinned, 'trial')}: only the longest wait of each group of batches was kept"
+    return [Fact("Data wait quartiles", Text(reason))] if thinned else []
+
+
 def _own_cost(found: Overhead) -> tuple[Fact, ...]:
     """The recorder per batch, tracing per sample, and both as a share of the wall time, as far as they are known."""
     share = "" if found.share_of_wall is None else f"{numbers.share(found.share_of_wall).text} of the wall time"
@@ -109,7 +115,7 @@ def _charts(view: View) -> tuple[Block, ...]:
     shown = [(axes.label(run, c.config), own) for c in by_interest(run)[:_MOST] if (own := trials_of(c, by_id))]
     left = len(run.configurations) - _MOST
     some = f" The {_MOST} best of {len(run.configurations):,} configurations are drawn." if left > 0 else ""
-    found = (_rounds(shown, some), _waits(shown, view.readings, some), _drift(run))
+    found = (_rounds(shown, some), _waits(shown, view, some), _drift(run))
     return tuple(
         block
         for drawn in found
@@ -154,8 +160,8 @@ def _extremes(rates: Sequence[float]) -> Iterator[Value]:
     yield numbers.quantity(max(rates) / min(rates), numbers.TIMES)
 
 
-def _waits(shown: Own, read: Readings, some: str) -> Drawn:
-    found = [(label, _waits_ms(own, read)) for label, own in shown]
+def _waits(shown: Own, view: View, some: str) -> Drawn:
+    found = [(label, _waits_ms(own, view)) for label, own in shown]
     boxes = [(label, len(waits), _box(label.text, waits)) for label, waits in found if len(waits) >= _FEWEST_WAITS]
     if not boxes:
         return None
@@ -175,9 +181,10 @@ def _waits(shown: Own, read: Readings, some: str) -> Drawn:
     return chart, Table("Data wait per batch, over all rounds", columns, tuple(rows))
 
 
-def _waits_ms(trials: Sequence[Trial], read: Readings) -> np.ndarray:
-    """The data waits of all batches that were read, of shape (batches,)."""
-    found = [np.array(read.of(trial.id)["data_wait_s"][1]) for trial in trials if "data_wait_s" in read.of(trial.id)]
+def _waits_ms(trials: Sequence[Trial], view: View) -> np.ndarray:
+    """The data waits of all batches of trials that kept them all, of shape (batches,)."""
+    whole = [view.readings.of(trial.id) for trial in trials if not view.lacks_waits(trial)]
+    found = [np.array(read["data_wait_s"][1]) for read in whole if "data_wait_s" in read]
     waits = np.concatenate(found) if found else np.zeros(0)
     return waits[np.abs(waits) < LARGEST] * 1e3
 

@@ -96,8 +96,10 @@ def _trial(trial: Trial, view: View, lines: Mapping[str, Line], most: int) -> Ti
     note = (
         f"At most {most:,} min\u2013max points a series are drawn; the longest series has {longest:,} readings."
         if longest > most
-        else f"Every reading is drawn; the longest series has {longest:,}."
+        else f"Every saved reading is drawn; the longest series has {longest:,}."
     )
+    if view.lacks_waits(trial):
+        note += f" Data wait: the longest of each group of batches, out of {trial.batches:,}."
     configurations = view.run.configurations
     choice = next((number for number in view.choices if trial.id in configurations[number].trials), None)
     return TimelineTrial(_label(trial, view), note, choice)
