@@ -16,6 +16,7 @@ from loaderbench.records.words import Interval
 Unit = Literal["samples/s", "share", "percent", "s", "bytes", "bytes/s", "count"]
 OverRounds = Literal["rate", "share", "mean", "largest"]
 """How the trials of a configuration become one value; a rate and a share get an interval."""
+_UNITS_OF_INTERVALS = ("samples/s", "share", "s")
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,15 @@ class Metric:
     in_tables: bool = True
     zeros: bool = True
     drawn: Strip | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an interval that a configuration cannot keep or a report cannot write."""
+        interval = self.over_rounds in ("rate", "share")
+        if interval and not (self.has_field and self.unit in _UNITS_OF_INTERVALS):
+            raise ValueError(
+                f"{self.id}: over_rounds={self.over_rounds!r} needs a field of Configuration and one of the units "
+                f"{', '.join(_UNITS_OF_INTERVALS)}; use 'mean' or 'largest'"
+            )
 
     @property
     def has_field(self) -> bool:

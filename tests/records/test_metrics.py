@@ -41,6 +41,14 @@ def test_a_metric_of_a_monitor_lies_in_metrics_and_one_of_ours_in_its_field() ->
     assert BY_ID["samples_per_s"].of_configuration(CONFIGURATION) == Interval(5.0, None, None)
 
 
+@pytest.mark.parametrize(("name", "unit"), [("faults", "count"), ("rss_bytes", "bytes"), ("faults", "s")])
+@pytest.mark.parametrize("over_rounds", ["rate", "share"])
+def test_an_interval_that_nothing_keeps_or_writes_is_rejected(name: str, unit: Any, over_rounds: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name}: over_rounds='{over_rounds}' needs a field"):
+        Metric(id=name, label="Own", unit=unit, over_rounds=over_rounds)
+    assert Metric(id=name, label="Own", unit=unit, over_rounds="mean").over_rounds == "mean"
+
+
 def test_of_several_devices_a_trial_shows_the_highest_and_a_round_the_one_that_worked() -> None:
     percent, used = BY_ID["gpu_utilization_percent"], BY_ID["gpu_memory_used_bytes"]
     both = trial(gpu(90.0, 10), gpu(20.0, 8_000), gpu(None, None))
