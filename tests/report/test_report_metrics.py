@@ -1,5 +1,7 @@
 """A line in the table of metrics is enough for every table, the heat map and the timeline to show it."""
 
+import csv
+import io
 import shutil
 import subprocess
 import sys
@@ -7,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import run_factory as runs
-from blocks import ranking, the, trials
+from blocks import downloads, ranking, the, trials
 
 from loaderbench.records import Interval
 from loaderbench.records.metrics import METRICS, Metric
@@ -69,6 +71,16 @@ def test_every_metric_can_be_read_of_a_trial_and_a_configuration(metric: Metric)
     if metric.over_rounds:
         found = metric.of_configuration(run.configurations[0])
         assert isinstance(found, Interval) == (metric.over_rounds in ("rate", "share"))
+
+
+def test_the_csv_has_a_column_of_every_metric() -> None:
+    run = runs.gpu_run()
+    row = next(csv.DictReader(io.StringIO(downloads(build_document(run))[1].content)))
+
+    assert {m.id: row[m.id] for m in METRICS} == {
+        m.id: "" if (value := m.of_trial(run.trials[0])) is None else str(value) for m in METRICS
+    }
+    assert row["gpu_memory_used_bytes"] == str(11 * runs.GIB)
 
 
 def test_page_tables_and_heat_map_call_a_metric_by_one_name() -> None:

@@ -18,10 +18,8 @@ from loaderbench.report.view import MOST_ROWS, View, why
 
 _LONG_TITLE = 300
 _MOST_TRIALS = 250  # that the page holds as JSON, 2 kB each when packed
-_TRIAL_FIELDS = (
-    "samples_per_s", "data_wait_share", "time_to_first_batch_s", "batches", "samples", "warmup_batches", "steady_s",
-    "epoch_ends", "ended_early", "samples_per_epoch",
-    "cpu_percent_of_allotted", "rss_bytes", "pss_bytes", "shm_peak_bytes", "disk_read_bytes_per_s",
+_OTHER_CSV_FIELDS = (
+    "samples", "warmup_batches", "steady_s", "ended_early", "samples_per_epoch",
     "reference_decode_before_s", "reference_decode_after_s", "started_at", "duration_s", "log",
 )  # fmt: skip
 
@@ -171,19 +169,19 @@ def _finite(value: Any) -> Any:
 
 def _csv(run: RunRecord) -> str:
     names = list(axes.axis_values(run))
-    gauges = [m.id for m in METRICS if any(m.id in trial.metrics for trial in run.sweep)]
+    columns = [*(metric.id for metric in METRICS), *_OTHER_CSV_FIELDS]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["trial", "round", "status", *map(_cell, names), *_TRIAL_FIELDS, *gauges, "failure"])
+    writer.writerow(["trial", "round", "status", *map(_cell, names), *columns, "failure"])
     for trial in run.sweep:
-        writer.writerow(_row(trial, names, gauges))
+        writer.writerow(_row(trial, names))
     return out.getvalue()
 
 
-def _row(trial: Trial, names: Sequence[str], gauges: Sequence[str]) -> list[object]:
+def _row(trial: Trial, names: Sequence[str]) -> list[object]:
     config = [_cell(trial.config.get(axis)) for axis in names]
-    fields = [_cell(getattr(trial, field)) for field in _TRIAL_FIELDS]
-    fields += [_cell(trial.metrics.get(name)) for name in gauges]
+    fields = [_cell(metric.of_trial(trial)) for metric in METRICS]
+    fields += [_cell(getattr(trial, field)) for field in _OTHER_CSV_FIELDS]
     failure = _cell(trial.failure.kind if trial.failure else None)
     return [_cell(trial.id), trial.round, _cell(trial.status), *config, *fields, failure]
 
