@@ -44,7 +44,8 @@ def describe_inside(trials: Sequence[Trial]) -> tuple[str, ...]:
     trial = next((trial for trial in trials if trial.status == "completed"), None)
     if trial is None:
         return ()
-    said = [_dearest(trial.stages, _whose(trial)) if trial.stages else "", states_in_words(trial.workers)]
+    said = [_dearest(trial.stages, _whose(trial)) if trial.stages else ""]
+    said += [f"workers: {states_in_words(trial.workers)}"] if trial.workers else []
     return tuple(line for line in said if line)
 
 
@@ -53,13 +54,11 @@ def in_main_process(trial: Trial) -> bool:
     return trial.config.get("num_workers") == 0
 
 
-def states_in_words(states: WorkerStates | None) -> str:
-    """`workers: 71 % on a CPU, 20 % waiting for a CPU, 9 % blocked`, or nothing."""
-    if states is None:
-        return ""
+def states_in_words(states: WorkerStates) -> str:
+    """`71 % on a CPU, 20 % waiting for a CPU, 9 % blocked`."""
     shares = (states.on_cpu_share, states.run_queue_share, states.blocked_share)
     on_cpu, waiting, blocked = (f"{share * 100:.0f} %" for share in shares)
-    return f"workers: {on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked"
+    return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked"
 
 
 def _whose(trial: Trial) -> str:

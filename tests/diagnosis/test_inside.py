@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from loaderbench.diagnosis.wording import delivers, describe_inside, percent, states_in_words, waits
+from loaderbench.diagnosis.wording import delivers, describe_inside, percent, waits
 from loaderbench.records import Interval, StageCost, Trial, WorkerStates
 
 TRIAL = Trial(role="sweep", id="a", config={}, round=1, status="completed", stages={"sample": StageCost(0.01, 0.02)})
@@ -26,7 +26,6 @@ def test_what_was_not_timed_is_not_told(stages: dict[str, StageCost] | None) -> 
 
 def test_a_trial_that_failed_tells_nothing() -> None:
     assert describe_inside([replace(TRIAL, status="failed")]) == ()
-    assert states_in_words(None) == ""
 
 
 TIMED = {"read": StageCost(0.001, 0.002), "decode": StageCost(0.009, 0.006), "collate": StageCost(0.001, None)}

@@ -123,6 +123,13 @@ def test_a_terminal_gets_the_rungs_that_were_measured_and_a_line_for_what_they_t
     assert "a lock, the GIL or a disk is shared" in text
 
 
+def test_a_terminal_leaves_out_a_difference_whatever_the_reason_is_that_it_is_missing() -> None:
+    run = taken_apart()
+    assert run.isolation
+    isolation = replace(run.isolation, not_measured={"transfer_s": numbers.NOT_RUN})
+    assert "Transfer" not in printed(replace(run, isolation=isolation))
+
+
 def test_a_run_without_a_ladder_has_no_word_of_it() -> None:
     run = runs.typical()
     document = build_document(run)

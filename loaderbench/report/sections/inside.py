@@ -81,22 +81,23 @@ def of_configuration(view: View, number: int) -> tuple[Section, ...]:
     traced = representative(trial for trial in trials if trial.status == "completed" and trial.stages)
     if traced is None:
         return ()
-    whose, label = role(view, found), words.configuration(found.config).text
-    whose = whose if whose.startswith("the") else "this configuration"
+    whose, label = _best_or_baseline(view, found) or "this configuration", words.configuration(found.config).text
     return of_trial(traced, words.sentence(f"From trial {traced.id}, of {whose} ({label})."))
 
 
 def role(view: View, found: Configuration) -> str:
-    """What the configuration is to the run."""
+    """What the configuration is to the run; empty for one among many."""
+    return _best_or_baseline(view, found) or ("tied with the best" if view.mark(found) else "")
+
+
+def _best_or_baseline(view: View, found: Configuration) -> str | None:
     run = view.run
     baseline = run.baseline is not None and axes.same(found.config, run.baseline.config)
     if view.is_best(found):
         return "the best configuration and the baseline" if baseline else "the best configuration"
     if baseline:
         return "the baseline"
-    if view.mark(found):
-        return "tied with the best"
-    return "the configuration that looked fastest" if run.best is None and found.rank == 1 else ""
+    return "the configuration that looked fastest" if run.best is None and found.rank == 1 else None
 
 
 def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
@@ -109,7 +110,7 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     states, times = (part if part not in unmeasured else None for part in others)
     first = (step(trial), replace(inner, notes=(*inner.notes, *_same_reason(unmeasured))))
     found = [
-        _step_and_sample(tuple(filter(_has_values, first)), subject),
+        _step_and_sample(tuple(filter(_says_something, first)), subject),
         _section("workers", "Workers", states, _states_at_a_glance(trial, states)),
         _section("waits", "Waits", waits(trial)),
         _section("slow", "Slow samples", times, _slowest_at_a_glance(trial, times)),
@@ -118,8 +119,9 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     return tuple(replace(section, glance=()) if subject else section for section in drawn)
 
 
-def _has_values(part: Breakdown) -> bool:
-    return part.missing is None or part.missing.text != numbers.NOT_MEASURED
+def _says_something(part: Breakdown) -> bool:
+    """Values, or the reason why there are none."""
+    return part.missing is None or bool(part.missing.detail)
 
 
 def _same_reason(parts: Sequence[Breakdown]) -> list[Text]:
@@ -139,7 +141,7 @@ def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Sect
 
 
 def _section(id_: str, label: str, part: Breakdown | None, glance: Glance | None = None) -> Section | None:
-    if part is None or not _has_values(part):
+    if part is None or not _says_something(part):
         return None
     return replace(_of_choice(id_, part.title, label, (part,), (glance,) if glance else ()), narrow=True)
 
@@ -156,8 +158,7 @@ def _first(part: Breakdown | None, label: str = "") -> Glance | None:
 
 
 def _states_at_a_glance(trial: Trial, part: Breakdown | None) -> Glance | None:
-    said = states_in_words(trial.workers).partition(": ")[2]
-    return Fact("Workers", Text(said)) if said else _first(part, "Workers")
+    return Fact("Workers", Text(states_in_words(trial.workers))) if trial.workers else _first(part, "Workers")
 
 
 def _slowest_at_a_glance(trial: Trial, part: Breakdown | None) -> Glance | None:

@@ -70,9 +70,9 @@ def _in_short(run: RunRecord) -> list[Glance]:
     if _measured(found):
         rows = tuple(_row(one) for one in found.runs if one.time_s)
         said = [Table(_TITLE, _columns(found)[:-1], tuple(Row(row.cells[:-1]) for row in rows))]
-        said += [fact for fact in _differences(found) if not fact.value.text.startswith(numbers.NOT_MEASURED)]
+        said += [fact for fact in _differences(found) if not (isinstance(fact.value, Value) and fact.value.missing)]
     if run.ceiling and not consumer_kind(run.consumer).why_not_replayed:
-        said.append(Fact("Ceiling", Text(ceiling(run.ceiling).text.partition(": ")[2])))
+        said.append(Fact("Ceiling", words.sentence(ceiling(run.ceiling))))
     workers = _workers_in_short(run)
     return [*said, workers] if workers else said
 

@@ -116,7 +116,7 @@ def _of_sweep(run: RunRecord) -> tuple[str, KeyFigures] | None:
             for m in metrics.KEY_FIGURES
         ),
         bars=_bars(levels, run.ceiling),
-        ceiling=ceiling(run.ceiling) if run.ceiling else None,
+        ceiling=words.sentence(f"Ceiling: {ceiling(run.ceiling)}") if run.ceiling else None,
         best_label="Measured" if alone else "Best",
         best=words.configuration(run.best.config),
         baseline=words.configuration(compared.config) if compared else None,
@@ -140,7 +140,7 @@ def _of_profile(run: RunRecord) -> tuple[str, KeyFigures] | None:
     return "Your loop as it ran", KeyFigures(
         figures=tuple(KeyFigure(m.label, _of_one_process(run, m, measured), None, m.hint) for m in found),
         bars=_bars([("measured", level)], run.ceiling),
-        ceiling=ceiling(run.ceiling) if run.ceiling else None,
+        ceiling=words.sentence(f"Ceiling: {ceiling(run.ceiling)}") if run.ceiling else None,
         best_label="Measured",
         best=words.configuration(measured.config) if measured.config else None,
     )
@@ -190,11 +190,11 @@ def _bars(levels: Sequence[tuple[BarKind, Value]], above: Ceiling | None) -> tup
     return tuple(Bar(kind, value.text, round((value.sort or 0) / longest, 4)) for kind, value in found)
 
 
-def ceiling(found: Ceiling) -> Text:
+def ceiling(found: Ceiling) -> str:
     """The level and what is left to win."""
     measured = found.samples_per_s_interval
     level = numbers.interval(measured).text if measured else numbers.quantity(found.samples_per_s).text
-    return words.sentence(
-        f"Ceiling: {level} samples/s with loading made free ({found.basis}). "
+    return (
+        f"{level} samples/s with loading made free ({found.basis}). "
         f"Headspace: {numbers.share(found.headspace).text} of the time per batch could be won."
     )
