@@ -12,7 +12,7 @@ from loaderbench.report.html import render_html
 from loaderbench.store import Store, read_run, read_timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-READINGS = 50  # of each trial, of one metric
+READINGS = 80  # of each trial, of one metric
 
 
 @pytest.fixture
@@ -42,7 +42,5 @@ def test_a_very_long_run_has_a_light_page_that_works(page: Path, open_file: Any)
     assert seen.complaints == []
     assert shown.locator("#chosen code").inner_text() != before
     assert shown.locator("table.heat").count() > 1
-    assert (
-        "run.json, with all 1,998 trials, is in the same folder as this page." in shown.locator("#trials").inner_text()
-    )
+    assert "run.json, with all 1,998 trials, is in the same folder" in shown.locator("#trials").inner_text()
     assert shown.locator("#trials tbody tr").count() == 400

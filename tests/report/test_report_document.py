@@ -14,6 +14,7 @@ from loaderbench.report.document import build_document
 from loaderbench.report.sections import timeline, timeline_panels
 from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.timeline import Timeline
+from loaderbench.report.sections.trials import Downloads
 
 
 def test_key_figures_go_from_the_baseline_to_the_best() -> None:
@@ -159,6 +160,15 @@ def test_the_downloads_hold_the_whole_run() -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv.content)))
     assert len(rows) == 24
     assert float(rows[0]["samples_per_s"]) == run.trials[0].samples_per_s
+
+
+def test_a_page_too_long_for_run_json_counts_every_trial_of_it() -> None:
+    run = runs.typical()
+    sweep = tuple(replace(run.trials[i % 24], id=f"t{i}") for i in range(300))
+    twins = tuple(replace(trial, id=f"{trial.id}-twin", role="twin") for trial in sweep[:3])
+    found = the(replace(run, trials=(*sweep, *twins)), Downloads)
+
+    assert found.note == "run.json, with all 303 trials, is in the same folder as this page."
 
 
 def test_a_text_does_not_become_a_formula_in_a_spreadsheet() -> None:

@@ -131,16 +131,11 @@ def _status(trial: Trial) -> Text:
 
 def _downloads(run: RunRecord) -> Downloads:
     """The run as the page can write it back to disk; all of a very long one would be most of the page."""
-    table, count = Download("trials.csv", "trials.csv", "text/csv", _csv(run)), _count(run)
+    table, count = Download("trials.csv", "trials.csv", "text/csv", _csv(run)), len(run.trials)
     if count > _MOST_TRIALS:
         return Downloads((table,), f"run.json, with all {count:,} trials, is in the same folder as this page.")
     text = json.dumps(_finite(to_dict(without_folders(run))), indent=1, allow_nan=False)
     return Downloads((Download("run.json", "run.json", "application/json", text), table), None)
-
-
-def _count(run: RunRecord) -> int:
-    """All that were run: of the sweep, with parts taken away, and of the remedies that were tried."""
-    return len(run.trials) - len(run.twins)
 
 
 def without_folders(run: RunRecord) -> RunRecord:
