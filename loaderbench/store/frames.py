@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from loaderbench.records import TimelinePoint, Trial, to_dict
 from loaderbench.store.writing import TIMELINE_COLUMNS
@@ -16,7 +18,9 @@ def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:
     """One row per trial: its axes as columns of their own, then every field and metric that is a plain value."""
     import pandas as pd
 
-    return pd.DataFrame([_row(trial) for trial in trials])
+    hints = get_type_hints(Trial)
+    plain = [field.name for field in fields(Trial) if _is_plain(hints[field.name])]
+    return pd.DataFrame([_row(trial, plain) for trial in trials])
 
 
 def timeline_frame(points: Iterable[TimelinePoint]) -> pd.DataFrame:
@@ -26,12 +30,18 @@ def timeline_frame(points: Iterable[TimelinePoint]) -> pd.DataFrame:
     return pd.DataFrame([to_dict(point) for point in points], columns=list(TIMELINE_COLUMNS))
 
 
-def _row(trial: Trial) -> dict[str, Any]:
-    fields = to_dict(trial)
-    config, failure = fields.pop("config"), fields.pop("failure")
-    gpus, metrics = fields.pop("gpus"), fields.pop("metrics")
-    plain = {name: value for name, value in fields.items() if not isinstance(value, dict | list | tuple)}
+def _is_plain(declared: Any) -> bool:
+    """Whether a field holds a text or a number; one without a value keeps its column, a record has none."""
+    if get_origin(declared) in (Union, UnionType):
+        return all(map(_is_plain, get_args(declared)))
+    return get_origin(declared) is Literal or declared in (str, int, float, bool, NoneType)
+
+
+def _row(trial: Trial, plain: Iterable[str]) -> dict[str, Any]:
+    values = {name: getattr(trial, name) for name in plain}
     device = {
-        f"gpu{gpu['index']}_{name}": gpu[name] for gpu in gpus for name in ("utilization_percent", "memory_used_bytes")
+        f"gpu{gpu.index}_{name}": getattr(gpu, name)
+        for gpu in trial.gpus
+        for name in ("utilization_percent", "memory_used_bytes")
     }
-    return {**config, **plain, **device, **metrics, "failure": failure and failure["kind"]}
+    return {**trial.config, **values, **device, **trial.metrics, "failure": trial.failure and trial.failure.kind}

@@ -1,0 +1,26 @@
+"""The columns of a table of trials."""
+
+from loaderbench.records import TimeSlices, Trial, WorkerStates
+from loaderbench.store import trials_frame
+
+EMPTY = Trial(id="a", role="isolation", config={}, round=1, status="failed")
+FULL = Trial(
+    id="b",
+    role="sweep",
+    config={},
+    round=1,
+    status="completed",
+    samples_per_s=10.0,
+    step_stages={},
+    workers=WorkerStates(on_cpu_share=1.0, run_queue_share=0.0, blocked_share=0.0),
+    time_slices=TimeSlices(count=1, batches=2, samples=4, seconds=0.5),
+)
+
+
+def test_the_columns_do_not_depend_on_what_was_measured() -> None:
+    full, empty = trials_frame([FULL]), trials_frame([EMPTY])
+    nested = {"workers", "reads", "wait_parts", "epochs", "step_stages", "time_slices", "stages", "machine"}
+    assert list(full) == list(empty)
+    assert not nested & set(full)
+    assert {"isolation", "log", "samples_per_s", "failure"} <= set(full)
+    assert full.loc[0, "samples_per_s"] == 10.0
