@@ -6,40 +6,50 @@ import shlex
 
 from loaderbench.records import Environment, RunRecord, Trial
 from loaderbench.report import numbers, words
-from loaderbench.report.model import Fact, State, Text
+from loaderbench.report.model import Fact, State, Text, Tone
 from loaderbench.report.view import View
 
 
 def state(view: View) -> State:
     """Complete, or how far the run came."""
-    return _of_profile(view.run, view.profile) if view.profile else _of_sweep(view.run)
+    run = view.run
+    tried = [found for found in run.configurations if found.trials]
+    counted, hint = _of_profile(run, view.profile) if view.profile else _of_sweep(run)
+    tone, word = outcome(run.complete, len(tried), sum(found.samples_per_s is not None for found in tried))
+    return State(tone, f"{word}: {counted}", hint)
 
 
-def _of_profile(run: RunRecord, trial: Trial) -> State:
+def outcome(complete: bool, tried: int, measured: int) -> tuple[Tone, str]:
+    """A run's tone and word on its page and in a list of runs, by its numbers of configurations.
+
+    A run without one measurement failed, whether it came to its end or not.
+    """
+    if tried and not measured:
+        return "bad", "failed"
+    word = "complete" if complete and tried else "partial"
+    return "ok" if word == "complete" and measured == tried else "warn", word
+
+
+def _of_profile(run: RunRecord, trial: Trial) -> tuple[str, str | None]:
     """How many batches were measured, and whether the loop came to its end."""
     if trial.status != "completed":
-        return State("bad", "nothing was measured")
-    counted = numbers.count(trial.batches or 0, "batch", "batches")
-    if run.complete:
-        return State("ok", f"complete: {counted}")
-    return State("warn", f"partial: {counted}", "The loop did not come to its end; what it did until then is below.")
+        return "nothing was measured", None
+    hint = "The loop did not come to its end; what it did until then is below."
+    return numbers.count(trial.batches or 0, "batch", "batches"), None if run.complete else hint
 
 
-def _of_sweep(run: RunRecord) -> State:
-    """A run without one measurement failed, whether it came to its end or not."""
+def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
+    """How many of the trials gave a measurement, and what to type where some are still to be run."""
     done = sum(trial.status == "completed" for trial in run.sweep)
+    ran, planned = numbers.count(len(run.sweep), "trial"), numbers.count(run.plan.trials, "trial")
     if not run.sweep:
-        return State("warn", "partial: no trial was run")
+        return "no trial was run", None
     if not done:
-        label = f"failed: none of {numbers.count(len(run.sweep), 'trial')} measured"
-        planned = numbers.count(run.plan.trials, "trial")
-        return State("bad", label, None if run.complete else f"{len(run.sweep):,} of {planned} ran.")
+        return f"none of {ran} measured", None if run.complete else f"{len(run.sweep):,} of {planned} ran."
     if run.complete:
-        failed = done < len(run.sweep)
-        of = f"{done} of {numbers.count(len(run.sweep), 'trial')} measured" if failed else numbers.count(done, "trial")
-        return State("warn" if failed else "ok", f"complete: {of}")
-    label = f"partial: {done} of {numbers.count(run.plan.trials, 'trial')} measured"
-    return State("warn", label, f"What was measured is below, the rest reads \u201cnot run\u201d.{_how_to_go_on(run)}")
+        return ran if done == len(run.sweep) else f"{done} of {ran} measured", None
+    hint = f"What was measured is below, the rest reads \u201cnot run\u201d.{_how_to_go_on(run)}"
+    return f"{done} of {planned} measured", hint
 
 
 def _how_to_go_on(run: RunRecord) -> str:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from loaderbench.errors import printable
 from loaderbench.report import numbers, sparkline, words
+from loaderbench.report.head import outcome
 from loaderbench.report.html import asset, utf8
 from loaderbench.report.model import State, Text, Value
 from loaderbench.report.sparkline import Sparkline
@@ -144,11 +145,8 @@ def _rate(run: RunSummary) -> Value:
 def _state(run: RunSummary) -> State:
     """In one word, with what it means in its hint."""
     done = f"{run.measured:,} of {numbers.count(run.tried, 'configuration')} measured"
-    if run.tried and not run.measured:
-        return State("bad", "failed", "every trial failed")
-    if not run.complete or not run.tried:
-        return State("warn", "partial", done if run.tried else "no trial was run")
-    return State("ok", "complete", done)
+    tone, word = outcome(run.complete, run.tried, run.measured)
+    return State(tone, word, done if run.tried else "no trial was run")
 
 
 def _folder(name: str) -> Text:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
 Json = dict[str, Any]
+Tone = Literal["ok", "warn", "bad"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Link:
 class State:
     """Whether the run came to its end with every trial measured, and what to type when it did not."""
 
-    tone: Literal["ok", "warn", "bad"]
+    tone: Tone
     label: str
     hint: str | None = None
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ from run_folders import put
 from run_hostile import hostile
 
 from loaderbench.records import Interval, RunRecord, to_dict
+from loaderbench.report.document import build_document
 from loaderbench.report.index import IndexDocument, build_index, render_index
 from loaderbench.report.sparkline import HEIGHT, MOST_POINTS, WIDTH, sparkline
 from loaderbench.store import run_json
@@ -117,6 +119,28 @@ def test_every_state_has_its_word_and_what_is_missing_its_reason(
     assert row.state.label == state
     assert row.rate.text.startswith(rate)
     assert row.rate.main != "0"
+
+
+def first_round_failed() -> RunRecord:
+    run = runs.typical()
+    return replace(
+        run, trials=tuple(replace(trial, status="failed") if trial.round == 1 else trial for trial in run.trials)
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(runs.typical, runs.partly_failed, runs.all_failed, runs.interrupted, runs.one_trial, first_round_failed),
+        *(profiles.traced, profiles.nothing_measured),
+    ],
+)
+def test_a_run_has_one_state_on_its_page_and_in_the_list(make: Callable[[], RunRecord], tmp_path: Path) -> None:
+    run = make()
+    put(tmp_path, "r", run)
+    listed, shown = index(tmp_path).suites[0].latest.state, build_document(run).state
+
+    assert (shown.tone, shown.label.partition(":")[0]) == (listed.tone, listed.label)
 
 
 def test_a_profile_and_a_sweep_of_one_name_are_two_things(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_the_warm_up_is_told_in_words(count: int | None, said: str) -> None:
 def test_a_profile_that_measured_nothing_shows_its_failure_and_no_empty_frame() -> None:
     document = build_document(profiles.nothing_measured())
 
-    assert (document.state.tone, document.state.label) == ("bad", "nothing was measured")
+    assert (document.state.tone, document.state.label) == ("bad", "failed: nothing was measured")
     assert not {"inside", "workers", "waits", "slow", "noise", "key-figures"} & set(ids(document))
     assert facts(document, "trials") == []
     assert not [block for one in document.sections for block in one.glance]
