@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from loaderbench.records import GateResult, RunRecord, config_label
 from loaderbench.report import words
-from loaderbench.report.sections.sweep import in_words
+from loaderbench.report.view import failures_in_words
 
 
 def render_junit(run: RunRecord, gates: Sequence[GateResult]) -> str:
@@ -45,7 +45,7 @@ def _configurations(run: RunRecord) -> list[ElementTree.Element]:
         trials = [by_id[name] for name in found.trials if name in by_id]
         case = _case("configuration", config_label(found.config) or words.AS_IT_IS)
         case.set("time", f"{sum(trial.duration_s or 0 for trial in trials):.3f}")
-        if gone := in_words(trials):
+        if gone := ", ".join(failures_in_words(trials)):
             ElementTree.SubElement(case, "skipped", message=words.plain(gone, 1_000))  # only a gate is red
         cases.append(case)
     return cases

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from loaderbench.records import Config, Configuration, Readings, RunRecord, Trial
-from loaderbench.report import axes
+from loaderbench.report import axes, numbers, words
 
 MOST_ROWS = 400  # of the table of trials: keeps the page below its size; the downloads hold every trial
 MOST_CHOICES = 150  # some kB of the page each; the table of trials and run.json hold the others
@@ -105,6 +106,13 @@ def by_interest(run: RunRecord) -> list[Configuration]:
 def trials_of(configuration: Configuration, by_id: Mapping[str, Trial]) -> list[Trial]:
     """Its trials, as far as they were run."""
     return [by_id[name] for name in configuration.trials if name in by_id]
+
+
+def failures_in_words(trials: Sequence[Trial]) -> list[str]:
+    """What trials without a measurement ended by, and how often: `worker killed in 3 of 3 trials`."""
+    kinds = Counter(t.failure.kind if t.failure else t.status for t in trials if t.status != "completed")
+    of = numbers.count(len(trials), "trial")
+    return [f"{words.plain(kind.replace('_', ' '), words.NAME_LIMIT)} in {n} of {of}" for kind, n in kinds.items()]
 
 
 def why(trial: Trial, *fields: str) -> str | None:

@@ -7,6 +7,7 @@ from blocks import ids, ranking, the, within
 
 from loaderbench.records import Readings
 from loaderbench.report.document import build_document
+from loaderbench.report.junit import render_junit
 from loaderbench.report.model import Paragraph
 from loaderbench.report.sections.heat_map import HeatMap
 from loaderbench.report.sections.timeline import Timeline
@@ -69,6 +70,16 @@ def test_what_failed_says_how_and_how_often() -> None:
         "Nothing is known of its inside: worker killed in 3 of 3 trials."
     ]
     assert failed[0].inside == ()
+
+
+def test_a_trial_that_timed_out_without_a_recorded_failure_counts_as_failed() -> None:
+    run = runs.partly_failed()
+    late = [replace(t, status="timed_out", failure=None) if t.failure else t for t in run.trials]
+    run = replace(run, trials=tuple(late))
+    missing = [choice.missing.text for choice in the(build_document(run), HeatMap).choices if choice.missing]
+
+    assert missing == ["Nothing is known of its inside: timed out in 3 of 3 trials."]
+    assert 'message="timed out in 3 of 3 trials"' in render_junit(run, ())
 
 
 def test_one_configuration_leaves_nothing_to_choose() -> None:

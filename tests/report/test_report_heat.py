@@ -51,7 +51,7 @@ def test_a_failed_configuration_is_a_state_of_its_cell_and_has_no_colour() -> No
     failed = [cell for cell in found if cell.state == "failed"]
 
     assert [(cell.readings[0].text, cell.readings[0].place) for cell in failed] == [("failed", None)]
-    assert "worker_killed in 3 of 3 trials" in failed[0].title
+    assert "worker killed in 3 of 3 trials" in failed[0].title
     assert [cell.remark for cell in found if cell.remark] == ["1 failed"]
 
 

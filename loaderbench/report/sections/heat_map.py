@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +10,7 @@ from loaderbench.records import Config, Configuration, Trial
 from loaderbench.records.metrics import Metric
 from loaderbench.report import axes, metrics, numbers, words
 from loaderbench.report.model import Block, Fact, Link, Section, Text
-from loaderbench.report.view import View, trials_of
+from loaderbench.report.view import View, failures_in_words, trials_of
 
 CellState = Literal["measured", "failed", "not_measured", "not_run", "not_planned"]
 
@@ -170,14 +169,13 @@ class Cells:
         rate = metrics.of_configuration(metrics.SAMPLES, found, self._run.environment).text
         reached = f"{rate} samples/s" if found.samples_per_s else _STATES[self._state(found, trials)]
         said = f"{words.configuration(found.config).text}: {reached}"
-        kinds = Counter(trial.failure.kind if trial.failure else trial.status for trial in _failed(trials))
-        return "; ".join([said, *(f"{words.plain(kind, 40)} in {_of(n, trials)}" for kind, n in kinds.items())])
+        return "; ".join([said, *failures_in_words(trials)])
 
     def _drawn(
         self, state: CellState, found: Configuration | None, title: str, trials: Sequence[Trial] = ()
     ) -> HeatCell:
         mark = self._view.mark(found) if found else ""
-        failed = len(_failed(trials))
+        failed = sum(trial.status != "completed" for trial in trials)
         return HeatCell(
             state=state,
             readings=tuple(_reading(scale, found, state) for scale in self._scales),
@@ -197,14 +195,6 @@ def _holds(config: Config, wanted: Config) -> bool:
 def without_workers(config: Config) -> bool:
     """Whether the main process loads by itself, so that torch refuses what only workers have."""
     return axes.key(config.get("num_workers")) == axes.key(0)
-
-
-def _failed(trials: Sequence[Trial]) -> list[Trial]:
-    return [trial for trial in trials if trial.status != "completed"]
-
-
-def _of(some: int, trials: Sequence[Trial]) -> str:
-    return f"{some} of {numbers.count(len(trials), 'trial')}"
 
 
 def _reading(scale: Scale, found: Configuration | None, state: CellState) -> CellReading:

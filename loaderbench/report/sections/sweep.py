@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +20,7 @@ from loaderbench.report.sections.heat_map import (
     Scale,
     without_workers,
 )
-from loaderbench.report.view import MOST_ROWS, View, trials_of
+from loaderbench.report.view import MOST_ROWS, View, failures_in_words, trials_of
 
 _ONE_CONFIGURATION = (
     "One configuration was measured. To see where the best one lies, sweep an axis: -P num_workers=0,2,4"
@@ -203,14 +202,7 @@ def _choice(view: View, number: int) -> Choice:
 
 def _missing(trials: Sequence[Trial]) -> Text:
     """Why nothing is known of what happens inside."""
-    gone = in_words(trials)
+    gone = ", ".join(failures_in_words(trials))
     return words.sentence(
         f"Nothing is known of its inside: {gone}." if gone else "The stages of its samples were not timed."
     )
-
-
-def in_words(trials: Sequence[Trial]) -> str:
-    """What failed, and how often: `worker killed in 3 of 3 trials`; nothing where nothing did."""
-    gone = Counter(trial.failure.kind if trial.failure else trial.status for trial in trials if trial.failure)
-    of = numbers.count(len(trials), "trial")
-    return ", ".join(f"{kind.replace('_', ' ')} in {many} of {of}" for kind, many in gone.items())
