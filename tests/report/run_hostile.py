@@ -23,7 +23,6 @@ def hostile() -> RunRecord:
         trials[-1], id=HOSTILE, status="failed", samples_per_s=None, failure=Failure(HOSTILE, HOSTILE + LONG, HOSTILE)
     )
     assert run.best
-    assert run.baseline
     return replace(
         run,
         name=HOSTILE + LONG,

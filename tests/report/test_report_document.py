@@ -273,7 +273,7 @@ def test_what_stands_in_the_first_panel_already_says_so() -> None:
         axes={"batch_size": [32, 64], "num_workers": [0, 2], "prefetch_factor": [2, 4]},
         collapsed={"prefetch_factor": "no workers"},
     )
-    sweep = heat_map(build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None)))
+    sweep = heat_map(build_document(replace(run, configurations=configurations, plan=plan, best=None)))
 
     assert sweep
     repeated = [
@@ -309,7 +309,6 @@ def test_a_loader_without_axes_has_a_name_in_every_table() -> None:
         trials=tuple(replace(t, config={}) for t in run.trials),
         configurations=tuple(replace(c, config={}) for c in run.configurations),
         best=replace(run.best, config={}),
-        baseline=None,
     )
     document = build_document(bare)
 

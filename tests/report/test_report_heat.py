@@ -81,7 +81,7 @@ def test_axes_of_a_target_span_the_heat_map_where_workers_and_batch_sizes_do_not
 
     configurations = tuple(replace(c, config=renamed(c.config)) for c in run.configurations)  # type: ignore[arg-type]
     plan = replace(run.plan, axes={"codec": ["c0", "c1", "c2", "c3"], "side": [32, 128]})
-    document = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None))
+    document = build_document(replace(run, configurations=configurations, plan=plan, best=None))
 
     sweep = the(document, HeatMap)
     assert sweep.y_axis
@@ -94,7 +94,7 @@ def test_true_and_one_are_two_values_of_an_axis() -> None:
     first, second = run.configurations[:2]
     configurations = (replace(first, config={"flag": True}), replace(second, config={"flag": 1}))
     plan = replace(run.plan, axes={"flag": [True, 1]})
-    found = cells(build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None)))
+    found = cells(build_document(replace(run, configurations=configurations, plan=plan, best=None)))
 
     assert [cell.readings[0].text for cell in found] == ["212", "411"]
 
@@ -110,7 +110,7 @@ def test_without_workers_a_refused_axis_does_not_leave_holes() -> None:
     plan = replace(
         run.plan, axes={"num_workers": [0, 2], "prefetch_factor": [2, 4]}, collapsed={"prefetch_factor": "no workers"}
     )
-    document = build_document(replace(run, configurations=configurations, plan=plan, best=None, baseline=None))
+    document = build_document(replace(run, configurations=configurations, plan=plan, best=None))
 
     assert [row.cells[0].state for row in the(document, HeatMap).facets[0].rows if row.label.text != "null"] == [
         "measured"

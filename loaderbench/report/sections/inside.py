@@ -92,7 +92,7 @@ def role(view: View, found: Configuration) -> str:
 
 def _best_or_baseline(view: View, found: Configuration) -> str | None:
     run = view.run
-    baseline = run.baseline is not None and axes.same(found.config, run.baseline.config)
+    baseline = axes.same(found.config, run.baseline.config)
     if view.is_best(found):
         return "the best configuration and the baseline" if baseline else "the best configuration"
     if baseline:

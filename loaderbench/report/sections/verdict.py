@@ -103,7 +103,7 @@ def _of_sweep(run: RunRecord) -> tuple[str, KeyFigures] | None:
     best = find(run, run.best.config) if run.best else None
     if run.best is None or best is None:
         return None
-    before = find(run, run.baseline.config) if run.baseline else None
+    before = find(run, run.baseline.config)
     same = before is not None and axes.same(best.config, before.config)
     alone = len(run.configurations) == 1
     compared = None if same else run.baseline
