@@ -22,10 +22,11 @@ from loaderbench.records import (
 )
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.program import python_program, yaml_change
-from loaderbench.remedies.wording import costs, evidence, listed, times
+from loaderbench.remedies.wording import costs, evidence, listed
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import SMALL
+from loaderbench.statistics.ratios import times
 
 COMBINATION = "combination"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loaderbench.loaders import worker_count
 from loaderbench.records import Configuration, Interval, Standing
 from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.ratios import times
 
 NO_GAIN = 1.10
 """A gain that cannot exceed this is none worth a change; an interval that reaches further has not decided."""
@@ -21,25 +22,9 @@ def why_not(ratio: Interval, rounds: int) -> tuple[Standing, str]:
     return "not_checked", f"undecided: {times(ratio)} {holds}; {advice}"
 
 
-def times(ratio: Interval) -> str:
-    """`x1.02 (0.97-1.08)`, with a multiplication sign and an en dash."""
-    if ratio.lo is None or ratio.hi is None:
-        return f"\N{MULTIPLICATION SIGN}{_factor(ratio.est)}"
-    return f"\N{MULTIPLICATION SIGN}{_factor(ratio.est)} ({_factor(ratio.lo)}\N{EN DASH}{_factor(ratio.hi)})"
-
-
 def evidence(label: str, found: Configuration) -> str:
     """The rate of one configuration, with its interval."""
     return f"{label}: {_rate(found.samples_per_s)}"
-
-
-def _factor(value: float) -> str:
-    """Two decimals near 1, where they matter."""
-    if value < 0.1:
-        return f"{value:.1g}"
-    if value < 2:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def _rate(interval: Interval | None) -> str:

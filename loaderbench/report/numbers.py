@@ -11,6 +11,7 @@ from loaderbench.records import Interval, moment
 from loaderbench.records.metrics import BY_ID
 from loaderbench.report.model import Value
 from loaderbench.report.words import NAME_LIMIT, plain, sentence
+from loaderbench.statistics.ratios import times_and_bounds
 
 NOT_MEASURED = "not measured"
 NOT_RUN = "not run"
@@ -77,6 +78,15 @@ def interval(value: Interval | None, reason: str | None = None, unit: str = "", 
         detail = with_unit(between, unit)
     main = with_unit(main, unit)
     return Value(f"{main} ({detail})", main=main, detail=detail, sort=value.est)
+
+
+def times(ratio: Interval | None, reason: str | None = None) -> Value:
+    """`1.51x (1.49-1.53x)`, as conclusions write it; `1.51x (n = 1)` where one round alone was measured."""
+    if ratio is None or not math.isfinite(ratio.est):
+        return missing(reason)
+    main, bounded = times_and_bounds(ratio)
+    detail = bounded or ONE_ROUND
+    return Value(f"{main} ({detail})", main=main, detail=detail, sort=ratio.est)
 
 
 def difference(value: Interval | None, unit: str, reason: str | None = None) -> Value:
@@ -154,7 +164,7 @@ def _duration(seconds: float) -> str:
 def gain(metric: str, est: float, lo: float | None, hi: float | None) -> Value:
     """A ratio as what it means: `+25 % samples/s (+21 % to +29 %)`, or `4.1x samples/s (3.9-4.3x)` from twofold on."""
     if est >= 2:
-        value = interval(Interval(est, lo, hi), unit=TIMES, digits=2 if est < 10 else 3)
+        value = times(Interval(est, lo, hi))
         main, detail = value.main, value.detail
     else:
         main = _signed(est, est)

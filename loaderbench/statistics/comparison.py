@@ -26,6 +26,7 @@ from loaderbench.records import (
 )
 from loaderbench.statistics.configurations import rate_of
 from loaderbench.statistics.intervals import FEWEST_PROCESSES, rate_interval, share_interval, welch_interval
+from loaderbench.statistics.ratios import times
 
 SAME_RATE = 0.05
 SAME_SHARE = 0.02
@@ -222,14 +223,4 @@ def _headline(change: MetricChange, config: Config) -> str:
     where = f" with {config_label(config)}" if config else ""
     if change.change is None:
         return f"Whether samples/s changed{where} is not known: {change.not_measured['change']}."
-    return f"samples/s changed by {_times(change.change)}{where}: {change.outcome}."
-
-
-def _times(ratio: Interval) -> str:
-    """A ratio with as many places as keep a bound from reading as no change when it is not."""
-    if ratio.lo is None or ratio.hi is None:
-        return f"\N{MULTIPLICATION SIGN}{ratio.est:.2f} (no interval)"
-    values = (ratio.est, ratio.lo, ratio.hi)
-    places = next((n for n in range(2, 6) if all(round(v, n) not in (0, 1) for v in values if v != 1)), 6)
-    est, lo, hi = (f"{value:,.{places}f}" for value in values)
-    return f"\N{MULTIPLICATION SIGN}{est} ({lo}\N{EN DASH}{hi})"
+    return f"samples/s changed by {times(change.change)}{where}: {change.outcome}."

@@ -88,7 +88,7 @@ def compare_waits(before: list[float], after: list[float]) -> MetricChange:
 def test_faster_beyond_the_noise_is_improved() -> None:
     found = compare([100, 101, 102], [124, 125, 126])
     assert found.outcome == "improved"
-    assert found.headline == "samples/s changed by \N{MULTIPLICATION SIGN}1.24 (1.21\N{EN DASH}1.26): improved."
+    assert found.headline == "samples/s changed by 1.24\u00d7 (1.21\u20131.26\u00d7): improved."
     assert found.reasons == ()
 
 
@@ -131,7 +131,7 @@ def test_one_process_on_a_side_has_an_estimate_without_an_interval(sides: tuple[
     assert (change.est, change.lo, change.hi) == (pytest.approx(1.5, rel=0.02), None, None)
     assert (found.outcome, found.reasons) == ("inconclusive", (ONE_PROCESS,))
     assert found.metrics[0].not_measured == {"change": ONE_PROCESS}
-    assert "no interval" in found.headline
+    assert found.headline.endswith("\u00d7: inconclusive.")
 
 
 def test_less_waiting_is_better_and_is_told_as_a_difference() -> None:
@@ -265,10 +265,10 @@ def test_two_processes_on_a_side_have_an_interval() -> None:
 @pytest.mark.parametrize(
     ("after", "said"),
     [
-        ([100.4, 100.41, 100.42], "1.004 (1.004\N{EN DASH}1.004)"),
-        ([100.04, 100.0401, 100.0402], "1.0003 (1.0001\N{EN DASH}1.0005)"),
-        ([0.3, 0.3001, 0.3002], "0.003 (0.003\N{EN DASH}0.003)"),
-        ([250.0, 250.1, 250.2], "2.50 (2.50\N{EN DASH}2.50)"),
+        ([100.4, 100.41, 100.42], "1.004\u00d7 (1.004\u20131.004\u00d7)"),
+        ([100.04, 100.0401, 100.0402], "1.0003\u00d7 (1.0001\u20131.0005\u00d7)"),
+        ([0.3, 0.3001, 0.3002], "0.003\u00d7 (0.003\u20130.003\u00d7)"),
+        ([250.0, 250.1, 250.2], "2.5\u00d7 (2.5\u20132.5\u00d7)"),
     ],
 )
 def test_a_ratio_has_as_many_places_as_tell_it_from_no_change_and_from_nothing(after: list[float], said: str) -> None:
@@ -276,7 +276,7 @@ def test_a_ratio_has_as_many_places_as_tell_it_from_no_change_and_from_nothing(a
 
 
 def test_a_ratio_of_one_itself_has_two_places() -> None:
-    assert "1.00 (1.00\N{EN DASH}1.00)" in compare([100.0, 100.0], [100.0, 100.0]).headline
+    assert "1.00\u00d7 (1.00\u20131.00\u00d7)" in compare([100.0, 100.0], [100.0, 100.0]).headline
 
 
 def test_every_difference_is_a_reason() -> None:

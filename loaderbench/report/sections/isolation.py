@@ -146,7 +146,7 @@ def _workers_in_short(run: RunRecord) -> Fact | None:
         return None
     most = measured[-1]
     beside = f"with {numbers.count(most.workers, 'worker')} beside {least}"
-    said = [f"a sample takes {_times(most.cpu_ratio).text} the CPU time"] if most.cpu_ratio else []
+    said = [f"a sample takes {numbers.times(most.cpu_ratio).text} the CPU time"] if most.cpu_ratio else []
     said += [f"worker time is {_beyond(most.beyond_cores)}"] if most.beyond_cores else []
     return Fact("Contention", Text(f"{beside} {', '.join(said)}"))
 
@@ -157,17 +157,13 @@ def _contention_row(found: Contention) -> Row:
     for cost, ratio in (("cpu_s_per_sample", "cpu_ratio"), ("wall_s_per_sample", "wall_ratio")):
         value: Interval | None = getattr(found, cost)
         cells.append(numbers.interval(numbers.scaled(value, 1e3) if value else None, why.get(cost)))
-        cells.append(_times(getattr(found, ratio), why.get(ratio)))
-    return Row((*cells, _times(found.beyond_cores, why.get("beyond_cores"))))
-
-
-def _times(ratio: Interval | None, reason: str | None = None) -> Value:
-    return numbers.interval(ratio, reason, numbers.TIMES)
+        cells.append(numbers.times(getattr(found, ratio), why.get(ratio)))
+    return Row((*cells, numbers.times(found.beyond_cores, why.get("beyond_cores"))))
 
 
 def _beyond(ratio: Interval) -> str:
     """Only what lies wholly above 1 is beyond; a single round decides nothing."""
-    shown = _times(ratio).text
+    shown = numbers.times(ratio).text
     if ratio.lo is None or ratio.hi is None:
         return f"{shown} what that and the cores explain"
     if ratio.lo > 1:

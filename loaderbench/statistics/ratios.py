@@ -1,0 +1,25 @@
+"""How a ratio of two rates is written, in conclusions and on the page alike."""
+
+from __future__ import annotations
+
+import math
+
+from loaderbench.records import Interval
+
+_SIGN = "\N{MULTIPLICATION SIGN}"
+
+
+def times(ratio: Interval) -> str:
+    """`1.51x (1.49-1.53x)` with a multiplication sign and an en dash; `1.51x` without an interval."""
+    estimate, bounds = times_and_bounds(ratio)
+    return f"{estimate} ({bounds})" if bounds else estimate
+
+
+def times_and_bounds(ratio: Interval) -> tuple[str, str]:
+    """The two halves of `times`, with as many places as keep a number from reading as 0 or 1 when it is not."""
+    values = [value for value in (ratio.est, ratio.lo, ratio.hi) if value is not None and math.isfinite(value)]
+    fewest = 2 if ratio.est < 2 else 1 if ratio.est < 100 else 0
+    others = [value for value in values if value not in (0, 1)]
+    places = next((n for n in range(fewest, 6) if all(round(v, n) not in (0, 1) for v in others)), 6)
+    est, *bounds = (f"{value:,.{places}f}" for value in values)
+    return f"{est}{_SIGN}", "\N{EN DASH}".join(bounds) + _SIGN if len(bounds) == 2 else ""
