@@ -5,18 +5,16 @@ from __future__ import annotations
 from loaderbench.loaders import worker_count
 from loaderbench.records import Configuration, Interval, Standing
 from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.judging import SMALL
 from loaderbench.statistics.ratios import times
-
-NO_GAIN = 1.10
-"""A gain that cannot exceed this is none worth a change; an interval that reaches further has not decided."""
 
 
 def why_not(ratio: Interval, rounds: int) -> tuple[Standing, str]:
     """Why a change whose interval does not lie above 1 is not recommended, after so many rounds."""
     if excludes_one(ratio):
         return "already_ok", f"it was slower: {times(ratio)}"
-    if ratio.hi is not None and ratio.hi <= NO_GAIN:
-        return "already_ok", f"no gain of more than {(NO_GAIN - 1) * 100:.0f} %: {times(ratio)}"
+    if ratio.hi is not None and ratio.hi <= SMALL:
+        return "already_ok", f"no gain of more than {(SMALL - 1) * 100:.0f} %: {times(ratio)}"
     holds = "comes from one round alone" if ratio.hi is None else "holds both a gain and a loss"
     advice = f"more rounds (--rounds {max(2 * rounds, 6)}) or a quieter machine would decide"
     return "not_checked", f"undecided: {times(ratio)} {holds}; {advice}"
