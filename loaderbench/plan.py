@@ -9,7 +9,7 @@ from itertools import product
 from loaderbench.consumers import NOTHING
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
-from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_label, varying
+from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_name, varying
 from loaderbench.statistics.intervals import FEWEST_ROUNDS
 from loaderbench.suite import Suite
 
@@ -54,7 +54,7 @@ class Plan:
     def label(self, config: Config) -> str:
         """Write a configuration by the axes that vary, and what a remedy has added."""
         added = {name: value for name, value in config.items() if name not in self.axes}
-        return config_label({**varying(config, self.axes), **added} or config) or "the loader as it is"
+        return config_name({**varying(config, self.axes), **added} or config)
 
     def twin(self, round_number: int) -> PlannedTrial:
         """Name the trial that measures the baseline again, as if it were another configuration."""

@@ -13,7 +13,7 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     from loaderbench.environment import cpus_allotted
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
-    from loaderbench.records import config_label, format_scalar
+    from loaderbench.records import config_name, format_scalar
 
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
     gpus, cpus = count_gpus(), cpus_allotted()
@@ -28,4 +28,4 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
         print(f"  {axis}: {why}")
     print(describe_plan(plan))
     for config in plan.configurations:
-        print(f"  {config_label(config) or 'the loader as it is'}{'  (baseline)' if config == plan.baseline else ''}")
+        print(f"  {config_name(config)}{'  (baseline)' if config == plan.baseline else ''}")

@@ -93,6 +93,7 @@ from loaderbench.records.words import (
     Standing as Standing,
     Status as Status,
     config_label as config_label,
+    config_name as config_name,
     format_scalar as format_scalar,
     moment as moment,
     to_dict as to_dict,

@@ -60,6 +60,11 @@ def config_label(config: Mapping[str, Scalar]) -> str:
     return " ".join(f"{axis}={format_scalar(value)}" for axis, value in config.items())
 
 
+def config_name(config: Mapping[str, Scalar]) -> str:
+    """The label; `unmodified config` for a user's own loader, of which nothing is set."""
+    return config_label(config) or "unmodified config"
+
+
 def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
     """A configuration without the axes that have one value: what tells it from the others."""
     return {axis: value for axis, value in config.items() if len(axes.get(axis, ())) > 1}

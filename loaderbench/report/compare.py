@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from loaderbench.records import Comparison, GateResult, Interval, MetricChange, config_label
+from loaderbench.records import Comparison, GateResult, Interval, MetricChange
 from loaderbench.report import numbers, words
 from loaderbench.report.markdown import inline, table
 from loaderbench.report.model import Column, Row, Table, Text, Value
@@ -33,7 +33,7 @@ def comparison_table(found: Comparison) -> Table:
 
 def _row(rate: MetricChange, share: MetricChange, found: Comparison) -> Row:
     cells = (
-        words.outside(config_label(rate.config) or words.AS_IT_IS, words.LABEL_LIMIT),
+        words.configuration(rate.config),
         numbers.interval(rate.before),
         numbers.interval(rate.after),
         _ratio(rate.change),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from loaderbench.records import GateResult, RunRecord, config_label
+from loaderbench.records import GateResult, RunRecord, config_name
 from loaderbench.report import words
 from loaderbench.report.view import failures_in_words
 
@@ -43,7 +43,7 @@ def _configurations(run: RunRecord) -> list[ElementTree.Element]:
     cases = []
     for found in run.configurations:
         trials = [by_id[name] for name in found.trials if name in by_id]
-        case = _case("configuration", config_label(found.config) or words.AS_IT_IS)
+        case = _case("configuration", config_name(found.config))
         case.set("time", f"{sum(trial.duration_s or 0 for trial in trials):.3f}")
         if gone := ", ".join(failures_in_words(trials)):
             ElementTree.SubElement(case, "skipped", message=words.plain(gone, 1_000))  # only a gate is red

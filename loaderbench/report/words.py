@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from loaderbench.records import Config, config_label
+from loaderbench.records import Config, config_name
 from loaderbench.report.model import Text
 
 WHOLE_LIMIT = 20_000  # characters that a title keeps: what nobody can read would only make the page heavy
@@ -14,7 +14,6 @@ NAME_LIMIT = 60
 LABEL_LIMIT = 120
 SENTENCE_LIMIT = 600
 MESSAGE_LIMIT = 1200
-AS_IT_IS = "the loader as it is"
 
 # Marks that turn the direction of what follows: they could show one word and mean another.
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -61,7 +60,7 @@ def message_end(text: str) -> Text:
 
 def configuration(config: Config) -> Text:
     """A configuration in a line; one without any axis is the loader of the user."""
-    return outside(config_label(config) or AS_IT_IS, LABEL_LIMIT)
+    return outside(config_name(config), LABEL_LIMIT)
 
 
 def stage(name_of: str) -> Text:

@@ -22,6 +22,7 @@ from loaderbench.records import (
     Scalar,
     Trial,
     config_label,
+    config_name,
     varying,
 )
 from loaderbench.statistics.configurations import rate_of
@@ -109,7 +110,7 @@ def _nothing_shared(before: RunRecord, after: RunRecord) -> str:
 def _few(configs: Sequence[Config]) -> str:
     if len(configs) != 1:
         return f"{len(configs)} configurations"
-    return config_label(configs[0]) or "the loader as it is"
+    return config_name(configs[0])
 
 
 def _cannot(different: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from math import copysign
 
 from loaderbench.errors import UsageError
-from loaderbench.records import Comparison, Config, Gate, GateOutcome, GateResult, Interval, RunRecord, config_label
+from loaderbench.records import Comparison, Config, Gate, GateOutcome, GateResult, Interval, RunRecord, config_name
 
 METRICS = ("samples_per_s", "data_wait_share")
 _CHANGE = re.compile(r"(\w+):([+-])(\d+(?:\.\d+)?)(%|pp)")
@@ -56,7 +56,7 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
     config, found = _level_of(gate.metric, run)
     if config is None or found is None:
         return GateResult(gate=gate, outcome="inconclusive", said="no configuration was measured")
-    where = config_label(config) or "the loader as it is"
+    where = config_name(config)
     said = f"{_shown(gate.metric, found)} with {where}"
     return GateResult(gate=gate, outcome=_side(found, gate.limit, fails_below=gate.kind == "below"), said=said)
 

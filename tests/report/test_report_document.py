@@ -314,8 +314,8 @@ def test_a_loader_without_axes_has_a_name_in_every_table() -> None:
 
     unnamed = ranking(document)
     assert unnamed
-    assert unnamed.rows[0].cells[0].text == "the loader as it is"
-    assert trials(document).rows[0].cells[1].text == "the loader as it is"
+    assert unnamed.rows[0].cells[0].text == "unmodified config"
+    assert trials(document).rows[0].cells[1].text == "unmodified config"
     named = ranking(build_document(run))
     assert named
     assert named.rows[0].cells[0].text.startswith("batch_size=32 ")

@@ -38,5 +38,5 @@ def test_of_a_long_message_the_end_is_kept_with_its_lines() -> None:
 
 
 def test_a_configuration_without_axes_is_the_loader_as_it_is() -> None:
-    assert words.configuration({}).text == "the loader as it is"
+    assert words.configuration({}).text == "unmodified config"
     assert words.configuration({"num_workers": 2}).text == "num_workers=2"

@@ -118,7 +118,7 @@ def test_the_rungs_stay_out_of_the_sweep(sleepy: tuple[Path, dict[str, Any]]) ->
 def test_progress_counts_the_rungs_and_the_terminal_tells_them(sleepy: tuple[Path, dict[str, Any]]) -> None:
     _, found = sleepy
     assert "up to 6 with parts taken away" in found["stderr"]
-    assert "[12/12] num_workers=1, " in found["stderr"] or "[12/12] the loader as it is, " in found["stderr"]
+    assert "[12/12] num_workers=1, " in found["stderr"] or "[12/12] unmodified config, " in found["stderr"]
     assert "cached batches replayed from the host" in found["stdout"]
     assert "Ceiling: " in found["stdout"]
 

@@ -160,7 +160,7 @@ def test_a_loader_without_axes_is_named_as_it_is() -> None:
         config={}, samples_per_s=Interval(5, 4, 6), data_wait_share=None, trials=(), rank=1, tied_with_best=False
     )
     result = judge_gate(parse_gate("samples_per_s<1", "--fail-if"), run({}, configurations=(found,)), None)
-    assert result.said.endswith("the loader as it is")
+    assert result.said.endswith("unmodified config")
 
 
 def test_a_share_that_was_not_measured_is_not_judged() -> None:
