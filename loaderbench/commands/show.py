@@ -8,7 +8,6 @@ from loaderbench.commands.outputs import STDOUT, MarkdownFile, make_console, wri
 
 def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
     """Print the verdict and the best configurations of a saved run."""
-    from loaderbench.report.document import build_document
     from loaderbench.report.terminal import print_summary
     from loaderbench.result import load
 
@@ -18,4 +17,4 @@ def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
     if md_file == STDOUT:
         return
     page = (run if run.is_dir() else run.parent) / "report.html"
-    print_summary(build_document(saved.record), make_console(), report_path=str(page) if page.is_file() else None)
+    print_summary(saved.document, make_console(), report_path=str(page) if page.is_file() else None)
