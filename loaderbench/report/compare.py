@@ -18,7 +18,7 @@ _MARKS = {"passed": "ok", "failed": "FAILED", "inconclusive": "inconclusive"}
 
 def comparison_table(found: Comparison) -> Table:
     """A row for each configuration that both runs measured: both rates, both wait shares, and what changed."""
-    rates = {id(c.config): c for c in found.metrics if c.metric == "samples_per_s"}
+    rates = [c for c in found.metrics if c.metric == "samples_per_s"]
     shares = [c for c in found.metrics if c.metric == "data_wait_share"]
     columns = (
         Column("Configuration"),
@@ -26,7 +26,7 @@ def comparison_table(found: Comparison) -> Table:
         Column("outcome"),
         *(Column(name, numeric=True) for name in ("Data wait share before", "after", "change, pp")),
     )
-    rows = tuple(_row(rate, share, found) for rate, share in zip(rates.values(), shares, strict=True))
+    rows = tuple(_row(rate, share, found) for rate, share in zip(rates, shares, strict=True))
     note = f"{len(rows) - _MOST_ROWS:,} more configurations were measured in both." if len(rows) > _MOST_ROWS else None
     return Table("Configurations that both runs measured", columns, rows[:_MOST_ROWS], note)
 
