@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from loaderbench.commands.options import ProgressKind
 from loaderbench.plan import Plan
 from loaderbench.records import Config, IsolationName, PlannedTrial, Trial, config_label
-from loaderbench.report.sections.isolation import ISOLATION_RUNS
+from loaderbench.report.words import ISOLATION_RUNS
 from loaderbench.session import Listener, Silent
 from loaderbench.session.listener import Progress as Done
 

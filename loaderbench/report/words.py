@@ -1,12 +1,13 @@
-"""Strings from outside, made safe to place: nothing in them acts, and none is longer than a page can bear."""
+"""Words that several parts share, and strings from outside: nothing in these acts, none is longer than a page bears."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Mapping
+from typing import Literal
 
-from loaderbench.records import Config, config_name
+from loaderbench.records import Config, IsolationName, config_name
 from loaderbench.report.model import Text
 
 WHOLE_LIMIT = 20_000  # characters that a title keeps: what nobody can read would only make the page heavy
@@ -14,6 +15,15 @@ NAME_LIMIT = 60
 LABEL_LIMIT = 120
 SENTENCE_LIMIT = 600
 MESSAGE_LIMIT = 1200
+
+IsolationRunName = IsolationName | Literal["end_to_end"]
+ISOLATION_RUNS: dict[IsolationRunName, str] = {
+    "replay_device": "cached batches replayed from the device",
+    "replay_host": "cached batches replayed from the host",
+    "loader_warm": "the loader alone, files in memory",
+    "loader_cold": "the loader alone, files evicted",
+    "end_to_end": "loader and consumer",
+}
 
 # Marks that turn the direction of what follows: they could show one word and mean another.
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

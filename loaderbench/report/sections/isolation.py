@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeGuard
+from typing import TypeGuard
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.records import Contention, Interval, Isolation, IsolationName, IsolationRun, RunRecord
+from loaderbench.records import Contention, Interval, Isolation, IsolationRun, RunRecord
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Breakdown, Column, Fact, Glance, Heading, Row, Section, Table, Text, Value
 from loaderbench.report.sections.verdict import ceiling
 from loaderbench.report.view import View
 
-_Name = IsolationName | Literal["end_to_end"]
-
 _TITLE = "With parts taken away"
-ISOLATION_RUNS: dict[_Name, str] = {
-    "replay_device": "cached batches replayed from the device",
-    "replay_host": "cached batches replayed from the host",
-    "loader_warm": "the loader alone, files in memory",
-    "loader_cold": "the loader alone, files evicted",
-    "end_to_end": "loader and consumer",
-}
-_LEFT: dict[_Name, str] = {
+_LEFT: dict[words.IsolationRunName, str] = {
     "replay_device": "the consumer, with no loading and no transfer",
     "replay_host": "the consumer and the transfer, with no loading",
     "loader_warm": "reading from memory, decoding and everything up to the batch, with no consumer",
@@ -106,7 +97,7 @@ def _columns(found: Isolation) -> tuple[Column, ...]:
 def _row(one: IsolationRun) -> Row:
     """One isolation run, and what was left of it."""
     time = numbers.interval(numbers.scaled(one.time_s, 1e3) if one.time_s else None)
-    return Row((Text(ISOLATION_RUNS[one.name]), time, numbers.interval(one.samples_per_s), Text(_LEFT[one.name])))
+    return Row((Text(words.ISOLATION_RUNS[one.name]), time, numbers.interval(one.samples_per_s), Text(_LEFT[one.name])))
 
 
 def _differences(found: Isolation) -> list[Fact]:
