@@ -80,7 +80,7 @@ class Findings:
     trials: Sequence[Trial]
     best: Best | None
     baseline: Config
-    axes: dict[str, Any]
+    axes: dict[str, list[Scalar]]
     accelerator: bool
     loader: dict[str, Any] = field(default_factory=dict)
     why_no_best: str = ""
