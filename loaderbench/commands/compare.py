@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_guarded
+from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_junit_and_summary
 from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, make_console, write_output
 
 Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="A run folder, or its run.json.")]
@@ -43,5 +43,5 @@ def compare(
         write_output("--md", md_file, text)
     if STDOUT not in (json_file, md_file, str(junit)):
         print_comparison(make_console(), comparison, gates)
-    write_guarded(junit, now, gates, text)
+    write_junit_and_summary(junit, now, gates, text)
     raise_for(gates)

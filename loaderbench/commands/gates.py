@@ -69,7 +69,7 @@ def _said(how: str, results: Sequence[GateResult]) -> str:
     return "; ".join(f"gate {how}: {result.gate.text}: {result.said}" for result in results)
 
 
-def write_guarded(junit: Path | None, run: RunRecord, results: Sequence[GateResult], summary: str) -> None:
+def write_junit_and_summary(junit: Path | None, run: RunRecord, results: Sequence[GateResult], summary: str) -> None:
     """Write the JUnit file that was asked for, and the summary of the job where GitHub Actions runs it."""
     from loaderbench.report.junit import render_junit
 

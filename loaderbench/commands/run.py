@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_guarded
+from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_junit_and_summary
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
 from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, make_console, write_output
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
@@ -67,7 +67,7 @@ def run(
         write_output("--md", md_file, text)
     if STDOUT not in (json_file, md_file, str(junit)):
         _print_summary(result.run, result.page, comparison, gates)
-    write_guarded(junit, result.run.record, gates, text)
+    write_junit_and_summary(junit, result.run.record, gates, text)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     if result.stopped_by is not None:

@@ -89,7 +89,7 @@ def printed(run: RunRecord) -> str:
 
 def test_the_page_tells_each_part_and_why_one_is_missing() -> None:
     document = build_document(taken_apart())
-    ladder, contention = within(document, "apart", Breakdown)
+    ladder, contention = within(document, "isolation", Breakdown)
     rows = ladder.tables[0].rows
     assert [row.cells[0].text for row in rows][-1] == "loader and consumer"
     assert "12.5" in rows[0].cells[1].text
@@ -101,12 +101,12 @@ def test_the_page_tells_each_part_and_why_one_is_missing() -> None:
     }
     assert ladder.notes[0].text == "16 batches were kept and replayed."
     assert [row.cells[0].text for row in contention.tables[0].rows] == ["1", "2"]
-    assert ("apart", "Parts") in [(link.anchor, link.text.text) for link in document.links]
+    assert ("isolation", "Parts") in [(link.anchor, link.text.text) for link in document.links]
 
 
 def test_the_page_draws_it_in_a_section_of_its_own() -> None:
     html = render_html(build_document(taken_apart()))
-    assert '<section id="apart"' in html
+    assert '<section id="isolation"' in html
     assert "cached batches replayed from the host" in html
     assert "Ceiling: 2,560 (2,500\u2060\u2013\u20602,620) samples/s" in html
 
@@ -133,13 +133,13 @@ def test_a_terminal_leaves_out_a_difference_whatever_the_reason_is_that_it_is_mi
 def test_a_run_without_a_ladder_has_no_word_of_it() -> None:
     run = runs.typical()
     document = build_document(run)
-    assert (section(document, "apart"), glance(document, "apart")) == (None, ())
-    assert 'id="apart"' not in render_html(document)
+    assert (section(document, "isolation"), glance(document, "isolation")) == (None, ())
+    assert 'id="isolation"' not in render_html(document)
     assert "parts taken away" not in printed(run)
 
 
 def test_without_workers_the_two_take_turns() -> None:
-    found = within(build_document(taken_apart(config={**CONFIG, "num_workers": 0})), "apart", Breakdown)[0]
+    found = within(build_document(taken_apart(config={**CONFIG, "num_workers": 0})), "isolation", Breakdown)[0]
     assert any("take turns" in note.text for note in found.notes)
 
 

@@ -25,7 +25,7 @@ def test_a_profile_has_no_part_that_belongs_to_a_sweep(make: object) -> None:
     assert callable(make)
     document = build_document(make())
 
-    assert not {"sweep", "scaling", "apart", "cost"} & set(ids(document))
+    assert not {"sweep", "scaling", "isolation", "cost"} & set(ids(document))
     assert ranking(document) is None
     assert within(document, "trials", Table) == []
     page = re.sub(r"<script.*?</script>", "", render_html(document), flags=re.DOTALL)  # may hold any letters

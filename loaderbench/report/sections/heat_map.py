@@ -108,7 +108,7 @@ class HeatMap(Block):
 
 
 @dataclass(frozen=True)
-class Scale:
+class ColorScale:
     """The range of a metric over the whole sweep: all facets share its colours."""
 
     metric: Metric
@@ -125,7 +125,7 @@ class Scale:
 class Cells:
     """Draws the cell of a combination of values; axes that do not vary need not be named."""
 
-    def __init__(self, view: View, scales: Sequence[Scale]) -> None:
+    def __init__(self, view: View, scales: Sequence[ColorScale]) -> None:
         self._view, self._scales, self._run = view, scales, view.run
         run = view.run
         self._choices = {id(run.configurations[number]): number for number in view.choices}
@@ -197,7 +197,7 @@ def without_workers(config: Config) -> bool:
     return axes.key(config.get("num_workers")) == axes.key(0)
 
 
-def _reading(scale: Scale, found: Configuration | None, state: CellState) -> CellReading:
+def _reading(scale: ColorScale, found: Configuration | None, state: CellState) -> CellReading:
     if state != "measured" or found is None:
         return CellReading(scale.metric.id, _STATES.get(state, numbers.NOT_MEASURED), None)
     text = metrics.short(scale.metric, found) or numbers.NOT_MEASURED

@@ -47,7 +47,7 @@ def section(view: View) -> Section | None:
     parts = [_runs(found)] if _measured(found) else []
     parts += [_contention(view.run.contention)] if view.run.contention else []
     return Section(
-        id="apart",
+        id="isolation",
         title="Where the time goes when parts are taken away",
         label="Parts",
         blocks=tuple(block for part in parts for block in (Heading(part.title), part)),

@@ -13,11 +13,11 @@ from loaderbench.report.sections import inside
 from loaderbench.report.sections.heat_map import (
     Cells,
     Choice,
+    ColorScale,
     Facet,
     HeatMap,
     HeatMetric,
     HeatRow,
-    Scale,
     without_workers,
 )
 from loaderbench.report.view import MOST_ROWS, View, failures_in_words, trials_of
@@ -84,12 +84,12 @@ def _heat_map(view: View) -> HeatMap | None:
     )
 
 
-def _scale(metric: Metric, configurations: Sequence[Configuration]) -> Scale:
+def _scale(metric: Metric, configurations: Sequence[Configuration]) -> ColorScale:
     found = [v for c in configurations if (v := metrics.estimate(metric, c)) is not None]
-    return Scale(metric, min(found), max(found))
+    return ColorScale(metric, min(found), max(found))
 
 
-def _in_selector(scale: Scale) -> HeatMetric:
+def _in_selector(scale: ColorScale) -> HeatMetric:
     low, high = (numbers.number(end, metrics.SCALES[scale.metric.unit].digits) for end in (scale.low, scale.high))
     return HeatMetric(scale.metric.id, metrics.named_with_unit(scale.metric), low, high)
 
