@@ -161,7 +161,6 @@ METRICS = (
         over_rounds="largest",
         trial_label="PSS",
         trial_hint="host memory, shared pages counted once",
-        drawn=Strip("pss_bytes", "Host memory", "PSS", "bytes"),
     ),
     Metric(
         id="rss_bytes",
