@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from loaderbench.report.model import Json
 
+Colour = tuple[int, int, int]
+
 # Okabe and Ito's colours without the ones that vanish on the paper: told apart with any colour vision.
 LINES = {
     "light": ["#0b63a5", "#b34a00", "#00735a", "#9a4b82", "#5d5d5d", "#7a6400", "#3f3fbf", "#a3202a"],
@@ -21,8 +23,12 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-
 PAGE = {"light": "#ffffff", "dark": "#0f1318"}  # `--paper` of page.css
 THEMES = ("light", "dark")
 DASH_NAMES = ("solid", "dashed", "dotted", "dash-dotted")
-
-
+# cividis (Nunez, Anderton and Renslow 2018, doi 10.1371/journal.pone.0199239) at eleven equal steps: it reads the
+# same with and without colour vision deficiency, and its lightness rises evenly.
+_CIVIDIS = (
+    (0, 34, 78), (18, 53, 112), (59, 73, 108), (87, 93, 109), (112, 113, 115), (138, 134, 120),
+    (165, 156, 116), (195, 179, 105), (225, 204, 85), (247, 225, 67), (254, 232, 56),
+)  # fmt: skip
 LEGEND: Json = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
@@ -68,16 +74,6 @@ def axis_title(text: str) -> Json:
 def safe(text: str) -> str:
     """Plotly reads its strings as a little HTML; nothing that came from outside may be that."""
     return html.escape(text, quote=False)
-
-
-# cividis (Nunez, Anderton and Renslow 2018, doi 10.1371/journal.pone.0199239) at eleven equal steps: it reads the
-# same with and without colour vision deficiency, and its lightness rises evenly.
-_CIVIDIS = (
-    (0, 34, 78), (18, 53, 112), (59, 73, 108), (87, 93, 109), (112, 113, 115), (138, 134, 120),
-    (165, 156, 116), (195, 179, 105), (225, 204, 85), (247, 225, 67), (254, 232, 56),
-)  # fmt: skip
-
-Colour = tuple[int, int, int]
 
 
 def cividis(place: float) -> Colour:

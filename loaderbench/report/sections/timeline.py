@@ -19,6 +19,7 @@ MOST_TRIALS = 48
 MOST_POINTS = 1500  # of one series: more than a screen has columns
 POINTS_OF_PAGE = 30_000  # of all series together: about 250 kB of the page
 _MOST_ROWS = 12  # trials of the table below the chart
+_SUMMARY: dict[str, Callable[[Any], Any]] = {"lowest": np.min, "median": np.median, "highest": np.max}
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,6 @@ def _caption(since: str, shown: int, recorded: int) -> str:
     if shown < recorded:
         said += f" {shown} of {recorded} recorded trials can be chosen: at most one of each configuration."
     return said
-
-
-_SUMMARY: dict[str, Callable[[Any], Any]] = {"lowest": np.min, "median": np.median, "highest": np.max}
 
 
 def _rows(trial: Trial, lines: Mapping[str, Line]) -> list[Row]:

@@ -21,6 +21,8 @@ Line = tuple[Any, Any]
 """Seconds and values: two arrays of floats of shape (n,), in the order of time."""
 
 _PANEL_PX, _GAP_PX, _EDGE_PX = 104, 56, 112
+_MILLISECONDS = metrics.Scale("ms", 1e3)
+_OF_DEVICE = re.compile(r"gpu(\d+)_(\w+)")
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,6 @@ class Panel:
         return {"range": [0, max(self.kind.top, highest) * 1.03]}
 
 
-_MILLISECONDS = metrics.Scale("ms", 1e3)
-
-
 def _kinds() -> dict[str, Kind]:
     """By the name of their series, in the order of the panels."""
     found = {}
@@ -72,7 +71,6 @@ def _kinds() -> dict[str, Kind]:
 
 _KINDS = _kinds()
 _PANELS = tuple(dict.fromkeys(kind.panel for kind in _KINDS.values()))
-_OF_DEVICE = re.compile(r"gpu(\d+)_(\w+)")
 
 
 def kind_of(series: str) -> Kind | None:
