@@ -146,7 +146,7 @@ def _aside(found: Recommendation) -> Fact:
 
 
 def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
-    gain, before = _gain(found), found.against or (run.baseline.config if run.baseline else {})
+    gain, before = _gain(found), found.against or run.baseline.config
     title = words.outside(found.title, words.LABEL_LIMIT)
     badge = found.basis or "heuristic"
     return Card(
