@@ -181,7 +181,7 @@ def test_what_is_no_file_or_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a" / "run.json").mkdir(parents=True)
     found = read_summary(tmp_path / "a")
     assert isinstance(found, UnreadableRun)
-    assert found.reason == "run.json is no file"
+    assert found.reason == "run.json is not a file"
     folder = put(tmp_path, "b", "")
     with (folder / "run.json").open("wb") as file:
         file.truncate(MAX_BYTES + 1)

@@ -337,12 +337,12 @@ def test_numbers_that_a_run_can_hold_are_read(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["1e30", "-1.1e30", "1e-30", "-9e-31", f"{10**31}", "Infinity", "-Infinity", "NaN"])
 def test_numbers_beyond_what_a_run_can_hold_are_refused(number: str) -> None:
-    with pytest.raises(ValueError, match="is no number"):
+    with pytest.raises(ValueError, match="outside the numbers|not a JSON number"):
         json.loads(number, **NUMBERS)
 
 
 def test_of_a_long_number_the_first_twenty_digits_are_said() -> None:
-    with pytest.raises(ValueError, match=rf"^{'1' * 20} is no number"):
+    with pytest.raises(ValueError, match=rf"^{'1' * 20} is outside the numbers"):
         json.loads("1" * 500, **NUMBERS)
 
 
@@ -395,5 +395,5 @@ def test_a_missing_run_is_one_line(tmp_path: Path) -> None:
 
 def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"schema_version": 1, "x": 1e999}')
-    with pytest.raises(RunFileError, match="1e999 is no number that a run can hold"):
+    with pytest.raises(RunFileError, match="1e999 is outside the numbers that a run can hold"):
         read_run(tmp_path)

@@ -46,7 +46,7 @@ def _compared(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> P
     try:
         made = [_some(dataset, order, resized=resized) for order in (one, other)]
         errors = [_squared_error(made[0], made[1], index) for index in range(len(made[0]))]
-    except Exception as error:  # a decoder that is not installed, a file that is no image: the trial's failure has more
+    except Exception as error:  # a missing decoder, a broken file: the trial's failure has more
         return PixelChange(None, (str(error) or type(error).__name__).splitlines()[0])
     mean = sum(errors) / len(errors)
     return PixelChange(10 * math.log10(255**2 / mean)) if mean else IDENTICAL

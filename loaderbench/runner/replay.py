@@ -66,7 +66,7 @@ class Replayed:
         return ()
 
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:  # noqa: ARG002 - no worker made what was waited for
-        """There is no loader to describe."""
+        """None: no loader runs."""
         count = len(self._batches)
         sampled = f"{count} batch{'es were' if count > 1 else ' was'} kept and replayed"
         return LoaderInside(sampled=sampled, not_measured=dict.fromkeys(_UNKNOWN, _WHY))

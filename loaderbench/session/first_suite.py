@@ -153,7 +153,7 @@ def _batches(files: int) -> str:
 
 
 def _why_batches(files: int) -> str:
-    return "" if files >= max(_BATCHES) * _FEWEST_BATCHES else f"   # so that {files} files are several batches"
+    return "" if files >= max(_BATCHES) * _FEWEST_BATCHES else f"   # so few that {files} files are several batches"
 
 
 def _pinning(gpus: int) -> str:

@@ -91,7 +91,7 @@ class IsolationPlanner:
         return IsolationPlan(tuple(planned), {name: why for name, why in reasons.items() if why}, files)
 
     def _one_pass(self, config: Config, trials: Sequence[Trial]) -> tuple[int | None, str]:
-        """How many files the loader alone reads, and why one pass over them is no steady state, if it is none.
+        """How many files the loader alone reads, and why one pass over them is too short for a steady state, if it is.
 
         Warm and cold the same, few enough to be read again for each run. A file may hold many samples: the trials of
         the sweep say how many an epoch has.

@@ -98,13 +98,13 @@ def _read_json(file: Path) -> Any:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _believable(number: float, text: str) -> Any:
     """No run holds numbers beyond these, and arithmetic on them would leave what a float can hold."""
     if number and not _SMALLEST < abs(number) < _LARGEST:
-        raise ValueError(f"{text[:20]} is no number that a run can hold")
+        raise ValueError(f"{text[:20]} is outside the numbers that a run can hold")
     return number
 
 

@@ -256,7 +256,7 @@ def _text(file: Path) -> str:
     except FileNotFoundError:
         raise RunFileError(_UNFINISHED) from None
     if not stat.S_ISREG(found.st_mode):
-        raise RunFileError("run.json is no file")
+        raise RunFileError("run.json is not a file")
     if found.st_size > MAX_BYTES:
         raise RunFileError(f"run.json is larger than {MAX_BYTES:,} bytes")
     return file.read_text(encoding="utf-8")

@@ -96,7 +96,7 @@ def _no_baseline() -> Json:
 
 
 def _verdict(verdict: Json) -> Json:
-    """A stage that users had named in their loop is part of a sample, as it is in this version."""
+    """A stage that users had named in their loop is part of a sample, as in this version."""
     own = verdict["stage"] is not None and verdict["stage"] not in get_args(Stage)
     return {**verdict, "stage": "sample"} if own else verdict
 

@@ -31,6 +31,7 @@ COUNTERS = {"StallSums"}
 """What is added to while a run goes on."""
 
 POSITIONAL = {
+    "PixelChange",
     *("Candidate", "DatasetSummary", "Failure", "Gain", "Gate", "GateResult", "Gpu", "GpuUse", "Interval"),
     *("Judgement", "Noise", "Overhead", "PlanSummary", "Spread", "StageCost", "TimeSlices", "TimelinePoint"),
     *("Cause", "Bounds", "Spans", "Subject", "Wait", "RunList", "Strip", "UnreadableRun"),
