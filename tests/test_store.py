@@ -337,7 +337,7 @@ def test_numbers_that_a_run_can_hold_are_read(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["1e30", "-1.1e30", "1e-30", "-9e-31", f"{10**31}", "Infinity", "-Infinity", "NaN"])
 def test_numbers_beyond_what_a_run_can_hold_are_refused(number: str) -> None:
-    with pytest.raises(ValueError, match="outside the numbers|not a JSON number"):
+    with pytest.raises(ValueError, match=r"outside the numbers|not a JSON number"):
         json.loads(number, **NUMBERS)
 
 
