@@ -51,6 +51,7 @@ def shell(place: Path, script: str, *, apart: bool = False) -> subprocess.Comple
     return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.slow
 @mounts
 def test_a_shared_memory_of_64_mb_is_told_in_bytes_and_costs_only_what_does_not_fit(place: Path) -> None:
     (place / "s.yaml").write_text(SUITE.format(batches="[4, 128]", rounds=1))

@@ -319,7 +319,7 @@ def test_what_is_no_run_is_not_listed_and_what_cannot_be_looked_at_is_no_error(t
 
     assert set(unread) - {"pipe"} == {"measuring", "folder"}
     assert "it is being measured" in unread["measuring"]
-    assert all("no file" in reason for name, reason in unread.items() if name != "measuring")
+    assert all("not a file" in reason for name, reason in unread.items() if name != "measuring")
 
 
 @pytest.mark.parametrize("est", ["1e400", "NaN", "1e300", "-5"])
