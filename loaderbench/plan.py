@@ -153,7 +153,7 @@ def verify_seconds(suite: Suite) -> float:
 
 
 def before_slices_seconds(suite: Suite) -> float:
-    """The steady state of such a trial before it is measured in time slices with the others of its round."""
+    """Seconds of steady state of a remedy's trial before it takes time slices with the others of its round."""
     return min(BEFORE_SLICES_SECONDS, verify_seconds(suite))
 
 

@@ -119,6 +119,6 @@ def _has_left_trials(run: RunRecord) -> bool:
 
 
 def _with_left_trials(run: RunRecord, trials: Iterable[Trial]) -> RunRecord:
-    """The run concluded from those that say something before their step has ended: not those of remedies."""
+    """The run concluded from these trials, except those of remedies, which say nothing until their step has ended."""
     found = tuple(trial for trial in trials if trial.role != "remedy")
     return conclude(replace(run, trials=found)) if found else run

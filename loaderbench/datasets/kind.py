@@ -25,7 +25,7 @@ class Listener(Protocol):
         """Something begins."""
 
     def generating(self, done: int, total: int) -> None:
-        """So many samples are made."""
+        """Called as files are generated: `done` of `total`."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class DatasetKind(Part):
     """Options that can be axes of `sweep` too, and what their values have to be."""
 
     takes_any_axis: ClassVar[bool] = False
-    """Whether axes that nobody here knows may be meant for it."""
+    """Whether it accepts axes that no registry knows."""
 
     texts: ClassVar[tuple[str, ...]] = ()
     """Options that stay text whatever they look like: a folder may be called 2024."""

@@ -70,7 +70,7 @@ def _any_of(checks: list[Check]) -> Check:
 
 
 def own_arguments(arguments: Mapping[str, Any], backends: Iterable[LoaderBackend]) -> dict[str, Any]:
-    """The arguments without the backend's name and without those that only others of the suite know."""
+    """The arguments that belong to the named backend: without its name and those of the suite's other backends."""
     own = backend_of(arguments)
     foreign = {name for backend in backends for name in backend.axes} - own.axes.keys()
     return {name: value for name, value in arguments.items() if name != AXIS and name not in foreign}

@@ -35,7 +35,7 @@ class Batches:
 
     @property
     def can_be_stopped(self) -> bool:
-        """Whether all that loads can be stopped in the middle of a batch and go on later, and takes no harm."""
+        """Whether everything that loads can safely be stopped in the middle of a batch and continued later."""
         return False
 
     def worker_pids(self) -> list[int]:
@@ -102,7 +102,7 @@ class LoaderBackend(ABC):
     """The names of its `WorkerOption`s, and what their values have to be."""
 
     auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {}
-    """Axes that can be `auto`, and their values on so many allotted CPUs."""
+    """Axes that can be `auto`, and a function from the available CPUs to their values."""
 
     today: ClassVar[Config] = {}
     """What its users have who set nothing, where it is among the values of an axis: for the baseline."""

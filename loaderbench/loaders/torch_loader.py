@@ -128,7 +128,7 @@ class TorchBatches(Batches):
         return not getattr(self.iterable, "timeout", 0)
 
     def close(self, iterator: Iterator[Any] | None = None) -> None:
-        """End the workers by their own way, those that persist too: their loader holds on to them."""
+        """Shut down the workers the way torch does, persistent ones included: their loader keeps them alive."""
         if iterator is None:
             return
         with suppress(AttributeError):  # of an iterator without workers

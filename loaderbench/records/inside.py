@@ -119,7 +119,7 @@ class Taking:
 
 @dataclass(frozen=True, kw_only=True)
 class Reads:
-    """Time that samples stood blocked, against the bytes they read, by linear regression.
+    """Time that samples were blocked, against the bytes they read, by linear regression.
 
     `bytes_share` is the part of that time that grows with the bytes; the rest, the intercept, is latency.
     """

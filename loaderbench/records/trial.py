@@ -112,7 +112,7 @@ class LoaderInside:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceUse:
-    """What the monitors saw of all processes together. `metrics` are those that have no field of their own, by id."""
+    """What the monitors saw of all processes together. `metrics` are those without a field of their own, by id."""
 
     cpu_percent_of_allotted: float | None = None
     rss_bytes: int | None = None

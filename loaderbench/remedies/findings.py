@@ -71,7 +71,7 @@ class Diagnosis:
 class Findings:
     """A run as the remedies see it. `loader` are the fixed arguments; `why_no_best` is empty where there is a best.
 
-    `trials` are those of the sweep, `remedy_trials` those that tried remedies.
+    `trials` are those of the sweep, `remedy_trials` those of remedies.
     `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
     `profile` has no other to compare it with. `options` are the dataset's own.
     """

@@ -86,7 +86,7 @@ def combination(config: Config, names: Sequence[str]) -> tuple[Key, ...]:
 
 
 def columns(run: RunRecord) -> list[str]:
-    """The axes that get a column in a table: those that vary, unless they are too many."""
+    """The axes with a column of their own in a table: those that vary, up to a limit."""
     varied = [axis for axis, values in axis_values(run).items() if len(values) > 1]
     return varied if len(varied) <= _MOST_COLUMNS else []
 

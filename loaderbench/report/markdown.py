@@ -1,6 +1,6 @@
 """The report as Markdown for a comment on a pull request: what a reviewer has to know, and nothing that acts.
 
-Any text is shown and does nothing: no markup, no link, nobody mentioned, no issue referenced. The signs are those of
+All text is escaped: no markup, no links, no mentions, no issue references. The characters are those of
 CommonMark and of GitHub's additions: https://github.github.com/gfm/. What GitHub looks for after the Markdown was
 rendered (`@name`, `#1`, `owner/repo#1`, `GH-1`, commits, `:emoji:`, addresses) cannot be escaped: a
 zero-width space breaks it up, as Renovate and Dependabot do.

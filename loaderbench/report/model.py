@@ -237,7 +237,7 @@ B = TypeVar("B", bound=Block)
 
 
 def walk(blocks: Iterable[Block]) -> Iterator[Block]:
-    """These blocks, each followed by those that it holds."""
+    """These blocks, each followed by its own blocks."""
     for block in blocks:
         yield block
         yield from walk(block.within())

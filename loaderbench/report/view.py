@@ -52,7 +52,7 @@ class View:
 
     @property
     def choices(self) -> Sequence[int]:
-        """Those that a reader can choose; none where there is only one."""
+        """The numbers of the configurations a reader can choose from; none where there is only one."""
         return self.reported if len(self.reported) > 1 else []
 
     @cached_property

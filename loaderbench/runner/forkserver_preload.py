@@ -1,4 +1,4 @@
-"""Imported by the fork server and nobody else: deaf to Ctrl-C, the preload, and quiet where nothing is wrong."""
+"""Imported by the fork server only: ignores Ctrl-C, preloads torch, and keeps normal endings quiet."""
 
 import atexit
 import os

@@ -62,7 +62,7 @@ class Replayed:
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
-        """Nobody makes batches any more."""
+        """No process makes batches any more."""
         return ()
 
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:  # noqa: ARG002 - no worker made what was waited for

@@ -99,7 +99,7 @@ def stop_workers(pids: Sequence[int]) -> None:
 def take_slices(
     pipe: Connection, counters: SharedCounters, steps: Steps, *, cycle: int, workers: Sequence[int]
 ) -> None:
-    """Let the workers go on, and take batches until there is leave to end; noted after each whole cycle of theirs."""
+    """Continue the workers and take batches until told to end; counters are updated after each whole worker cycle."""
     going_on = pipe.recv() == GO_ON
     _signal(workers, "SIGCONT")
     batches = samples = 0

@@ -149,7 +149,7 @@ def _signal(pids: Sequence[int], number: int) -> None:
 
 
 def _wake(pid: int, place: int) -> None:
-    """Let a process go on, from a CPU that another slice does not begin with; the system moves it as it likes.
+    """Continue a process on another CPU than the last slice began on; from there the system may move it.
 
     CPUs of a shared machine differ for a second or two, and a process that is stopped stays where it was.
     """

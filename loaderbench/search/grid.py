@@ -1,4 +1,4 @@
-"""Every configuration in every round, but those that would end as another did."""
+"""Every configuration in every round, except those that would fail as another did."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.suite import Suite
 
 FILES_SHARE = 8
-"""So many times the files that end to end reads in that time: for the warm-up, and a loader alone may be faster."""
+"""How many times the files that end to end reads in that time: the warm-up needs some, a loader alone is faster."""
 
 _SECOND_PASS = "and a second pass would find them in memory"
 
@@ -37,7 +37,7 @@ class IsolationPlan:
 
 
 def measure_isolation(session: Session, subject: Config | None) -> None:
-    """The isolation runs of the subject, unless there is nothing to take apart or no time for it."""
+    """Measure the isolation runs of the subject, unless none applies or no time is left."""
     found, plan, sweep = session.found, session.plan, session.found.of("sweep")
     session.step = "isolation"
     if found.why_partial is not None:

@@ -50,7 +50,7 @@ class SlicedRounds:
                 self._in_slices = False
 
     def _run_in_slices(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> Sequence[PlannedTrial]:
-        """Measure the round; return those that are to be measured alone, which are all where they cannot be stopped."""
+        """Measure the round; return the trials still to be measured alone: all of them where they cannot be stopped."""
         begun: list[Begun] = []
         with self._measure.guard() as guard:
             try:

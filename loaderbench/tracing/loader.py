@@ -163,7 +163,7 @@ class IterableTrace:
         self._block.header[layout.ENABLED] = 1.0
 
     def follow(self, source: Iterable[Any]) -> None:
-        """Go on with another source, and add to what was counted."""
+        """Continue with another source, and add to the counts."""
         self._source = source
 
     def batches(self) -> Iterator[Any]:

@@ -181,7 +181,7 @@ def timed(call: Callable[..., Any], tracer: Tracer, place: int) -> Callable[...,
     """A function that does what `call` does, and charges it to a stage.
 
     Charging is written out twice: a shared function would add 119 ns to each of many calls per sample. Unlike
-    `StageClock.enter` and `leave`, it also charges its own time on the way in to nobody, and settles short reads.
+    `StageClock.enter` and `leave`, it also leaves its own entry time out of every stage, and settles short reads.
     """
     clock, read = tracer.clock, tracer.read
     wall_s, cpu_s, calls, stack = clock.wall_s, clock.cpu_s, clock.calls, clock.stack

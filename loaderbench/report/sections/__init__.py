@@ -42,6 +42,6 @@ SECTIONS: tuple[Builder, ...] = (
 
 
 def sections(view: View) -> tuple[Section, ...]:
-    """Those that have something to say of this run."""
+    """The sections with content for this run."""
     found = (build(view) for build in SECTIONS)
     return tuple(one for some in found for one in ((some,) if isinstance(some, Section) else some or ()))

@@ -75,7 +75,7 @@ def sections(view: View) -> tuple[Section, ...]:
 
 
 def of_configuration(view: View, number: int) -> tuple[Section, ...]:
-    """Of the trial in the middle of those that were traced; nothing where none was."""
+    """Sections of the median traced trial; none where no trial was traced."""
     found = view.run.configurations[number]
     trials = trials_of(found, view.trials)
     traced = representative(trial for trial in trials if trial.status == "completed" and trial.stages)
@@ -101,7 +101,7 @@ def _best_or_baseline(view: View, found: Configuration) -> str | None:
 
 
 def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
-    """Everything that is known of it, and why the rest is not; what nobody looked at is left out.
+    """Everything known of it, and why the rest is unknown; what was not looked at is left out.
 
     `subject` says which of many trials it is; the only trial of a run is shown in a terminal too.
     """

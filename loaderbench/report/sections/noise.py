@@ -109,7 +109,7 @@ def _own_cost(found: Overhead) -> tuple[Fact, ...]:
 
 
 def _charts(view: View) -> tuple[Block, ...]:
-    """Those that have something to show, each with its title and its numbers."""
+    """The charts with data, each with its title and its numbers."""
     run = view.run
     by_id = {name: trial for name, trial in view.trials.items() if trial.status == "completed"}
     shown = [(axes.label(run, c.config), own) for c in by_interest(run)[:_MOST] if (own := trials_of(c, by_id))]
