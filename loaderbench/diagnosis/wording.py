@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.thresholds import NOTICED, SPARE_CPUS
+from loaderbench.loaders import worker_count
 from loaderbench.records import Interval, StageCost, Trial, WorkerStates
 
 
@@ -49,9 +51,21 @@ def describe_inside(trials: Sequence[Trial]) -> tuple[str, ...]:
     return tuple(line for line in said if line)
 
 
+def loaded_by(trial: Trial) -> Literal["workers", "main_process", "unknown"]:
+    """Who made the samples: by the configuration, and where that leaves it open by the processes seen at work.
+
+    A user's own loader in a profile may load in threads of the main process.
+    """
+    count = worker_count(trial.config, {})
+    if count or (count is None and trial.workers is not None):
+        return "workers"
+    seen_alone = trial.main_process is not None and trial.role != "profile"
+    return "main_process" if count == 0 or seen_alone else "unknown"
+
+
 def in_main_process(trial: Trial) -> bool:
-    """Whether the loader has no workers, so that the loop itself loads."""
-    return trial.config.get("num_workers") == 0
+    """Whether the loader has no workers: the loop itself loads."""
+    return loaded_by(trial) == "main_process"
 
 
 def states_in_words(states: WorkerStates) -> str:
@@ -62,10 +76,11 @@ def states_in_words(states: WorkerStates) -> str:
 
 
 def _whose(trial: Trial) -> str:
-    if in_main_process(trial):
-        return "a sample's time in the main process"
-    is_known = trial.workers is not None or trial.config.get("num_workers") is not None
-    return "the workers' time for a sample" if is_known else "a sample's time inside the loader"
+    return {
+        "workers": "the workers' time for a sample",
+        "main_process": "a sample's time in the main process",
+        "unknown": "a sample's time inside the loader",
+    }[loaded_by(trial)]
 
 
 def _dearest(stages: dict[str, StageCost], whose: str) -> str:

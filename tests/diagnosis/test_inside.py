@@ -1,10 +1,11 @@
 """What one traced trial tells in a sentence."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from loaderbench.diagnosis.wording import delivers, describe_inside, percent, waits
+from loaderbench.diagnosis.wording import delivers, describe_inside, loaded_by, percent, waits
 from loaderbench.records import Interval, StageCost, Trial, WorkerStates
 
 TRIAL = Trial(role="sweep", id="a", config={}, round=1, status="completed", stages={"sample": StageCost(0.01, 0.02)})
@@ -17,6 +18,24 @@ def test_an_opaque_dataset_is_called_by_its_name() -> None:
 def test_without_workers_the_time_is_the_main_process_s() -> None:
     (said,) = describe_inside([replace(TRIAL, config={"num_workers": 0})])
     assert "a sample's time in the main process" in said
+
+
+STATES = WorkerStates(on_cpu_share=0.5, run_queue_share=0.1, blocked_share=0.4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "who"),
+    [
+        ({"config": {"num_workers": 2}}, "workers"),
+        ({"config": {"num_workers": 0}, "main_process": STATES}, "main_process"),
+        ({"main_process": STATES}, "main_process"),  # `num_workers` is fixed, or left at torch's default
+        ({"main_process": STATES, "workers": STATES}, "workers"),
+        ({"main_process": STATES, "role": "profile"}, "unknown"),  # a loader of one's own may load in threads
+        ({}, "unknown"),
+    ],
+)
+def test_who_loads_is_known_by_the_configuration_or_by_the_processes_at_work(fields: dict[str, Any], who: str) -> None:
+    assert loaded_by(replace(TRIAL, **fields)) == who
 
 
 @pytest.mark.parametrize("stages", [None, {}, {"decode": StageCost(0.1, None)}, {"decode": StageCost(0.0, 0.0)}])

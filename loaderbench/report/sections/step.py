@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from loaderbench.diagnosis.wording import in_main_process
+from loaderbench.diagnosis.wording import loaded_by
 from loaderbench.records import StageCost, Trial
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Table, Text, Value
@@ -107,16 +107,14 @@ def sample(trial: Trial) -> Breakdown:
 
 
 def _sample_title(trial: Trial) -> str:
-    if in_main_process(trial):
-        return "A sample in the main process"
-    known = trial.workers is not None or trial.config.get("num_workers") is not None
-    return "A sample inside the workers" if known else "A sample inside the loader"
+    where = {"workers": "inside the workers", "main_process": "in the main process", "unknown": "inside the loader"}
+    return f"A sample {where[loaded_by(trial)]}"
 
 
 def _sample_caption(trial: Trial) -> str:
-    whose = "the main process\u2019s" if in_main_process(trial) else "one worker\u2019s"
+    whose = {"workers": "one worker\u2019s", "main_process": "the main process\u2019s", "unknown": "the loader\u2019s"}
     over = f", over {numbers.count(trial.samples, 'sample')}" if trial.samples else ""
-    return f"A sample on average, in {whose} time{over}"
+    return f"A sample on average, in {whose[loaded_by(trial)]} time{over}"
 
 
 def _sample_rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tuple[Row, ...]:
