@@ -22,20 +22,30 @@ def read_run(path: Path) -> RunRecord:
     """Read a run folder or its `run.json`. Raises `RunFileError`, in one line."""
     file = path / RUN_FILE if path.is_dir() else path
     data = _read_json(file)
+    try:
+        version = schema_version(data)
+        return TypeAdapter(RunRecord).validate_python(upgraded_run(data) if version == 1 else data)
+    except (RunFileError, UpgradeError) as error:
+        raise RunFileError(f"{file}: {error}") from None
+    except ValidationError as error:
+        raise RunFileError(f"{file}: {first_problem(error)}") from None
+
+
+def schema_version(data: Any) -> int:
+    """The version of the content of a `run.json`. Raises `RunFileError` for one that cannot be read here."""
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version not in READABLE_VERSIONS:
         later = isinstance(version, int) and version > SCHEMA_VERSION
         readable = " and ".join(map(str, READABLE_VERSIONS))
         advice = ": a later loaderbench wrote it, and reads it" if later else ""
-        raise RunFileError(f"{file}: schema_version is {version!r}; this version reads {readable}{advice}")
-    try:
-        return TypeAdapter(RunRecord).validate_python(upgraded_run(data) if version == 1 else data)
-    except UpgradeError as error:
-        raise RunFileError(f"{file}: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RunFileError(f"{file}: {where}: {first['msg'].lower()}") from None
+        raise RunFileError(f"schema_version is {repr(version)[:40]}; this version reads {readable}{advice}")
+    return int(version)
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first field that is not as the schema says, and what is wrong with it."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
 
 
 def read_trials(folder: Path) -> list[Trial]:

@@ -19,7 +19,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError
-from loaderbench.records import READABLE_VERSIONS, Config, Interval, Kind, Scalar, moment, varying
+from loaderbench.records import Config, Interval, Kind, Scalar, moment, varying
+from loaderbench.store.reading import first_problem, schema_version
 from loaderbench.store.writing import PAGE_FILE, RUN_FILE, TRIALS_FILE
 
 DEFAULT_FOLDER = Path("reports")
@@ -233,16 +234,11 @@ def _read_fields(file: Path) -> _Fields:
     Raises `RunFileError` in one line, `OSError`, and `ValueError` or `RecursionError` where it is not even JSON.
     """
     data = _members(_text(file))
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if version not in READABLE_VERSIONS:
-        readable = " and ".join(map(str, READABLE_VERSIONS))
-        raise RunFileError(f"schema_version is {str(version)[:40]}; this version reads {readable}")
+    schema_version(data)
     try:
         return _adapter().validate_python(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RunFileError(f"run.json: {where}: {first['msg'].lower()}") from None
+        raise RunFileError(f"run.json: {first_problem(error)}") from None
 
 
 @functools.cache
