@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -148,6 +149,7 @@ def pids_of(run: subprocess.Popen[bytes]) -> set[int]:
 def trial_of(run: subprocess.Popen[bytes]) -> int | None:
     """The pid of the trial under way: it heads a session of its own and has workers."""
     for process in psutil.Process(run.pid).children(recursive=True):
-        if os.getsid(process.pid) == process.pid and len(process.children()) >= 2:
-            return process.pid
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):  # one that only answered a question has ended
+            if os.getsid(process.pid) == process.pid and len(process.children()) >= 2:
+                return process.pid
     return None
