@@ -85,7 +85,7 @@ def repeat(trials: Trials, unchanged: Config, change: Config, seed: int) -> Foun
     began_s, done = time.monotonic(), list[Trial]()
     candidates = [Candidate("offered", change, 1.1)]
     selection = ForwardSelection(
-        unchanged, unchanged, lambda config, _: candidates if config == unchanged else (), seed=seed
+        unchanged, unchanged, lambda config: candidates if config == unchanged else (), seed=seed
     )
     while planned := selection.next_round(done):
         done += trials.run(planned)

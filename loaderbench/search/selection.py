@@ -11,8 +11,8 @@ from loaderbench.statistics.judging import FEWEST_PAIRS, MOST_PAIRS, is_lost, ju
 
 MOST_CANDIDATES = 6  # beside each other: each costs a trial in every round
 
-Propose = Callable[[Config, Sequence[Trial]], "Sequence[Candidate] | None"]
-"""The remedies that the cause of a configuration calls for, given the trials that were tried; `None`: not known."""
+Propose = Callable[[Config], "Sequence[Candidate] | None"]
+"""The remedies that the cause of a configuration calls for by the trials so far; `None` where the cause is unknown."""
 
 NO_MORE = "no remedy that is left gives more"
 NOTHING_LEFT = "no cause is left that a remedy is known for"
@@ -37,7 +37,7 @@ class ForwardSelection:
         self._random = random.Random(seed)
         self._round = self._in_step = 0
         self._final = False
-        called_for = sorted(propose(present, ()) or (), key=lambda found: -(found.estimate or 0.0))
+        called_for = sorted(propose(present) or (), key=lambda found: -(found.estimate or 0.0))
         self._live, self._waiting = list(called_for[:most]), list(called_for[most:])
         self._seen = {candidate.id for candidate in called_for}
 
@@ -83,7 +83,7 @@ class ForwardSelection:
         left = [candidate for candidate, _ in gains[1:]] + hopeful * (len(judged) > 1)
         if gains:
             self._accept(gains[0][0])
-            left = self._called_for([*left, *self._waiting], done)
+            left = self._called_for([*left, *self._waiting])
         else:
             left += self._waiting
         self._live, self._waiting, self._in_step = left[:1], left[1:], 0
@@ -91,9 +91,9 @@ class ForwardSelection:
             self.ended = NO_TIME if late else NOTHING_LEFT if gains else NO_MORE
             self._live, self._final = [], True
 
-    def _called_for(self, left: Sequence[Candidate], done: Sequence[Trial]) -> list[Candidate]:
+    def _called_for(self, left: Sequence[Candidate]) -> list[Candidate]:
         """Of those left, the ones that the cause still calls for, and others that it calls for now."""
-        found = self._propose(self.config, done)
+        found = self._propose(self.config)
         if found is None:
             return list(left)
         ids = {candidate.id for candidate in found}

@@ -64,7 +64,7 @@ class RemedyStep:
         self._verifier = Verifier(
             session.plan,
             subject,
-            lambda config, _: candidates(session.so_far(), config),
+            lambda config: candidates(session.so_far(), config),
             session.measuring.pixel_changes,
             until_s=self._until_s,
             strict=session.budget_s is not None,

@@ -38,7 +38,7 @@ def _trial(planned: PlannedTrial, rate: float | None, noise: float, chance: rand
 
 def of(*candidates: Candidate) -> Callable[[Config, Sequence[Trial]], Sequence[Candidate]]:
     """A cause that calls for these whatever was changed, but for what is so already."""
-    return lambda config, _: [c for c in candidates if not c.change.items() <= config.items()]
+    return lambda config: [c for c in candidates if not c.change.items() <= config.items()]
 
 
 def product(**factors: float) -> Rate:
@@ -108,7 +108,7 @@ def test_a_remedy_that_fails_or_is_slower_costs_no_more_rounds_than_are_needed_t
 
 
 def test_the_cause_that_is_left_calls_for_others() -> None:
-    def propose(config: Config, _: Sequence[Trial]) -> Sequence[Candidate]:
+    def propose(config: Config) -> Sequence[Candidate]:
         return [UINT8] if "decoder" in config else [DECODER]
 
     selection = ForwardSelection(PRESENT, BASELINE, propose, seed=0)
@@ -117,7 +117,7 @@ def test_the_cause_that_is_left_calls_for_others() -> None:
 
 
 def test_what_the_cause_no_longer_calls_for_is_not_tried_again() -> None:
-    def propose(config: Config, _: Sequence[Trial]) -> Sequence[Candidate]:
+    def propose(config: Config) -> Sequence[Candidate]:
         return [] if len(config) > 1 else [DECODER, UINT8]
 
     selection = ForwardSelection(PRESENT, BASELINE, propose, seed=0)

@@ -116,8 +116,8 @@ def test_what_gains_is_accepted_once_and_the_others_one_after_the_other() -> Non
 
 
 def test_where_the_cause_is_not_known_what_was_left_is_tried_and_what_is_in_is_not() -> None:
-    def propose(config: Config, done: Sequence[Trial]) -> Sequence[Candidate] | None:
-        return None if done else [DECODER, UINT8]
+    def propose(config: Config) -> Sequence[Candidate] | None:
+        return [DECODER, UINT8] if config == PRESENT else None
 
     selection = ForwardSelection(PRESENT, BASELINE, propose, seed=0)
     measured(selection, still(decoder=1.2, normalize=1.3))

@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def verifier(clock: Clock, left_s: float, candidates: Sequence[Candidate] = MANY, **known: Any) -> Verifier:
-    def propose(config: Config, _: Sequence[Trial]) -> list[Candidate]:
+    def propose(config: Config) -> list[Candidate]:
         return [one for one in candidates if not one.change.items() <= config.items()]
 
     compare = known.pop("compare_pixels", lambda pairs: [IDENTICAL] * len(pairs))

@@ -23,7 +23,7 @@ def verifier(tmp_path: Path, left_s: float, *, strict: bool, called_for: bool = 
     return Verifier(
         plan,
         PRESENT,
-        lambda config, _: [] if "normalize" in config else wanted,
+        lambda config: [] if "normalize" in config else wanted,
         lambda pairs: [IDENTICAL] * len(pairs),
         until_s=time.monotonic() + left_s,
         strict=strict,
