@@ -136,10 +136,10 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     )
 
 
-def isolation_left_out(suite: Suite, consumer: str, accelerator: bool) -> dict[IsolationName, str]:
+def isolation_left_out(suite: Suite, consumer: str, accelerator: bool, too_short: str = "") -> dict[IsolationName, str]:
     """The reason against each isolation run, empty for those to be measured."""
-    no_files = suite.dataset.why_no_files
-    return why_not(consumer=consumer, cache=suite.measure.cache, no_files=no_files, accelerator=accelerator)
+    cache, no_files = suite.measure.cache, suite.dataset.why_no_files
+    return why_not(consumer=consumer, cache=cache, no_files=no_files, accelerator=accelerator, too_short=too_short)
 
 
 def isolation_seconds(suite: Suite) -> float:

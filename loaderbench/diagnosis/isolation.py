@@ -194,12 +194,15 @@ MOST_ROUNDS = 3
 """Of isolation runs: the fewest that give an interval worth reading."""
 
 
-def why_not(*, consumer: str, cache: str, no_files: str, accelerator: bool) -> dict[IsolationName, str]:
+def why_not(
+    *, consumer: str, cache: str, no_files: str, accelerator: bool, too_short: str = ""
+) -> dict[IsolationName, str]:
     """The reason against each isolation run, empty for those to be measured.
 
-    `consumer` is a resolved kind, `cache` the suite's regime; `no_files` is why the dataset's files are not known.
+    `consumer` is a resolved kind, `cache` the suite's regime; `no_files` is why the dataset's files are not known,
+    `too_short` why one pass over them is no steady state.
     """
-    cold, not_replayed = _not_cold(cache, no_files), consumer_kind(consumer).why_not_replayed
+    cold, not_replayed = _not_cold(cache, no_files) or too_short, consumer_kind(consumer).why_not_replayed
     return {
         "replay_device": not_replayed or ("" if accelerator else "there is no accelerator"),
         "replay_host": not_replayed,

@@ -7,7 +7,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loaderbench.consumers import consumer_kind
 from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
 from loaderbench.recorder.measure import FEWEST_BATCHES, MIN_BATCHES
@@ -74,14 +73,7 @@ class IsolationPlanner:
         if config is None:
             return IsolationPlan(left_out={"isolation": "nothing was measured"})
         files, too_short = self._one_pass(config, trials)
-        reasons = isolation_left_out(self._suite, self._consumer, self._accelerator)
-        reasons["loader_cold"] = reasons["loader_cold"] or too_short
-        if (
-            reasons["loader_cold"]
-            and not consumer_kind(self._consumer).consumes
-            and self._suite.measure.cache == "warm"
-        ):
-            reasons["loader_warm"] = "the sweep's own trials are the loader alone"
+        reasons = isolation_left_out(self._suite, self._consumer, self._accelerator, too_short)
         names = [name for name, why in reasons.items() if not why]
         order = random.Random(self._plan.seed)
         planned = []
