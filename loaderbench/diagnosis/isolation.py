@@ -23,6 +23,14 @@ RunName = IsolationName | Literal["end_to_end"]
 ORDER: tuple[RunName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
 DRIFT = 1.1  # of the reference decode from the sweep to the isolation runs; a still machine stays within it
 UNKNOWN = "this run was measured without it"
+FEWEST_BATCHES = 5  # of a steady state that ended before its time
+SAME_SIZE = 0.01  # batches that differ by less on average are of one size
+NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
+
+MOST_ROUNDS = 3
+"""Of isolation runs: the fewest that give an interval worth reading."""
+
+_INTERVAL = "samples_per_s_interval"
 
 
 def describe_isolation(
@@ -135,9 +143,6 @@ def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
     return [f"the reference decode took {than} before: the interference holds that change of the machine, too"]
 
 
-FEWEST_BATCHES = 5  # of a steady state that ended before its time
-SAME_SIZE = 0.01  # batches that differ by less on average are of one size
-
 Times = dict[int, float]
 """Round number to seconds per batch, or per sample."""
 
@@ -190,10 +195,6 @@ def _why_not(trials: Sequence[Trial], left_out: str | None) -> str:
     return left_out or "not run"
 
 
-MOST_ROUNDS = 3
-"""Of isolation runs: the fewest that give an interval worth reading."""
-
-
 def why_not(
     *, consumer: str, cache: str, no_files: str, accelerator: bool, too_short: str = ""
 ) -> dict[IsolationName, str]:
@@ -223,10 +224,6 @@ def _not_cold(cache: str, no_files: str) -> str:
     if cache == "cold":
         return "the suite's own trials begin with a cold page cache"
     return "" if hasattr(os, "posix_fadvise") else "this system has no posix_fadvise to evict files with"
-
-
-NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
-_INTERVAL = "samples_per_s_interval"
 
 
 def find_ceiling(

@@ -11,7 +11,9 @@ from loaderbench.records import Baseline, Best, Config, Configuration, Interval,
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one
 
+LEAST_SAVED_BYTES = 50_000_000  # printed as 0.1 GB; less decides nothing
 _SIGNIFICANT = 2  # digits of a memory reading that count when two configurations are compared
+_LIMIT = f"{PRACTICAL_TIE * 100:.0f} %"
 
 
 def choose_best(
@@ -81,10 +83,6 @@ def _no_winner(configurations: Sequence[Configuration], trials: Sequence[Trial],
 
 def _no_gain(config: Config, baseline: Config) -> str:
     return "it is the baseline itself" if config == baseline else "no round holds both it and the baseline"
-
-
-LEAST_SAVED_BYTES = 50_000_000  # below a tenth of a gigabyte nobody chooses by it
-_LIMIT = f"{PRACTICAL_TIE * 100:.0f} %"
 
 
 def why_chosen(
