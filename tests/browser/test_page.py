@@ -179,6 +179,15 @@ def test_the_run_can_be_downloaded_from_the_page(shared: Any) -> None:
         assert found.value.suggested_filename == name
 
 
+def test_a_download_that_begins_late_still_finds_its_content(shared: Any) -> None:
+    page = shared(runs.typical)
+    page.evaluate("() => { window.revoked = []; URL.revokeObjectURL = (url) => window.revoked.push(url); }")
+    with page.expect_download():
+        page.get_by_role("button", name="trials.csv").click()
+    page.wait_for_timeout(1500)
+    assert page.evaluate("window.revoked") == []
+
+
 def test_a_snippet_can_be_copied(visit: Any) -> None:
     page = visit(runs.typical(), permissions=["clipboard-read", "clipboard-write"]).drawn()
     page.get_by_role("button", name="Copy the YAML snippet").first.click()

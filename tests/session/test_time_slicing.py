@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from loaderbench.environment import describe_machine
+from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Config, PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session import time_slicing
@@ -96,7 +97,7 @@ def test_a_round_is_measured_in_as_many_slices_of_each(run: Run) -> None:
     assert slow.time_slices is not None
     assert fast.time_slices is not None
     assert slow.time_slices.count == fast.time_slices.count > 1
-    assert slow.time_slices.seconds == pytest.approx(fast.time_slices.seconds, rel=0.5)
+    assert min(slow.time_slices.batches, fast.time_slices.batches) >= FEWEST_BATCHES
     assert (fast.samples_per_s or 0) > 2 * (slow.samples_per_s or 0)
     assert slow.stages
 

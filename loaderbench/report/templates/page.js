@@ -203,7 +203,7 @@
     link.href = URL.createObjectURL(new Blob([text], { type: mime }));
     link.download = name;
     link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);  // a busy machine may take seconds to read it
   }
 
   // Paper is light and has no folds.
