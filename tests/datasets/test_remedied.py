@@ -143,7 +143,10 @@ def test_copies_are_made_once_and_again_when_the_original_changes(tmp_path: Path
     assert presized_copies([(str(original), 0)], 64, cache_dir=tmp_path)[0][0] != str(first)
 
 
-@pytest.mark.parametrize(("decoder", "method"), [("pillow", "fork"), ("pillow", "spawn"), ("torchvision", "fork")])
+@pytest.mark.parametrize(
+    ("decoder", "method"),
+    [("pillow", "fork"), pytest.param("pillow", "spawn", marks=pytest.mark.slow), ("torchvision", "fork")],
+)
 def test_shared_images_are_what_the_decoder_gave_in_workers_too(
     photos: list[tuple[str, int]], decoder: str, method: str
 ) -> None:

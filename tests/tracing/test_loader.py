@@ -140,7 +140,7 @@ def test_every_stage_is_told_as_its_own_code_clocked_it(arguments: dict[str, Any
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("method", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_every_stage_is_told_however_a_worker_starts(method: str) -> None:
     """It starts once, and has an epoch for each attempt: its imports take seconds."""
     arguments: dict[str, Any] = {"num_workers": 1, "multiprocessing_context": method, "persistent_workers": True}
