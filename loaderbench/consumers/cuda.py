@@ -48,7 +48,7 @@ class CudaWaitClock:
             self._read()
 
     def take_s(self) -> list[float]:
-        """Return, once, the waits in order, that the device has reported by now, in seconds; never blocks."""
+        """Return the waits that the device has reported since the last call, in order, in seconds; never blocks."""
         while self._pending and self._pending[0][1].query():
             self._read()
         reported, self._waits_s = self._waits_s, []

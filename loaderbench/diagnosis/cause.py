@@ -284,7 +284,7 @@ def _ranked(facts: Facts) -> list[tuple[str, float]]:
 
 
 def conflicting(facts: Facts) -> bool:
-    """Whether more is delivered than the times that were traced would let through."""
+    """Whether throughput exceeds what the traced times allow."""
     return bool(_conflict(facts))
 
 

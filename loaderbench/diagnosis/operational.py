@@ -1,4 +1,4 @@
-"""What each resource alone would let through: the smallest is the bound, and changing one is a what-if.
+"""The throughput limit of each resource: the smallest is the bound, and changing one is a what-if.
 
 `rate(W) = min(W / wall per sample, cores / CPU per sample, 1 / main process per sample, demand)`, in samples/s: the
 asymptotic bounds of operational analysis (Denning and Buzen 1978, "The Operational Analysis of Queueing Network
@@ -57,7 +57,7 @@ def bounds_in_words(bounds: Bounds) -> str:
     if len(bounds.known) < 2:
         return ""
     limits = [f"{names[name]} {rate:,.0f}" for name, rate in bounds.known.items()]
-    return f"samples/s that each would let through by itself: {', '.join(limits)}"
+    return f"throughput limits, samples/s: {', '.join(limits)}"
 
 
 def _without_queueing(facts: Facts, stage: str) -> float:

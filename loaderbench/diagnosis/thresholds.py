@@ -13,7 +13,7 @@ ALMOST, TIED = 0.6, 0.85
 """A second stage of this size, beside the dearest one, is worth a word; from the other on which is dearer is noise."""
 
 CONFLICT = 1.3
-"""Delivered over what the traced times let through: beyond it these do not explain the rate."""
+"""Measured throughput over what the traced times allow: above it they do not explain the rate."""
 
 QUEUED = 0.3
 """Time in a run queue, of all time. Two threads on one CPU have 0.5, three on two 0.33; the noise of a machine that is

@@ -86,7 +86,7 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
     if log is not recorder.log and log.batches:
         yield f"the loop was no longer than its warm-up of {warmup} batches: all but each epoch's first are counted"
     if observer.passed:
-        yield f"{observer.passed} epochs of other loaders, or within an epoch, were let through unrecorded"
+        yield f"{observer.passed} epochs of other loaders, or within an epoch, were not recorded"
     if log.timeline.batches_per_point > 1:
         yield f"the timeline shows the longest wait of every {log.timeline.batches_per_point} batches"
     if observer.error is not None:

@@ -11,7 +11,7 @@ Seconds = defaultdict[tuple[int, str], float]
 
 
 class UserStages:
-    """Adds up wall and CPU seconds by stage, apart for each kind of batch, so that means are of the same batches.
+    """Adds up wall and CPU seconds by stage, separately for each kind of batch: a mean never mixes kinds.
 
     Every thread has a clock of its own, which is never set back: what it has more than last time is new.
     """

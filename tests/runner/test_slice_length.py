@@ -1,4 +1,4 @@
-"""A time slice is long enough that what goes on while a trial is stopped wins next to nothing."""
+"""Time slices are long enough that work in flight while a trial is stopped gains it almost nothing."""
 
 from __future__ import annotations
 
