@@ -27,7 +27,7 @@ def find_subject(best: Best | None, configurations: Sequence[Configuration]) -> 
 def subject_of(
     found: Best | Configuration, axes: Mapping[str, Sequence[Any]], facts: Facts | None, *, is_best: bool
 ) -> Subject | None:
-    """It by the axes that vary, with its facts; `None` where its rate or its wait was not measured."""
+    """The subject as a verdict names it, by the axes that vary; `None` where its rate or its wait was not measured."""
     if found.samples_per_s is None or found.data_wait_share is None:
         return None
     return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best, facts)

@@ -126,7 +126,7 @@ class LoaderBackend(ABC):
         return config
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
-        """How it reads ahead with these arguments."""
+        """How it reads ahead with these arguments, which may come from a saved run and hold anything."""
         return Prefetch(batch_size=arguments.get("batch_size"))
 
     @abstractmethod

@@ -77,8 +77,9 @@ class TorchLoader(LoaderBackend):
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
         """`prefetch_factor`, or torch's default, for each worker process."""
-        each = arguments.get("prefetch_factor") or PREFETCH
-        return Prefetch(arguments.get("num_workers"), each, arguments.get("batch_size"))
+        names = ("num_workers", "prefetch_factor", "batch_size")
+        workers, each, size = (found if isinstance(found := arguments.get(name), int) else None for name in names)
+        return Prefetch(workers, each or PREFETCH, size)
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Wrap a dataset, set the arguments a finished loader allows, and return any other iterable unchanged."""

@@ -58,7 +58,7 @@ def describe_baseline(configurations: Sequence[Configuration], config: Config, w
 def _cost(found: Configuration, loader: Mapping[str, Any]) -> tuple[float, ...]:
     batch: Scalar = found.config.get("batch_size", 0)
     return (
-        float(worker_count(found.config, loader) or 0),
+        float(worker_count(found.config, loader) or 0),  # where none is named, torch's default is 0
         _rounded(found.gpu_memory_used_bytes),
         float(batch) if isinstance(batch, int | float) and found.gpu_memory_used_bytes is None else 0.0,
         _rounded(found.pss_bytes),

@@ -246,3 +246,11 @@ def test_workers_of_every_backend_count_those_that_are_fixed_as_well(
     assert best is not None
     assert best.config == {"loader": best_loader}
     assert (f"it leaves {64 - 1} worker processes" in best.why_this_one) == (best_loader == "torch")
+
+
+def test_a_worker_count_that_is_text_in_a_saved_run_counts_as_not_named() -> None:
+    configs: list[Config] = [{"num_workers": "two"}, {"num_workers": 2}]
+    trials = [trial(f"{n}{config}", dict(config), n, 100.0 + n) for n in (1, 2, 3) for config in configs]
+    best, _ = choose_best(summarise(configs, trials), {}, trials)
+    assert best is not None
+    assert best.config == {"num_workers": "two"}
