@@ -108,9 +108,9 @@ class Gain:
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """One change, what it gave over `against`, what it costs. `reason` says why it is not `open`.
+    """One change, what it gave, what it costs. `reason` says why it is not `open`.
 
-    `against` is `None` where nothing was compared, and in older runs.
+    `against` is the configuration that a tried remedy was measured on; `None` for all others.
     """
 
     id: str
