@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,18 @@ def used(pids: list[int]) -> list[Any]:
     return [psutil.Process(pid).cpu_times() for pid in pids]
 
 
+def wait_until_stopped(pids: Sequence[int]) -> None:
+    """Wait for every thread: each stops when it next leaves the kernel, the main thread often before the others."""
+    deadline_s = time.monotonic() + 60
+    while not all(state == "T" for pid in pids for state in thread_states(pid)):
+        assert time.monotonic() < deadline_s, "a thread still runs"
+        time.sleep(0.01)
+
+
+def thread_states(pid: int) -> list[str]:
+    return [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+
+
 @pytest.mark.parametrize(("workers", "method"), [(0, None), (2, "fork"), (1, "spawn"), (1, "forkserver")])
 def test_between_its_time_slices_nothing_of_it_runs(begin: Begin, workers: int, method: str | None) -> None:
     process = begin("work", {"batch_size": 4, "num_workers": workers, "multiprocessing_context": method}).process
@@ -130,8 +142,7 @@ def test_between_its_time_slices_nothing_of_it_runs(begin: Begin, workers: int, 
     for _ in range(3):
         process.run_slice(0.1)
         assert len(process._pids) >= 1 + workers
-        while any(psutil.Process(pid).status() != psutil.STATUS_STOPPED for pid in process._pids):
-            time.sleep(0.01)  # in the kernel it is stopped a little later
+        wait_until_stopped(process._pids)
         before, taken = used(process._pids), process.slices()
         time.sleep(0.3)
         assert used(process._pids) == before
@@ -226,12 +237,7 @@ def test_what_would_win_or_fail_by_being_stopped_has_no_time_slices(begin: Begin
 def test_workers_that_a_backend_started_by_itself_are_stopped_too(begin: Begin) -> None:
     found = begin("own_workers", {"loader": "own"}).process.found
     assert isinstance(found, Result)
-    worker = psutil.Process(*found.worker_pids)
-    for _ in range(500):  # in the kernel it is stopped a little later
-        if worker.status() == psutil.STATUS_STOPPED:
-            return
-        time.sleep(0.01)
-    pytest.fail("it is not stopped")
+    wait_until_stopped(found.worker_pids)
 
 
 def test_a_stopped_trial_ends_with_the_run_that_is_killed(tmp_path: Path) -> None:
