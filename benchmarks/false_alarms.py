@@ -108,7 +108,7 @@ def row(name: str, found: Sequence[Found], *, burned: bool) -> str:
     what = "A/A: called a gain or a loss" if name == "aa" else "a true tenth: called a gain"
     beside = " beside a burner" if burned else ""
     return (
-        f"| {what}{beside} | {asked} | {wrong} of {len(found)} | {told} | {ratio:.3f} | {pairs:.1f} | {spread:.1f} % |"
+        f"| {what}{beside} | {asked} | {wrong} of {len(found)} | {told} | {ratio:.3f} | {pairs:.1f} | {spread:.1f}% |"
     )
 
 

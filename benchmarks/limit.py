@@ -5,7 +5,7 @@
 `loaderbench run` is let loose on the photographs (generated ones without --data) with the usual recipe and nothing that
 consumes the batches, and finds its combination by itself. Then the default (`num_workers=0`), each step of that
 combination and the limit are measured in interleaved rounds. The limit is JPEG decoding alone: the fastest decoder that
-is installed, from memory, in one process for each CPU. Shares are ratios within a round, with their 95 % interval.
+is installed, from memory, in one process for each CPU. Shares are ratios within a round, with their 95% interval.
 Steps that need a copy of the data (smaller files, decoded images in memory) decode something else than the limit does,
 and may pass it.
 """

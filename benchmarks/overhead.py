@@ -3,7 +3,7 @@
     python benchmarks/overhead.py [--quick] [--data DIR]
 
 Prints one table (Markdown). With and without are taken in turn, in random order, in blocks of a quarter second or less;
-every figure with brackets is a mean of paired differences or ratios with its 95 % interval (Student's t without a tenth
+every figure with brackets is a mean of paired differences or ratios with its 95% interval (Student's t without a tenth
 at each end). CPU time decides, because other programs disturb it less; the wall clock stands beside it. `--quick` takes
 half a minute and its intervals are wide. For the row of TraceML: `uv sync --group rivals`.
 """

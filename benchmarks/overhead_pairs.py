@@ -1,4 +1,4 @@
-"""What a block of work cost, and the 95 % intervals of blocks taken in turn: for `overhead.py`."""
+"""What a block of work cost, and the 95% intervals of blocks taken in turn: for `overhead.py`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its 95 % interval."""
+    """A mean and its 95% interval."""
 
     mean: float
     lo: float

@@ -4,7 +4,7 @@
 
 Prints two tables. Each round decodes all files of both sides from memory, one by one in shuffled order, so that a drift
 of the machine falls on both; a first round is thrown away. Times are total time over total pixels. The target: a ratio
-within 15 % of 1, and quantiles within 15 % of the thousand photographs (the outermost within 30 %).
+within 15% of 1, and quantiles within 15% of the thousand photographs (the outermost within 30%).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two tests run at a time, each file on one worker; tests that time something run last, one at a time.
+"""Three tests run at a time, since they wait more than they compute; each file on one worker, timed tests last, alone.
 
 While a test runs, its worker holds a lock on a file that all workers share: exclusive if the test is marked `timed`.
 """
@@ -19,7 +19,7 @@ except ImportError:  # Windows: `timed` tests run last, but possibly in parallel
 
 TIMED = "timed"
 LONGEST_FIRST = ("session", "browser", "runner", "commands", "profiler", "tracing")
-"""Folders of tests that take longest: the short files left at the end fill up both workers."""
+"""Folders of tests that take longest: the short files left at the end fill up the workers."""
 
 
 class OneFileOneWorker(LoadGroupScheduling):

@@ -79,7 +79,7 @@ CORRECTED = {
 means that included rounds without the baseline, which its ratio is taken over."""
 
 
-REWORDED = {"samples/s that each would let through by itself: ": "throughput limits, samples/s: "}
+REWORDED = {"samples/s that each would let through by itself: ": "throughput limits, samples/s: ", " %": "%"}
 """Phrases as they were recorded, and as they read today: the figures behind them are compared all the same."""
 
 

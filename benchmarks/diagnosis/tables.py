@@ -64,7 +64,7 @@ def summary(answers: Sequence[Answer], *, fixes: bool) -> str:
 
 
 def _share(right: Sequence[bool]) -> str:
-    return f"{100 * sum(right) / len(right):.0f} % ({_count(right)})" if right else "none of 0"
+    return f"{100 * sum(right) / len(right):.0f}% ({_count(right)})" if right else "none of 0"
 
 
 def _count(right: Sequence[bool]) -> str:

@@ -7,11 +7,12 @@ from loaderbench.commands.outputs import STDOUT, MarkdownFile, make_console, wri
 
 
 def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
-    """Print the verdict and the best configurations of a saved run."""
+    """Print the verdict and the best configurations of a saved run, by the rules of this version."""
+    from loaderbench.conclusion import conclude
     from loaderbench.report.terminal import print_summary
-    from loaderbench.result import load
+    from loaderbench.result import Run, load
 
-    saved = load(run)
+    saved = Run(conclude(load(run).record))
     if md_file is not None:
         write_output("--md", md_file, saved.to_markdown())
     if md_file == STDOUT:

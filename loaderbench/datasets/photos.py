@@ -209,7 +209,7 @@ def _busy(recipe: PhotoRecipe) -> float:
 
 
 def _first_log_gain(scene: Scene, recipe: PhotoRecipe) -> float:
-    """A linear fit to the gains that were found for 512 photos; half of its guesses are within 10 % in bytes."""
+    """A linear fit to the gains that were found for 512 photos; half of its guesses are within 10% in bytes."""
     step = np.abs(np.diff(scene.texture[::4], axis=1))  # between neighbours, on every fourth row
     roughness = float(np.log(step + 1e-3).mean())
     halved_chroma = 0.4 if recipe.subsampling == "4:2:0" else 0.0

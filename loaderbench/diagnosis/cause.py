@@ -269,7 +269,7 @@ def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
     said = [found.why for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
     if near_tie(facts, cause, ALMOST):
         first, second, *_ = _ranked(facts)
-        said.append(f"{second[0]} takes {second[1] / first[1] * 100:.0f} % of what {first[0]} takes")
+        said.append(f"{second[0]} takes {second[1] / first[1] * 100:.0f}% of what {first[0]} takes")
     return (*said, *_conflict(facts))
 
 

@@ -59,7 +59,7 @@ def decide(
     if bound == "unknown":
         return _unknown(
             f"Too noisy to tell whether {consumer_kind(consumer).who} waits for data: {percent(wait)} of its time.",
-            f"the interval of the data wait share reaches across {NOTICED * 100:.0f} %",
+            f"the interval of the data wait share reaches across {NOTICED * 100:.0f}%",
         )
     found = Verdict(
         bound=bound,
@@ -138,7 +138,7 @@ def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> s
         return f"The loader keeps up: {who} waits for data {wait} of its time{where and f' {where}'}."
     if bound == "transfer":
         share = subject.facts.transfer_share if subject.facts else 0.0
-        return f"Moving batches takes {share * 100:.0f} % of {who}'s time; it waits for data {wait}."
+        return f"Moving batches takes {share * 100:.0f}% of {who}'s time; it waits for data {wait}."
     gets = f"it could take {demand:,.0f} samples/s and gets {rate}" if kind.capped else f"it gets {rate} samples/s"
     return f"{who[0].upper()}{who[1:]} waits for data {wait} of its time{where and f', even {where}'}: {gets}."
 

@@ -98,7 +98,7 @@ def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
 
 def _unstillness(configurations: Sequence[Configuration], noise: Noise, busy: float | None) -> Iterator[str]:
     if busy is not None and busy >= BUSY_PERCENT:
-        yield f"other programs used {busy:.0f} % of the CPUs before the first trial"
+        yield f"other programs used {busy:.0f}% of the CPUs before the first trial"
     spread = noise.reference_decode_spread
     if spread is not None and spread >= DRIFT:
         yield f"the machine's speed changed by a factor of {spread:.1f} while it was measured (one fixed JPEG decode)"
@@ -107,7 +107,7 @@ def _unstillness(configurations: Sequence[Configuration], noise: Noise, busy: fl
     wide = [c for c in configurations if c.samples_per_s and _half_width(c.samples_per_s) > WIDE]
     if wide:
         count = f"{len(wide)} of {len(configurations)} configurations"
-        yield f"{count} vary by more than \N{PLUS-MINUS SIGN}{WIDE * 100:.0f} % between rounds"
+        yield f"{count} vary by more than \N{PLUS-MINUS SIGN}{WIDE * 100:.0f}% between rounds"
 
 
 def _failures(trials: Sequence[Trial]) -> Iterator[str]:
@@ -153,4 +153,4 @@ def _half_width(interval: Interval) -> float:
 
 
 def _difference(ratio: Interval) -> str:
-    return f"{abs(ratio.est - 1):.0%}".replace("%", " %")
+    return f"{abs(ratio.est - 1):.0%}"

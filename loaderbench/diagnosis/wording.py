@@ -30,8 +30,8 @@ def cpus_in_use(facts: Facts) -> str:
 
 
 def in_percent(share: float) -> str:
-    """`27 %`."""
-    return f"{share * 100:.0f} %"
+    """`27%`."""
+    return f"{share * 100:.0f}%"
 
 
 def in_seconds(seconds: float) -> str:
@@ -69,9 +69,9 @@ def in_main_process(trial: Trial) -> bool:
 
 
 def states_in_words(states: WorkerStates) -> str:
-    """`71 % on a CPU, 20 % waiting for a CPU, 9 % blocked`."""
+    """`71% on a CPU, 20% waiting for a CPU, 9% blocked`."""
     shares = (states.on_cpu_share, states.run_queue_share, states.blocked_share)
-    on_cpu, waiting, blocked = (f"{share * 100:.0f} %" for share in shares)
+    on_cpu, waiting, blocked = (f"{share * 100:.0f}%" for share in shares)
     return f"{on_cpu} on a CPU, {waiting} waiting for a CPU, {blocked} blocked"
 
 
@@ -90,19 +90,19 @@ def _dearest(stages: dict[str, StageCost], whose: str) -> str:
         return ""
     name = max(walls_s, key=lambda stage: walls_s[stage])
     what = "the dataset itself" if name == "sample" else name
-    return f"{what} takes {walls_s[name] / whole_s * 100:.0f} % of {whose} ({walls_s[name] * 1e3:.3g} ms)"
+    return f"{what} takes {walls_s[name] / whole_s * 100:.0f}% of {whose} ({walls_s[name] * 1e3:.3g} ms)"
 
 
 def percent(share: Interval) -> str:
-    """`27 % (24-30 %)` with an en dash; without the bracket for a single round."""
+    """`27% (24-30%)` with an en dash; without the bracket for a single round."""
     if share.lo is None or share.hi is None:
-        return f"{share.est:.0%}".replace("%", " %")
-    return f"{share.est * 100:.0f} % ({share.lo * 100:.0f}\N{EN DASH}{share.hi * 100:.0f} %)"
+        return f"{share.est:.0%}"
+    return f"{share.est * 100:.0f}% ({share.lo * 100:.0f}\N{EN DASH}{share.hi * 100:.0f}%)"
 
 
 def waits(wait: Interval) -> str:
     """How much it waits, and from where on that counts."""
-    return f"data wait share {percent(wait)}; {NOTICED * 100:.0f} % or more is input-bound"
+    return f"data wait share {percent(wait)}; {NOTICED * 100:.0f}% or more is input-bound"
 
 
 def delivers(rate: Interval) -> str:

@@ -55,7 +55,7 @@ def check_quota(periods: tuple[int, int] | None) -> Check:
     if periods is None or not periods[0]:
         return Check("CPU quota", "ok", "none, or never used up")
     share = periods[1] / periods[0]
-    said = f"used up in {share:.1%} of its periods since the container began".replace("%", " %")
+    said = f"used up in {share:.1%} of its periods since the container began"
     if share > 0.05:
         return Check("CPU quota", "warn", said, "workers stand still meanwhile: fewer workers, or a larger quota")
     return Check("CPU quota", "ok", said)
@@ -63,7 +63,7 @@ def check_quota(periods: tuple[int, int] | None) -> Check:
 
 def check_load(percent: float) -> Check:
     """Other programs make every measurement wide."""
-    said = f"{percent:.0f} % of all CPUs are busy now"
+    said = f"{percent:.0f}% of all CPUs are busy now"
     if percent > BUSY_PERCENT:
         return Check("Load", "warn", said, "measure on a quiet machine, or with more rounds (--rounds 6)")
     return Check("Load", "ok", said)

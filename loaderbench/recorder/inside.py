@@ -139,7 +139,7 @@ def _sampled(traced: Traced) -> str | None:
     """What was left out, so that tracing does not cost more than its share."""
     if not traced.traced or traced.traced > 0.99 * traced.samples:
         return None
-    share = f"{100 * traced.traced / traced.samples:.0f} % of the samples"
+    share = f"{100 * traced.traced / traced.samples:.0f}% of the samples"
     return f"stages were timed in {share}: timing all would have taken more than its share of the time"
 
 

@@ -47,7 +47,7 @@ GateOutcome = Literal["passed", "failed", "inconclusive"]
 class Gate:
     """One expression of `--fail-if` or `--warn-if`.
 
-    `limit` of a `change` is a share of the earlier samples/s, or a difference of shares (-0.05 is -5 %, 0.03 is
+    `limit` of a `change` is a share of the earlier samples/s, or a difference of shares (-0.05 is -5%, 0.03 is
     +3 percentage points); of `below` and `above` it is the level itself, in samples/s or as a share.
     """
 

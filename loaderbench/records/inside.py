@@ -46,7 +46,7 @@ class WorkerStates:
 
 @dataclass(frozen=True)
 class Spread:
-    """How one time is distributed over the batches or samples of one process; quantiles are right within 5 %."""
+    """How one time is distributed over the batches or samples of one process; quantiles are right within 5%."""
 
     count: int
     mean_s: float

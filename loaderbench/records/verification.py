@@ -23,7 +23,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Judgement:
-    """`ratio`: samples/s, changed over unchanged, with its interval of 95 %; `None` where no round holds both."""
+    """`ratio`: samples/s, changed over unchanged, with its interval of 95%; `None` where no round holds both."""
 
     answer: Answer
     ratio: Interval | None

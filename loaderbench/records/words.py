@@ -43,7 +43,7 @@ Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "inco
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95 % interval; `lo` and `hi` are `None` when one round alone was measured."""
+    """An estimate with its 95% interval; `lo` and `hi` are `None` when one round alone was measured."""
 
     est: float
     lo: float | None

@@ -21,9 +21,7 @@ class _LoaderIsInnocent:
         if found is None or found.verdict.bound != "compute":
             return None
         share = found.facts.wait_share * 100
-        return already_ok(
-            self.id, TITLE, f"the consumer waits for data {share:.1f} % of its time: nothing is to be won"
-        )
+        return already_ok(self.id, TITLE, f"the consumer waits for data {share:.1f}% of its time: nothing is to be won")
 
 
 REMEDY = _LoaderIsInnocent()

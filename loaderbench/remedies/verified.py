@@ -109,7 +109,7 @@ def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
         return replace(advice, status="already_ok", reason=f"tried: it was slower, {times(ratio)}")
     if found.answer == "no gain":
         return replace(
-            advice, status="already_ok", reason=f"tried: no gain of more than {(SMALL - 1) * 100:.0f} %, {times(ratio)}"
+            advice, status="already_ok", reason=f"tried: no gain of more than {(SMALL - 1) * 100:.0f}%, {times(ratio)}"
         )
     what = "too few pairs to tell" if not excludes_one(ratio) else "not sure enough, for one of several that were tried"
     return replace(

@@ -14,7 +14,7 @@ def why_not(ratio: Interval, rounds: int) -> tuple[Standing, str]:
     if excludes_one(ratio):
         return "already_ok", f"it was slower: {times(ratio)}"
     if ratio.hi is not None and ratio.hi <= SMALL:
-        return "already_ok", f"no gain of more than {(SMALL - 1) * 100:.0f} %: {times(ratio)}"
+        return "already_ok", f"no gain of more than {(SMALL - 1) * 100:.0f}%: {times(ratio)}"
     holds = "comes from one round alone" if ratio.hi is None else "holds both a gain and a loss"
     advice = f"more rounds (--rounds {max(2 * rounds, 6)}) or a quieter machine would decide"
     return "not_checked", f"undecided: {times(ratio)} {holds}; {advice}"

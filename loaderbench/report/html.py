@@ -35,7 +35,6 @@ CONFIG: Json = {"displayModeBar": False, "displaylogo": False, "showSendToCloud"
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORD_JOINER = "\u2060"
-_PERCENT = re.compile(r"(?<=\d) %")
 _DASH = re.compile(r"(?<=\d)\u2013(?=\d)")
 _PLOTLY = "package_data/plotly.min.js"
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
@@ -93,8 +92,8 @@ def _choices(document: Document) -> dict[str, list[str]]:
 
 
 def unbroken(text: str) -> str:
-    """The text with its numbers held together: no line ends before a `%` or beside the dash of an interval."""
-    return _DASH.sub(f"{_WORD_JOINER}\u2013{_WORD_JOINER}", _PERCENT.sub("\u00a0%", text))
+    """The text with its numbers held together: no line ends next to the dash of an interval."""
+    return _DASH.sub(f"{_WORD_JOINER}\u2013{_WORD_JOINER}", text)
 
 
 def drawn(block: Block) -> Markup:

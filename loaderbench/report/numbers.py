@@ -103,7 +103,7 @@ def difference(value: Interval | None, unit: str, reason: str | None = None) -> 
 
 
 def share(value: Interval | float | None, reason: str | None = None) -> Value:
-    """A share of 0 to 1 as a percentage: `41 % (38-44 %)`, or `41 %` without an interval."""
+    """A share of 0 to 1 as a percentage: `41% (38-44%)`, or `41%` without an interval."""
     if isinstance(value, Interval):
         return interval(scaled(value, 100), reason, "%", digits=2)
     return percent(None if value is None else value * 100, reason)
@@ -124,8 +124,8 @@ def scaled(value: Interval, factor: float) -> Interval:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """A number and its unit with a space between; the multiplication sign stands close."""
-    return f"{text}{'' if unit in ('', TIMES) else ' '}{unit}"
+    """A number and its unit with a space between; none before a percent or a multiplication sign."""
+    return f"{text}{'' if unit in ('', '%', TIMES) else ' '}{unit}"
 
 
 def memory(value: float | None, reason: str | None = None) -> Value:
@@ -162,7 +162,7 @@ def _duration(seconds: float) -> str:
 
 
 def gain(metric: str, est: float, lo: float | None, hi: float | None) -> Value:
-    """A ratio as what it means: `+25 % samples/s (+21 % to +29 %)`, or `4.1x samples/s (3.9-4.3x)` from twofold on."""
+    """A ratio as what it means: `+25% samples/s (+21% to +29%)`, or `4.1x samples/s (3.9-4.3x)` from twofold on."""
     if est >= 2:
         value = times(Interval(est, lo, hi))
         main, detail = value.main, value.detail
@@ -184,7 +184,7 @@ def whole(value: float | None, reason: str | None = None) -> Value:
 def _signed(ratio: float, like: float) -> str:
     """A ratio as a signed percentage, with as many decimals as two digits of the ratio `like` have."""
     percentage = (ratio - 1) * 100
-    return f"{'+' if percentage > 0 else ''}{_rounded(percentage, _places((like - 1) * 100, 2))} %"
+    return f"{'+' if percentage > 0 else ''}{_rounded(percentage, _places((like - 1) * 100, 2))}%"
 
 
 def metric_name(metric: str) -> str:

@@ -13,7 +13,7 @@ REST = "rest"  # the tone of what is left over
 TONES = ("1", "2", "3", "4", "5", "6")
 _SMALLEST = 3  # digits of the longest time of a column; the others have as many decimals
 _TENTHS = 1000
-ACCURACY = Text("Quantiles are right within 5 %.")
+ACCURACY = Text("Quantiles are right within 5%.")
 _QUANTILES = ("Mean", "p50", "p95", "p99", "Longest")
 
 
@@ -54,7 +54,7 @@ def percentage(part: float) -> Value:
 
 
 def _percentage(part: float, tenths: int) -> Value:
-    text = "<0.1 %" if part > 0 and tenths == 0 else f"{tenths / 10:.1f} %"
+    text = "<0.1%" if part > 0 and tenths == 0 else f"{tenths / 10:.1f}%"
     return Value(text, main=text, sort=part)
 
 

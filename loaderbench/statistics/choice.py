@@ -13,7 +13,7 @@ from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one
 
 LEAST_SAVED_BYTES = 50_000_000  # printed as 0.1 GB; less decides nothing
 _SIGNIFICANT = 2  # digits of a memory reading that count when two configurations are compared
-_LIMIT = f"{PRACTICAL_TIE * 100:.0f} %"
+_LIMIT = f"{PRACTICAL_TIE * 100:.0f}%"
 
 
 def choose_best(

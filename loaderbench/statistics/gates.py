@@ -1,6 +1,6 @@
 """Guards a loader: whether a run may pass, by itself or beside an earlier one.
 
-A gate reads `samples_per_s:-5%` (it may not fall by more than 5 %), `data_wait_share:+3pp` (it may not rise by more
+A gate reads `samples_per_s:-5%` (it may not fall by more than 5%), `data_wait_share:+3pp` (it may not rise by more
 than 3 percentage points), or without an earlier run `samples_per_s<800` and `data_wait_share>20%`. What an interval
 leaves open is inconclusive, and no gate turns noise into a failure.
 """
@@ -98,14 +98,14 @@ def _level_of(metric: str, run: RunRecord) -> tuple[Config | None, Interval | No
 def _shown(metric: str, found: Interval) -> str:
     if metric == "samples_per_s":
         return f"{found.est:,.0f}{_between(found, ',.0f')} samples/s"
-    return f"data wait share {found.est:.1%}{_between(found, '.1%')}".replace("%", " %")
+    return f"data wait share {found.est:.1%}{_between(found, '.1%')}"
 
 
 def _changed(metric: str, change: Interval) -> str:
     """The change as it is judged, with its interval."""
     if metric == "samples_per_s":
         found = _scaled(change, 1, -1)
-        return f"samples/s changed by {found.est:+.1%}{_between(found, '+.1%')}".replace("%", " %")
+        return f"samples/s changed by {found.est:+.1%}{_between(found, '+.1%')}"
     points = _scaled(change, 100, 0)
     return f"data wait share changed by {points.est:+.1f}{_between(points, '+.1f')} percentage points"
 

@@ -1,4 +1,4 @@
-"""95 % intervals over rounds. The unit is the process: one value is one trial.
+"""95% intervals over rounds. The unit is the process: one value is one trial.
 
 A percentile bootstrap over three rounds covers far less than it says (its ends are the extremes of three values), so
 that Student's t is used, on logarithms where values are rates or ratios: machines slow down by factors, not by
@@ -57,7 +57,7 @@ def ratio_interval(
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """The difference of two means, after - before, with its 95 % interval; without one for fewer than two values."""
+    """The difference of two means, after - before, with its 95% interval; without one for fewer than two values."""
     difference = mean(after) - mean(before)
     if min(len(before), len(after)) < FEWEST_PROCESSES:
         return Interval(difference, None, None)

@@ -1,8 +1,8 @@
 """What a remedy gave that was tried: pairs of trials, interleaved, each pair of one round.
 
 Several remedies are tried in one run, each of which could look like a gain by chance. Each is therefore held to an
-interval of 99 %, so that five of them together keep to 5 % (Bonferroni's inequality; Dunn 1961, "Multiple Comparisons
-Among Means", JASA 56). What is printed is the interval of 95 %, like everywhere. How often they are wrong and how often
+interval of 99%, so that five of them together keep to 5% (Bonferroni's inequality; Dunn 1961, "Multiple Comparisons
+Among Means", JASA 56). What is printed is the interval of 95%, like everywhere. How often they are wrong and how often
 blind is measured by `benchmarks/false_alarms.py`.
 """
 
@@ -18,7 +18,7 @@ from loaderbench.statistics.intervals import excludes_one, ratio_interval
 DECISION_LEVEL = 0.99
 FEWEST_PAIRS, MOST_PAIRS = 5, 12
 WIDE = 1.08
-"""More pairs are measured while the interval of 95 % is wider than this, from end to end, as a ratio: an interval that
+"""More pairs are measured while the interval of 95% is wider than this, from end to end, as a ratio: an interval that
 narrow around a true tenth lies clear of 1. `benchmarks/false_alarms.py` prints how often it is found."""
 
 SMALL = 1.10

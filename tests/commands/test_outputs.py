@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 import run_factory as runs
 
-from loaderbench.result import load
+from loaderbench.conclusion import conclude
+from loaderbench.result import Run, load
 from loaderbench.store import run_json
 
 
@@ -28,14 +29,15 @@ def test_show_writes_markdown_to_stdout_and_nothing_else(cli: Cli, saved: Path) 
     result = cli("show", saved, "--md", "-")
 
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == load(saved).to_markdown()
+    assert result.stdout == Run(conclude(load(saved).record)).to_markdown()
 
 
 def test_show_writes_markdown_to_a_file_and_prints_its_summary(cli: Cli, saved: Path, tmp_path: Path) -> None:
     result = cli("show", saved, "--md", "comment.md")
 
     assert "num_workers" in result.stdout
-    assert (tmp_path / "comment.md").read_text(encoding="utf-8") == load(saved).to_markdown()
+    shown = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert shown == Run(conclude(load(saved).record)).to_markdown()
 
 
 def test_markdown_is_utf_8_whatever_the_terminal_knows(cli: Cli, saved: Path) -> None:
@@ -45,7 +47,7 @@ def test_markdown_is_utf_8_whatever_the_terminal_knows(cli: Cli, saved: Path) ->
         [sys.executable, "-m", "loaderbench", "show", str(saved), "--md", "-"],
         env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}, capture_output=True, check=True,
     )  # fmt: skip
-    assert "79 % of each step (75\u201383 %)" in result.stdout.decode("utf-8")
+    assert "18% (18\u201318%)" in result.stdout.decode("utf-8")
 
 
 def test_report_redraws_the_list_of_runs_and_writes_markdown(cli: Cli, saved: Path, tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_idle_workers_are_not_blocked() -> None:
 def test_evidence_against_names_another_cause_and_a_stage_that_costs_almost_as_much() -> None:
     cause = Cause("decode", "workers", "")
     near = replace(DECODING, samples_per_s=270, cpu_s={"decode": 2e-3, "transform": 1.5e-3})
-    assert speaks_against(near, cause) == ("transform takes 75 % of what decode takes",)
+    assert speaks_against(near, cause) == ("transform takes 75% of what decode takes",)
     assert speaks_against(DECODING, cause) == ()
     both = replace(BLOCKED, workers=2, samples_per_s=180, parts=parts(order_s=0.6, making_s=0.4))
     assert len(speaks_against(both, Cause("stragglers", "order", ""))) == 1

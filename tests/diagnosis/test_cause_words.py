@@ -26,21 +26,21 @@ def said(limit: str, facts: Facts, stage: str = "decode") -> str:
 @pytest.mark.parametrize(
     ("facts", "figures"),
     [
-        (replace(DECODING, startup_s=0.5, startup_share=0.6), ("500 ms", "60 %")),
-        (replace(DECODING, workers=2, parts=parts(order_s=0.8, making_s=0.2)), ("80 %",)),
-        (replace(DECODING, throttled_share=0.7, own_cpus=0.5), ("70 %",)),
-        (masked(0.5, 0.5), ("the workers", "1 of 2 CPUs", "50 %")),
-        (replace(masked(0.5, 0.5), workers=0, wait_share=1.0), ("this process", "1 of 2 CPUs", "50 %")),
-        (crowd(0.7, 6.0), ("6.0 threads", "2 CPUs", "70 %")),
-        (replace(DECODING, workers=2, parts=parts(main_process_s=0.9, making_s=0.1)), ("90 %",)),
-        (replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1)), ("90 %",)),
+        (replace(DECODING, startup_s=0.5, startup_share=0.6), ("500 ms", "60%")),
+        (replace(DECODING, workers=2, parts=parts(order_s=0.8, making_s=0.2)), ("80%",)),
+        (replace(DECODING, throttled_share=0.7, own_cpus=0.5), ("70%",)),
+        (masked(0.5, 0.5), ("the workers", "1 of 2 CPUs", "50%")),
+        (replace(masked(0.5, 0.5), workers=0, wait_share=1.0), ("this process", "1 of 2 CPUs", "50%")),
+        (crowd(0.7, 6.0), ("6.0 threads", "2 CPUs", "70%")),
+        (replace(DECODING, workers=2, parts=parts(main_process_s=0.9, making_s=0.1)), ("90%",)),
+        (replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1)), ("90%",)),
         (taking_turns(0.05, 0.95), ("1.00 CPUs",)),
-        (replace(BLOCKED, loads=states(0.09)), ("workers stand", "91 %", "9.99 ms a sample")),
-        (replace(BLOCKED, workers=0, loads=states(0.1)), ("the main process stands", "91 %")),
-        (replace(BLOCKED, loads=states(0.09), wall_s={}, cpu_s={}), ("91 % of the time they have work",)),
+        (replace(BLOCKED, loads=states(0.09)), ("workers stand", "91%", "9.99 ms a sample")),
+        (replace(BLOCKED, workers=0, loads=states(0.1)), ("the main process stands", "91%")),
+        (replace(BLOCKED, loads=states(0.09), wall_s={}, cpu_s={}), ("91% of the time they have work",)),
         (replace(BLOCKED, bytes_per_sample=5 * 2**20), ("5.0 MiB each",)),
         (replace(BLOCKED, bytes_share=0.1), ("whatever its size",)),
-        (DECODING, ("77 % of a sample's CPU time goes to decode", "1.1 of 2 CPUs")),
+        (DECODING, ("77% of a sample's CPU time goes to decode", "1.1 of 2 CPUs")),
         (replace(DECODING, cpu_s={}, wall_s={}), ("1.1 of 2 CPUs",)),
     ],
 )
@@ -141,6 +141,6 @@ def test_threads_of_libraries_are_counted_from_0_4_cpus_on() -> None:
 
 def test_the_kernel_s_share_comes_with_the_faults_of_a_sample() -> None:
     facts = replace(DECODING, loads=states(0.9, system_share=0.8, minor_faults_per_s=4e5))
-    assert in_kernel(facts).startswith("80 %")
+    assert in_kernel(facts).startswith("80%")
     assert "1,000 page faults a sample" in in_kernel(facts)
-    assert in_kernel(replace(DECODING, loads=None)).startswith("0 %")
+    assert in_kernel(replace(DECODING, loads=None)).startswith("0%")

@@ -69,7 +69,7 @@ def sampler(**facts: object) -> Facts:
 
 LOCK = ("sample", "lock")
 SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
-    "an epoch's beginning is noticed from 5 % of the time on": (
+    "an epoch's beginning is noticed from 5% of the time on": (
         replace(DECODING, wait_share=0.01, startup_s=0.5, startup_share=0.049),
         DECODES,
         replace(DECODING, wait_share=0.01, startup_s=0.5, startup_share=0.05),
@@ -88,7 +88,7 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
         replace(BLOCKED, throttled_share=0.7, loads=states(0.51)),
         ("decode", "quota"),
     ),
-    "a mask holds back what waits for a CPU for 30 % of its time": (
+    "a mask holds back what waits for a CPU for 30% of its time": (
         masked(0.1, 0.29, workers=1),
         READS,
         masked(0.1, 0.3, workers=1),
@@ -107,7 +107,7 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
         replace(FULL, loads=states(0.99, allowed_cpus=1), main=states(0.05)),
         ("decode", "quota"),
     ),
-    "threads outnumber CPUs where they queue for 30 % of the time": (
+    "threads outnumber CPUs where they queue for 30% of the time": (
         crowd(0.29, 6.0),
         BUSY,
         crowd(0.3, 6.0),

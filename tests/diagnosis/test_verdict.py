@@ -18,7 +18,7 @@ def subject(est: float, lo: float | None = None, hi: float | None = None) -> Sub
 def test_a_consumer_that_waits_is_input_bound() -> None:
     found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0)
     assert (found.bound, found.confidence) == ("input", "high")
-    assert "41 % (38\N{EN DASH}44 %)" in found.headline
+    assert "41% (38\N{EN DASH}44%)" in found.headline
     assert "1,000 samples/s" in found.headline
     assert found.stage is None
     assert "stage" in found.not_measured
@@ -84,10 +84,10 @@ def loop(share: float) -> Subject:
 
 def test_a_loop_is_told_how_long_it_waits_and_what_it_gets_and_of_no_configuration() -> None:
     assert decide(loop(0.41), "loop", 1, doubts=0).headline == (
-        "Your loop waits for data 41 % of its time: it gets 512 samples/s."
+        "Your loop waits for data 41% of its time: it gets 512 samples/s."
     )
     assert decide(loop(0.01), "loop", 1, doubts=0).headline == (
-        "The loader keeps up: your loop waits for data 1 % of its time."
+        "The loader keeps up: your loop waits for data 1% of its time."
     )
 
 
@@ -124,8 +124,8 @@ TRACED = Trial(
 def test_a_traced_loop_names_its_dearest_stage_and_what_the_workers_did_but_no_cause() -> None:
     found = decide(loop(0.41), "loop", 1, doubts=0, trials=[TRACED])
     assert found.evidence[2:] == (
-        "decode takes 75 % of the workers' time for a sample (6 ms)",
-        "workers: 70 % on a CPU, 20 % waiting for a CPU, 10 % blocked",
+        "decode takes 75% of the workers' time for a sample (6 ms)",
+        "workers: 70% on a CPU, 20% waiting for a CPU, 10% blocked",
     )
     assert (found.stage, found.limit) == (None, None)
     assert found.not_measured["stage"] == "Profiler(trace=True) times what happens inside the loader"
@@ -175,8 +175,8 @@ def test_an_interval_decides_where_it_lies_on_one_side_and_is_too_noisy_where_it
 
 def test_what_is_too_noisy_says_how_much_and_names_the_threshold() -> None:
     found = decide(subject(0.10, 0.0, 0.40), "emulated", 1, doubts=0)
-    assert "10 % (0\N{EN DASH}40 %)" in found.headline
-    assert "5 %" in found.evidence[0]
+    assert "10% (0\N{EN DASH}40%)" in found.headline
+    assert "5%" in found.evidence[0]
     assert set(found.not_measured) == {"stage", "limit"}
 
 
@@ -196,15 +196,15 @@ def test_moving_batches_binds_from_a_tenth_of_the_time_on_and_where_it_takes_mor
     found = decide(caused(wait, wait, wait, replace(DECODING, transfer_share=transfer)), "model", 1, doubts=0)
     assert found.bound == bound
     if bound == "transfer":
-        assert f"{transfer * 100:.0f} %" in found.headline
-        assert f"{transfer * 100:.0f} %" in found.evidence[0]
+        assert f"{transfer * 100:.0f}%" in found.headline
+        assert f"{transfer * 100:.0f}%" in found.evidence[0]
         assert (found.stage, found.limit, set(found.not_measured)) == (None, None, {"stage", "limit"})
 
 
 def test_a_cause_is_named_with_its_reason_first() -> None:
     found = decide(caused(0.6, 0.55, 0.65, DECODING), "emulated", 1000.0, doubts=0)
     assert (found.bound, found.stage, found.limit, found.confidence) == ("input", "decode", "workers", "high")
-    assert found.evidence[0].startswith("77 %")
+    assert found.evidence[0].startswith("77%")
     assert "Decoding keeps its worker busy" in found.headline
     assert found.not_measured == {}
     assert "the consumer 1,000" in found.evidence[-1]
@@ -226,7 +226,7 @@ def test_where_others_hold_the_cpus_nothing_is_blamed_and_it_says_how_much_they_
     assert (found.bound, found.stage, found.limit, found.confidence) == ("unknown", None, None, "low")
     assert found.evidence[0].endswith("0.9 of 2") or found.evidence[0].endswith("1.0 of 2")
     assert len(found.evidence) > 2
-    assert "60 % (50\N{EN DASH}70 %)" in found.headline
+    assert "60% (50\N{EN DASH}70%)" in found.headline
 
 
 def test_a_second_stage_that_costs_as_much_lowers_the_confidence_by_one() -> None:

@@ -24,7 +24,7 @@ def test_a_loss_beyond_the_noise_is_called_slower() -> None:
 def test_an_interval_that_leaves_no_room_is_called_no_gain() -> None:
     found = changed(102, 104, 100)
     assert (found.status, found.basis) == ("already_ok", "measured")
-    assert found.reason == "no gain of more than 10 %: 1.02\u00d7 (0.97\u20131.07\u00d7)"
+    assert found.reason == "no gain of more than 10%: 1.02\u00d7 (0.97\u20131.07\u00d7)"
 
 
 def test_an_interval_that_holds_a_gain_and_a_loss_is_called_undecided_and_keeps_its_gain() -> None:

@@ -79,7 +79,7 @@ def test_a_failure_without_words_is_named_by_its_kind() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "rounds", "status", "said"),
-    [(100.5, 5, "already_ok", "no gain of more than 10 %"), (60.0, 5, "already_ok", "it was slower"),
+    [(100.5, 5, "already_ok", "no gain of more than 10%"), (60.0, 5, "already_ok", "it was slower"),
      (130.0, 3, "not_checked", "undecided after 3 pairs"), (None, 1, "not_checked", "oom: no memory is left")],
 )  # fmt: skip
 def test_what_gives_nothing_says_what_was_seen(rate: float | None, rounds: int, status: str, said: str) -> None:
@@ -156,7 +156,7 @@ def test_where_epochs_are_short_the_card_says_what_each_loses_at_its_start(sampl
     ]
     card = told([tried("more_workers", change)], trials, cause="more_workers")["more_workers"]
     assert card.status == "open"
-    assert ("each epoch also takes 400 ms to start, 57 % of its time" in (card.caveat or "")) is warned
+    assert ("each epoch also takes 400 ms to start, 57% of its time" in (card.caveat or "")) is warned
 
 
 def test_no_card_of_the_sweep_contradicts_what_was_kept_since() -> None:

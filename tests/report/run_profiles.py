@@ -43,7 +43,7 @@ def slow_sample(number: int, **changes: object) -> SlowSample:
 
 
 def measured_trial(config: Config = CONFIG) -> Trial:
-    """A loop of 62.5 ms a step that waits 41 % of it; nothing was looked at inside the loader."""
+    """A loop of 62.5 ms a step that waits 41% of it; nothing was looked at inside the loader."""
     return Trial(
         role="profile",
         id="train",
@@ -151,7 +151,7 @@ def untraced() -> RunRecord:
 
 
 def keeps_up() -> RunRecord:
-    """The loader is no trouble: 1 % of the time is data wait."""
+    """The loader is no trouble: 1% of the time is data wait."""
     return profile_of(replace(measured_trial(), data_wait_share=0.01))
 
 

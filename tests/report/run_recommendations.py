@@ -28,7 +28,7 @@ def recommendations(trials: tuple[str, ...], best: Config) -> tuple[Recommendati
             basis="predicted",
             gain=Gain("samples_per_s", 1.35, 1.28, 1.41),
             status="open",
-            evidence=("Decode is 81 % of a sample's CPU time.",),
+            evidence=("Decode is 81% of a sample's CPU time.",),
             caveat="Pixels differ by rounding.",
             snippet="decode_jpeg(read_file(path))",
         ),
@@ -47,7 +47,7 @@ def recommendations(trials: tuple[str, ...], best: Config) -> tuple[Recommendati
             basis=None,
             gain=None,
             status="already_ok",
-            reason="the first batch takes 2 % of an epoch",
+            reason="the first batch takes 2% of an epoch",
         ),
         Recommendation(
             id="pin_memory",

@@ -60,7 +60,7 @@ def test_recommendations_are_parted_by_what_came_of_them() -> None:
     document = build_document(runs.typical())
 
     assert [card.badge for card in cards(document)] == ["measured", "predicted", "heuristic"]
-    assert [aside.value.text for aside in folded(document, "Already fine")] == ["the first batch takes 2 % of an epoch"]
+    assert [aside.value.text for aside in folded(document, "Already fine")] == ["the first batch takes 2% of an epoch"]
     assert [aside.value.text for aside in folded(document, "Could not check")] == [runs.NO_ACCELERATOR]
 
 

@@ -51,11 +51,11 @@ def test_a_step_is_its_wait_its_marked_stages_and_the_rest() -> None:
     step = part_of(profiles.measured_trial()).step
 
     assert cells(table_of(step)) == {
-        "data wait": ["25.6", "41.0 %"],
-        "transfer": ["2.1", "3.4 %"],
-        "optimizer": ["5.2", "8.3 %"],
-        "compute and other": ["29.6", "47.3 %"],
-        "a step": ["62.5", "100.0 %"],
+        "data wait": ["25.6", "41.0%"],
+        "transfer": ["2.1", "3.4%"],
+        "optimizer": ["5.2", "8.3%"],
+        "compute and other": ["29.6", "47.3%"],
+        "a step": ["62.5", "100.0%"],
     }
     assert table_of(step).caption == "A step on average, over 300 batches: 512 samples/s"
 
@@ -74,7 +74,7 @@ def test_every_bar_adds_up_and_has_the_colours_of_its_table(make: object) -> Non
 def test_a_step_whose_wall_time_is_not_known_is_put_together_from_its_means() -> None:
     trial = replace(profiles.measured_trial(), steady_s=None, batches=None, step_stages=None)
 
-    assert cells(table_of(part_of(trial).step))["a step"] == ["62.5", "100.0 %"]
+    assert cells(table_of(part_of(trial).step))["a step"] == ["62.5", "100.0%"]
 
 
 def test_stages_that_ran_side_by_side_leave_no_negative_rest_and_say_so() -> None:
@@ -82,7 +82,7 @@ def test_stages_that_ran_side_by_side_leave_no_negative_rest_and_say_so() -> Non
     step = part_of(trial).step
 
     assert "compute and other" not in cells(table_of(step))
-    assert cells(table_of(step))["a step"] == ["75.6", "100.0 %"]
+    assert cells(table_of(step))["a step"] == ["75.6", "100.0%"]
     assert step
     assert any("side by side" in note.text for note in step.notes)
 
@@ -109,9 +109,9 @@ def test_a_sample_has_its_stages_in_order_with_their_parts_set_in() -> None:
         ("collate", 0),
         ("a sample", 0),
     ]
-    assert cells(table)["decode"] == ["4.17", "4.02", "55.2 %"]
-    assert cells(table)["RandomResizedCrop"] == ["0.85", "0.83", "11.3 %"]
-    assert cells(table)["a sample"] == ["7.55", "6.43", "100.0 %"]
+    assert cells(table)["decode"] == ["4.17", "4.02", "55.2%"]
+    assert cells(table)["RandomResizedCrop"] == ["0.85", "0.83", "11.3%"]
+    assert cells(table)["a sample"] == ["7.55", "6.43", "100.0%"]
 
 
 def test_a_part_that_is_its_whole_stage_is_not_told_twice() -> None:
@@ -129,7 +129,7 @@ def test_a_stage_whose_time_was_not_read_is_listed_and_counts_to_no_share() -> N
     )
     table = table_of(part_of(trial).sample)
 
-    assert cells(table)["decode"] == ["2.00", "not measured: its CPU time was not read", "100.0 %"]
+    assert cells(table)["decode"] == ["2.00", "not measured: its CPU time was not read", "100.0%"]
     assert cells(table)["read"][0] == "not measured: its wall time was not read"
     assert cells(table)["a sample"][1].startswith("not measured")
 
@@ -161,9 +161,9 @@ def test_the_states_of_the_workers_add_up_and_mean_something() -> None:
     assert workers
     facts = {fact.label: fact.value.text for fact in workers.facts}
 
-    assert [row.cells[1].text for row in table_of(workers).rows] == ["71.2 %", "19.6 %", "9.2 %"]
+    assert [row.cells[1].text for row in table_of(workers).rows] == ["71.2%", "19.6%", "9.2%"]
     assert all(row.cells[2].text for row in table_of(workers).rows)
-    assert facts["Page cache hits"] == "98 % of what they read came without a disk"
+    assert facts["Page cache hits"] == "98% of what they read came without a disk"
     assert facts["Page faults, major"] == "0 per second, answered by a disk"
     assert facts["Threads per worker"] == "3.0"
     assert facts["Memory (PSS)"] == "1.31 GiB of all workers, shared pages counted once"
@@ -190,7 +190,7 @@ def test_slow_samples_are_ranked_and_tell_the_name_of_the_file_alone() -> None:
     assert slowest.note == "4 more in run.json."
     assert slow
     assert slow.lead
-    assert "8.2 % of the workers\u2019 time" in slow.lead.text
+    assert "8.2% of the workers\u2019 time" in slow.lead.text
     assert cells(table_of(slow))["a sample"] == ["7.6", "6.1", "14.9", "33.8", "350.0"]
 
 

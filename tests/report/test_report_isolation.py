@@ -118,7 +118,7 @@ def test_a_terminal_gets_the_rungs_that_were_measured_and_a_line_for_what_they_t
     assert "Transfer" not in text
     assert "Interference: 8.1 ms (7.1\u20139.1 ms) per batch" in text
     assert "Ceiling: 2,560 (2,500\u20132,620) samples/s with loading made free" in text
-    assert "Headspace: 68 %" in text
+    assert "Headspace: 68%" in text
     assert "Contention: with 2 workers beside 1 a sample takes 1.2" in text
     assert "a lock, the GIL or a disk is shared" in text
 

@@ -6,13 +6,13 @@ from loaderbench.report import tables
 @pytest.mark.parametrize("lengths", [(1, 1, 1), (0.41, 0.34, 0.83, 0.1), (7, 0.0001), (5,), (1, 0, 2)])
 def test_what_is_written_of_shares_adds_up_to_a_hundred(lengths: tuple[float, ...]) -> None:
     written = [value.text for value in tables.percentages(tables.shares(lengths))]
-    known = [float(text.removesuffix(" %")) for text in written if not text.startswith("<")]
+    known = [float(text.removesuffix("%")) for text in written if not text.startswith("<")]
 
     assert sum(known) == pytest.approx(100.0)
 
 
 def test_a_share_that_rounding_would_hide_is_no_zero_and_a_zero_is_one() -> None:
-    assert [value.text for value in tables.percentages([0.9999, 0.0001, 0.0])] == ["100.0 %", "<0.1 %", "0.0 %"]
+    assert [value.text for value in tables.percentages([0.9999, 0.0001, 0.0])] == ["100.0%", "<0.1%", "0.0%"]
 
 
 def test_the_pieces_of_a_bar_lie_end_to_end() -> None:
@@ -20,7 +20,7 @@ def test_the_pieces_of_a_bar_lie_end_to_end() -> None:
 
     assert [piece.start for piece in pieces] == pytest.approx([0, 0.375, 0.5])
     assert pieces[-1].start + pieces[-1].share == pytest.approx(1)
-    assert [piece.said for piece in pieces] == ["a: 37.5 %", "b: 12.5 %", "c: 50.0 %"]
+    assert [piece.said for piece in pieces] == ["a: 37.5%", "b: 12.5%", "c: 50.0%"]
 
 
 def test_times_of_a_column_have_as_many_decimals_as_the_longest_needs() -> None:

@@ -45,9 +45,9 @@ def test_columns_are_aligned_without_any_box() -> None:
 def test_the_summary_has_the_verdict_the_advice_the_warnings_and_where_the_report_lies() -> None:
     text = printed(runs.typical())
 
-    assert text.startswith("The consumer waits for data 79 %")
+    assert text.startswith("The consumer waits for data 79%")
     assert "[measured] Use two workers and a batch size of 128: 3.9\u00d7 samples/s" in text
-    assert "The reference decode varied by 14 %" in text
+    assert "The reference decode varied by 14%" in text
     assert text.rstrip().endswith("Report: reports/images/report.html")
 
 
@@ -172,33 +172,33 @@ def test_the_terminal_gets_plain_spaces_and_dashes() -> None:
 
 
 PROFILE = """\
-Your loop waits for data 41 % of its time: it gets 512 samples/s. Decoding keeps 4 workers busy.
-  63 % of a sample's CPU time goes to decode; how many CPUs it used is not known
+Your loop waits for data 41% of its time: it gets 512 samples/s. Decoding keeps 4 workers busy.
+  63% of a sample's CPU time goes to decode; how many CPUs it used is not known
   medium confidence; complete: 300 batches
 
 A step on average, over 300 batches: 512 samples/s
-  Part                 ms    Share
-  data wait          25.6   41.0 %
-  transfer            2.1    3.4 %
-  optimizer           5.2    8.3 %
-  compute and other  29.6   47.3 %
-  a step             62.5  100.0 %
+  Part                 ms   Share
+  data wait          25.6   41.0%
+  transfer            2.1    3.4%
+  optimizer           5.2    8.3%
+  compute and other  29.6   47.3%
+  a step             62.5  100.0%
 
 A sample on average, in one worker\u2019s time, over 9,600 samples
-  Stage                   Wall, ms  CPU, ms    Share
-  read                        0.91     0.12   12.1 %
-  decode                      4.17     4.02   55.2 %
-    PIL.Image.Image.load      4.12     3.98   54.6 %
-  transform                   1.31     1.24   17.4 %
-    RandomResizedCrop         0.85     0.83   11.3 %
-    RandomHorizontalFlip      0.12     0.11    1.6 %
-    Normalize                 0.34     0.30    4.5 %
-  augment with noise          0.74     0.71    9.8 %
-  dataset itself              0.04     0.03    0.5 %
-  collate                     0.38     0.31    5.0 %
-  a sample                    7.55     6.43  100.0 %
+  Stage                   Wall, ms  CPU, ms   Share
+  read                        0.91     0.12   12.1%
+  decode                      4.17     4.02   55.2%
+    PIL.Image.Image.load      4.12     3.98   54.6%
+  transform                   1.31     1.24   17.4%
+    RandomResizedCrop         0.85     0.83   11.3%
+    RandomHorizontalFlip      0.12     0.11    1.6%
+    Normalize                 0.34     0.30    4.5%
+  augment with noise          0.74     0.71    9.8%
+  dataset itself              0.04     0.03    0.5%
+  collate                     0.38     0.31    5.0%
+  a sample                    7.55     6.43  100.0%
 
-Workers: 71 % on a CPU, 20 % waiting for a CPU, 9 % blocked
+Workers: 71% on a CPU, 20% waiting for a CPU, 9% blocked
 
 The slowest samples
   Index  File               ms  Mostly in       Worker
@@ -206,7 +206,7 @@ The slowest samples
    1207  photo_0001.jpg  175.0  read                 1
    1214  photo_0002.jpg  116.7  dataset itself       2
 
-Own cost: 3.10 \u00b5s per batch; 19.0 \u00b5s per sample, measured by on/off pairs; 0.25 % of the wall time at most
+Own cost: 3.10 \u00b5s per batch; 19.0 \u00b5s per sample, measured by on/off pairs; 0.25% of the wall time at most
 
 Recommendations
   [heuristic] Raise num_workers to 8

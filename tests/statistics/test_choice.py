@@ -138,10 +138,10 @@ def test_slower_beyond_the_noise_is_said_only_where_every_interval_excludes_one(
         "it is the fastest, and every other is slower beyond the noise"
     )
     assert why({0: [90, 160, 60], 2: [150, 140, 160]}) == (
-        "it is the fastest; 1 other looks more than 5 % slower, but the noise does not exclude that it is as fast"
+        "it is the fastest; 1 other looks more than 5% slower, but the noise does not exclude that it is as fast"
     )
     assert why({0: [90, 160, 60], 1: [60, 90, 160], 2: [150, 140, 160]}) == (
-        "it is the fastest; 2 others look more than 5 % slower, but the noise does not exclude that they are as fast"
+        "it is the fastest; 2 others look more than 5% slower, but the noise does not exclude that they are as fast"
     )
 
 

@@ -133,7 +133,7 @@ def test_the_fastest_of_the_ties_is_named_where_another_is_chosen() -> None:
 
 def test_others_that_are_no_ties_and_not_surely_slower_are_counted_beside_ties() -> None:
     said = why({0: [60, 160, 90], 1: [30, 30, 30], 2: [200, 204, 196], 4: [203, 197, 206]})
-    assert "1 other looks more than 5 % slower" in said
+    assert "1 other looks more than 5% slower" in said
     assert "cannot be compared" not in said
 
 

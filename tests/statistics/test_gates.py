@@ -23,7 +23,7 @@ def outcome(text: str, before: list[float], after: list[float]) -> GateOutcome:
     ("text", "kind", "limit"),
     [
         ("samples_per_s:-5%", "change", -0.05),
-        ("samples_per_s: +2.5 %", "change", 0.025),
+        ("samples_per_s: +2.5%", "change", 0.025),
         ("data_wait_share:+3pp", "change", 0.03),
         ("samples_per_s<800", "below", 800.0),
         ("data_wait_share>20%", "above", 0.2),
@@ -144,7 +144,7 @@ def test_a_level_is_that_of_the_best_configuration_and_else_of_the_fastest() -> 
         assert f"{rate} ({rate} to {rate}) samples/s" in said
         assert label in said
         said = judge_gate(parse_gate("data_wait_share>1%", "--fail-if"), measured, None).said
-        assert f"{share}.0 %" in said
+        assert f"{share}.0%" in said
         assert label in said
 
 
@@ -193,12 +193,12 @@ def changed(metric: Literal["samples_per_s", "data_wait_share"], *values: float 
 @pytest.mark.parametrize(
     ("text", "values", "expected", "said"),
     [
-        ("samples_per_s:-5%", (0.9, 0.88, 0.92), "failed", "-10.0 % (-12.0 % to -8.0 %)"),
-        ("samples_per_s:-5%", (0.97, 0.96, 0.98), "passed", "-3.0 % (-4.0 % to -2.0 %)"),
-        ("samples_per_s:-5%", (0.97, 0.9, 1.04), "inconclusive", "-3.0 % (-10.0 % to +4.0 %)"),
-        ("samples_per_s:+5%", (1.1, 1.06, 1.14), "failed", "+10.0 % (+6.0 % to +14.0 %)"),
-        ("samples_per_s:+0%", (1.1, 1.06, 1.14), "failed", "+10.0 %"),
-        ("samples_per_s:-5%", (0.5, None, None), "inconclusive", "-50.0 % (no interval"),
+        ("samples_per_s:-5%", (0.9, 0.88, 0.92), "failed", "-10.0% (-12.0% to -8.0%)"),
+        ("samples_per_s:-5%", (0.97, 0.96, 0.98), "passed", "-3.0% (-4.0% to -2.0%)"),
+        ("samples_per_s:-5%", (0.97, 0.9, 1.04), "inconclusive", "-3.0% (-10.0% to +4.0%)"),
+        ("samples_per_s:+5%", (1.1, 1.06, 1.14), "failed", "+10.0% (+6.0% to +14.0%)"),
+        ("samples_per_s:+0%", (1.1, 1.06, 1.14), "failed", "+10.0%"),
+        ("samples_per_s:-5%", (0.5, None, None), "inconclusive", "-50.0% (no interval"),
         ("data_wait_share:+3pp", (0.05, 0.04, 0.06), "failed", "+5.0 (+4.0 to +6.0) percentage points"),
         ("data_wait_share:+3pp", (0.02, 0.01, 0.03), "passed", "+2.0 (+1.0 to +3.0) percentage points"),
         ("data_wait_share:-3pp", (-0.05, -0.06, -0.04), "failed", "-5.0 (-6.0 to -4.0) percentage points"),

@@ -90,7 +90,7 @@ def _of_sweep(run: RunRecord) -> tuple[str, ...]:
         f"planned for {rounds}, in an order shuffled within each round; monitors watched from outside.",
         "Samples/s and data wait share belong to the steady state, after a warm-up that fills every worker\u2019s queue"
         + (f", with a {cache} page cache." if cache else "."),
-        "Intervals are 95 % by Student\u2019s t over rounds, never over the batches of one trial. Configurations that "
+        "Intervals are 95% by Student\u2019s t over rounds, never over the batches of one trial. Configurations that "
         "cannot be told from the fastest are ties, and the cheapest of them is called the best.",
         "GPU utilization says that a kernel was resident in the sampling period, not that the device was busy: it is "
         "context, never the proof.",

@@ -32,7 +32,7 @@ def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]]) -> Json:
         "x": [x for _, x in dots],
         "y": [place for place, _ in dots],
         "text": [style.safe(labels[place]) for place, _ in dots],
-        "hovertemplate": "%{text}: %{x:+.2g} %<extra></extra>",
+        "hovertemplate": "%{text}: %{x:+.2g}%<extra></extra>",
         "marker": {"size": 9, "opacity": 0.75},
     }
     return _rows([trace], "samples/s of a round over their mean, %", labels, zero=True)

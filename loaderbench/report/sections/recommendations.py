@@ -216,9 +216,9 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "Expected", numeric=True, title="by the operational bound with one term changed; it sets the order only"
         ),
-        Column("Samples/s", numeric=True, title="changed over unchanged, with its interval of 95 %"),
+        Column("Samples/s", numeric=True, title="changed over unchanged, with its interval of 95%"),
         Column("Pairs", numeric=True),
-        Column("Found", prose=True, title="a gain has to exclude no change at 99 %: several are tried"),
+        Column("Found", prose=True, title="a gain has to exclude no change at 99%: several are tried"),
         Column("PSNR, dB", numeric=True, title="how much the samples differ from the unchanged ones"),
     )
 

@@ -159,7 +159,7 @@ def _level_name(run: RunRecord) -> str:
 
 
 def _caption(run: RunRecord, fixed: Config, lines: int) -> str:
-    said = ["Bars are 95 % intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."]
+    said = ["Bars are 95% intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."]
     if fixed:
         said.append(f"Drawn for {words.plain(config_label(fixed), words.LABEL_LIMIT)}, as in the best configuration.")
     if run.ceiling:
