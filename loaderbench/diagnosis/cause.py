@@ -29,7 +29,7 @@ from loaderbench.diagnosis.limits import (
     share_of_cpu,
     wants_cpu,
 )
-from loaderbench.diagnosis.operational import operational_bounds
+from loaderbench.diagnosis.operational import LIMIT_NAMES, operational_bounds
 from loaderbench.diagnosis.thresholds import (
     ALMOST,
     BLOCKED,
@@ -45,7 +45,7 @@ from loaderbench.diagnosis.thresholds import (
     THROTTLED,
     TIED,
 )
-from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_percent, in_seconds
+from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_percent, in_seconds, label_of, stage_name
 from loaderbench.records import Limit, Stage
 
 _STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
@@ -85,7 +85,7 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
     if facts.startup_s is None or facts.startup_share < max(NOTICED, facts.wait_share * (1 - facts.startup_share)):
         return None
     of_all = f"{in_percent(facts.startup_share)} of all time"
-    why = f"each epoch begins with {in_seconds(facts.startup_s)} of waiting: {of_all}"
+    why = f"Startup: {in_seconds(facts.startup_s)} before the first batch of each epoch, {of_all}"
     return _cause("startup", "startup", why)
 
 
@@ -94,14 +94,14 @@ def finished_batches_wait(facts: Facts) -> Cause | None:
     share = part_of_wait(facts, "order_s")
     if share < MOST:
         return None
-    why = f"in {in_percent(share)} of the wait a later batch lay ready, and a worker idle: they are handed out in order"
+    why = f"Order: in {in_percent(share)} of the wait, a later batch was ready and a worker idle"
     return _cause("stragglers", "order", why)
 
 
 def quota_holds_back(facts: Facts) -> Cause | None:
     """The work wants a CPU and is kept from one by a quota, or by a mask that is narrower than the machine."""
     if wants_cpu(facts) and (facts.throttled_share or 0.0) >= THROTTLED:
-        why = f"the CPU quota was used up in {in_percent(facts.throttled_share or 0.0)} of its periods"
+        why = f"CPU quota: exhausted in {in_percent(facts.throttled_share or 0.0)} of its periods"
         return _cause(busiest(facts), "quota", why)
     allowed = facts.loads.allowed_cpus if facts.loads else None
     of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
@@ -109,8 +109,8 @@ def quota_holds_back(facts: Facts) -> Cause | None:
     if allowed is None or allowed >= of_all or not crowded(facts, allowed):
         return None
     who = "the workers" if facts.workers else "this process"
-    waited = f"{in_percent(facts.waited_for_cpu)} of the time is spent waiting for one"
-    why = f"{who} may use {allowed:.0f} of {of_all:.0f} CPUs, and {waited}"
+    waited = f"{in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
+    why = f"CPU affinity: {who} may use {allowed:.0f} of {of_all:.0f} CPUs; {waited}"
     return _cause(busiest(facts), "quota", why)
 
 
@@ -119,8 +119,8 @@ def threads_outnumber_cpus(facts: Facts) -> Cause | None:
     enough = (2 * RUNNABLE if disturbed(facts) else RUNNABLE) * facts.cpus  # neighbours make queues, too
     if facts.waited_for_cpu < QUEUED or facts.runnable_threads < enough or facts.fewer_are_slower:
         return None
-    threads = f"{facts.runnable_threads:.1f} threads want to run on {facts.cpus:g} CPUs"
-    why = f"{threads}, and {in_percent(facts.waited_for_cpu)} of the time is spent waiting for one"
+    threads = f"Threads: {facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
+    why = f"{threads}; {in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
     return _cause(busiest(facts), "oversubscription", why)
 
 
@@ -129,7 +129,7 @@ def main_process_is_late(facts: Facts) -> Cause | None:
     share = own_part_of_main(facts)
     if share < MOST:
         return None
-    why = f"{in_percent(share)} of the wait is the main process's own work, outside of every sample"
+    why = f"Main process: {in_percent(share)} of the wait is its own work, outside every sample"
     return _cause("main_process", limit_of_one_thread(facts), why)
 
 
@@ -142,8 +142,8 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     if share < MOST and not shared:
         return None
     if shared:
-        return _cause("transport", "memory", f"batches are written to shared memory: {in_kernel(facts)}")
-    why = f"{in_percent(share)} of the wait is for batches that are made, and on their way to the main process"
+        return _cause("transport", "memory", f"Shared memory: {in_kernel(facts)} while batches are written to it")
+    why = f"Worker-to-main IPC: {in_percent(share)} of the wait is for finished batches in transit"
     return _cause("transport", limit_of_transport(facts), why)
 
 
@@ -152,7 +152,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     if cpus_left(facts) < SPARE_CPUS:
         return None
     if facts.workers and (share := facts.stood_at("lock")) >= LOCKED:
-        return _cause(most_blocked(facts), "lock", f"workers stood at a lock in {in_percent(share)} of the looks")
+        return _cause(most_blocked(facts), "lock", f"Lock: workers blocked on a lock in {in_percent(share)} of checks")
     states = facts.loads
     if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
         return None
@@ -160,7 +160,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     at_work = (states.runnable_threads or total) / max(1, facts.workers)
     if at_work < ONE_THREAD or total > 2 - ONE_THREAD:
         return None
-    why = f"its threads use {total:.2f} CPUs together, as if only one of them could run at a time (the GIL)"
+    why = f"GIL: all threads together use {total:.2f} CPUs, as if only one could run at a time"
     return _cause(busiest(facts) if facts.is_loader else "main_process", "lock", why)
 
 
@@ -172,22 +172,22 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
     stage = most_blocked(facts)
     if stage in ("sample", "decode") and facts.wall_s:
         stage = "read"  # nothing else in a sample waits for a device
-    per_sample = f", {in_seconds(max(facts.blocked_s(name) for name in facts.wall_s))} a sample" if facts.wall_s else ""
-    who = "workers stand" if facts.workers else "the main process stands"
-    why = f"{who} blocked for {in_percent(share)} of the time they have work{per_sample}"
+    per_sample = f", {in_seconds(max(facts.blocked_s(name) for name in facts.wall_s))}/sample" if facts.wall_s else ""
+    who = "workers wait" if facts.workers else "the main process waits"
+    why = f"Blocked: {who} in the kernel for {in_percent(share)} of their working time{per_sample}"
     if facts.tail_share >= MOST:
         stage = "stragglers"
     if grows_with_bytes(facts):
-        return _cause(stage, "storage_bandwidth", f"{why}, and the longer the more bytes are read")
+        return _cause(stage, "storage_bandwidth", f"{why}; longer for larger files")
     if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
-        return _cause(stage, "storage_bandwidth", f"{why}, for {facts.bytes_read / 2**20:.1f} MiB each")
-    size = "" if facts.bytes_share is None else ", whatever its size"
+        return _cause(stage, "storage_bandwidth", f"{why}; {facts.bytes_read / 2**20:.1f} MiB/sample")
+    size = "" if facts.bytes_share is None else "; independent of file size"
     return _cause(stage, "storage_latency", f"{why}{size}")
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:
     """Most of the CPU time is the kernel's, at pages of memory that are given and taken back."""
-    return _cause(busiest(facts), "memory", in_kernel(facts)) if kernel_works(facts) else None
+    return _cause(busiest(facts), "memory", f"Page faults: {in_kernel(facts)}") if kernel_works(facts) else None
 
 
 def work_fills_its_cpus(facts: Facts) -> Cause | None:
@@ -202,8 +202,8 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
     limit = limit_of_cpus(facts)
     if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
         limit = "cpu"  # a worker would cost more than it takes over
-    what = f"{in_percent(share)} of a sample's CPU time goes to {busiest(facts)}; " if share else ""
-    return _cause(stage, limit, f"{what}{cpus_in_use(facts)}")
+    what = f"{label_of(busiest(facts))}: {in_percent(share)} of CPU time per sample" if share else "CPU use"
+    return _cause(stage, limit, f"{what}{'; ' if share else ': '}{cpus_in_use(facts)}")
 
 
 RULES: tuple[Callable[[Facts], Cause | None], ...] = (
@@ -219,57 +219,16 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
     work_fills_its_cpus,
 )
 
-_DOING = {
-    "read": "Reading",
-    "decode": "Decoding",
-    "transform": "Transforming",
-    "collate": "Collating",
-    "sample": "Making samples",
-    "transport": "Bringing batches to the main process",
-    "main_process": "The main process",
-    "stragglers": "A few slow samples",
-}
-
-
-def in_words(cause: Cause, facts: Facts) -> str:
-    """The cause, a sentence."""
-    doing = _DOING.get(cause.work, cause.work)
-    cpus = f"{facts.cpus:g} CPU{'' if facts.cpus == 1 else 's'}"
-    spare = "" if facts.spare_cpus is None else f", while {facts.spare_cpus:.1f} of {cpus} are left"
-    sentences: dict[Limit | None, str] = {
-        "workers": f"{doing} keeps {_who(facts)} busy{spare}.",
-        "cpu": f"{doing} takes {_most_of(facts, cpus)}.",
-        "oversubscription": f"{facts.runnable_threads:.0f} threads want to run on {cpus}, mostly for {doing.lower()}.",
-        "quota": f"{doing} is held back: {cause.why}.",
-        "storage_latency": f"{doing} waits for an answer: {cause.why}.",
-        "storage_bandwidth": f"{doing} waits for bytes: {cause.why}.",
-        "lock": f"{doing} goes on in one thread at a time: {cause.why}.",
-        "order": "Finished batches wait for a slow one ahead of them.",
-        "startup": f"Each epoch begins with {in_seconds(facts.startup_s or 0.0)} of waiting for its first batch.",
-        "memory": f"{doing} waits for memory: {cause.why}.",
-    }
-    return sentences.get(cause.limit, "")
-
-
-def _who(facts: Facts) -> str:
-    if not facts.workers:
-        return "the one process that takes the batches"
-    return "its worker" if facts.workers == 1 else f"{facts.workers} workers"
-
-
-def _most_of(facts: Facts, cpus: str) -> str:
-    if (facts.spare_cpus or 0.0) < 0.5 * facts.cpus:
-        return f"most of the time, and the {cpus} are full"
-    return "most of the time, in batches too short for a worker"
-
 
 def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
-    """What other rules have to say that come to another cause, and the stage that costs almost as much."""
+    """What rules for other causes found, and the stage that costs almost as much."""
     others = [found for rule in RULES[:-1] if (found := rule(facts)) is not None]
     said = [found.why for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
     if near_tie(facts, cause, ALMOST):
         first, second, *_ = _ranked(facts)
-        said.append(f"{second[0]} takes {second[1] / first[1] * 100:.0f}% of what {first[0]} takes")
+        said.append(
+            f"{stage_name(second[0])} costs {in_percent(second[1] / first[1])} as much as {stage_name(first[0])}"
+        )
     return (*said, *_conflict(facts))
 
 
@@ -292,5 +251,5 @@ def _conflict(facts: Facts) -> tuple[str, ...]:
     tightest = operational_bounds(facts).tightest
     if tightest is None or facts.samples_per_s <= CONFLICT * tightest[1]:
         return ()
-    rates = f"{tightest[1]:,.0f} samples/s through, and {facts.samples_per_s:,.0f} are delivered"
-    return (f"by the times that were traced the {tightest[0].replace('_', ' ')} would let {rates}",)
+    allowed = f"traced times allow {tightest[1]:,.0f} samples/s ({LIMIT_NAMES[tightest[0]]})"
+    return (f"{allowed}, but {facts.samples_per_s:,.0f} were measured",)

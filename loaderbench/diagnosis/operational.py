@@ -51,13 +51,15 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
     )
 
 
+LIMIT_NAMES = {"workers": "workers", "cpus": "CPUs", "main_process": "main process", "demand": "target"}
+
+
 def bounds_in_words(bounds: Bounds) -> str:
-    """All bounds in one clause, or nothing where fewer than two are known."""
-    names = {"workers": "the workers", "cpus": "the CPUs", "main_process": "the main process", "demand": "the consumer"}
+    """All bounds in one line, the tightest first; nothing where fewer than two are known."""
     if len(bounds.known) < 2:
         return ""
-    limits = [f"{names[name]} {rate:,.0f}" for name, rate in bounds.known.items()]
-    return f"throughput limits, samples/s: {', '.join(limits)}"
+    limits = [f"{LIMIT_NAMES[name]} {rate:,.0f}" for name, rate in bounds.known.items()]
+    return f"Throughput limits: {', '.join(limits)} samples/s"
 
 
 def _without_queueing(facts: Facts, stage: str) -> float:

@@ -6,24 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, in_words, near_tie, speaks_against
+from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, near_tie, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
+from loaderbench.diagnosis.headline import in_words
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
-from loaderbench.diagnosis.wording import delivers, describe_inside, percent, transfers, waits
+from loaderbench.diagnosis.wording import (
+    BEST,
+    FASTEST,
+    TARGET,
+    THROUGHPUT,
+    describe_inside,
+    in_percent,
+    percent,
+    throughput,
+    transfers,
+    waits,
+)
 from loaderbench.records import Bound, Confidence, Config, Interval, Trial, Verdict, config_label
 
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
 
 CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
-"""A single process has no interval: half the threshold and twice it are taken to be clearly on one side."""
+"""A single process has no interval: half the threshold and twice the threshold count as clearly on one side."""
 
 _ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
-_NO_STAGES = "nothing was seen inside the loader"
-_UNTRACED = "Profiler(trace=True) times what happens inside the loader"
-_DISTURBED = "other programs hold the CPUs that are missing here"
+_NO_STAGES = "nothing was measured inside the loader"
+_UNTRACED = "use Profiler(trace=True) to measure inside the loader"
+_DISTURBED = "other programs use the CPUs"
+_ALONE = "Consumer: none; throughput is that of the loader alone"
 
 
 @dataclass(frozen=True)
@@ -46,32 +59,33 @@ def decide(
     demand: float,
     doubts: int,
     *,
+    target: str = "",
     trials: Sequence[Trial] = (),
     more: Sequence[str] = (),
 ) -> Verdict:
     """Say what bounds it, and why.
 
-    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `more` is evidence of others.
+    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `target` is the demand in words; `more` is evidence of others.
     """
     if subject is None:
         return _nothing(trials, consumer)
     wait, bound = subject.data_wait_share, _bound(subject, consumer)
     if bound == "unknown":
         return _unknown(
-            f"Too noisy to tell whether {consumer_kind(consumer).who} waits for data: {percent(wait)} of its time.",
-            f"the interval of the data wait share reaches across {NOTICED * 100:.0f}%",
+            f"too noisy to decide; data wait is {percent(wait)} of time",
+            f"the interval of the data wait includes {in_percent(NOTICED)}, the limit of input-bound",
         )
     found = Verdict(
         bound=bound,
         stage=None,
         limit="none" if bound == "compute" else None,
-        headline=_headline(subject, bound, consumer, demand),
-        evidence=(*_evidence(subject, consumer, demand, trials), *more),
+        headline=_headline(subject, bound, consumer),
+        evidence=(*_evidence(subject, consumer, demand, target, trials), *more),
         confidence=_confidence(subject, consumer, doubts),
         not_measured={"stage": "the loader keeps up"},
     )
     if bound == "transfer" and subject.facts:
-        why = "moving batches to where they are used is no part of the loader"
+        why = "the host-to-device copy is not part of the loader"
         reasons = {"stage": why, "limit": why}
         return replace(found, evidence=(transfers(subject.facts), *found.evidence), not_measured=reasons)
     return found if bound == "compute" else _with_cause(found, subject.facts, consumer)
@@ -97,14 +111,14 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
         return replace(found, not_measured={"stage": why, "limit": why})
     evidence = (cause.why, *found.evidence)
     if cause.limit is None:
-        headline = f"{found.headline} Whose fault that is cannot be told: {_DISTURBED}."
-        unknown = _unknown(headline, f"{_DISTURBED}: {facts.others_cpus or 0:.1f} of {facts.cpus:g}")
+        busy = f"Other programs: {facts.others_cpus or 0:.1f} of {facts.cpus:g} CPUs busy"
+        unknown = _unknown(f"cause unknown; {_DISTURBED}", busy)
         return replace(unknown, evidence=(*unknown.evidence, *evidence))
     caused = replace(
         found,
         stage=cause.stage if facts.cpu_s or cause.stage != "sample" else None,
         limit=cause.limit,
-        headline=f"{found.headline} {in_words(cause, facts)}",
+        headline=in_words(cause, facts),
         evidence=evidence,
         against=speaks_against(facts, cause),
         confidence=_lowered(found.confidence, cause, facts),
@@ -114,39 +128,41 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
-    """A cause is not sure beside busy neighbours, or against the rate; less so where a second stage costs as much."""
+    """Low where other programs disturb or the rate contradicts the cause; one less where a second stage costs as much."""
     if disturbed(facts) or conflicting(facts):
         return "low"
     return _ONE_LESS[confidence] if near_tie(facts, cause) else confidence
 
 
-def _evidence(subject: Subject, consumer: str, demand: float, trials: Sequence[Trial]) -> tuple[str, ...]:
+def _evidence(subject: Subject, consumer: str, demand: float, target: str, trials: Sequence[Trial]) -> tuple[str, ...]:
     kind = consumer_kind(consumer)
-    waited = (waits(subject.data_wait_share),) if kind.consumes else ()
     wanted = demand if kind.capped else None
     bounds = bounds_in_words(operational_bounds(subject.facts, wanted)) if subject.facts else ""
-    return (*waited, delivers(subject.samples_per_s), *_inside(consumer, trials), *([bounds] if bounds else []))
+    return (
+        *([waits(subject.data_wait_share)] if kind.consumes else []),
+        throughput(subject.samples_per_s, _subject(subject, consumer)),
+        *([] if kind.consumes else [_ALONE]),
+        *([f"{TARGET}: {target or f'{demand:,.10g} samples/s'}"] if kind.capped else []),
+        *_inside(consumer, trials),
+        *([bounds] if bounds else []),
+    )
 
 
-def _headline(subject: Subject, bound: Bound, consumer: str, demand: float) -> str:
-    kind = consumer_kind(consumer)
-    where = "" if kind.of_loop else _where(subject)
-    wait, who, rate = percent(subject.data_wait_share), kind.who, f"{subject.samples_per_s.est:,.0f}"
-    if not kind.consumes:
-        return f"Nothing consumes the batches, so that the loader is the limit: {rate} samples/s at best."
+def _subject(subject: Subject, consumer: str) -> str:
+    """`Best config batch_size=32 num_workers=2`; a loop has no configuration but its own."""
+    if consumer_kind(consumer).of_loop or not subject.config:
+        return THROUGHPUT
+    return f"{BEST if subject.is_best else FASTEST} {config_label(subject.config)}"
+
+
+def _headline(subject: Subject, bound: Bound, consumer: str) -> str:
+    """What is said where no cause of a wait is looked for, or none is found."""
     if bound == "compute":
-        return f"The loader keeps up: {who} waits for data {wait} of its time{where and f' {where}'}."
+        return f"the loader keeps up; data wait is {percent(subject.data_wait_share)} of time"
     if bound == "transfer":
         share = subject.facts.transfer_share if subject.facts else 0.0
-        return f"Moving batches takes {share * 100:.0f}% of {who}'s time; it waits for data {wait}."
-    gets = f"it could take {demand:,.0f} samples/s and gets {rate}" if kind.capped else f"it gets {rate} samples/s"
-    return f"{who[0].upper()}{who[1:]} waits for data {wait} of its time{where and f', even {where}'}: {gets}."
-
-
-def _where(subject: Subject) -> str:
-    if not subject.config:
-        return ""
-    return f"in the {'best' if subject.is_best else 'fastest-looking'} configuration ({config_label(subject.config)})"
+        return f"host-to-device copy takes {in_percent(share)} of time, data wait {percent(subject.data_wait_share)}"
+    return f"cause unknown; {_UNTRACED if consumer_kind(consumer).of_loop else _NO_STAGES}"
 
 
 def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
@@ -180,7 +196,7 @@ def _nothing(trials: Sequence[Trial], consumer: str) -> Verdict:
         why = "no trial delivered a sample"
     else:
         why = "every trial failed"
-    return _unknown(f"Nothing was measured: {why}.", why)
+    return _unknown(f"nothing was measured: {why}", why)
 
 
 def _unknown(headline: str, why: str) -> Verdict:

@@ -12,21 +12,42 @@ from loaderbench.loaders import worker_count
 from loaderbench.records import Interval, StageCost, Trial, WorkerStates
 
 
+BEST, FASTEST, THROUGHPUT, TARGET = "Best config", "Fastest estimate", "Throughput", "Target"
+"""How the lines of evidence begin that say what was reached, and what is wanted."""
+
+STAGE_NAMES = {
+    "sample": "dataset code",
+    "transport": "worker-to-main IPC",
+    "main_process": "the main process",
+    "stragglers": "slow samples",
+    "startup": "worker startup",
+}
+
+
+def stage_name(work: str) -> str:
+    """What a stage is called in a sentence; the user's own name of one stays."""
+    return STAGE_NAMES.get(work, work)
+
+
+def label_of(work: str) -> str:
+    """The same at the start of a line: `Decode`."""
+    name = stage_name(work).removeprefix("the ")
+    return name[:1].upper() + name[1:]
+
+
 def in_kernel(facts: Facts) -> str:
     """The kernel's share of the CPU time, and the page faults."""
     share = (facts.loads.system_share if facts.loads else None) or 0.0
-    return (
-        f"{in_percent(share)} of the CPU time is the kernel's, at {facts.faults_per_sample:,.0f} page faults a sample"
-    )
+    return f"{in_percent(share)} of CPU time in the kernel ({facts.faults_per_sample:,.0f} page faults/sample)"
 
 
 def cpus_in_use(facts: Facts) -> str:
     """How many CPUs this program uses, and others where they disturb."""
     if facts.own_cpus is None:
-        return "how many CPUs it used is not known"
-    others = f", and other programs {facts.others_cpus:.1f}" if facts.others_cpus and disturbed(facts) else ""
-    threads = f", {facts.library_cpus:.1f} of them by threads of libraries" if facts.library_cpus >= SPARE_CPUS else ""
-    return f"{facts.own_cpus:.1f} of {facts.cpus:g} CPUs are in use{threads}{others}"
+        return "CPUs busy: not known"
+    others = f", other programs {facts.others_cpus:.1f}" if facts.others_cpus and disturbed(facts) else ""
+    threads = f", {facts.library_cpus:.1f} of them with library threads" if facts.library_cpus >= SPARE_CPUS else ""
+    return f"{facts.own_cpus:.1f} of {facts.cpus:g} CPUs busy{threads}{others}"
 
 
 def in_percent(share: float) -> str:
@@ -42,12 +63,12 @@ def in_seconds(seconds: float) -> str:
 
 
 def describe_inside(trials: Sequence[Trial]) -> tuple[str, ...]:
-    """Name the dearest stage and what the workers were doing; nothing for what was not measured."""
+    """Name the costliest stage and what the workers were doing; nothing for what was not measured."""
     trial = next((trial for trial in trials if trial.status == "completed"), None)
     if trial is None:
         return ()
-    said = [_dearest(trial.stages, _whose(trial)) if trial.stages else ""]
-    said += [f"workers: {states_in_words(trial.workers)}"] if trial.workers else []
+    said = [_costliest(trial.stages, _whose(trial)) if trial.stages else ""]
+    said += [f"Workers: {states_in_words(trial.workers)}"] if trial.workers else []
     return tuple(line for line in said if line)
 
 
@@ -76,41 +97,41 @@ def states_in_words(states: WorkerStates) -> str:
 
 
 def _whose(trial: Trial) -> str:
-    return {
-        "workers": "the workers' time for a sample",
-        "main_process": "a sample's time in the main process",
-        "unknown": "a sample's time inside the loader",
-    }[loaded_by(trial)]
+    return {"workers": "worker", "main_process": "main-process", "unknown": "loader"}[loaded_by(trial)]
 
 
-def _dearest(stages: dict[str, StageCost], whose: str) -> str:
+def _costliest(stages: dict[str, StageCost], whose: str) -> str:
     walls_s = {name: cost.wall_s for name, cost in stages.items() if cost.wall_s is not None}
     whole_s = sum(walls_s.values())
     if whole_s <= 0:
         return ""
     name = max(walls_s, key=lambda stage: walls_s[stage])
-    what = "the dataset itself" if name == "sample" else name
-    return f"{what} takes {walls_s[name] / whole_s * 100:.0f}% of {whose} ({walls_s[name] * 1e3:.3g} ms)"
+    share = in_percent(walls_s[name] / whole_s)
+    return f"{label_of(name)}: {share} of {whose} time per sample ({walls_s[name] * 1e3:.3g} ms)"
 
 
 def percent(share: Interval) -> str:
     """`27% (24-30%)` with an en dash; without the bracket for a single round."""
+    return f"{in_percent(share.est)}{_between(share)}"
+
+
+def _between(share: Interval) -> str:
     if share.lo is None or share.hi is None:
-        return f"{share.est:.0%}"
-    return f"{share.est * 100:.0f}% ({share.lo * 100:.0f}\N{EN DASH}{share.hi * 100:.0f}%)"
+        return ""
+    return f" ({share.lo * 100:.0f}\N{EN DASH}{share.hi * 100:.0f}%)"
 
 
 def waits(wait: Interval) -> str:
     """How much it waits, and from where on that counts."""
-    return f"data wait share {percent(wait)}; {NOTICED * 100:.0f}% or more is input-bound"
+    return f"Data wait: {in_percent(wait.est)} of time{_between(wait)}; input-bound at {in_percent(NOTICED)} or more"
 
 
-def delivers(rate: Interval) -> str:
-    """Samples/s, with their interval."""
+def throughput(rate: Interval, label: str = THROUGHPUT) -> str:
+    """Samples/s, with their interval: `Throughput: 836 samples/s (803-870)`."""
     spread = f" ({rate.lo:,.0f}\N{EN DASH}{rate.hi:,.0f})" if rate.lo is not None and rate.hi is not None else ""
-    return f"{rate.est:,.0f}{spread} samples/s are delivered"
+    return f"{label}: {rate.est:,.0f} samples/s{spread}"
 
 
 def transfers(facts: Facts) -> str:
     """How long the marked transfer takes."""
-    return f"the stage `transfer` of the loop takes {in_percent(facts.transfer_share)} of all time"
+    return f"Host-to-device copy: {in_percent(facts.transfer_share)} of time (stage `transfer` of the loop)"

@@ -172,7 +172,7 @@ def test_idle_workers_are_not_blocked() -> None:
 def test_evidence_against_names_another_cause_and_a_stage_that_costs_almost_as_much() -> None:
     cause = Cause("decode", "workers", "")
     near = replace(DECODING, samples_per_s=270, cpu_s={"decode": 2e-3, "transform": 1.5e-3})
-    assert speaks_against(near, cause) == ("transform takes 75% of what decode takes",)
+    assert speaks_against(near, cause) == ("transform costs 75% as much as decode",)
     assert speaks_against(DECODING, cause) == ()
     both = replace(BLOCKED, workers=2, samples_per_s=180, parts=parts(order_s=0.6, making_s=0.4))
     assert len(speaks_against(both, Cause("stragglers", "order", ""))) == 1
@@ -189,7 +189,7 @@ def test_times_that_do_not_explain_the_rate_speak_against_any_cause() -> None:
     assert not conflicting(DECODING)
     faster = replace(DECODING, samples_per_s=4000, own_cpus=None)
     assert conflicting(faster)
-    assert "4,000 are delivered" in speaks_against(faster, Cause("decode", "workers", ""))[-1]
+    assert "4,000 were measured" in speaks_against(faster, Cause("decode", "workers", ""))[-1]
 
 
 def test_threads_of_libraries_that_wait_awake_fill_no_cpu_that_a_worker_could_have() -> None:
@@ -198,4 +198,4 @@ def test_threads_of_libraries_that_wait_awake_fill_no_cpu_that_a_worker_could_ha
     cause = find_cause(alone)
     assert cause is not None
     assert (cause.stage, cause.limit) == ("decode", "workers")
-    assert "threads of libraries" in cause.why
+    assert "library threads" in cause.why

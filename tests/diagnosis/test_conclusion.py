@@ -78,7 +78,7 @@ def test_the_remedies_know_whether_there_is_an_accelerator() -> None:
 def test_a_run_that_delivered_nothing_is_concluded_without_an_error() -> None:
     run = concluded(0.0, 0.0, 0.0)
     assert run.best is None
-    assert run.verdict.headline == "Nothing was measured: no trial delivered a sample."
+    assert run.verdict.headline == "nothing was measured: no trial delivered a sample"
 
 
 def test_a_fixed_batch_larger_than_the_dataset_is_doubted() -> None:

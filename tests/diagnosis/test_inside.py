@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from loaderbench.diagnosis.wording import delivers, describe_inside, loaded_by, percent, waits
+from loaderbench.diagnosis.wording import describe_inside, loaded_by, percent, throughput, waits
 from loaderbench.records import Interval, StageCost, Trial, WorkerStates
 
 TRIAL = Trial(role="sweep", id="a", config={}, round=1, status="completed", stages={"sample": StageCost(0.01, 0.02)})
 
 
 def test_an_opaque_dataset_is_called_by_its_name() -> None:
-    assert describe_inside([TRIAL]) == ("the dataset itself takes 100% of a sample's time inside the loader (20 ms)",)
+    assert describe_inside([TRIAL]) == ("Dataset code: 100% of loader time per sample (20 ms)",)
 
 
 def test_without_workers_the_time_is_the_main_process_s() -> None:
     (said,) = describe_inside([replace(TRIAL, config={"num_workers": 0})])
-    assert "a sample's time in the main process" in said
+    assert "of main-process time per sample" in said
 
 
 STATES = WorkerStates(on_cpu_share=0.5, run_queue_share=0.1, blocked_share=0.4)
@@ -52,12 +52,12 @@ TIMED = {"read": StageCost(0.001, 0.002), "decode": StageCost(0.009, 0.006), "co
 
 def test_the_stage_that_takes_longest_is_told_with_its_share() -> None:
     (said,) = describe_inside([replace(TRIAL, stages=TIMED)])
-    assert said.startswith("decode takes 75%")
+    assert said.startswith("Decode: 75%")
     assert "(6 ms)" in said
 
 
 def test_a_stage_is_the_workers_where_these_are_known() -> None:
-    whose = "the workers' time for a sample"
+    whose = "of worker time per sample"
     states = WorkerStates(on_cpu_share=0.75, run_queue_share=0.2, blocked_share=0.05)
     assert whose in describe_inside([replace(TRIAL, config={"num_workers": 2})])[0]
     assert whose in describe_inside([replace(TRIAL, workers=states)])[0]
@@ -66,7 +66,7 @@ def test_a_stage_is_the_workers_where_these_are_known() -> None:
 
 def test_what_workers_did_is_told_in_shares_that_add_up() -> None:
     states = WorkerStates(on_cpu_share=0.75, run_queue_share=0.2, blocked_share=0.05)
-    said = "workers: 75% on a CPU, 20% waiting for a CPU, 5% blocked"
+    said = "Workers: 75% on a CPU, 20% waiting for a CPU, 5% blocked"
     assert describe_inside([replace(TRIAL, stages=None, workers=states)]) == (said,)
 
 
@@ -79,7 +79,7 @@ def test_shares_and_rates_have_their_intervals_where_there_are_any() -> None:
     assert percent(Interval(0.274, 0.241, 0.302)) == "27% (24\N{EN DASH}30%)"
     for unknown in (Interval(0.274, None, None), Interval(0.274, 0.2, None)):
         assert percent(unknown) == "27%"
-    assert delivers(Interval(1234.4, 1200.0, 1300.0)).startswith("1,234 (1,200\N{EN DASH}1,300) samples/s")
+    assert throughput(Interval(1234.4, 1200.0, 1300.0)) == "Throughput: 1,234 samples/s (1,200\N{EN DASH}1,300)"
     for unknown in (Interval(1234.4, None, None), Interval(1234.4, 1200.0, None)):
-        assert delivers(unknown).startswith("1,234 samples/s")
+        assert throughput(unknown) == "Throughput: 1,234 samples/s"
     assert "5% or more" in waits(Interval(0.274, None, None))

@@ -49,6 +49,6 @@ def test_what_is_not_known_is_left_out_and_said_by_nobody() -> None:
     nothing = operational_bounds(Facts(workers=2, cpus=2))
     assert nothing.tightest is None
     assert bounds_in_words(nothing) == ""
-    assert bounds_in_words(operational_bounds(FACTS, 500)).endswith(
-        "the workers 417, the consumer 500, the CPUs 800, the main process 10,000"
+    assert bounds_in_words(operational_bounds(FACTS, 500)) == (
+        "Throughput limits: workers 417, target 500, CPUs 800, main process 10,000 samples/s"
     )

@@ -18,8 +18,12 @@ def subject(est: float, lo: float | None = None, hi: float | None = None) -> Sub
 def test_a_consumer_that_waits_is_input_bound() -> None:
     found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0)
     assert (found.bound, found.confidence) == ("input", "high")
-    assert "41% (38\N{EN DASH}44%)" in found.headline
-    assert "1,000 samples/s" in found.headline
+    assert found.headline == "cause unknown; nothing was measured inside the loader"
+    assert found.evidence == (
+        "Data wait: 41% of time (38\N{EN DASH}44%); input-bound at 5% or more",
+        "Best config num_workers=2: 500 samples/s (490\N{EN DASH}510)",
+        "Target: 1,000 samples/s",
+    )
     assert found.stage is None
     assert "stage" in found.not_measured
 
@@ -27,7 +31,7 @@ def test_a_consumer_that_waits_is_input_bound() -> None:
 def test_a_loader_that_keeps_up_leaves_nothing_to_relieve() -> None:
     found = decide(subject(0.01, 0.0, 0.02), "model", 1000, doubts=0)
     assert (found.bound, found.limit) == ("compute", "none")
-    assert "keeps up" in found.headline
+    assert found.headline == "the loader keeps up; data wait is 1% (0\N{EN DASH}2%) of time"
 
 
 def test_five_per_cent_is_input_bound() -> None:
@@ -56,7 +60,10 @@ def test_nothing_measured_is_unknown() -> None:
 def test_without_a_consumer_doubts_lower_the_confidence_and_no_threshold_is_named() -> None:
     found = decide(subject(1.0, 0.99, 1.0), "none", 1, doubts=0)
     assert found.confidence == "high"
-    assert found.evidence == ("500 (490\N{EN DASH}510) samples/s are delivered",)
+    assert found.evidence == (
+        "Best config num_workers=2: 500 samples/s (490\N{EN DASH}510)",
+        "Consumer: none; throughput is that of the loader alone",
+    )
     assert decide(subject(1.0, 0.99, 1.0), "none", 1, doubts=1).confidence == "medium"
 
 
@@ -64,9 +71,9 @@ def test_every_trial_failed_is_said_only_where_trials_were_run_and_all_failed() 
     failed = Trial(role="sweep", id="a", config={}, round=1, status="failed")
     empty = Trial(role="sweep", id="b", config={}, round=1, status="completed", samples_per_s=0.0)
     for trials, headline in (
-        ([failed], "Nothing was measured: every trial failed."),
-        ([], "Nothing was measured: the run ended before its first trial was done."),
-        ([failed, empty], "Nothing was measured: no trial delivered a sample."),
+        ([failed], "nothing was measured: every trial failed"),
+        ([], "nothing was measured: the run ended before its first trial was done"),
+        ([failed, empty], "nothing was measured: no trial delivered a sample"),
     ):
         assert decide(None, "emulated", 1, doubts=0, trials=trials).headline == headline
 
@@ -83,12 +90,10 @@ def loop(share: float) -> Subject:
 
 
 def test_a_loop_is_told_how_long_it_waits_and_what_it_gets_and_of_no_configuration() -> None:
-    assert decide(loop(0.41), "loop", 1, doubts=0).headline == (
-        "Your loop waits for data 41% of its time: it gets 512 samples/s."
-    )
-    assert decide(loop(0.01), "loop", 1, doubts=0).headline == (
-        "The loader keeps up: your loop waits for data 1% of its time."
-    )
+    waits = decide(loop(0.41), "loop", 1, doubts=0)
+    assert waits.headline == "cause unknown; use Profiler(trace=True) to measure inside the loader"
+    assert waits.evidence == ("Data wait: 41% of time; input-bound at 5% or more", "Throughput: 512 samples/s")
+    assert decide(loop(0.01), "loop", 1, doubts=0).headline == "the loader keeps up; data wait is 1% of time"
 
 
 @pytest.mark.parametrize(
@@ -124,15 +129,15 @@ TRACED = Trial(
 def test_a_traced_loop_names_its_dearest_stage_and_what_the_workers_did_but_no_cause() -> None:
     found = decide(loop(0.41), "loop", 1, doubts=0, trials=[TRACED])
     assert found.evidence[2:] == (
-        "decode takes 75% of the workers' time for a sample (6 ms)",
-        "workers: 70% on a CPU, 20% waiting for a CPU, 10% blocked",
+        "Decode: 75% of worker time per sample (6 ms)",
+        "Workers: 70% on a CPU, 20% waiting for a CPU, 10% blocked",
     )
     assert (found.stage, found.limit) == (None, None)
-    assert found.not_measured["stage"] == "Profiler(trace=True) times what happens inside the loader"
+    assert found.not_measured["stage"] == "use Profiler(trace=True) to measure inside the loader"
 
 
 def test_the_stages_of_one_trial_prove_nothing_of_a_sweep() -> None:
-    assert len(decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, trials=[TRACED]).evidence) == 2
+    assert len(decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, trials=[TRACED]).evidence) == 3
 
 
 def test_a_loop_without_batches_says_what_it_failed_by() -> None:
@@ -145,7 +150,7 @@ def test_a_loop_without_batches_says_what_it_failed_by() -> None:
         failure=Failure("no_batches", "the loop took no batch.", ""),
     )
     assert decide(None, "loop", 1, doubts=0, trials=[failed]).headline == (
-        "Nothing was measured: the loop took no batch."
+        "nothing was measured: the loop took no batch"
     )
 
 
@@ -204,11 +209,11 @@ def test_moving_batches_binds_from_a_tenth_of_the_time_on_and_where_it_takes_mor
 def test_a_cause_is_named_with_its_reason_first() -> None:
     found = decide(caused(0.6, 0.55, 0.65, DECODING), "emulated", 1000.0, doubts=0)
     assert (found.bound, found.stage, found.limit, found.confidence) == ("input", "decode", "workers", "high")
-    assert found.evidence[0].startswith("77%")
-    assert "Decoding keeps its worker busy" in found.headline
+    assert found.evidence[0] == "Decode: 77% of CPU time per sample; 1.1 of 2 CPUs busy"
+    assert found.headline == "the only worker is busy, 0.9 of 2 CPUs idle; decode is the largest stage (77%)"
     assert found.not_measured == {}
-    assert "the consumer 1,000" in found.evidence[-1]
-    assert "the consumer" not in decide(caused(0.6, 0.5, 0.7, DECODING), "model", 1000.0, doubts=0).evidence[-1]
+    assert "target 1,000" in found.evidence[-1]
+    assert "target" not in decide(caused(0.6, 0.5, 0.7, DECODING), "model", 1000.0, doubts=0).evidence[-1]
 
 
 def test_a_loader_that_keeps_up_has_no_cause_to_be_named() -> None:
@@ -224,9 +229,9 @@ def test_more_evidence_comes_last() -> None:
 def test_where_others_hold_the_cpus_nothing_is_blamed_and_it_says_how_much_they_use() -> None:
     found = decide(caused(0.6, 0.5, 0.7, replace(DECODING, idle_cpus=0.0, others_cpus=0.95)), "emulated", 1, doubts=0)
     assert (found.bound, found.stage, found.limit, found.confidence) == ("unknown", None, None, "low")
-    assert found.evidence[0].endswith("0.9 of 2") or found.evidence[0].endswith("1.0 of 2")
-    assert len(found.evidence) > 2
-    assert "60% (50\N{EN DASH}70%)" in found.headline
+    assert found.headline == "cause unknown; other programs use the CPUs"
+    assert found.evidence[0] in ("Other programs: 0.9 of 2 CPUs busy", "Other programs: 1.0 of 2 CPUs busy")
+    assert any("60% of time (50\N{EN DASH}70%)" in line for line in found.evidence[1:])
 
 
 def test_a_second_stage_that_costs_as_much_lowers_the_confidence_by_one() -> None:
@@ -247,7 +252,7 @@ def test_times_that_do_not_explain_the_rate_leave_no_confidence() -> None:
 
 def test_a_sample_of_which_no_stage_was_timed_is_not_named() -> None:
     untimed = replace(DECODING, cpu_s={}, wall_s={})
-    for consumer, why in (("emulated", "nothing was seen inside the loader"), ("loop", "Profiler(trace=True)")):
+    for consumer, why in (("emulated", "nothing was measured inside the loader"), ("loop", "Profiler(trace=True)")):
         found = decide(caused(0.6, 0.5, 0.7, untimed), consumer, 1, doubts=0)
         assert (found.stage, found.limit) == (None, "workers")
         assert why in found.not_measured["stage"]
@@ -255,19 +260,22 @@ def test_a_sample_of_which_no_stage_was_timed_is_not_named() -> None:
 
 def test_without_any_fact_the_reason_is_that_nothing_was_seen() -> None:
     found = decide(caused(0.6, 0.5, 0.7, Facts(workers=2, cpus=2)), "emulated", 1, doubts=0)
-    assert found.not_measured == dict.fromkeys(("stage", "limit"), "nothing was seen inside the loader")
+    assert found.not_measured == dict.fromkeys(("stage", "limit"), "nothing was measured inside the loader")
 
 
-def test_the_configuration_is_named_as_best_or_as_fastest_looking() -> None:
+def test_the_configuration_is_named_as_best_or_as_the_fastest_estimate() -> None:
     best = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0)
-    assert "best configuration (num_workers=2)" in best.headline
+    assert best.evidence[1].startswith("Best config num_workers=2: 500 samples/s")
     other = decide(replace(subject(0.41, 0.38, 0.44), is_best=False), "model", 1000, doubts=0)
-    assert "fastest-looking configuration (num_workers=2)" in other.headline
-    assert other.headline.startswith("The accelerator")
-    assert "it gets 500 samples/s" in other.headline
+    assert other.evidence[1].startswith("Fastest estimate num_workers=2: 500 samples/s")
     nameless = decide(replace(subject(0.41, 0.38, 0.44), config={}), "target", 1000, doubts=0)
-    assert "configuration" not in nameless.headline
-    assert nameless.headline.startswith("The consumer")
+    assert nameless.evidence[1].startswith("Throughput: 500 samples/s")
+
+
+def test_the_target_is_said_in_the_words_it_came_with() -> None:
+    found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, target="1,000 samples/s (default)")
+    assert "Target: 1,000 samples/s (default)" in found.evidence
+    assert not [line for line in decide(subject(0.41), "model", 1000, doubts=0).evidence if line.startswith("Target")]
 
 
 def test_without_a_consumer_one_round_leaves_little_confidence() -> None:
@@ -292,7 +300,7 @@ def test_the_last_failure_of_a_loop_is_the_one_that_is_told() -> None:
         Trial(role="profile", id=said, config={}, round=1, status="failed", failure=Failure("error", said, ""))
         for said in ("ValueError: one.", "ValueError: two.")
     ]
-    assert decide(None, "loop", 1, doubts=0, trials=failed).headline == "Nothing was measured: ValueError: two."
+    assert decide(None, "loop", 1, doubts=0, trials=failed).headline == "nothing was measured: ValueError: two"
     assert "every trial failed" in decide(None, "model", 1, doubts=0, trials=failed).headline
 
 
