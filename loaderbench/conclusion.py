@@ -12,7 +12,7 @@ from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling
-from loaderbench.diagnosis.subject import facts_of, find_subject, rate_cap, subject_of
+from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.records import (
@@ -184,11 +184,15 @@ def candidates(measured: Measured, config: Config) -> tuple[Candidate, ...] | No
 
 def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Diagnosis | None:
     """What is found for one configuration; `None` where nothing is known of its inside."""
-    facts = facts_of(config, trials, measured.environment)
-    subject = subject_of(summarise([config], trials)[0], measured.plan.axes, facts, is_best=True)
+    of_it, others = [t for t in trials if t.config == config], [t for t in trials if t.config != config]
+    consumed = [trial for trial in of_it if trial.consumer in (None, measured.consumer)]
+    of_it = consumed or of_it
+    facts = facts_of(config, [*of_it, *others], measured.environment)
+    subject = subject_of(summarise([config], of_it)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None
-    of_it = [trial for trial in trials if trial.config == config]
+    if of_it and not consumed:
+        subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, measured.demand))
     return _diagnosis(measured, config, decide(subject, measured.consumer, measured.demand, 0, trials=of_it), facts)
 
 

@@ -9,7 +9,7 @@ from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.facts import Facts, gather
 from loaderbench.diagnosis.verdict import Subject
 from loaderbench.loaders import backend_of, worker_count
-from loaderbench.records import Best, Config, Configuration, Environment, Trial, varying
+from loaderbench.records import Best, Config, Configuration, Environment, Interval, Trial, varying
 from loaderbench.statistics.configurations import ratio_of
 
 AT_THE_CAP = 0.97
@@ -31,6 +31,15 @@ def subject_of(
     if found.samples_per_s is None or found.data_wait_share is None:
         return None
     return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best, facts)
+
+
+def expected_wait(rate: Interval, demand: float) -> Interval:
+    """The share of its time that a consumer of this demand would wait for a loader of this rate, both in samples/s."""
+
+    def short_of_it(found: float | None) -> float | None:
+        return None if found is None else max(0.0, 1 - found / demand)
+
+    return Interval(max(0.0, 1 - rate.est / demand), short_of_it(rate.hi), short_of_it(rate.lo))
 
 
 def facts_of(config: Config, trials: Sequence[Trial], environment: Environment) -> Facts | None:

@@ -65,7 +65,8 @@ def decide(
 ) -> Verdict:
     """Say what bounds it, and why.
 
-    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `target` is the demand in words; `more` is evidence of others.
+    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `target` is the demand in words;
+    `more` is evidence of others.
     """
     if subject is None:
         return _nothing(trials, consumer)
@@ -128,7 +129,7 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
-    """Low where other programs disturb or the rate contradicts the cause; one less where a second stage costs as much."""
+    """Low if other programs disturb or the rate contradicts the cause; one less if a second stage costs as much."""
     if disturbed(facts) or conflicting(facts):
         return "low"
     return _ONE_LESS[confidence] if near_tie(facts, cause) else confidence

@@ -11,7 +11,6 @@ from loaderbench.diagnosis.thresholds import NOTICED, SPARE_CPUS
 from loaderbench.loaders import worker_count
 from loaderbench.records import Interval, StageCost, Trial, WorkerStates
 
-
 BEST, FASTEST, THROUGHPUT, TARGET = "Best config", "Fastest estimate", "Throughput", "Target"
 """How the lines of evidence begin that say what was reached, and what is wanted."""
 

@@ -84,7 +84,11 @@ class Ceiling:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The one finding that explains the run. `against` is what speaks for another cause."""
+    """The one finding that explains the run; as text, its line: `INPUT-BOUND (high confidence): CPUs saturated; ...`.
+
+    `headline` is the cause in a clause, `evidence` lines of the form `Label: figures`, the cause's first. `against` is
+    the evidence for another cause.
+    """
 
     bound: Bound
     stage: Stage | None
@@ -94,6 +98,10 @@ class Verdict:
     confidence: Confidence
     against: tuple[str, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        bound = "UNKNOWN" if self.bound == "unknown" else f"{self.bound.upper()}-BOUND"
+        return f"{bound} ({self.confidence} confidence): {self.headline}"
 
 
 @dataclass(frozen=True)

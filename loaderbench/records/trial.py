@@ -148,10 +148,12 @@ class PlannedTrial:
 class Trial(ProcessReadings, PlannedTrial):
     """One configuration measured once, in a process of its own.
 
-    `time_slices` follow the steady state where a round was measured so; then `samples_per_s` is theirs.
+    `time_slices` follow the steady state where a round was measured so; then `samples_per_s` is theirs. `consumer` is
+    the kind that took its batches; `None` in runs that did not keep it.
     """
 
     status: Status
+    consumer: str | None = None
     time_slices: TimeSlices | None = None
     reference_decode_before_s: float | None = None
     reference_decode_after_s: float | None = None

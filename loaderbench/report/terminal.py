@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
@@ -13,48 +14,90 @@ from rich.text import Text as RichText
 from loaderbench.report.metrics import SAMPLES
 from loaderbench.report.model import Column, Document, Fact, Glance, Row, Table, Text, Value
 from loaderbench.report.sections.failures import FailureGroup, Failures
-from loaderbench.report.sections.recommendations import Cards
+from loaderbench.report.sections.recommendations import Card, Cards
 from loaderbench.report.sections.sweep import Ranking
 from loaderbench.report.sections.verdict import Finding
 
 _MOST_CONFIGURATIONS = 5
-_MOST_COLUMNS = 4  # measured ones; the page has them all
-_MOST_RECOMMENDATIONS = 3
-_LEGEND = {"best": "best", "tied": "tied with the best"}
-_MARKS = {"best": "\u2605", "tied": "="}
+_MOST_COLUMNS = 4  # measured ones; the report has them all
+_MOST_FIXES = 3
+_MOST_LINES = 3  # of doubts, failures and reasons
+_ONLY_VERBOSE = ("Throughput limits",)
+_FIXES = {"measured": "Fixes, measured", "other": "Fixes, not measured here"}
+_LEGEND = {"best": "recommended", "tied": "tied with it"}
+_MARKS = {"best": "\u2605", "tied": "\u2248"}
 _STRONG = ("best", "total")
+_BOUND_STYLES = {"INPUT": "bold red", "TRANSFER": "bold red", "COMPUTE": "bold green", "UNKNOWN": "bold yellow"}
 _PLAIN = {
-    "\u2605": "*", "\u2013": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...", "\u2192": "->", "\u00b5": "u",
-    "\u2019": "'",
+    "\u2605": "*", "\u2248": "=", "\u2013": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...", "\u2192": "->",
+    "\u00b5": "u", "\u2019": "'",
 }  # fmt: skip
 
 
-def print_summary(document: Document, console: Console, *, report_path: str | Path | None = None) -> None:
-    """The verdict, what proves it, what to change first, warnings, notes, and where the report lies.
+def print_summary(
+    document: Document, console: Console, *, report_path: str | Path | None = None, verbose: bool = False
+) -> None:
+    """The verdict, what to do, why, and the table that shows it: at most 30 lines, if not `verbose`.
 
-    The proof is what the sections show at a glance: the five best configurations, or where the step of a loop goes.
+    `verbose` adds isolation runs, limits, evidence against and notes.
     """
-    glance = [block for section in document.sections for block in section.glance]
-    _verdict(console, document, in_full=not any(section.of_choice and section.glance for section in document.sections))
-    _at_a_glance(console, glance)
+    for found in document.all(Finding):
+        _verdict(console, document, found)
     cards, failures = document.find(Cards), document.find(Failures)
-    _list(console, "Recommendations", [card.one_line for card in cards.cards] if cards else [])
+    _fixes(console, cards.cards if cards else (), None if verbose else _MOST_FIXES)
+    for found in document.all(Finding):
+        _why(console, found, verbose=verbose)
+    _at_a_glance(
+        console, [b for section in document.sections if section.in_markdown or verbose for b in section.glance]
+    )
     _list(console, "Failures", [_failure(group) for group in failures.groups] if failures else [])
-    _list(console, "Warnings", [text.text for text in document.warnings], "yellow")
-    _list(console, "Good to know", [text.text for text in document.notes], "dim")
+    if verbose:
+        _list(console, "Notes", [text.text for text in document.notes], "dim", most=None)
     if report_path is not None:
         say(console)
         say(console, f"Report: {report_path}")
 
 
-def _verdict(console: Console, document: Document, *, in_full: bool) -> None:
-    """Its first evidence alone where the tables below it say the rest."""
-    for found in document.all(Finding):
-        say(console, found.headline.text, "bold")
-        for text in found.evidence if in_full else found.evidence[:1]:
-            say(console, f"  {text.text}")
-        state = "bold red" if document.state.tone == "bad" else "dim"
-        say(console, f"  {found.confidence}; {document.state.label}", state)
+def _verdict(console: Console, document: Document, found: Finding) -> None:
+    """Its line, what was reached and wanted, and reasons to distrust both."""
+    say(console, found.headline.text, _BOUND_STYLES.get(found.headline.text.partition("-")[0].split()[0], "bold"))
+    for text in found.reached:
+        say(console, text.text)
+    if document.state.tone != "ok":
+        say(console, f"Run {document.state.label}", "bold red" if document.state.tone == "bad" else "yellow")
+    for text in found.doubts[:_MOST_LINES]:
+        say(console, f"Warning: {text.text}", "yellow")
+    if len(found.doubts) > _MOST_LINES:
+        say(console, f"{len(found.doubts) - _MOST_LINES} more warnings in the report", "yellow")
+
+
+def _fixes(console: Console, cards: Sequence[Card], most: int | None) -> None:
+    """What to do, then what it gives and over what; what was not measured stands apart."""
+    for basis, title in _FIXES.items():
+        chosen = [card for card in cards if (card.badge == "measured") == (basis == "measured")]
+        if not chosen:
+            continue
+        shown = chosen[:most]
+        width = max(cell_len(_fit(card.title.text, console)) for card in shown)
+        say(console)
+        say(console, title, "bold")
+        for number, card in enumerate(shown, 1):
+            gains = f"  {card.outcome}" if card.outcome else ""
+            say(console, f"{number:2}. {_pad(_fit(card.title.text, console), width * bool(gains), False)}{gains}")
+        if len(chosen) > len(shown):
+            say(console, f" {len(chosen) - len(shown)} more, with code to paste, in the report", "dim")
+
+
+def _why(console: Console, found: Finding, *, verbose: bool) -> None:
+    rows = [fact for fact in found.why if verbose or fact.label not in _ONLY_VERBOSE]
+    rows += [Fact("Against", text) for text in found.against if verbose]
+    if not rows:
+        return
+    say(console)
+    say(console, "Why", "bold")
+    width = max(cell_len(fact.label) for fact in rows)
+    for fact in rows:
+        say(console, f"  {_pad(fact.label, width, False)}  {fact.value.text}" if width else f"  {fact.value.text}")
 
 
 def _failure(group: FailureGroup) -> str:
@@ -64,16 +107,16 @@ def _failure(group: FailureGroup) -> str:
     return "\n    ".join(what + [text for text in (group.hint.text, log) if text and text not in what[0]])
 
 
-def _list(console: Console, title: str, lines: list[str], style: str = "") -> None:
+def _list(console: Console, title: str, lines: Sequence[str], style: str = "", most: int | None = _MOST_LINES) -> None:
     if not lines:
         return
     say(console)
     say(console, title, "bold")
-    for line in lines[:_MOST_RECOMMENDATIONS]:
+    for line in lines[:most]:
         say(console, f"  {line}", style)
-    left = len(lines) - _MOST_RECOMMENDATIONS
+    left = len(lines) - len(lines[:most])
     if left > 0:
-        say(console, f"  and {left} more in the report", "dim")
+        say(console, f"  {left} more in the report", "dim")
 
 
 def _at_a_glance(console: Console, blocks: list[Glance]) -> None:
@@ -93,14 +136,13 @@ def _at_a_glance(console: Console, blocks: list[Glance]) -> None:
 
 
 def _best(console: Console, ranking: Ranking) -> None:
-    """The table, what its marks mean, and why the best is the best."""
+    """The table, and what its marks mean."""
     columns, rows = _cut(ranking)
     draw(console, columns, rows)
     marks = {row.mark for row in rows}
     if legend := [f"{_MARKS[mark]} {said}" for mark, said in _LEGEND.items() if mark in marks]:
-        say(console, "   ".join(legend), "dim")
-    if ranking.why is not None and ranking.why.text:
-        say(console, f"Why this one: {ranking.why.text}")
+        why = f": {ranking.why.text}" if ranking.why is not None and ranking.why.text else ""
+        say(console, f"{', '.join(legend)}{why}", "dim")
 
 
 def _cut(ranking: Table) -> tuple[tuple[Column, ...], tuple[Row, ...]]:

@@ -67,6 +67,7 @@ class TrialRunner:
         trial = Trial(
             **vars(order.planned),
             status="failed",
+            consumer=order.consumer,
             started_at=begun.at,
             reference_decode_before_s=begun.reference_before_s,
             reference_decode_after_s=self._reference.time_s(),

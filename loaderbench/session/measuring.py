@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from loaderbench.consumers import NOTHING
+from loaderbench.consumers import NOTHING, consumer_kind
 from loaderbench.datasets import DatasetOrder, Inputs, Samples
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.records import Config, PixelChange, PlannedTrial, TimeSlices
@@ -74,8 +74,13 @@ class Measuring:
 
     def _order(self, planned: PlannedTrial) -> TrialOrder:
         loaded = self._loaded
-        samples = self._samples(planned.config)
-        return TrialOrder(planned, loaded.suite, loaded.folder, samples, self._consumer, self._store.log(planned.id))
+        samples, log = self._samples(planned.config), self._store.log(planned.id)
+        return TrialOrder(planned, loaded.suite, loaded.folder, samples, self._consumer_of(planned), log)
+
+    def _consumer_of(self, planned: PlannedTrial) -> str:
+        """The run's consumer; none for a remedy where its demand would cap the gain."""
+        capped = planned.role == "remedy" and consumer_kind(self._consumer).capped
+        return NOTHING if capped else self._consumer
 
     def _samples(self, config: Config) -> Samples:
         """The files, or what the configuration asks for in their place; made once."""

@@ -7,7 +7,8 @@ import pytest
 from machine import TWO_CPUS
 
 from loaderbench.conclusion import conclude
-from loaderbench.records import Config, DatasetSummary, Gpu, Kind, Measured, PlanSummary, RunRecord, Trial
+from loaderbench.diagnosis.subject import expected_wait
+from loaderbench.records import Config, DatasetSummary, Gpu, Interval, Kind, Measured, PlanSummary, RunRecord, Trial
 
 GPU = Gpu(0, "GPU-a", "an accelerator", 1 << 30)
 
@@ -98,3 +99,9 @@ def test_a_profile_names_no_best_gives_no_advice_that_needs_a_sweep_and_says_so(
 def test_a_saved_profile_concluded_again_is_the_same() -> None:
     run = concluded(512, consumer="loop", kind="profile")
     assert conclude(run) == run
+
+
+def test_the_wait_that_a_demand_would_have_is_what_the_rate_falls_short_of_it() -> None:
+    assert expected_wait(Interval(750.0, 500.0, 1250.0), 1000.0) == Interval(0.25, 0.0, 0.5)
+    assert expected_wait(Interval(750.0, None, None), 1000.0) == Interval(0.25, None, None)
+    assert expected_wait(Interval(2000.0, 1500.0, 2500.0), 1000.0) == Interval(0.0, 0.0, 0.0)

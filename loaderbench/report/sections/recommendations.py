@@ -83,7 +83,7 @@ class Card:
     trials: tuple[Link, ...]
     caveat: Text | None
     snippets: tuple[Snippet, ...]
-    one_line: str
+    outcome: str
     heading: str | None = None
     command: str | None = None
 
@@ -162,7 +162,7 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
         caveat=words.sentence(found.caveat) if found.caveat else None,
         snippets=_snippets(found),
         command=command_for_change(run, found.change, before),
-        one_line=f"[{badge}] {title.text}" + (f": {gain.text}" if gain else ""),
+        outcome=_outcome(found, run),
     )
 
 

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from loaderbench.diagnosis.wording import BEST, FASTEST, TARGET, THROUGHPUT
 from loaderbench.records import Ceiling, Configuration, GpuUse, RunRecord
 from loaderbench.records.metrics import Metric
-from loaderbench.report import axes, metrics, numbers, words
+from loaderbench.report import axes, head, metrics, numbers, words
 from loaderbench.report.model import Block, Fact, Section, Text, Value
 from loaderbench.report.view import View, find
 
-_BOUNDS = {
-    "input": "input (the consumer waits for data)",
-    "compute": "compute (the loader keeps up)",
-    "transfer": "transfer (host to device)",
-    "unknown": "unknown",
-}
+_REACHED = (BEST, FASTEST, f"{THROUGHPUT}:", f"{TARGET}:")
+
 _OF_PROFILE = (metrics.SAMPLES, metrics.WAIT, metrics.FIRST_BATCH, metrics.CPU, metrics.GPU, metrics.GPU_MEMORY)
 
 BarKind = Literal["baseline", "best", "measured", "ceiling"]
@@ -25,14 +22,21 @@ BarKind = Literal["baseline", "best", "measured", "ceiling"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding(Block):
-    """The one finding that explains the run, with its proof."""
+    """The one finding that explains the run.
+
+    `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `evidence` holds
+    both as lines. `doubts` are the reasons to distrust the run, `notes` what changes nothing in the finding.
+    """
 
     template = "finding.html"
     headline: Text
-    cause: tuple[Fact, ...]
     confidence: str
+    reached: tuple[Text, ...]
+    why: tuple[Fact, ...]
     evidence: tuple[Text, ...]
     against: tuple[Text, ...]
+    doubts: tuple[Text, ...]
+    notes: tuple[Text, ...]
 
 
 @dataclass(frozen=True)
@@ -72,22 +76,26 @@ class KeyFigures(Block):
 def finding(view: View) -> Section:
     """What bounds the run, and how sure that is."""
     found = view.run.verdict
+    reached = [line for line in found.evidence if line.startswith(_REACHED)]
     block = Finding(
-        headline=words.sentence(found.headline),
-        cause=tuple(_cause(view.run)),
+        headline=words.sentence(str(found)),
         confidence=f"{found.confidence} confidence",
-        evidence=tuple(words.sentence(text) for text in found.evidence),
+        reached=tuple(words.sentence(line) for line in reached),
+        why=tuple(_fact(line) for line in found.evidence if line not in reached),
+        evidence=tuple(words.sentence(line) for line in found.evidence),
         against=tuple(words.sentence(text) for text in found.against),
+        doubts=head.warnings(view.run),
+        notes=head.notes(view.run),
     )
     return Section(id="verdict", title="Verdict", label="Verdict", blocks=(block,), look="verdict")
 
 
-def _cause(run: RunRecord) -> list[Fact]:
-    """What bounds it, at which stage, and what limits that."""
-    found = run.verdict
-    facts = [Fact("Bound", Text(_BOUNDS.get(found.bound, found.bound)))]
-    facts += [Fact(label, words.name(said)) for label, said in (("Stage", found.stage), ("Limit", found.limit)) if said]
-    return facts
+def _fact(line: str) -> Fact:
+    """`Label: figures` in its two parts; a line without a label is all figures."""
+    label, _, figures = line.partition(": ")
+    if not figures or len(label) > words.NAME_LIMIT:
+        return Fact("", words.sentence(line))
+    return Fact(words.plain(label, words.NAME_LIMIT), words.sentence(figures))
 
 
 def figures(view: View) -> Section | None:
