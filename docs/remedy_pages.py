@@ -1,4 +1,7 @@
-"""`docs/remedies/`: a page for each remedy, made from its docstring, so that the two cannot differ.
+"""`docs/remedies/`: a page for each fix, made from the docstring of its file, and the list of them all.
+
+A docstring says what is wrong, then `Triggers when`, `What it does` and `How to confirm`, a paragraph each. `Costs`
+are those of the fix in the code; a fix without any there has them in its docstring.
 
 uv run python docs/remedy_pages.py
 """
@@ -6,54 +9,84 @@ uv run python docs/remedy_pages.py
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from string import Formatter
 
 from loaderbench.remedies import REMEDIES
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 
-_EFFORTS = ("an argument of the loader", "code", "other samples, or another order, than before", "a copy of the data")
+_EFFORTS = ("one argument", "code change", "code change; samples or their order differ", "a copy of the data")
 
 
 def pages() -> dict[str, str]:
-    """File name to text: one for each remedy, and the list of them all."""
+    """File name to text: one for each fix, and the list of them all."""
     made = {f"{remedy.id}.md": _page(remedy) for remedy in REMEDIES}
     return {"README.md": _index(), **made}
 
 
 def _index() -> str:
-    rows = [f"| [{found.id}]({found.id}.md) | {_words(found)[0]} | {_tried(found)} |" for found in REMEDIES]
+    rows = [
+        f"| [{found.id}]({found.id}.md) | {_title(found)} | {_said(found)['']} | {_measured(found)} |"
+        for found in REMEDIES
+    ]
     head = [
-        "# Remedies",
+        "# Fixes",
         "",
-        "What `loaderbench` may recommend. Only those of the diagnosed cause are asked, and what is so already is",
-        "advised by none. Each that a trial can show is tried beside the present configuration, in interleaved pairs,",
-        "before it is printed: see [verification.md](../verification.md).",
+        "`loaderbench` suggests only fixes for the diagnosed cause, and none that is already in place. It measures a",
+        "fix before it prints a gain, in interleaved pairs with the unchanged config. See",
+        "[verification.md](../verification.md).",
         "",
-        "| remedy | why | tried |",
-        "| --- | --- | --- |",
+        "| id | fix | what is wrong | measured |",
+        "| --- | --- | --- | --- |",
     ]
     return "\n".join([*head, *rows]) + "\n"
 
 
 def _page(remedy: Remedy) -> str:
-    first, *more = _words(remedy)
-    parts = [f"# {remedy.id}", first, *more]
-    cause = _cause(remedy)
-    if cause is not None:
-        parts.append(f"**Asks for** {_EFFORTS[cause.effort]}.")
-        parts += [f"**Tried:** {_tried(remedy)}."]
-        parts += [f"**Costs:** {'; '.join(cause.costs)}."] if cause.costs else []
-        parts += [f"**Caveat:** {cause.caveat}."] if cause.caveat else []
-        parts += [f"```python\n{cause.code.rstrip()}\n```"] if cause.code else []
+    cause, said = _cause(remedy), _said(remedy)
+    parts = [
+        f"# {_title(remedy)}",
+        f"`{remedy.id}`: {said.pop('')}",
+        *(f"**{label}** {text}" for label, text in said.items() if label != _CONFIRM),
+        *(_of_the_cause(cause) if cause else ()),
+        f"**Measured:** {_measured(remedy)}.",
+        f"**{_CONFIRM}** {said[_CONFIRM]}",
+        *([f"```python\n{cause.code.rstrip()}\n```"] if cause and cause.code else []),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
-def _words(remedy: Remedy) -> list[str]:
-    """The paragraphs of the docstring of its file."""
+def _of_the_cause(cause: CauseRemedy) -> Iterator[str]:
+    known = [*cause.costs, *(["Changes pixels"] if cause.changes_pixels else [])]
+    unnamed = "Memory and CPU use, as measured in the run" if cause.changes else "A change in your own code"
+    yield f"**Costs:** {'. '.join(known) or unnamed}."
+    if cause.caveat:
+        yield f"**Caveat:** {cause.caveat}."
+    yield f"**Effort:** {_EFFORTS[cause.effort]}."
+
+
+_CONFIRM = "How to confirm:"
+_LABELS = ("Triggers when", "What it does:", "Costs:", _CONFIRM)
+
+
+def _said(remedy: Remedy) -> dict[str, str]:
+    """The paragraphs of the docstring of its file by their labels; the first one has none."""
     text = inspect.cleandoc(import_module(f"loaderbench.remedies.{remedy.id}").__doc__ or "")
-    return [paragraph.replace("\n", " ") for paragraph in text.split("\n\n")]
+    first, *rest = (paragraph.replace("\n", " ") for paragraph in text.split("\n\n"))
+    labels = [next(label for label in _LABELS if paragraph.startswith(label)) for paragraph in rest]
+    return {"": first, **{label: text.removeprefix(label).strip() for label, text in zip(labels, rest, strict=True)}}
+
+
+def _title(remedy: Remedy) -> str:
+    """Its title, with `N` for a count that depends on the run."""
+    cause = _cause(remedy)
+    if cause is None:
+        return str(getattr(remedy, "title", None) or import_module(type(remedy).__module__).TITLE).format("N")
+    names = [name for _, name, _, _ in Formatter().parse(cause.title) if name]
+    return cause.title.format(**{**dict.fromkeys(names, "N"), **cause.values})
 
 
 def _cause(remedy: Remedy) -> CauseRemedy | None:
@@ -62,17 +95,17 @@ def _cause(remedy: Remedy) -> CauseRemedy | None:
     return remedy if isinstance(remedy, CauseRemedy) else None
 
 
-def _tried(remedy: Remedy) -> str:
+def _measured(remedy: Remedy) -> str:
     cause = _cause(remedy)
     if cause is None or isinstance(remedy, MeasuredFirst):
-        return "by the sweep" if cause is None else "by the sweep, or in pairs"
+        return "by the sweep" if cause is None else "by the sweep, or in interleaved pairs"
     if cause.untried:
-        return f"no: {cause.untried}"
-    return "in pairs" if cause.changes else "no: the change is in the user's own code"
+        return f"no; {cause.untried.removeprefix('Not measured: ')}"
+    return "in interleaved pairs" if cause.changes else "no; it changes your own code"
 
 
 def main(folder: Path) -> None:
-    """Write them all; those of remedies that are no more are removed."""
+    """Write all pages, and delete those of fixes that no longer exist."""
     folder.mkdir(parents=True, exist_ok=True)
     found = pages()
     for old in folder.glob("*.md"):

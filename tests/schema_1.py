@@ -24,7 +24,9 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
         "schema_version": 1,
         "plan": plan,
         "configurations": [{k: v for k, v in one.items() if k != "metrics"} for one in found["configurations"]],
-        "recommendations": [{k: v for k, v in one.items() if k != "against"} for one in found["recommendations"]],
+        "recommendations": [
+            {k: v for k, v in one.items() if k not in ("against", "pixels")} for one in found["recommendations"]
+        ],
         "trials": _trials(run.sweep),
         "noise": {
             **found["noise"],

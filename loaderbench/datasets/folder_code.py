@@ -108,7 +108,7 @@ def _presize(side: int) -> str:
         from PIL import Image
 
         small = Path(f"{{root}}-{side}")
-        for path in Path(root).rglob("*.*"):  # once: copies whose shorter side has {side} pixels
+        for path in Path(root).rglob("*.*"):  # once: copies with a short side of {side} px
             copy = small / path.relative_to(root)
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def _presize(side: int) -> str:
 
 ON_DEVICE = dedent(f"""
 
-    # batches are uint8: normalise them where the model is
+    # batches are uint8: normalize them on the GPU
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -13,7 +13,8 @@ from loaderbench.records import IDENTICAL, PixelChange
 
 IMAGES = 16  # spread over the folder
 TIMEOUT_S = 60.0
-_CHANGES_PIXELS = ("decoder", "transform", "presize")
+CHANGES_PIXELS = ("decoder", "transform", "presize")
+"""Options on which the pixels of a sample depend."""
 
 Pair = tuple[DatasetOrder, DatasetOrder]
 
@@ -34,7 +35,7 @@ def pixel_changes(dataset: DatasetKind, pairs: Sequence[Pair], ask: Ask) -> list
 
 def _differs(pair: Pair) -> bool:
     one, other = (order.arguments for order in pair)
-    return any(one.get(name) != other.get(name) for name in _CHANGES_PIXELS)
+    return any(one.get(name) != other.get(name) for name in CHANGES_PIXELS)
 
 
 def _answer(pipe: Connection, dataset: DatasetKind, pairs: list[Pair]) -> None:

@@ -45,6 +45,10 @@ from loaderbench.records.inside import (
     WaitParts as WaitParts,
     WorkerStates as WorkerStates,
 )
+from loaderbench.records.references import (
+    config_reference as config_reference,
+    gain_reference as gain_reference,
+)
 from loaderbench.records.run import (
     Measured as Measured,
     RunRecord as RunRecord,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from loaderbench.records.verification import PixelChange
 from loaderbench.records.words import (
     Basis,
     Bound,
@@ -118,7 +119,8 @@ class Gain:
 class Recommendation:
     """One change, what it gave, what it costs. `reason` says why it is not `open`.
 
-    `against` is the configuration that a tried remedy was measured on; `None` for all others.
+    `against` is the configuration that a tried remedy was measured on; `None` for all others, whose gain is over the
+    baseline. `pixels` says how much the change alters the samples' pixels; `None` if it is not known to alter any.
     """
 
     id: str
@@ -135,6 +137,12 @@ class Recommendation:
     snippet_yaml: str | None = None
     reason: str | None = None
     against: Config | None = None
+    pixels: PixelChange | None = None
+
+    @property
+    def changes_pixels(self) -> str | None:
+        """`changes pixels, PSNR 34 dB`, as a terminal prints it; `None` if it is not known to change any."""
+        return None if self.pixels is None else f"changes pixels, {self.pixels.psnr_in_words}"
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,11 @@ class PixelChange:
         """The reason, for a record that keeps `psnr_db`."""
         return {"psnr_db": self.why_not} if self.why_not else {}
 
+    @property
+    def psnr_in_words(self) -> str:
+        """`PSNR 34 dB`, or `PSNR not measured`."""
+        return "PSNR not measured" if self.psnr_db is None else f"PSNR {self.psnr_db:.0f} dB"
+
 
 IDENTICAL = PixelChange(None, "identical")
 

@@ -1,4 +1,4 @@
-"""What to change, one file per remedy: first what the sweep measured, then what the diagnosed cause suggests."""
+"""What to change, one file per fix: first what the sweep measured, then what the diagnosed cause suggests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from loaderbench.records import Candidate, Recommendation
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis, Findings
+from loaderbench.remedies.pixels import with_pixel_cost
 from loaderbench.remedies.verified import COMBINATION, with_start_caveat, with_trials
 
 __all__ = ["REMEDIES", "Diagnosis", "Findings", "Remedy", "candidates_for", "recommend"]
@@ -51,31 +52,32 @@ IDS = (
     "duplicate_augmentation",
     "copy_on_read",
 )
-"""The file of each remedy, in the order in which the page shows them."""
+"""The file of each fix, in the order of the report."""
 
 REMEDIES: tuple[Remedy, ...] = tuple(import_module(f"loaderbench.remedies.{name}").REMEDY for name in IDS)
 
 WHOLE = (COMBINATION, "best_combination")
-"""All changes together: they stand first."""
+"""All changes together: they come first."""
 
 OF_SWEEPS = ("best_combination", "larger_batch", "pin_memory", "unpin_memory")
-"""Those that compare configurations of a sweep, and know nothing of a cause."""
+"""Those that compare configurations of a sweep and depend on no cause."""
 
 
 def recommend(findings: Findings) -> tuple[Recommendation, ...]:
-    """Ask every remedy; what applies first, then what is fine already, then what could not be checked.
+    """Ask every fix; those to apply come first, then those already in place, then those not checked.
 
-    Measured ones come before others, all changes together before each alone, larger gains before smaller ones. For a
-    profile only those are asked that need no other configuration to compare with.
+    Measured ones come before others, all changes together before each alone, larger gains before smaller ones. A
+    profile has one configuration, so fixes that compare configurations are not asked.
     """
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy.id not in OF_SWEEPS]
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     tried = with_trials(found, findings)
-    return tuple(sorted((with_start_caveat(advice, findings) for advice in tried), key=_place))
+    told = (with_pixel_cost(with_start_caveat(advice, findings)) for advice in tried)
+    return tuple(sorted(told, key=_place))
 
 
 def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:
-    """The remedies that the cause calls for and a trial can show."""
+    """The fixes that the cause calls for and a trial can measure."""
     asked = [remedy for remedy in REMEDIES if isinstance(remedy, CauseRemedy | MeasuredFirst)]
     return tuple(found for remedy in asked if (found := remedy.candidate(diagnosis)) is not None)
 

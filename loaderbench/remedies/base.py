@@ -1,4 +1,4 @@
-"""What a remedy knows, and how a change that the sweep has measured becomes a recommendation."""
+"""What a fix knows, and how a change that the sweep measured becomes a recommendation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from loaderbench.records import (
     Recommendation,
 )
 from loaderbench.remedies.findings import Findings
+from loaderbench.remedies.pixels import NOT_COMPARED
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.wording import costs, evidence, savings, why_not
 from loaderbench.statistics.configurations import ratio_of, ties
 from loaderbench.statistics.intervals import excludes_one
 
-AS_FAST = "as fast within the noise; it is recommended because it is cheaper"
+AS_FAST = "Same speed within the noise; recommended because it costs less"
 
 
 class Remedy(Protocol):
@@ -28,15 +29,15 @@ class Remedy(Protocol):
         ...
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Say what this run tells of it, or `None` where it has nothing to do with this run."""
+        """What this run says about it; `None` if it does not concern this run."""
         ...
 
 
 @dataclass(frozen=True)
 class MeasuredChange:
-    """A change from the baseline that was itself a configuration of the sweep, so that its gain is measured.
+    """A change from the baseline to another configuration of the sweep, whose gain is therefore measured.
 
-    `cheaper`: it takes less than the baseline, so that being as fast is enough.
+    `cheaper`: it costs less than the baseline, and equal speed is enough to recommend it.
     """
 
     id: str
@@ -52,7 +53,7 @@ class MeasuredChange:
         ratio = ratio_of(self.changed, findings.baseline, findings.trials)
         if after is None or before is None or ratio is None:
             return not_checked(
-                self.id, self.title, "the changed configuration was not measured beside the baseline", change
+                self.id, self.title, "Not checked: no round holds both this config and the baseline", change
             )
         gained = excludes_one(ratio) and ratio.est > 1
         as_fast = self.cheaper and ties(self.changed, findings.baseline, findings.trials)
@@ -66,6 +67,7 @@ class MeasuredChange:
             evidence=(evidence(findings.label(before.config), before), evidence(findings.label(after.config), after)),
             trials=(*before.trials, *after.trials),
             caveat=self.caveat,
+            pixels=NOT_COMPARED if findings.alters_pixels(change) else None,
         )
         if not (gained or as_fast):
             status, reason = why_not(ratio, findings.rounds)
@@ -80,12 +82,12 @@ class MeasuredChange:
 
 
 def already_ok(id_: str, title: str, reason: str) -> Recommendation:
-    """What the user does already, or need not do."""
+    """A fix that is already in place, or not needed."""
     return Recommendation(id=id_, title=title, change={}, basis=None, gain=None, status="already_ok", reason=reason)
 
 
 def not_checked(id_: str, title: str, reason: str, change: Config | None = None) -> Recommendation:
-    """What this run could not tell, and why."""
+    """A fix that this run could not judge, and why."""
     return Recommendation(
         id=id_, title=title, change=change or {}, basis=None, gain=None, status="not_checked", reason=reason
     )

@@ -1,40 +1,46 @@
-"""All changes together. Gains are not additive, so that the combination is what was measured.
+"""Gains do not add up, so the sweep measures the combination itself.
 
-Fires where the sweep's best differs from the baseline in more than one way.
+Triggers when the best config of the sweep differs from the baseline in more than one argument.
+
+What it does: sets all arguments of the best config at once.
+
+Costs: workers, memory and CPU use of all changes, as measured.
+
+How to confirm: the report lists both configs with their intervals, measured in the same rounds.
 """
 
 from __future__ import annotations
 
-from loaderbench.records import Config, Recommendation, format_scalar
+from loaderbench.records import Config, Recommendation
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import CAVEAT
-from loaderbench.remedies.wording import listed
+from loaderbench.remedies.wording import applied, argument
 from loaderbench.remedies.workers import with_workers
 
-TITLE = "Use the best configuration of the sweep"
-SMALLER_BATCH = "a smaller batch changes convergence: the learning rate usually has to shrink with it"
+TITLE = "Use the best config of the sweep"
+SMALLER_BATCH = "A smaller batch changes convergence: scale the learning rate with it"
 
 
 class _BestCombination:
     id = "best_combination"
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Go from the baseline to the best; a single change has a card of its own."""
+        """Go from the baseline to the best; a single change has its own fix."""
         if findings.best is None:
             return not_checked(self.id, TITLE, findings.why_no_best)
         best = findings.best.config
         changed = [axis for axis, value in best.items() if findings.baseline.get(axis) != value]
         if not changed:
-            return already_ok(self.id, TITLE, "the baseline is the best, or cannot be told from it and is cheaper")
-        if _has_its_own_card(findings.baseline, best, changed):
+            return already_ok(self.id, TITLE, "The baseline is the best config, or tied with it and cheaper")
+        if _has_its_own_fix(findings.baseline, best, changed):
             return None
         title = _title(changed, best)
         return MeasuredChange(self.id, title, best, caveat=_caveat(findings.baseline, best)).recommend(findings)
 
 
-def _has_its_own_card(baseline: Config, best: Config, changed: list[str]) -> bool:
-    """Whether the one remedy for an axis says the same; none of them lowers the batch size."""
+def _has_its_own_fix(baseline: Config, best: Config, changed: list[str]) -> bool:
+    """Whether the fix of one axis says the same; none of them lowers the batch size."""
     if "num_workers" in changed:
         return best == with_workers(baseline, best)
     return changed == ["pin_memory"] or (changed == ["batch_size"] and _larger(baseline, best))
@@ -53,8 +59,8 @@ def _caveat(baseline: Config, best: Config) -> str | None:
 
 def _title(changed: list[str], best: Config) -> str:
     if len(changed) == 1:
-        return f"Set {changed[0]} to {format_scalar(best[changed[0]])}"
-    return f"Change {listed(changed)} together"
+        return f"Set {argument(changed[0], best[changed[0]])}"
+    return applied([argument(axis, best[axis]) for axis in changed])
 
 
 REMEDY = _BestCombination()

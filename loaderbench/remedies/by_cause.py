@@ -1,4 +1,4 @@
-"""A remedy that follows from the diagnosed cause: a changed trial where one can show it, else advice."""
+"""A fix that follows from the diagnosed cause: tried if a trial can show its gain, else advised."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from loaderbench.diagnosis.operational import operational_bounds
 from loaderbench.records import Candidate, Config, Recommendation
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.findings import Diagnosis, Findings
+from loaderbench.remedies.pixels import NOT_COMPARED
 from loaderbench.remedies.program import python_program, yaml_change
 
 Change = Callable[[Diagnosis], Config]
 
 
 def option(**change: Any) -> Change:
-    """A change to the dataset's options; none to a dataset without them, or of the user's own, whose code has them."""
+    """A change to the dataset's options; none for the user's own dataset, or one without these options."""
     return lambda found: change if found.has_options(*change) else {}
 
 
@@ -29,13 +30,15 @@ def _nothing(_: Diagnosis) -> Config:
 class CauseRemedy:
     """One entry of the catalogue.
 
-    `change` are arguments of the loader and options of the dataset; where it is empty the change is in the user's code,
-    which `code` shows. `untried` says why no trial can show what it gives. `relieves` are the parts of a stage's time
-    that are left, as others report them: what the order of trying goes by. `effort` is that of a `Candidate`.
+    `change` are arguments of the loader and options of the dataset; if it is empty, the change is in the user's code,
+    which `code` shows. `title` is formatted with the changed configuration, and with `values` if it is empty. `untried`
+    says why no trial can measure the gain. `relieves` are the parts of a stage's time that are left, as others report
+    them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples differ afterwards.
     """
 
     id: str
     title: str
+    values: Config = field(default_factory=dict)
     applies: Callable[[Diagnosis], bool]
     change: Change = _nothing
     untried: str = ""
@@ -44,14 +47,15 @@ class CauseRemedy:
     code: str | None = None
     costs: tuple[str, ...] = ()
     caveat: str | None = None
+    changes_pixels: bool = False
 
     @property
     def changes(self) -> bool:
-        """Whether it is a change of arguments or options, and not of the user's code alone."""
+        """Whether it changes arguments or options, and not the user's code alone."""
         return self.change is not _nothing
 
     def candidate(self, diagnosis: Diagnosis) -> Candidate | None:
-        """The trial that shows what it gives; `None` where it does not apply, or none can."""
+        """The trial that measures its gain; `None` if it does not apply, or no trial can."""
         change = self._change(diagnosis)
         if self.untried or diagnosis.profile or not change or not self.applies(diagnosis):
             return None
@@ -59,7 +63,7 @@ class CauseRemedy:
         return Candidate(self.id, change, expected, self.effort)
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Advise it where the cause is its own and the change is not made yet."""
+        """Advise it if it fits the cause and is not in place yet."""
         return next((advice for found in findings.diagnoses if (advice := self.advise(found))), None)
 
     def advise(self, diagnosis: Diagnosis) -> Recommendation | None:
@@ -70,7 +74,7 @@ class CauseRemedy:
         changed = {**diagnosis.config, **change}
         return Recommendation(
             id=self.id,
-            title=self.title.format(**changed),
+            title=self.title.format(**{**diagnosis.config, **self.values, **change}),
             change=change,
             basis="heuristic",
             gain=None,
@@ -81,20 +85,21 @@ class CauseRemedy:
             snippet=python_program(changed, diagnosis.loader, diagnosis.options) if change else self.code,
             snippet_yaml=yaml_change(change) if change else None,
             reason=self.untried or (None if change else IN_THE_CODE),
+            pixels=NOT_COMPARED if self.changes_pixels else None,
         )
 
     def _change(self, diagnosis: Diagnosis) -> Config:
-        """What is not so yet."""
+        """The part of the change that is not in place yet."""
         known = {**(diagnosis.options or {}), **diagnosis.config}
         return {name: value for name, value in self.change(diagnosis).items() if known.get(name) != value}
 
 
-IN_THE_CODE = "the change is in the dataset's own code, which no trial can make"
+IN_THE_CODE = "Not measured: it changes your own code"
 
 
 @dataclass(frozen=True)
 class MeasuredFirst:
-    """What the sweep measured counts; where it has but one value of the axis, the cause advises."""
+    """The sweep's measurement counts; if it has one value of the axis, the cause advises."""
 
     measured: Remedy
     advised: CauseRemedy
@@ -105,7 +110,7 @@ class MeasuredFirst:
         return self.advised.id
 
     def candidate(self, diagnosis: Diagnosis) -> Candidate | None:
-        """The trial that shows what it gives, where the cause calls for it."""
+        """The trial that measures its gain, if the cause calls for it."""
         return self.advised.candidate(diagnosis)
 
     def recommend(self, findings: Findings) -> Recommendation | None:

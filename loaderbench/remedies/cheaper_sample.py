@@ -1,12 +1,16 @@
-"""The dataset's own code is the dearest stage, and the CPUs are full.
+"""The dataset's own code is the costliest stage.
 
-Fires where that is so. The change is in the user's code.
+Triggers when CPUs are saturated and `__getitem__` or the transform is the largest stage.
+
+What it does: computes results once and keeps them, or moves the work to a compiled library.
+
+How to confirm: measure again; the CPU time per sample falls.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
 
 REMEDY = CauseRemedy(
     id="cheaper_sample",
-    title="Make the dataset's own work cheaper: compute once and keep the result, or use a compiled library",
+    title="Speed up __getitem__: cache or use a compiled library",
     applies=lambda found: found.named(stages={"sample", "transform"}, limits={"cpu"}),
 )

@@ -1,23 +1,27 @@
-"""Bytes come slower than they are used: keep them nearer, on a local disk or in memory.
+"""Storage delivers bytes more slowly than training uses them.
 
-Fires where reading waits for a storage.
+Triggers when reading waits for storage.
+
+What it does: copies the files once to a local disk or to memory, and trains from the copy.
+
+How to confirm: run again with `--data` set to the copy; data wait falls.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
 
 REMEDY = CauseRemedy(
     id="cold_cache",
-    title="Stage the files on a local disk, or in memory, before training",
+    title="Copy the files to local disk or memory before training",
     applies=lambda found: found.named(stages={"read"}, limits={"storage_bandwidth", "storage_latency"}),
-    untried="which disk is nearer is not known here",
+    untried="Not measured: the faster disk is unknown",
     code="""import shutil, tempfile
 from pathlib import Path
 
-local = Path(tempfile.gettempdir()) / "dataset"  # a local disk, or /dev/shm where memory allows
+local = Path(tempfile.gettempdir()) / "dataset"  # a local disk, or /dev/shm if memory allows
 if not local.exists():
     shutil.copytree(root, local)
 root = local
 """,
-    costs=("a copy of the files",),
-    caveat="the copy takes as long as one epoch's reading, once",
+    costs=("Disk or RAM for a copy of the files",),
+    caveat="The copy takes as long as reading one epoch, once",
 )

@@ -1,7 +1,10 @@
-"""The work is kept from CPUs by a quota, or by an affinity mask narrower than the machine.
+"""A CPU quota or a narrow affinity mask keeps the loader off CPUs.
 
-Fires where a container's quota is used up, or workers may run on fewer CPUs than their parent. A mask is undone in a
-trial; a quota is not ours to raise.
+Triggers when a container's quota is used up, or workers may run on fewer CPUs than their parent.
+
+What it does: lets workers run on all CPUs of the machine. A trial can widen a mask, but cannot raise a quota.
+
+How to confirm: `loaderbench doctor` lists the available CPUs; workers wait for a CPU less often.
 """
 
 from __future__ import annotations
@@ -19,14 +22,14 @@ def _change(found: Diagnosis) -> Config:
 
 REMEDY = CauseRemedy(
     id="cpu_quota",
-    title="Give the loader its CPUs: raise the quota, or widen the affinity of the workers",
+    title="Raise the CPU quota or widen the workers' affinity",
     applies=lambda found: found.named(limits={"quota"}),
     change=_change,
     code="""import os
 
 def worker_init_fn(_):
-    os.sched_setaffinity(0, range(os.cpu_count()))  # a library pinned the workers to fewer
+    os.sched_setaffinity(0, range(os.cpu_count()))  # undo the narrower mask of a library
 
-# of a container: docker run --cpus=4, or resources.limits.cpu of its pod
+# in a container: docker run --cpus=4, or resources.limits.cpu of the pod
 """,
 )

@@ -1,6 +1,10 @@
-"""Finished batches run out in bursts, though the mean rate would suffice: keep more of them ready.
+"""Prefetched batches run out in bursts, although the mean rate is high enough.
 
-Fires where batches wait for a slow one ahead of them, with workers that prefetch less than four each.
+Triggers when ready batches wait behind a slow one, and workers prefetch fewer than four batches each.
+
+What it does: keeps more batches ready, so one slow batch stalls training less.
+
+How to confirm: data wait falls at a higher `prefetch_factor`.
 """
 
 from loaderbench.loaders.torch_loader import PREFETCH
@@ -10,7 +14,7 @@ DEEPER = 4
 
 REMEDY = CauseRemedy(
     id="deeper_prefetch",
-    title="Keep more batches ready: prefetch_factor={prefetch_factor}",
+    title="Set prefetch_factor={prefetch_factor}",
     effort=0,
     applies=lambda found: (
         found.named(limits={"order"})
@@ -18,5 +22,5 @@ REMEDY = CauseRemedy(
         and int(found.config.get("prefetch_factor") or PREFETCH) < DEEPER
     ),
     change=lambda _: {"prefetch_factor": DEEPER},
-    costs=("shared memory: (num_workers x prefetch_factor + 1) batches",),
+    costs=("Shared memory: num_workers * prefetch_factor + 1 batches",),
 )

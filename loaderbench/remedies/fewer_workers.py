@@ -1,6 +1,11 @@
-"""More threads than CPUs take turns on them, and each worker costs memory: fewer give as much or more.
+"""More threads than CPUs compete for them, and each worker costs memory.
 
-In a sweep as fast within the noise is enough, since fewer are cheaper.
+Triggers when workers outnumber the CPUs and wait for them. In a sweep it also triggers when fewer workers tie with the
+baseline, because fewer cost less.
+
+What it does: runs fewer workers.
+
+How to confirm: throughput holds or rises, and workers wait for a CPU less often.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
@@ -9,14 +14,15 @@ from loaderbench.remedies.workers import WorkerRemedy
 REMEDY = MeasuredFirst(
     WorkerRemedy(
         id="fewer_workers",
-        title="Lower num_workers to {}",
+        title="Set num_workers={}",
+        general="Lower num_workers",
         fits=lambda now, best: best < now,
         about=lambda now: now > 0,
         cheaper=True,
     ),
     CauseRemedy(
         id="fewer_workers",
-        title="Lower num_workers to {num_workers}",
+        title="Set num_workers={num_workers}",
         effort=0,
         applies=lambda found: found.named(limits={"oversubscription"}) and found.facts.workers > found.facts.cpus,
         change=lambda found: {"num_workers": max(1, int(found.facts.cpus))},

@@ -1,4 +1,4 @@
-"""What the remedies are asked about: a cause that was found, and the run as a whole."""
+"""What the fixes are asked about: a diagnosed cause, and the run as a whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loaderbench.datasets import saved_dataset
+from loaderbench.datasets.pixels import CHANGES_PIXELS
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import (
     Best,
@@ -22,7 +23,7 @@ from loaderbench.records import (
     varying,
 )
 
-WORTH_LESS = 0.15  # of a sample's CPU time; what a stage takes below this, no change to it can give
+WORTH_LESS = 0.15  # of a sample's CPU time; changing a smaller stage gains too little
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Diagnosis:
         return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits)
 
     def cpu_goes_to(self, stage: Stage) -> bool:
-        """Whether the CPUs are full, and this stage takes a part of them that is worth to be made less."""
+        """Whether CPUs are saturated, and this stage is the bottleneck or takes at least `WORTH_LESS` of their time."""
         whole = sum(self.facts.cpu_s.values())
         part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
         named = self.verdict.stage == stage
@@ -104,6 +105,11 @@ class Findings:
         swept = list(self.axes.get(axis, []))
         today = [self.baseline[axis]] if axis in self.baseline and self.baseline[axis] not in swept else []
         return [*swept, *today]
+
+    def alters_pixels(self, change: Config) -> bool:
+        """Whether it changes an option of the dataset on which the pixels of a sample depend."""
+        dataset = saved_dataset(self.options)
+        return dataset is not None and bool(change.keys() & dataset.axes.keys() & set(CHANGES_PIXELS))
 
     @property
     def diagnoses(self) -> tuple[Diagnosis, ...]:

@@ -1,7 +1,11 @@
-"""Large JPEGs are decoded whole for small crops: libjpeg can scale while it decodes.
+"""Large JPEGs are decoded at full resolution although training uses small crops.
 
-Fires where decoding is limited by CPUs, workers or memory, and a file has a megabyte or more: at 500 pixels there is
-nothing to scale. Tried as Pillow's `draft`, to no less than 256 pixels a side. It changes pixels.
+Triggers when decoding is the bottleneck, Pillow decodes, and files have 1 MB or more. Small images have nothing to
+scale.
+
+What it does: lets libjpeg scale while it decodes, with Pillow's `Image.draft`, to no less than 256 pixels a side.
+
+How to confirm: measure again; decode time per sample falls, and the report lists the PSNR.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, option
@@ -9,7 +13,7 @@ from loaderbench.remedies.findings import large_images
 
 REMEDY = CauseRemedy(
     id="jpeg_draft",
-    title="Let libjpeg scale while it decodes: Image.draft",
+    title="Decode at reduced scale with Image.draft",
     effort=2,
     applies=lambda found: (
         found.named(stages={"decode"}, limits={"cpu", "workers", "memory", "oversubscription"})
@@ -22,8 +26,9 @@ REMEDY = CauseRemedy(
 
 def decode(path):
     image = Image.open(path)
-    image.draft("RGB", (512, 512))  # at least twice the size that is needed
+    image.draft("RGB", (512, 512))  # at least twice the size you need
     return image.convert("RGB")
 """,
-    caveat="it changes pixels: small crops are cut from a smaller image",
+    caveat="Small crops are cut from a smaller image",
+    changes_pixels=True,
 )

@@ -1,6 +1,12 @@
 """A larger batch spreads the fixed cost of a step over more samples.
 
-Fires where the sweep's best has a larger batch than the baseline; measured by the sweep.
+Triggers when the best config of the sweep has a larger batch than the baseline.
+
+What it does: raises `batch_size`, measured by the sweep.
+
+Costs: memory for larger batches, as measured.
+
+How to confirm: throughput rises; check that the loss converges as before.
 """
 
 from __future__ import annotations
@@ -9,9 +15,10 @@ from loaderbench.records import Recommendation
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
 
-TITLE = "Raise batch_size to {}"
-CAVEAT = "a larger batch changes convergence: the learning rate usually has to grow with it (Goyal et al. 2017)"
-_ONE_VALUE = "batch_size has one value in this sweep; -P batch_size={},{},{} makes it an axis"
+TITLE = "Set batch_size={}"
+GENERAL = "Raise batch_size"
+CAVEAT = "A larger batch changes convergence: scale the learning rate with it (Goyal et al. 2017)"
+_ONE_VALUE = "Not checked: one value swept; add -P batch_size={},{},{}"
 
 
 class _LargerBatch:
@@ -23,13 +30,13 @@ class _LargerBatch:
         if not isinstance(now, int):
             return None
         if len(findings.values("batch_size")) == 1:
-            return not_checked(self.id, "Raise batch_size", _ONE_VALUE.format(now, 2 * now, 4 * now))
+            return not_checked(self.id, GENERAL, _ONE_VALUE.format(now, 2 * now, 4 * now))
         if findings.best is None:
-            return not_checked(self.id, "Raise batch_size", findings.why_no_best)
+            return not_checked(self.id, GENERAL, findings.why_no_best)
         best = findings.best.config["batch_size"]
         if not isinstance(best, int) or best <= now:
-            has = f"batch_size={now} too" if best == now else "a smaller batch"
-            return already_ok(self.id, "Raise batch_size", f"the best configuration has {has}")
+            fine = f"batch_size={now} is already set" if best == now else f"Best config has a smaller batch: {best}"
+            return already_ok(self.id, GENERAL, fine)
         return MeasuredChange(
             self.id, TITLE.format(best), {**findings.baseline, "batch_size": best}, caveat=CAVEAT
         ).recommend(findings)  # fmt: skip

@@ -1,6 +1,10 @@
-"""Samples are made between two steps, in the process that trains, while the accelerator has nothing to do.
+"""Samples are loaded in the training process, so the GPU idles during every batch.
 
-Fires where batches are made in the process that trains and CPUs are left. Tried with as many workers as these feed.
+Triggers when `num_workers=0` and CPUs are idle.
+
+What it does: loads in worker processes, as many as the idle CPUs can feed.
+
+How to confirm: throughput rises and data wait falls with workers.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
@@ -9,18 +13,19 @@ from loaderbench.remedies.workers import WorkerRemedy, workers_that_fit
 REMEDY = MeasuredFirst(
     WorkerRemedy(
         id="main_process_loading",
-        title="Load in worker processes: set num_workers to {}",
+        title="Set num_workers={}",
+        general="Use worker processes",
         fits=lambda now, best: now == 0 < best,
         about=lambda now: now == 0,
     ),
     CauseRemedy(
         id="main_process_loading",
-        title="Load in worker processes: set num_workers to {num_workers}",
+        title="Set num_workers={num_workers}",
         effort=0,
         applies=lambda found: (
             found.facts.workers == 0 and found.facts.is_loader and found.named(limits={"workers", "storage_latency"})
         ),
         change=lambda found: {"num_workers": workers_that_fit(found.facts)},
-        costs=("memory for each worker process",),
+        costs=("RAM for each worker process",),
     ),
 )

@@ -1,7 +1,10 @@
-"""Workers are busy and CPUs are idle: the smallest count within the noise of the best.
+"""Workers are busy while CPUs are idle.
 
-Fires where workers are the limit. What the sweep measured counts; else tried with as many
-as the CPUs that are left feed.
+Triggers when workers are the limit. In a sweep it takes the fewest workers that tie with the best.
+
+What it does: starts more workers, as many as the idle CPUs can feed.
+
+How to confirm: throughput and CPU use rise with more workers.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
@@ -10,16 +13,17 @@ from loaderbench.remedies.workers import WorkerRemedy, workers_that_fit
 REMEDY = MeasuredFirst(
     WorkerRemedy(
         id="more_workers",
-        title="Raise num_workers to {}",
+        title="Set num_workers={}",
+        general="Raise num_workers",
         fits=lambda now, best: best > now,
         about=lambda now: now > 0,
     ),
     CauseRemedy(
         id="more_workers",
-        title="Raise num_workers to {num_workers}",
+        title="Set num_workers={num_workers}",
         effort=0,
         applies=lambda found: found.facts.workers > 0 and found.named(limits={"workers"}),
         change=lambda found: {"num_workers": workers_that_fit(found.facts)},
-        costs=("memory for each worker process",),
+        costs=("RAM for each worker process",),
     ),
 )

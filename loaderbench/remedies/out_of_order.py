@@ -1,15 +1,19 @@
-"""Finished batches wait for a slow one ahead of them.
+"""Ready batches wait behind a slow one.
 
-Fires where that is most of the wait. Tried with batches handed out as they are ready.
+Triggers when head-of-line blocking is the largest part of the data wait.
+
+What it does: delivers batches as they become ready.
+
+How to confirm: data wait falls with `in_order=False`.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
 
 REMEDY = CauseRemedy(
     id="out_of_order",
-    title="Hand out batches as they are ready: in_order=False",
+    title="Set in_order=False",
     effort=2,
     applies=lambda found: found.named(limits={"order"}) and found.config.get("in_order") is not False,
     change=lambda _: {"in_order": False},
-    caveat="the order of batches is no longer the sampler's, which reproducible training needs; it takes torch 2.6",
+    caveat="Batch order differs from the sampler's, so runs are not reproducible. Needs torch 2.6",
 )

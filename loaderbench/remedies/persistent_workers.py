@@ -1,15 +1,19 @@
-"""Every epoch starts its workers anew.
+"""Every epoch starts its workers again.
 
-Fires where more time goes to the beginnings of epochs than to all waits after them, with workers that do not persist.
+Triggers when epoch starts cost more than all later waits, and workers do not persist.
+
+What it does: keeps the worker processes alive between epochs.
+
+How to confirm: profile several epochs; only the first one starts slowly.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
 
-ONE_EPOCH = "a trial is one epoch without end, in which no epoch begins"
+ONE_EPOCH = "Not measured: a trial runs one endless epoch"
 
 REMEDY = CauseRemedy(
     id="persistent_workers",
-    title="Keep the workers from epoch to epoch: persistent_workers=True",
+    title="Set persistent_workers=True",
     effort=0,
     applies=lambda found: (
         found.named(limits={"startup"})
@@ -18,6 +22,6 @@ REMEDY = CauseRemedy(
     ),
     change=lambda _: {"persistent_workers": True},
     untried=ONE_EPOCH,
-    costs=("the workers' memory stays taken between epochs",),
-    caveat="keep one DataLoader for all epochs: a new one starts its own workers",
+    costs=("Worker memory stays allocated between epochs",),
+    caveat="Reuse one DataLoader for all epochs: a new one starts new workers",
 )

@@ -1,4 +1,4 @@
-"""What pinning and unpinning share: the same configuration with the axis turned over."""
+"""What pinning and unpinning share: the same configuration with the other value of `pin_memory`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from loaderbench.records import Recommendation, Scalar
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
 
-NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing"
-NOT_SWEPT = "it is no axis of this sweep; -P pin_memory=false,true makes it one"
+NO_GPU = "Not checked: pin_memory has no effect without a GPU"
+NOT_SWEPT = "Not checked: one value swept; add -P pin_memory=false,true"
 
 
 @dataclass(frozen=True)
 class PinningRemedy:
-    """Turns `pin_memory` to `pinned` in the baseline, which has it the other way."""
+    """Sets `pin_memory` to `pinned` in a baseline that has the other value."""
 
     id: str
     title: str
@@ -22,9 +22,9 @@ class PinningRemedy:
     caveat: str
 
     def recommend(self, findings: Findings) -> Recommendation | None:
-        """Change the pinning alone; without an accelerator pinning does nothing."""
+        """Change the pinning alone; without a GPU it has no effect."""
         if not findings.accelerator:
-            return not_checked(self.id, self.title, NO_ACCELERATOR) if self.pinned else None
+            return not_checked(self.id, self.title, NO_GPU) if self.pinned else None
         values = findings.values("pin_memory")
         if len(values) < 2:
             return self._not_swept(values[0] if values else findings.loader.get("pin_memory")) if self.pinned else None
@@ -35,5 +35,5 @@ class PinningRemedy:
 
     def _not_swept(self, fixed: Scalar) -> Recommendation:
         if fixed is True:
-            return already_ok(self.id, self.title, "the suite sets it")
+            return already_ok(self.id, self.title, "pin_memory=True is already set")
         return not_checked(self.id, self.title, NOT_SWEPT)

@@ -1,13 +1,17 @@
-"""A few samples take so long that they are most of the work.
+"""A few slow samples take most of the loading time.
 
-Fires where stragglers are the limit.
+Triggers when stragglers are the bottleneck.
+
+What it does: repairs the slowest samples or drops them; the report lists them.
+
+How to confirm: measure again; the slowest samples take about as long as the others.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
 
 REMEDY = CauseRemedy(
     id="slow_samples",
-    title="Repair the slowest samples, or leave them out",
+    title="Repair or drop the slowest samples",
     applies=lambda found: found.named(stages={"stragglers"}),
     code="""for slow in result.to_dict()["trials"][0]["sample_times"]["slowest"]:
     print(slow["wall_s"], slow["index"], slow["path"])

@@ -1,14 +1,18 @@
-"""Samples become float32 in the workers: four bytes for each that was decoded. Normalise where they are used.
+"""Workers convert samples to float32 and send four bytes per decoded byte.
 
-Fires where transport is the limit, or the CPUs are full and transforms take a part of them that counts. Tried as
-batches of uint8; normalising them on the device is part of a model's step, and free for an emulated accelerator.
+Triggers when worker-to-main IPC is the bottleneck. It also triggers when CPUs are saturated and transforms are the
+bottleneck or at least 15% of the CPU time.
+
+What it does: sends uint8 batches and normalizes them on the GPU. An emulated consumer does not charge for it.
+
+How to confirm: throughput rises; profile the training script to see the step with normalization.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, option
 
 REMEDY = CauseRemedy(
     id="uint8_transport",
-    title="Send uint8 batches, and normalise them on the device",
+    title="Normalize on the GPU",
     applies=lambda found: (
         (found.cpu_goes_to("transform") or (found.named(stages={"transport"}) and not found.facts.tiny_batches))
         and found.option("normalize") != "device"
@@ -20,8 +24,8 @@ REMEDY = CauseRemedy(
 mean = torch.tensor([0.485, 0.456, 0.406], device=device).view(3, 1, 1) * 255
 std = torch.tensor([0.229, 0.224, 0.225], device=device).view(3, 1, 1) * 255
 
-def normalized(images):  # of uint8: leave ToTensor and Normalize out of the dataset
+def normalized(images):  # uint8 images: remove ToTensor and Normalize from the dataset
     return (images.to(device, non_blocking=True).float() - mean) / std
 """,
-    caveat="the model's own step takes on the normalising, which costs a device next to nothing",
+    caveat="Normalization moves to the GPU and adds little to the step",
 )

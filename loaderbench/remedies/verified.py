@@ -1,4 +1,4 @@
-"""Results of tried remedies as recommendations: a gain with its interval, or that there is none here."""
+"""Results of tried fixes as recommendations: a gain with its interval, or that there is none here."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from loaderbench.records import (
     Tried,
     Verification,
     config_label,
+    config_name,
 )
 from loaderbench.remedies.findings import Findings
+from loaderbench.remedies.pixels import pixels_of
 from loaderbench.remedies.program import python_program, yaml_change
-from loaderbench.remedies.wording import costs, evidence, listed
+from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.intervals import excludes_one
-from loaderbench.statistics.judging import SMALL
 from loaderbench.statistics.ratios import times
 
 COMBINATION = "combination"
 
 
 def with_trials(found: Sequence[Recommendation], findings: Findings) -> tuple[Recommendation, ...]:
-    """The recommendations with what was tried of them; all that was accepted first, together."""
+    """The recommendations with the results of their trials; all accepted fixes together come first."""
     verification = findings.verification
     if verification is None:
         return tuple(found)
@@ -56,24 +57,23 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         return advice  # by the sweep
     if found.ratio is None:
         why = _last_failure(chosen.config, findings.remedy_trials)
-        return replace(
-            advice, status="not_checked", basis=None, reason=f"it was tried and could not be measured: {why}"
-        )
+        return replace(advice, status="not_checked", basis=None, reason=f"Tried, not measured: {why}")
     both = _of_both(chosen.against, chosen.config, findings.remedy_trials)
     before, after = summarise([chosen.against, chosen.config], both)
     measured = replace(
         advice,
+        title=retitled(advice.title, chosen.change),
         change=chosen.change,
         against=chosen.against,
         basis="measured",
         gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
         evidence=(
             *_rates(before, after, chosen.change),
-            f"{found.pairs} pairs, interleaved",
+            _pairs(found),
             *_on_top(chosen, tries, verification),
         ),
         trials=(*before.trials, *after.trials),
-        caveat=_caveat(advice.caveat, chosen),
+        pixels=pixels_of(advice.pixels, chosen),
         costs=(*advice.costs, *(cost for cost in costs(before, after) if cost not in advice.costs)),
         snippet=python_program(chosen.config, findings.loader, findings.options),
         snippet_yaml=yaml_change(chosen.change),
@@ -83,22 +83,22 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
 
 
 def _unless_set_again(advice: Recommendation, verification: Verification) -> Recommendation:
-    """What the sweep recommends is no advice where trying remedies kept something else for the same axis."""
+    """The sweep's advice is not open if a fix tried later set another value of the same axis."""
     axes = {axis for tried in verification.accepted for axis in tried.change}
     again = {axis: verification.config[axis] for axis in axes & advice.change.keys()}
     of_sweep = all(tried.id != advice.id for tried in verification.tried)
     if advice.status != "open" or not of_sweep or all(advice.change[axis] == value for axis, value in again.items()):
         return advice
-    return replace(advice, status="already_ok", reason=f"remedies were tried since, and kept {config_label(again)}")
+    return replace(advice, status="already_ok", reason=f"A fix tried later set {config_label(again)}")
 
 
 def _on_top(chosen: Tried, tries: Sequence[Tried], verification: Verification) -> Iterator[str]:
-    """What the same remedy gave on top of others."""
+    """What the same fix gained on top of others."""
     for tried in tries:
         found = tried.judgement
         if tried is not chosen and found is not None and found.ratio is not None:
             others = {k: v for k, v in tried.against.items() if verification.present.get(k) != v}
-            yield f"{f'on top of {config_label(others)}' if others else 'alone'}: {times(found.ratio)}"
+            yield f"{f'On top of {config_label(others)}' if others else 'Alone'}: {times(found.ratio)}"
 
 
 def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
@@ -106,21 +106,19 @@ def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
     ratio = found.ratio
     assert ratio is not None
     if found.answer == "loss":
-        return replace(advice, status="already_ok", reason=f"tried: it was slower, {times(ratio)}")
+        return replace(advice, status="already_ok", reason=f"Tried, slower: {times(ratio)}")
     if found.answer == "no gain":
-        return replace(
-            advice, status="already_ok", reason=f"tried: no gain of more than {(SMALL - 1) * 100:.0f}%, {times(ratio)}"
-        )
-    what = "too few pairs to tell" if not excludes_one(ratio) else "not sure enough, for one of several that were tried"
+        return replace(advice, status="already_ok", reason=f"Tried, {NO_GAIN[0].lower()}{NO_GAIN[1:]}: {times(ratio)}")
+    why = "too few pairs" if not excludes_one(ratio) else "not significant, given how many fixes were tried"
     return replace(
-        advice, status="not_checked", reason=f"tried and undecided after {found.pairs} pairs: {times(ratio)}; {what}"
+        advice, status="not_checked", reason=f"Tried, undecided after {found.pairs} pairs: {times(ratio)}; {why}"
     )
 
 
 def _combination(
     findings: Findings, verification: Verification, found: Sequence[Recommendation]
 ) -> Recommendation | None:
-    """From the baseline to all that was accepted; `None` where a card of one change says the same."""
+    """From the baseline to all accepted fixes; `None` if one change alone says the same."""
     baseline, last = findings.baseline, verification.config
     if not verification.accepted:
         return None
@@ -131,37 +129,45 @@ def _combination(
         return None
     ids = {tried.id for tried in verification.accepted}
     parts = [advice for advice in found if advice.id in ids]
-    known = "; ".join(advice.caveat for advice in parts if advice.caveat)
+    known = ". ".join(advice.caveat for advice in parts if advice.caveat)
     before, after = summarise([baseline, last], _of_both(baseline, last, findings.remedy_trials))
     return Recommendation(
         id=COMBINATION,
-        title=f"Change {listed(list(change))} together",
+        title=_title(change, verification.accepted, parts),
         change=change,
         against=baseline,
         basis="measured",
         gain=Gain("samples_per_s", how.ratio.est, how.ratio.lo, how.ratio.hi),
         status="open",
-        evidence=(*_rates(before, after, change), f"{how.pairs} pairs, interleaved"),
+        evidence=(*_rates(before, after, change), _pairs(how)),
         trials=(*before.trials, *after.trials),
         costs=(*(cost for advice in parts for cost in advice.costs), *costs(before, after)),
-        caveat=_caveat(known or None, verification),
+        caveat=known or None,
+        pixels=pixels_of(next((part.pixels for part in parts if part.pixels), None), verification),
         snippet=python_program(last, findings.loader, findings.options),
         snippet_yaml=yaml_change(change),
     )
 
 
+def _title(change: Config, accepted: Sequence[Tried], parts: Sequence[Recommendation]) -> str:
+    """Each accepted fix by its own title, all other arguments by their values."""
+    titles = {part.id: part.title for part in parts}
+    last = {axis: tried for tried in accepted if tried.id in titles for axis in tried.change}
+    said = [
+        phrase(retitled(titles[last[axis].id], last[axis].change)) if axis in last else argument(axis, value)
+        for axis, value in change.items()
+    ]
+    return applied(list(dict.fromkeys(said)))
+
+
 def _rates(before: Configuration, after: Configuration, change: Config) -> Iterator[str]:
     """Both rates; the unchanged one by the whole configuration, the changed one by what was changed."""
-    yield evidence(config_label(before.config) or "as it is", before)
+    yield evidence(config_name(before.config), before)
     yield evidence(f"with {config_label(change)}", after)
 
 
-def _caveat(known: str | None, found: Tried | Verification) -> str | None:
-    """What is known of a change, and what it does to the samples."""
-    if found.psnr_db is None:
-        return known
-    pixels = f"the samples differ from the unchanged ones by a PSNR of {found.psnr_db:.0f} dB"
-    return f"{known}; {pixels}" if known else pixels
+def _pairs(found: Judgement) -> str:
+    return f"Interleaved pairs: {found.pairs}"
 
 
 def _of_both(before: Config, after: Config, trials: Sequence[Trial]) -> list[Trial]:
@@ -177,29 +183,28 @@ def _last_failure(config: Config, trials: Sequence[Trial]) -> str:
 
 
 LARGE_SHARE = 0.1
-"""Of an epoch's time: from here on its start eats a good part of what workers or larger batches give."""
+"""Of an epoch's time: from here on its start cancels much of the gain of workers or larger batches."""
 
 _STARTS = {"batch_size", "num_workers"}
-"""What changes how long an epoch takes to start."""
+"""Arguments that change how long an epoch takes to start."""
 
 
 def with_start_caveat(advice: Recommendation, findings: Findings) -> Recommendation:
-    """The recommendation with a caveat where the start of each epoch is a large part of it; trials draw without end."""
+    """The recommendation with a caveat if epochs lose much time at their start, which endless trials exclude."""
     if advice.status != "open" or advice.basis != "measured" or not _STARTS & set(advice.change):
         return advice
     start = _start(advice, findings)
     if start is None or start.share is None or start.share < LARGE_SHARE:
         return advice
     caveat = (
-        "the gain is that of the steady state: over so few samples each epoch also takes "
-        f"{in_seconds(start.s_per_epoch)} to start, {in_percent(start.share)} of its time; "
-        "persistent_workers=True, or a sampler that runs on, keeps most of the gain"
+        f"Excludes per-epoch startup: {in_seconds(start.s_per_epoch)}, {in_percent(start.share)} of the epoch. "
+        "To keep most of the gain, set persistent_workers=True or use an endless sampler"
     )
-    return replace(advice, caveat="; ".join(filter(None, (advice.caveat, caveat))))
+    return replace(advice, caveat=". ".join(filter(None, (advice.caveat, caveat))))
 
 
 def _start(advice: Recommendation, findings: Findings) -> EpochCost | None:
-    """What each epoch of the changed configuration loses until its first batch."""
+    """Time that each epoch of the changed configuration loses before its first batch."""
     changed = [
         trial
         for trial in (*findings.trials, *findings.remedy_trials)

@@ -1,23 +1,60 @@
-"""Wording of a measured change: its rates, its gain, its cost, and why it is not recommended."""
+"""Wording of a fix: its title, its rates, its gain, its cost, and why it is not recommended."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from loaderbench.loaders import worker_count
-from loaderbench.records import Configuration, Interval, Standing
+from loaderbench.records import Config, Configuration, Interval, Scalar, Standing
 from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import SMALL
 from loaderbench.statistics.ratios import times
 
+TITLE_LIMIT = 60
+"""Characters of a title: it shares a line of a terminal with its gain."""
+
+NO_GAIN = f"No gain above {(SMALL - 1) * 100:.0f}%"
+
 
 def why_not(ratio: Interval, rounds: int) -> tuple[Standing, str]:
-    """Why a change whose interval does not lie above 1 is not recommended, after so many rounds."""
+    """Why a change is not recommended whose interval is not above 1 after this many rounds."""
     if excludes_one(ratio):
-        return "already_ok", f"it was slower: {times(ratio)}"
+        return "already_ok", f"Slower: {times(ratio)}"
     if ratio.hi is not None and ratio.hi <= SMALL:
-        return "already_ok", f"no gain of more than {(SMALL - 1) * 100:.0f}%: {times(ratio)}"
-    holds = "comes from one round alone" if ratio.hi is None else "holds both a gain and a loss"
-    advice = f"more rounds (--rounds {max(2 * rounds, 6)}) or a quieter machine would decide"
-    return "not_checked", f"undecided: {times(ratio)} {holds}; {advice}"
+        return "already_ok", f"{NO_GAIN}: {times(ratio)}"
+    why = "from a single round" if ratio.hi is None else "includes both a gain and a loss"
+    advice = f"Try --rounds {max(2 * rounds, 6)} or a quieter machine"
+    return "not_checked", f"Undecided: {times(ratio)} {why}. {advice}"
+
+
+def argument(axis: str, value: Scalar) -> str:
+    """`pin_memory=True`: an argument as Python code, for a title that says what to type."""
+    return f"{axis}={value}"
+
+
+def applied(changes: Sequence[str]) -> str:
+    """`Apply num_workers=2 + normalize on the GPU`; changes that do not fit in `TITLE_LIMIT` are counted."""
+    for shown in range(len(changes), 0, -1):
+        rest = [f"{len(changes) - shown} more"] if shown < len(changes) else []
+        title = f"Apply {' + '.join([*changes[:shown], *rest])}"
+        if len(title) <= TITLE_LIMIT:
+            return title
+    return f"Apply {len(changes)} changes"
+
+
+def phrase(title: str) -> str:
+    """A title as one part of a combination: `num_workers=2`, `normalize on the GPU`."""
+    short = title.partition(" (")[0]
+    return short.removeprefix("Set ") if short.startswith("Set ") else short[:1].lower() + short[1:]
+
+
+def retitled(title: str, change: Config) -> str:
+    """The title with the values of this change: `Set num_workers=4` for one that was tried with 4."""
+    for axis, value in change.items():
+        said = argument(axis, value).replace("\\", r"\\")
+        title = re.sub(rf"\b{re.escape(axis)}=[^\s,;)]+", said, title)
+    return title
 
 
 def evidence(label: str, found: Configuration) -> str:
@@ -32,14 +69,9 @@ def _rate(interval: Interval | None) -> str:
     return f"{interval.est:,.0f}{spread} samples/s"
 
 
-def listed(names: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
-
-
 _MEMORY = (
     ("gpu_memory_used_bytes", "GPU memory"),
-    ("pss_bytes", "host memory"),
+    ("pss_bytes", "RAM"),
     ("shm_peak_bytes", "shared memory"),
 )
 _MIB = 1 << 20
@@ -68,9 +100,5 @@ def _differences(less: Configuration, more: Configuration, *, many: str, much: s
     if less.cpu_percent_of_allotted is not None and more.cpu_percent_of_allotted is not None:
         points = more.cpu_percent_of_allotted - less.cpu_percent_of_allotted
         if points >= _CPU_POINTS:
-            said.append(f"{points:.0f} percentage points {much} of the allotted CPUs")
+            said.append(f"{points:.0f} percentage points {much} CPU use")
     return tuple(said)
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,4 +1,4 @@
-"""What the three remedies for the worker count share: the best count of the sweep against the baseline's."""
+"""What the three fixes of the worker count share: the best count of the sweep against the baseline's."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from loaderbench.records import Config, Recommendation, Scalar
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
 
-MOST_OF_A_CPU = 0.5  # what a worker takes at least, when it is the limit
+MOST_OF_A_CPU = 0.5  # a worker that is the limit uses at least this much
 MOST_WORKERS = 32
 
-_ONE_VALUE = "num_workers has one value in this sweep; -P num_workers=0,2,4 makes it an axis"
+_ONE_VALUE = "Not checked: one value swept; add -P num_workers=0,2,4"
 
 
 @dataclass(frozen=True)
 class WorkerRemedy:
-    """Fires when the step from the baseline's count to the best one is of its kind."""
+    """Triggers when the step from the baseline's count to the best one `fits`.
+
+    `general` is the title if no count is advised.
+    """
 
     id: str
     title: str
+    general: str
     fits: Callable[[int, int], bool]
     about: Callable[[int], bool]
     cheaper: bool = False
@@ -32,26 +36,25 @@ class WorkerRemedy:
         now = findings.baseline.get("num_workers")
         if not isinstance(now, int) or not self.about(now):
             return None
-        title = self.title.format("?").replace(": set num_workers to ?", "").replace(" to ?", "")
         if len(findings.values("num_workers")) == 1:
-            return not_checked(self.id, title, _ONE_VALUE)
+            return not_checked(self.id, self.general, _ONE_VALUE)
         if findings.best is None:
-            return not_checked(self.id, self.title.format("?"), findings.why_no_best)
+            return not_checked(self.id, self.general, findings.why_no_best)
         best = findings.best.config["num_workers"]
         if not isinstance(best, int) or not self.fits(now, best):
-            return already_ok(self.id, title, _as_it_is(now, best))
+            return already_ok(self.id, self.general, _fine(now, best))
         changed = with_workers(findings.baseline, findings.best.config)
         return MeasuredChange(self.id, self.title.format(best), changed, cheaper=self.cheaper).recommend(findings)
 
 
 def workers_that_fit(facts: Facts) -> int:
-    """As many as the CPUs that are left can feed; one for each where the present ones tell nothing."""
+    """As many as the idle CPUs can feed; one per CPU if the present ones say nothing."""
     each = max(MOST_OF_A_CPU, (facts.own_cpus or 1.0) / max(1, facts.workers))
     return max(1, int(facts.cpus), facts.workers + int((facts.spare_cpus or 0.0) / each))
 
 
 def workers_that_hide(facts: Facts) -> int:
-    """Enough to hide the waiting: four times as many, within what a machine bears."""
+    """Enough to hide the waiting: four times as many, within the limits of a machine."""
     return min(MOST_WORKERS, max(4 * facts.workers, 4 * int(facts.cpus)))
 
 
@@ -66,7 +69,7 @@ def with_workers(baseline: Config, best: Config) -> Config:
     return changed
 
 
-def _as_it_is(now: int, best: Scalar) -> str:
+def _fine(now: int, best: Scalar) -> str:
     if not isinstance(best, int) or best == now:
-        return f"the best configuration has num_workers={best} too"
-    return f"the best configuration has {'fewer' if best < now else 'more'} workers ({best})"
+        return f"num_workers={now} is already set"
+    return f"Best config has {'fewer' if best < now else 'more'} workers: {best}"

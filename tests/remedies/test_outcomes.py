@@ -18,13 +18,13 @@ def changed(*rates: float, before: tuple[float, ...] = (100.0, 100.0, 100.0)) ->
 def test_a_loss_beyond_the_noise_is_called_slower() -> None:
     found = changed(60, 61, 59)
     assert (found.status, found.basis) == ("already_ok", "measured")
-    assert found.reason == "it was slower: 0.60\u00d7 (0.58\u20130.63\u00d7)"
+    assert found.reason == "Slower: 0.60\u00d7 (0.58\u20130.63\u00d7)"
 
 
 def test_an_interval_that_leaves_no_room_is_called_no_gain() -> None:
     found = changed(102, 104, 100)
     assert (found.status, found.basis) == ("already_ok", "measured")
-    assert found.reason == "no gain of more than 10%: 1.02\u00d7 (0.97\u20131.07\u00d7)"
+    assert found.reason == "No gain above 10%: 1.02\u00d7 (0.97\u20131.07\u00d7)"
 
 
 def test_an_interval_that_holds_a_gain_and_a_loss_is_called_undecided_and_keeps_its_gain() -> None:
@@ -32,15 +32,15 @@ def test_an_interval_that_holds_a_gain_and_a_loss_is_called_undecided_and_keeps_
     assert (found.status, found.basis, found.snippet) == ("not_checked", "measured", None)
     assert found.gain is not None
     assert found.reason == (
-        "undecided: 3.3\u00d7 (0.1\u201372.8\u00d7) holds both a gain and a loss; "
-        "more rounds (--rounds 6) or a quieter machine would decide"
+        "Undecided: 3.3\u00d7 (0.1\u201372.8\u00d7) includes both a gain and a loss. "
+        "Try --rounds 6 or a quieter machine"
     )
 
 
 def test_one_round_in_common_is_undecided() -> None:
     found = changed(200, before=(100.0, 100.0, 100.0))
     assert found.status == "not_checked"
-    assert "2.0\u00d7 comes from one round alone" in (found.reason or "")
+    assert "2.0\u00d7 from a single round" in (found.reason or "")
 
 
 def test_a_gain_beyond_the_noise_is_open() -> None:
@@ -61,8 +61,8 @@ def test_fewer_workers_that_are_as_fast_are_recommended_for_what_they_save() -> 
     assert (found.status, found.change) == ("open", TWO)
     assert found.gain is not None
     assert found.gain.est == pytest.approx(1.0, abs=0.01)
-    assert found.costs == ("6 fewer worker processes", "1,200 MiB less host memory")
-    assert found.caveat == "as fast within the noise; it is recommended because it is cheaper"
+    assert found.costs == ("6 fewer worker processes", "1,200 MiB less RAM")
+    assert found.caveat == "Same speed within the noise; recommended because it costs less"
     assert found.snippet is not None
 
 

@@ -13,25 +13,25 @@ def test_one_worker_count_is_not_checked_and_says_how_to_make_it_an_axis(remedy:
     axes = {"num_workers": [workers], "batch_size": [8, 32]}
     found = answers(findings(axes, {"num_workers": workers, "batch_size": 8}, {}))[remedy]
     assert (found.status, found.basis) == ("not_checked", None)
-    assert found.reason == "num_workers has one value in this sweep; -P num_workers=0,2,4 makes it an axis"
+    assert found.reason == "Not checked: one value swept; add -P num_workers=0,2,4"
 
 
 def test_one_batch_size_is_not_checked_and_says_how_to_make_it_an_axis() -> None:
     axes = {"num_workers": [0, 2], "batch_size": [8]}
     found = answers(findings(axes, {"num_workers": 0, "batch_size": 8}, {}))["larger_batch"]
     assert found.status == "not_checked"
-    assert found.reason == "batch_size has one value in this sweep; -P batch_size=8,16,32 makes it an axis"
+    assert found.reason == "Not checked: one value swept; add -P batch_size=8,16,32"
 
 
 @pytest.mark.parametrize(
     ("remedy", "workers", "factors", "reason"),
     [
-        ("main_process_loading", 0, {}, "the best configuration has num_workers=0 too"),
-        ("more_workers", 2, {("num_workers", 2): 2.0}, "the best configuration has num_workers=2 too"),
-        ("more_workers", 2, {("num_workers", 0): 2.0}, "the best configuration has fewer workers (0)"),
-        ("fewer_workers", 2, {("num_workers", 8): 2.0}, "the best configuration has more workers (8)"),
-        ("larger_batch", 0, {}, "the best configuration has batch_size=32 too"),
-        ("larger_batch", 0, {("batch_size", 8): 2.0}, "the best configuration has a smaller batch"),
+        ("main_process_loading", 0, {}, "num_workers=0 is already set"),
+        ("more_workers", 2, {("num_workers", 2): 2.0}, "num_workers=2 is already set"),
+        ("more_workers", 2, {("num_workers", 0): 2.0}, "Best config has fewer workers: 0"),
+        ("fewer_workers", 2, {("num_workers", 8): 2.0}, "Best config has more workers: 8"),
+        ("larger_batch", 0, {}, "batch_size=32 is already set"),
+        ("larger_batch", 0, {("batch_size", 8): 2.0}, "Best config has a smaller batch: 8"),
     ],
 )
 def test_what_is_already_so_speaks_of_the_best_configuration_alone(
@@ -45,7 +45,7 @@ def test_what_is_already_so_speaks_of_the_best_configuration_alone(
 
 def test_a_smaller_batch_that_is_faster_is_recommended() -> None:
     found = answers(findings(AXES, {**TODAY, "batch_size": 32}, {("batch_size", 32): 0.5}))["best_combination"]
-    assert (found.status, found.title, found.change) == ("open", "Set batch_size to 8", {"batch_size": 8})
+    assert (found.status, found.title, found.change) == ("open", "Set batch_size=8", {"batch_size": 8})
     assert "smaller batch" in (found.caveat or "")
 
 
@@ -69,7 +69,7 @@ def test_a_single_change_has_one_card_and_not_two(
 def test_another_axis_that_is_faster_is_recommended_by_its_name() -> None:
     axes = {"num_workers": [2], "decoder": ["pillow", "torchvision"]}
     given = findings(axes, {"num_workers": 2, "decoder": "pillow"}, {("decoder", "torchvision"): 2.0})
-    assert answers(given)["best_combination"].title == "Set decoder to torchvision"
+    assert answers(given)["best_combination"].title == "Set decoder=torchvision"
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -86,8 +86,8 @@ def test_what_only_workers_take_comes_along_with_them_and_goes_with_them(workers
     assert "best_combination" not in found
 
 
-def test_pinning_without_an_accelerator_is_said_to_do_nothing() -> None:
-    reason = "there is no accelerator, so that pinning memory does nothing"
+def test_pinning_without_a_gpu_is_said_to_have_no_effect() -> None:
+    reason = "Not checked: pin_memory has no effect without a GPU"
     bare: Config = {"num_workers": 0}
     for given in (
         findings(AXES, TODAY, {("pin_memory", True): 2.0}, accelerator=False),
@@ -102,7 +102,7 @@ def test_pinning_without_an_accelerator_is_said_to_do_nothing() -> None:
 def test_pinning_that_the_suite_fixes_is_said_to_be_set() -> None:
     axes, bare = {"num_workers": [0, 2]}, {"num_workers": 0}
     found = answers(findings(axes, dict(bare), {}, loader={"pin_memory": True}))["pin_memory"]
-    assert (found.status, found.basis, found.reason) == ("already_ok", None, "the suite sets it")
+    assert (found.status, found.basis, found.reason) == ("already_ok", None, "pin_memory=True is already set")
 
 
 def test_pinning_that_was_not_swept_says_how_to_make_it_an_axis() -> None:

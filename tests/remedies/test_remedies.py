@@ -23,7 +23,7 @@ def test_the_registry_holds_each_remedy_under_its_file_s_name() -> None:
         "base",
         "by_cause",
         "estimate",
-        "pages",
+        "pixels",
         "program",
         "verified",
         "workers",

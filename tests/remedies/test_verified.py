@@ -8,7 +8,7 @@ import pytest
 from sweeps import answers, measured
 from test_by_cause import CAUSES, FOLDER, diagnosis
 
-from loaderbench.records import Config, Failure, Recommendation, Trial, Tried, Verification
+from loaderbench.records import Config, Failure, PixelChange, Recommendation, Trial, Tried, Verification
 from loaderbench.remedies import Findings, recommend
 from loaderbench.statistics.judging import judged
 
@@ -66,7 +66,9 @@ def test_a_gain_is_a_card_with_its_interval_both_rates_and_the_change_of_pixels(
     assert card.gain.lo > 1.2
     assert card.evidence[0].startswith("num_workers=2: 100")
     assert card.evidence[1].startswith("with decoder=torchvision: 129")
-    assert "PSNR of 41 dB" in (card.caveat or "")
+    assert card.pixels == PixelChange(41.0)
+    assert card.changes_pixels == "changes pixels, PSNR 41 dB"
+    assert card.costs[-1] == "Changes pixels: PSNR 41 dB"
     assert "decode_image" in (card.snippet or "")
     assert len(card.trials) == 10
 
@@ -79,8 +81,8 @@ def test_a_failure_without_words_is_named_by_its_kind() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "rounds", "status", "said"),
-    [(100.5, 5, "already_ok", "no gain of more than 10%"), (60.0, 5, "already_ok", "it was slower"),
-     (130.0, 3, "not_checked", "undecided after 3 pairs"), (None, 1, "not_checked", "oom: no memory is left")],
+    [(100.5, 5, "already_ok", "Tried, no gain above 10%: 1.0"), (60.0, 5, "already_ok", "Tried, slower: 0.6"),
+     (130.0, 3, "not_checked", "Tried, undecided after 3 pairs: 1.3"), (None, 1, "not_checked", "Tried, not measured: oom: no memory is left")],
 )  # fmt: skip
 def test_what_gives_nothing_says_what_was_seen(rate: float | None, rounds: int, status: str, said: str) -> None:
     trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **DECODER}, rate)], rounds)
@@ -109,16 +111,16 @@ def test_all_that_was_kept_stands_first_beside_the_baseline() -> None:
     found = told(steps, trials, both)
     whole = next(iter(found.values()))
     assert (whole.id, whole.basis) == ("combination", "measured")
-    assert whole.title == "Change num_workers, normalize and decoder together"
+    assert whole.title == "Apply num_workers=2 + normalize on the GPU + 1 more"
     assert whole.change == both
     assert whole.gain is not None
     assert whole.gain.est == pytest.approx(3.0, rel=0.1)
-    assert "next to nothing" in (whole.caveat or ""), "the caveats of its parts are its own"
+    assert "moves to the GPU" in (whole.caveat or ""), "the caveats of its parts are its own"
     assert whole.against == BASELINE
     assert {trial.split("-")[0] for trial in whole.trials} == {f"v{number}" for number in range(11, 16)}
     decoder = found["faster_decoder"]
     assert "with decoder=torchvision: 149" in decoder.evidence[1], "on top of what was kept"
-    assert decoder.evidence[-1].startswith("alone: ")
+    assert decoder.evidence[-1].startswith("Alone: ")
 
 
 def test_one_change_from_the_baseline_has_one_card() -> None:
@@ -156,7 +158,7 @@ def test_where_epochs_are_short_the_card_says_what_each_loses_at_its_start(sampl
     ]
     card = told([tried("more_workers", change)], trials, cause="more_workers")["more_workers"]
     assert card.status == "open"
-    assert ("each epoch also takes 400 ms to start, 57% of its time" in (card.caveat or "")) is warned
+    assert ("Excludes per-epoch startup: 400 ms, 57% of the epoch" in (card.caveat or "")) is warned
 
 
 def test_no_card_of_the_sweep_contradicts_what_was_kept_since() -> None:
@@ -169,4 +171,4 @@ def test_no_card_of_the_sweep_contradicts_what_was_kept_since() -> None:
     trials = pairs(1, [(present, 100.0), (kept, 140.0)])
     since = judged(Verification(present=present, config=kept, tried=(main,), ended=""), trials, present)
     card = answers(replace(swept, verification=since, remedy_trials=trials))["fewer_workers"]
-    assert (card.status, card.reason) == ("already_ok", "remedies were tried since, and kept num_workers=2")
+    assert (card.status, card.reason) == ("already_ok", "A fix tried later set num_workers=2")

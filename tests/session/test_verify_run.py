@@ -72,7 +72,7 @@ def test_the_remedy_of_the_cause_was_tried_and_its_gain_is_measured(run: dict[st
     assert (found["status"], found["basis"]) == ("open", "measured")
     assert found["gain"]["lo"] > 2
     assert found["change"].keys() == {"num_workers"}
-    assert any("pairs, interleaved" in line for line in found["evidence"])
+    assert any("Interleaved pairs: " in line for line in found["evidence"])
     assert f"num_workers={found['change']['num_workers']}" in found["snippet"]
 
 
@@ -102,7 +102,7 @@ def test_a_saved_run_is_concluded_again_to_the_same_advice(folder: Path) -> None
 def test_the_page_and_the_terminal_tell_what_was_tried(folder: Path) -> None:
     assert "What was tried, in order" in (folder / "report.html").read_text()
     shown = in_process("show", folder, cwd=folder)
-    assert "[measured] Raise num_workers" in shown.stdout
+    assert "[measured] Set num_workers=" in shown.stdout
 
 
 def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
