@@ -158,6 +158,7 @@ def _recommendations(
             profile=measured.kind == "profile",
             verification=measured.verification,
             options=_options(measured),
+            demand=_demand(measured),
         )
     )
 
@@ -208,10 +209,15 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         options=None if options is None else {**options, **config},
         files=measured.dataset.files,
         shared_memory_bytes=_shared_memory_bytes(measured.environment),
-        demand=measured.demand if consumer_kind(measured.consumer).capped else None,
+        demand=_demand(measured),
         profile=measured.kind == "profile",
         traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
     )
+
+
+def _demand(measured: Measured) -> float | None:
+    """The demand that caps the rate, samples/s; `None` of a consumer that has none."""
+    return measured.demand if consumer_kind(measured.consumer).capped else None
 
 
 def _options(measured: Measured) -> dict[str, Any] | None:

@@ -24,9 +24,7 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
         "schema_version": 1,
         "plan": plan,
         "configurations": [{k: v for k, v in one.items() if k != "metrics"} for one in found["configurations"]],
-        "recommendations": [
-            {k: v for k, v in one.items() if k not in ("against", "pixels")} for one in found["recommendations"]
-        ],
+        "recommendations": [_recommendation(one) for one in found["recommendations"]],
         "trials": _trials(run.sweep),
         "noise": {
             **found["noise"],
@@ -40,13 +38,19 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
     }
 
 
+def _recommendation(found: dict[str, Any]) -> dict[str, Any]:
+    new = ("against", "pixels", "before", "after", "meets_target")
+    gain = found["gain"] and {k: v for k, v in found["gain"].items() if k != "is_floor"}
+    return {**{k: v for k, v in found.items() if k not in new}, "gain": gain}
+
+
 def _trials(trials: tuple[Trial, ...]) -> list[dict[str, Any]]:
     return [_trial(json.loads(json.dumps(to_dict(trial)))) for trial in trials]
 
 
 def _trial(trial: dict[str, Any]) -> dict[str, Any]:
     rung = trial["isolation"] or "end_to_end"
-    kept = {k: v for k, v in trial.items() if k not in ("role", "isolation", "time_slices", "metrics")}
+    kept = {k: v for k, v in trial.items() if k not in ("role", "isolation", "time_slices", "metrics", "consumer")}
     reasons = {("turns" if k == "time_slices" else k): why for k, why in trial["not_measured"].items()}
     return {**kept, "rung": rung, "turns": trial["time_slices"], "not_measured": reasons}
 

@@ -144,7 +144,8 @@ def figures(record: dict[str, Any]) -> set[str]:
 
 
 def _gone(recorded: Any, today: Any, where: str) -> Iterator[str]:
-    if bool(recorded) != bool(today):
+    moved = where.endswith((".costs", ".caveat"))  # what a change does to pixels was a caveat, and is a cost
+    if bool(recorded) != bool(today) and not moved:
         yield f"{where}: recorded {_short(recorded)}, now {_short(today)}"
 
 

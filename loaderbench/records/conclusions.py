@@ -107,12 +107,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Gain:
-    """A ratio of `metric`, changed over unchanged: 1.25 is a quarter more."""
+    """A ratio of `metric`, changed over unchanged: 1.25 is a quarter more.
+
+    `is_floor`: the demand of the consumer capped the changed rate, so the gain is at least this.
+    """
 
     metric: str
     est: float
     lo: float | None
     hi: float | None
+    is_floor: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +124,9 @@ class Recommendation:
     """One change, what it gave, what it costs. `reason` says why it is not `open`.
 
     `against` is the configuration that a tried remedy was measured on; `None` for all others, whose gain is over the
-    baseline. `pixels` says how much the change alters the samples' pixels; `None` if it is not known to alter any.
+    baseline. `before` and `after` are the two rates of a measured gain, in samples/s. `meets_target`: whether the
+    changed rate meets the demand of the consumer; `None` if it has none. `pixels` says how much the change alters the
+    samples' pixels; `None` if it is not known to alter any.
     """
 
     id: str
@@ -137,6 +143,9 @@ class Recommendation:
     snippet_yaml: str | None = None
     reason: str | None = None
     against: Config | None = None
+    before: Interval | None = None
+    after: Interval | None = None
+    meets_target: bool | None = None
     pixels: PixelChange | None = None
 
     @property

@@ -9,6 +9,7 @@ from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.pixels import with_pixel_cost
+from loaderbench.remedies.target import with_target
 from loaderbench.remedies.verified import COMBINATION, with_start_caveat, with_trials
 
 __all__ = ["REMEDIES", "Diagnosis", "Findings", "Remedy", "candidates_for", "recommend"]
@@ -72,7 +73,7 @@ def recommend(findings: Findings) -> tuple[Recommendation, ...]:
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy.id not in OF_SWEEPS]
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     tried = with_trials(found, findings)
-    told = (with_pixel_cost(with_start_caveat(advice, findings)) for advice in tried)
+    told = (with_target(with_pixel_cost(with_start_caveat(advice, findings)), findings) for advice in tried)
     return tuple(sorted(told, key=_place))
 
 

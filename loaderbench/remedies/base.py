@@ -63,6 +63,8 @@ class MeasuredChange:
             change=change,
             basis="measured",
             gain=Gain("samples_per_s", ratio.est, ratio.lo, ratio.hi),
+            before=before.samples_per_s,
+            after=after.samples_per_s,
             status="open",
             evidence=(evidence(findings.label(before.config), before), evidence(findings.label(after.config), after)),
             trials=(*before.trials, *after.trials),

@@ -74,7 +74,8 @@ class Findings:
 
     `trials` are those of the sweep, `remedy_trials` those of remedies.
     `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
-    `profile` has no other to compare it with. `options` are the dataset's own.
+    `profile` has no other to compare it with. `options` are the dataset's own. `demand`, samples/s, is that of a
+    consumer that caps the rate.
     """
 
     configurations: Sequence[Configuration]
@@ -91,6 +92,7 @@ class Findings:
     verification: Verification | None = None
     remedy_trials: Sequence[Trial] = ()
     options: dict[str, Any] | None = None
+    demand: float | None = None
 
     def label(self, config: Config) -> str:
         """Write a configuration by the axes that vary."""

@@ -67,6 +67,8 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         against=chosen.against,
         basis="measured",
         gain=Gain("samples_per_s", found.ratio.est, found.ratio.lo, found.ratio.hi),
+        before=before.samples_per_s,
+        after=after.samples_per_s,
         evidence=(
             *_rates(before, after, chosen.change),
             _pairs(found),
@@ -138,6 +140,8 @@ def _combination(
         against=baseline,
         basis="measured",
         gain=Gain("samples_per_s", how.ratio.est, how.ratio.lo, how.ratio.hi),
+        before=before.samples_per_s,
+        after=after.samples_per_s,
         status="open",
         evidence=(*_rates(before, after, change), _pairs(how)),
         trials=(*before.trials, *after.trials),

@@ -46,7 +46,7 @@ def _row(rate: MetricChange, share: MetricChange, found: Comparison) -> Row:
 
 
 def _ratio(change: Interval | None) -> Text:
-    return numbers.gain("", change.est, change.lo, change.hi) if change else numbers.missing()
+    return numbers.gain(change.est, change.lo, change.hi) if change else numbers.missing()
 
 
 def _points(change: Interval | None) -> Value:

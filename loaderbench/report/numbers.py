@@ -161,16 +161,25 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def gain(metric: str, est: float, lo: float | None, hi: float | None) -> Value:
-    """A ratio as what it means: `+25% samples/s (+21% to +29%)`, or `4.1x samples/s (3.9-4.3x)` from twofold on."""
+def gain(est: float, lo: float | None, hi: float | None, over: str = "") -> Value:
+    """A ratio as what it means: `+25% vs baseline (21-29%)`, or `4.1x vs baseline (3.9-4.3x)` from twofold on.
+
+    `over` says what the gain is over: `vs baseline`.
+    """
     if est >= 2:
         value = times(Interval(est, lo, hi))
         main, detail = value.main, value.detail
     else:
         main = _signed(est, est)
-        detail = ONE_ROUND if lo is None or hi is None else f"{_signed(lo, est)} to {_signed(hi, est)}"
-    name = f" {metric_name(metric)}" if metric else ""
-    return Value(f"{main}{name} ({detail})", main=main, detail=detail, sort=est)
+        detail = ONE_ROUND if lo is None or hi is None else _percent_bounds(est, lo, hi)
+    return Value(f"{main}{over and f' {over}'} ({detail})", main=main, detail=detail, sort=est)
+
+
+def _percent_bounds(est: float, lo: float, hi: float) -> str:
+    """`21-29%`, or `-5 to 12%`: with as many decimals as the estimate has."""
+    places = _places((est - 1) * 100, 2)
+    low, high = (_rounded((bound - 1) * 100, places) for bound in (lo, hi))
+    return f"{low}{' to ' if lo < 1 else EN_DASH}{high}%"
 
 
 def whole(value: float | None, reason: str | None = None) -> Value:

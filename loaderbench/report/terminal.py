@@ -21,15 +21,18 @@ from loaderbench.report.sections.verdict import Finding
 _MOST_CONFIGURATIONS = 5
 _MOST_COLUMNS = 4  # measured ones; the report has them all
 _MOST_FIXES = 3
+_WIDTH = 100  # columns of a usual terminal
 _MOST_LINES = 3  # of doubts, failures and reasons
 _ONLY_VERBOSE = ("Throughput limits",)
+_NOT_IN_BRIEF = ("isolation", "workers", "slow")
+"""Sections that the terminal shows only if `verbose`."""
+
 _FIXES = {"measured": "Fixes, measured", "other": "Fixes, not measured here"}
-_LEGEND = {"best": "recommended", "tied": "tied with it"}
 _MARKS = {"best": "\u2605", "tied": "\u2248"}
 _STRONG = ("best", "total")
 _BOUND_STYLES = {"INPUT": "bold red", "TRANSFER": "bold red", "COMPUTE": "bold green", "UNKNOWN": "bold yellow"}
 _PLAIN = {
-    "\u2605": "*", "\u2248": "=", "\u2013": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...", "\u2192": "->",
+    "\u2605": "*", "\u2248": "=", "\u2265": ">=", "\u2013": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...", "\u2192": "->",
     "\u00b5": "u", "\u2019": "'",
 }  # fmt: skip
 
@@ -47,9 +50,8 @@ def print_summary(
     _fixes(console, cards.cards if cards else (), None if verbose else _MOST_FIXES)
     for found in document.all(Finding):
         _why(console, found, verbose=verbose)
-    _at_a_glance(
-        console, [b for section in document.sections if section.in_markdown or verbose for b in section.glance]
-    )
+    shown = [section for section in document.sections if verbose or section.id not in _NOT_IN_BRIEF]
+    _at_a_glance(console, [block for section in shown for block in section.glance], verbose=verbose)
     _list(console, "Failures", [_failure(group) for group in failures.groups] if failures else [])
     if verbose:
         _list(console, "Notes", [text.text for text in document.notes], "dim", most=None)
@@ -78,18 +80,35 @@ def _fixes(console: Console, cards: Sequence[Card], most: int | None) -> None:
         if not chosen:
             continue
         shown = chosen[:most]
-        width = max(cell_len(_fit(card.title.text, console)) for card in shown)
         say(console)
         say(console, title, "bold")
-        for number, card in enumerate(shown, 1):
-            gains = f"  {card.outcome}" if card.outcome else ""
-            say(console, f"{number:2}. {_pad(_fit(card.title.text, console), width * bool(gains), False)}{gains}")
+        _numbered(
+            console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]
+        )
         if len(chosen) > len(shown):
             say(console, f" {len(chosen) - len(shown)} more, with code to paste, in the report", "dim")
 
 
+def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
+    """Each in one line if all fit in `_WIDTH` columns, else with its outcome below it.
+
+    A gain that is only a lower bound has no rank among the others, and gets a sign in place of a number.
+    """
+    width = max(cell_len(title) for _, title, _ in fixes)
+    in_one_line = width + max(cell_len(outcome) for *_, outcome in fixes) + 6 <= _WIDTH
+    for number, (is_floor, title, outcome) in enumerate(fixes, 1):
+        rank = _fit(" \u2265 " if is_floor else f"{number:2}.", console)
+        if in_one_line and outcome:
+            say(console, f"{rank} {_pad(title, width, False)}  {outcome}")
+            continue
+        say(console, f"{rank} {title}")
+        if outcome:
+            say(console, f"    {outcome}")
+
+
 def _why(console: Console, found: Finding, *, verbose: bool) -> None:
-    rows = [fact for fact in found.why if verbose or fact.label not in _ONLY_VERBOSE]
+    said = found.headline.text
+    rows = [fact for fact in found.why if fact.value.text not in said and (verbose or fact.label not in _ONLY_VERBOSE)]
     rows += [Fact("Against", text) for text in found.against if verbose]
     if not rows:
         return
@@ -119,8 +138,8 @@ def _list(console: Console, title: str, lines: Sequence[str], style: str = "", m
         say(console, f"  {left} more in the report", "dim")
 
 
-def _at_a_glance(console: Console, blocks: list[Glance]) -> None:
-    """Tables with their captions, and facts as lines of their own."""
+def _at_a_glance(console: Console, blocks: list[Glance], *, verbose: bool) -> None:
+    """Tables with their captions, and facts as lines of their own; parts of a row only if `verbose`."""
     before: Glance | None = None
     for block in blocks:
         if isinstance(block, Table) or not isinstance(before, Fact):
@@ -129,7 +148,7 @@ def _at_a_glance(console: Console, blocks: list[Glance]) -> None:
             _best(console, block)
         elif isinstance(block, Table):
             say(console, block.caption, "bold")
-            draw(console, block.columns, block.rows)
+            draw(console, block.columns, tuple(row for row in block.rows if verbose or not row.depth))
         else:
             say(console, f"{block.label}: {block.value.text}")
         before = block
@@ -140,9 +159,10 @@ def _best(console: Console, ranking: Ranking) -> None:
     columns, rows = _cut(ranking)
     draw(console, columns, rows)
     marks = {row.mark for row in rows}
-    if legend := [f"{_MARKS[mark]} {said}" for mark, said in _LEGEND.items() if mark in marks]:
-        why = f": {ranking.why.text}" if ranking.why is not None and ranking.why.text else ""
-        say(console, f"{', '.join(legend)}{why}", "dim")
+    why = ranking.why.text.partition(". ")[0] if ranking.why else ""
+    said = {"best": f"recommended: {why[:1].lower()}{why[1:]}" if why else "recommended", "tied": "tied with it"}
+    if legend := [f"{_MARKS[mark]} {said[mark]}" for mark in said if mark in marks]:
+        say(console, "   ".join(legend), "dim")
 
 
 def _cut(ranking: Table) -> tuple[tuple[Column, ...], tuple[Row, ...]]:

@@ -75,14 +75,14 @@ def _rounded(size: int | None) -> float:
 def _no_winner(configurations: Sequence[Configuration], trials: Sequence[Trial], planned_rounds: int) -> str:
     rounds = max((len(rates_by_round(found.config, trials)) for found in configurations), default=0)
     if not rounds:
-        return "no configuration was measured"
+        return "no config was measured"
     if planned_rounds < FEWEST_ROUNDS:
-        return f"n = {rounds}: fewer than {FEWEST_ROUNDS} rounds name no winner; measure with --rounds 3 or more"
-    return f"n = {rounds}: no configuration was completed in {FEWEST_ROUNDS} rounds"
+        return f"n = {rounds}: a best config needs {FEWEST_ROUNDS} rounds or more; set --rounds {FEWEST_ROUNDS}"
+    return f"n = {rounds}: no config completed {FEWEST_ROUNDS} rounds"
 
 
 def _no_gain(config: Config, baseline: Config) -> str:
-    return "it is the baseline itself" if config == baseline else "no round holds both it and the baseline"
+    return "this is the baseline" if config == baseline else "no round has both this config and the baseline"
 
 
 def why_chosen(
@@ -90,10 +90,10 @@ def why_chosen(
 ) -> str:
     """Say how it stands to the others, and what looked faster on too few rounds to be named."""
     if len(configurations) == 1:
-        return "it is the only one"
+        return "The only config"
     others = [found for found in configurations if found.samples_per_s is not None and found is not chosen]
     if not others:
-        return "it is the only one that was measured"
+        return "The only config that was measured"
     tied = [found for found in configurations if found.tied_with_best]
     top = min(tied, key=_rank)
     faster = [found for found in others if _rank(found) < _rank(top)]
@@ -102,48 +102,42 @@ def why_chosen(
         said = [_among_ties(chosen, top, len(tied)), *_saved(chosen, tied, loader), *_not_excluded(top, apart, trials)]
     else:
         said = [_alone(top, others, faster, trials)]
-    return "; ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
+    return ". ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
 
 
 def _among_ties(chosen: Configuration, top: Configuration, tied: int) -> str:
     if chosen is top:
-        return f"{tied} configurations within {_LIMIT} cannot be told apart; it is the fastest and the cheapest of them"
-    return (
-        f"{tied} configurations within {_LIMIT} cannot be told apart; it is the cheapest of them "
-        f"(fewest workers, then least memory); the fastest looked {config_label(top.config)}"
-    )
+        return f"Fastest and cheapest of {tied} configs tied within {_LIMIT}"
+    cheapest = f"Fewest workers, then least memory, of {tied} configs tied within {_LIMIT}"
+    return f"{cheapest}. Fastest estimate: {config_label(top.config)}"
 
 
 def _saved(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping[str, Any]) -> list[str]:
-    """What the dearest of the ties would take more of: worker processes, and memory as it was measured."""
+    """What the costliest tie takes more of: worker processes, and memory as measured."""
     said, own = [], worker_count(chosen.config, loader)
     counts = [count for found in tied if (count := worker_count(found.config, loader)) is not None]
     if own is not None and (workers := max(counts) - own) > 0:
         said.append(f"{workers} worker process{'es' * (workers > 1)}")
-    for name, kind in (("pss_bytes", "host memory"), ("gpu_memory_used_bytes", "GPU memory")):
+    for name, kind in (("pss_bytes", "RAM"), ("gpu_memory_used_bytes", "GPU memory")):
         size = getattr(chosen, name)
         most = max((value for found in tied if (value := getattr(found, name)) is not None), default=0)
         if size is not None and most - size >= LEAST_SAVED_BYTES:
             said.append(f"{(most - size) / 1e9:.1f} GB of {kind}")
-    return [f"beside the dearest of them it leaves {' and '.join(said)}"] if said else []
+    return [f"Saves {' and '.join(said)} vs the costliest tie"] if said else []
 
 
 def _alone(
     top: Configuration, others: Sequence[Configuration], faster: Sequence[Configuration], trials: Sequence[Trial]
 ) -> str:
     if faster:  # on fewer rounds: then it is the fastest of those with rounds enough, and is compared with these
-        fastest, of_them = f"it is the fastest of those completed in {FEWEST_ROUNDS} rounds or more", " of them"
+        fastest, of_them = f"Fastest of those with {FEWEST_ROUNDS} rounds or more", " of them"
         others = [found for found in others if len(rates_by_round(found.config, trials)) >= FEWEST_ROUNDS]
     else:
-        fastest, of_them = "it is the fastest", ""
+        fastest, of_them = "Fastest", ""
     if not others:
         return fastest
     undecided = _not_excluded(top, others, trials)
-    return (
-        "; ".join([fastest, *undecided])
-        if undecided
-        else f"{fastest}, and every other{of_them} is slower beyond the noise"
-    )
+    return ". ".join([fastest, *undecided]) if undecided else f"{fastest}; every other{of_them} is significantly slower"
 
 
 def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: Sequence[Trial]) -> list[str]:
@@ -153,13 +147,11 @@ def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: S
     unknown = len(undecided) - slower
     said = []
     if slower == 1:
-        said.append(f"1 other looks more than {_LIMIT} slower, but the noise does not exclude that it is as fast")
+        said.append(f"1 other is more than {_LIMIT} slower, difference not significant")
     elif slower:
-        said.append(
-            f"{slower} others look more than {_LIMIT} slower, but the noise does not exclude that they are as fast"
-        )
+        said.append(f"{slower} others are more than {_LIMIT} slower, differences not significant")
     if unknown:
-        said.append(f"{unknown} other{'s' * (unknown > 1)} cannot be compared on so few rounds in common with it")
+        said.append(f"{unknown} other{'s' * (unknown > 1)} not compared: too few rounds in common")
     return said
 
 
@@ -170,7 +162,7 @@ def _is_slower(ratio: Interval | None) -> bool:
 def _too_few_rounds(found: Configuration, trials: Sequence[Trial]) -> str:
     rounds = len(rates_by_round(found.config, trials))
     counted = f"{rounds} round{'s' * (rounds > 1)}"
-    return f"{config_label(found.config)} looked faster but was completed in {counted} only"
+    return f"{config_label(found.config)} was faster, in {counted} only"
 
 
 def _rank(found: Configuration) -> int:

@@ -83,7 +83,7 @@ def taken_apart(config: Config = CONFIG) -> RunRecord:
 
 def printed(run: RunRecord) -> str:
     out = io.StringIO()
-    print_summary(build_document(run), Console(file=out, width=200))
+    print_summary(build_document(run), Console(file=out, width=200), verbose=True)
     return out.getvalue()
 
 

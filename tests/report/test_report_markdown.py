@@ -154,7 +154,7 @@ def test_a_sweep_says_what_the_page_says() -> None:
         "844 (819\u2013869)",
         "batch_size=32 num_workers=0 pin_memory=false",
         "Decode takes 2.1 ms",
-        "Use two workers and a batch size of 128 (measured): 3.9\u00d7 samples/s (3.7\u20134.1\u00d7)",
+        "Use two workers and a batch size of 128 (measured): 3.9\u00d7 vs baseline (3.7\u20134.1\u00d7)",
         "num_workers: 0 \u2192 2",
         "batch_size=128,",
         "\u2605 128",

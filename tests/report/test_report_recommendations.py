@@ -50,7 +50,7 @@ def test_each_try_says_on_top_of_what_it_was_and_what_it_added() -> None:
     found = fold.blocks[0]
     assert isinstance(found, Breakdown)
     kept, dropped = ([cell.text for cell in row.cells] for row in found.tables[0].rows)
-    assert kept == ["uint8_transport", "normalize=device", "what was there", "+40%", "+30% (+30% to +30%)", "5",
+    assert kept == ["uint8_transport", "normalize=device", "what was there", "+40%", "+30% (30\u201330%)", "5",
                     "a gain, kept", "identical"]  # fmt: skip
     assert dropped[2] == "normalize=device"
     assert dropped[5:] == ["5", "no gain", "32"]

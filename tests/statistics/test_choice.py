@@ -1,4 +1,4 @@
-"""Ranks, ties, and the cheapest of those that cannot be told apart."""
+"""Ranks, ties, and the cheapest of the ties."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -74,8 +74,8 @@ def test_the_cheapest_of_the_ties_is_chosen_and_says_why() -> None:
     assert best is not None
     assert best.config == {"num_workers": 2}
     assert best.ties == ({"num_workers": 4},)
-    assert "cannot be told apart" in best.why_this_one
-    assert "beside the dearest of them it leaves 2 worker processes" in best.why_this_one
+    assert "2 configs tied within 5%" in best.why_this_one
+    assert "Saves 2 worker processes vs the costliest tie" in best.why_this_one
     assert best.gain is not None
     assert best.gain.lo is not None
     assert best.gain.lo > 1.8
@@ -101,7 +101,7 @@ def test_fewer_than_three_rounds_name_no_winner() -> None:
     found = summarise(configs, trials)
     best, why = choose_best(found, {"num_workers": 0}, trials, planned_rounds=2)
     assert best is None
-    assert why == "n = 2: fewer than 3 rounds name no winner; measure with --rounds 3 or more"
+    assert why == "n = 2: a best config needs 3 rounds or more; set --rounds 3"
     assert [configuration.tied_with_best for configuration in found] == [False, False]
 
 
@@ -109,7 +109,7 @@ def test_more_rounds_are_not_advised_where_enough_were_planned_but_none_complete
     configs, trials = trials_of({0: [100, None, 100], 2: [None, None, 200]})
     assert choose_best(summarise(configs, trials), {"num_workers": 0}, trials, planned_rounds=3) == (
         None,
-        "n = 2: no configuration was completed in 3 rounds",
+        "n = 2: no config completed 3 rounds",
     )
 
 
@@ -121,8 +121,8 @@ def test_one_failed_round_of_the_fastest_leaves_the_next_as_winner_and_is_told()
     assert best.config == {"num_workers": 2}
     assert [configuration.tied_with_best for configuration in found] == [False, True, False]
     assert best.why_this_one == (
-        "it is the fastest of those completed in 3 rounds or more, and every other of them is slower beyond the noise; "
-        "num_workers=4 looked faster but was completed in 2 rounds only"
+        "Fastest of those with 3 rounds or more; every other of them is significantly slower. "
+        "num_workers=4 was faster, in 2 rounds only"
     )
 
 
@@ -134,26 +134,24 @@ def why(rates: dict[int, Sequence[float | None]]) -> str:
 
 
 def test_slower_beyond_the_noise_is_said_only_where_every_interval_excludes_one() -> None:
-    assert why({0: [100, 101, 99], 2: [200, 202, 198]}) == (
-        "it is the fastest, and every other is slower beyond the noise"
-    )
+    assert why({0: [100, 101, 99], 2: [200, 202, 198]}) == ("Fastest; every other is significantly slower")
     assert why({0: [90, 160, 60], 2: [150, 140, 160]}) == (
-        "it is the fastest; 1 other looks more than 5% slower, but the noise does not exclude that it is as fast"
+        "Fastest. 1 other is more than 5% slower, difference not significant"
     )
     assert why({0: [90, 160, 60], 1: [60, 90, 160], 2: [150, 140, 160]}) == (
-        "it is the fastest; 2 others look more than 5% slower, but the noise does not exclude that they are as fast"
+        "Fastest. 2 others are more than 5% slower, differences not significant"
     )
 
 
 def test_one_that_shares_too_few_rounds_is_not_called_slower() -> None:
     assert why({0: [None, None, 199], 2: [200, 202, 198]}) == (
-        "it is the fastest; 1 other cannot be compared on so few rounds in common with it"
+        "Fastest. 1 other not compared: too few rounds in common"
     )
 
 
 def test_the_only_configuration_is_called_the_only_one() -> None:
-    assert why({0: [100, 101, 99]}) == "it is the only one"
-    assert why({0: [100, 101, 99], 2: [None, None, None]}) == "it is the only one that was measured"
+    assert why({0: [100, 101, 99]}) == "The only config"
+    assert why({0: [100, 101, 99], 2: [None, None, None]}) == "The only config that was measured"
 
 
 def test_a_rate_of_zero_is_no_rate_and_says_that_no_sample_was_delivered() -> None:
@@ -168,7 +166,7 @@ def test_nothing_measured_names_no_winner() -> None:
     configs, trials = trials_of({0: [None], 2: [None]})
     assert choose_best(summarise(configs, trials), {"num_workers": 0}, trials) == (
         None,
-        "no configuration was measured",
+        "no config was measured",
     )
 
 
@@ -245,7 +243,7 @@ def test_workers_of_every_backend_count_those_that_are_fixed_as_well(
     best, _ = choose_best(summarise(configs, trials), {}, trials, 3, {**fixed, "num_workers": 1})
     assert best is not None
     assert best.config == {"loader": best_loader}
-    assert (f"it leaves {64 - 1} worker processes" in best.why_this_one) == (best_loader == "torch")
+    assert (f"Saves {64 - 1} worker processes" in best.why_this_one) == (best_loader == "torch")
 
 
 def test_a_worker_count_that_is_text_in_a_saved_run_counts_as_not_named() -> None:

@@ -64,7 +64,7 @@ def _facts(run: RunRecord) -> tuple[Fact, ...]:
     found, cost = run.noise, run.overhead
     facts = []
     if found.aa_difference is not None:
-        ratio = numbers.gain("", found.aa_difference.est, found.aa_difference.lo, found.aa_difference.hi)
+        ratio = numbers.gain(found.aa_difference.est, found.aa_difference.lo, found.aa_difference.hi)
         said = f"{ratio.text} between one configuration and itself, measured as if it were two"
         facts.append(Fact("A/A difference", Text(said)))
     elif "aa_difference" in found.not_measured:

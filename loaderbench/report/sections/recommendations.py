@@ -16,6 +16,7 @@ from loaderbench.records import (
     Verification,
     config_label,
     format_scalar,
+    gain_reference,
 )
 from loaderbench.report import axes, numbers, words
 from loaderbench.report.model import (
@@ -68,7 +69,7 @@ class Snippet:
 class Card:
     """One recommendation: the change, what it gave, what it costs, and where that is to be seen.
 
-    `command` measures it again.
+    `outcome` is all that in a line; `is_floor`: its gain is a lower bound. `command` measures it again.
     `heading` stands above the first of those that rest on the same basis, where there are several bases.
     """
 
@@ -84,6 +85,7 @@ class Card:
     caveat: Text | None
     snippets: tuple[Snippet, ...]
     outcome: str
+    is_floor: bool
     heading: str | None = None
     command: str | None = None
 
@@ -146,7 +148,7 @@ def _aside(found: Recommendation) -> Fact:
 
 
 def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
-    gain, before = _gain(found), found.against or run.baseline.config
+    gain, before = _gain(found, run), found.against or run.baseline.config
     title = words.outside(found.title, words.LABEL_LIMIT)
     badge = found.basis or "heuristic"
     return Card(
@@ -155,7 +157,7 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
         badge=badge,
         badge_title=_BADGES[badge],
         gain=gain,
-        gain_label=numbers.metric_name(found.gain.metric) if found.gain else "",
+        gain_label=_over(found, run),
         costs=tuple(words.sentence(text) for text in found.costs),
         evidence=tuple(words.sentence(text) for text in found.evidence),
         trials=tuple(Link(words.name(id_), anchors[id_]) for id_ in found.trials if id_ in anchors),
@@ -163,14 +165,35 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
         snippets=_snippets(found),
         command=command_for_change(run, found.change, before),
         outcome=_outcome(found, run),
+        is_floor=found.gain is not None and found.gain.is_floor,
     )
 
 
-def _gain(found: Recommendation) -> Value | None:
-    """What the change gives; without a number only a heuristic is left, and it says so by its badge."""
+def _over(found: Recommendation, run: RunRecord) -> str:
+    """What the gain is over: `vs baseline`."""
+    return gain_reference(found, run.baseline.config, run.best.config if run.best else None) or ""
+
+
+def _gain(found: Recommendation, run: RunRecord) -> Value | None:
+    """What the change gives and over what; `None` without a number."""
     if found.gain is None:
         return None
-    return numbers.gain(found.gain.metric, found.gain.est, found.gain.lo, found.gain.hi)
+    value = numbers.gain(found.gain.est, found.gain.lo, found.gain.hi, _over(found, run))
+    return replace(value, text=f"at least {value.text}", main=f"\u2265 {value.main}") if found.gain.is_floor else value
+
+
+def _outcome(found: Recommendation, run: RunRecord) -> str:
+    """Gain, rates, target and pixels in a line: `+93% vs baseline (83-103%): 522 -> 999, meets the target`."""
+    gain = _gain(found, run)
+    rates = [_rates(found)] if found.before and found.after else []
+    said = [*rates, *(["meets the target"] if found.meets_target else [])]
+    line = ": ".join(filter(None, (gain.text if gain else "", ", ".join(said))))
+    return "; ".join(filter(None, (line, found.changes_pixels or "")))
+
+
+def _rates(found: Recommendation) -> str:
+    before, after = (numbers.quantity(rate.est).text for rate in (found.before, found.after) if rate)
+    return f"{before} \u2192 {after} samples/s"
 
 
 def _change(change: Mapping[str, Scalar], before: Mapping[str, Scalar]) -> tuple[Fact, ...]:
@@ -250,13 +273,13 @@ def _pixels(one: Tried) -> Text | Value:
 def _ratio(how: Judgement) -> Text:
     if how.ratio is None:
         return numbers.missing("no round holds both")
-    return numbers.gain("", how.ratio.est, how.ratio.lo, how.ratio.hi)
+    return numbers.gain(how.ratio.est, how.ratio.lo, how.ratio.hi)
 
 
 def _expected(one: Tried) -> Text:
     if one.estimate is None:
         return numbers.missing("its cost is not a part of the operational bound")
-    return Text(numbers.gain("", one.estimate, None, None).main)
+    return Text(numbers.gain(one.estimate, None, None).main)
 
 
 def _on_top_of(against: Config, present: Config) -> str:
