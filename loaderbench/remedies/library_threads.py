@@ -13,7 +13,7 @@ MORE_THAN_ONE = 1.3  # threads that want to run, for each process that loads
 
 REMEDY = CauseRemedy(
     id="library_threads",
-    title="Limit each worker to 1 library thread",
+    title="Limit each worker to one library thread",
     applies=lambda found: found.named(limits={"oversubscription"}) and found.facts.threads_per_loading > MORE_THAN_ONE,
     change=lambda _: {"worker_threads": 1},
     caveat="OMP_NUM_THREADS=1 in the environment does the same for most libraries",

@@ -40,6 +40,6 @@ REMEDY = CauseRemedy(
     ),
     change=option(image_cache="shared_memory"),
     relieves={"decode": 0.1, "read": 0.05},
-    costs=("Shared memory for all decoded images, about 12 times their files",),
+    costs=("Shared memory for all decoded images, about twelve times their files",),
     caveat="The first epoch is as slow as before",
 )

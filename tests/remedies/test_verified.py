@@ -92,6 +92,12 @@ def test_what_gives_nothing_says_what_was_seen(rate: float | None, rounds: int, 
     assert said in (card.reason or "")
 
 
+def test_the_title_names_the_worker_count_that_was_tried() -> None:
+    trials = pairs(1, [(PRESENT, 100.0), ({"num_workers": 6}, 130.0)])
+    card = told([tried("more_workers", {"num_workers": 6})], trials, cause="more_workers")["more_workers"]
+    assert (card.title, card.change) == ("Set num_workers=6", {"num_workers": 6})
+
+
 def test_what_was_not_tried_stays_advice() -> None:
     trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **DECODER}, 130.0)])
     assert told([tried("faster_decoder", DECODER)], trials)["scaled_decode"].basis == "heuristic"
@@ -118,6 +124,7 @@ def test_all_that_was_kept_stands_first_beside_the_baseline() -> None:
     assert whole.gain.est == pytest.approx(3.0, rel=0.1)
     assert "moves to the GPU" in (whole.caveat or ""), "the caveats of its parts are its own"
     assert whole.against == BASELINE
+    assert whole.changes_pixels == "changes pixels, PSNR not measured", "one of its parts does"
     assert {trial.split("-")[0] for trial in whole.trials} == {f"v{number}" for number in range(11, 16)}
     decoder = found["faster_decoder"]
     assert "with decoder=torchvision: 149" in decoder.evidence[1], "on top of what was kept"

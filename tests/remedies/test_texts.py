@@ -1,0 +1,145 @@
+"""The texts of every fix: a title that says what to do, short sentences, and no word that readers stumble on."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+from sweeps import AXES, TODAY, answers, findings
+from test_by_cause import CAUSES, advice
+
+from loaderbench.records import Config, Recommendation
+from loaderbench.remedies import REMEDIES
+from loaderbench.remedies.wording import TITLE_LIMIT, applied, phrase, retitled
+
+VERBS = {
+    "Apply", "Cache", "Choose", "Copy", "Decode", "Limit", "Lower", "Move", "Normalize", "Open", "Pack", "Pre-resize",
+    "Raise", "Read", "Repair", "Seed", "Set", "Simplify", "Speed", "Store", "Switch", "Use",
+}  # fmt: skip
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "remedies").glob("*.md"))
+LABELS = ["Triggers when ", "What it does: ", "How to confirm: "]
+MOST_WORDS = 25
+UNWANTED = re.compile(
+    r"\b(fires?|remed(y|ies)|recommendations?|cards?|beside|dear(est)?|allotted|mend|stands?|let through|so that"
+    r"|whatever|accelerator|normalis\w+|serialis\w+|tokenis\w+|cannot be told|as it is|would decide)\b",
+    re.IGNORECASE,
+)
+
+
+def paragraphs(fix: str) -> list[str]:
+    text = inspect.cleandoc(importlib.import_module(f"loaderbench.remedies.{fix}").__doc__ or "")
+    return [part.replace("\n", " ") for part in text.split("\n\n")]
+
+
+def sentences(texts: Sequence[str]) -> Iterator[str]:
+    for text in texts:
+        yield from re.split(r"(?<=[.!?])\s+", text)
+
+
+def texts_of(found: Recommendation) -> list[str]:
+    own = [found.title, *found.costs, found.caveat, found.reason]
+    comments = re.findall(r"#\s*(.*)", found.snippet or "")
+    return [text for text in [*own, *comments] if text]
+
+
+def told() -> list[Recommendation]:
+    """What every fix says of its own cause, and what the sweep's say of theirs."""
+    of_causes = [found for case in CAUSES.values() for found in advice(case)]
+    starts: list[Config] = [TODAY, {**TODAY, "num_workers": 8}, {**TODAY, "batch_size": 32, "pin_memory": True}]
+    factors = [{}, {("num_workers", 2): 2.0}, {("batch_size", 32): 2.0, ("pin_memory", True): 0.5}]
+    kinds = product(starts, factors, (False, True))
+    sweeps = [findings(AXES, start, factor, accelerator=gpu) for start, factor, gpu in kinds]
+    return [*of_causes, *(found for given in sweeps for found in answers(given).values())]
+
+
+TOLD = told()
+
+
+def test_every_title_says_what_to_do_in_one_short_line() -> None:
+    assert {found.id for found in TOLD} >= {remedy.id for remedy in REMEDIES} - {"loader_is_innocent"}
+    for found in TOLD:
+        assert len(found.title) <= TITLE_LIMIT, found.title
+        assert found.title.split()[0] in VERBS, found.title
+        assert "{" not in found.title
+
+
+@pytest.mark.parametrize("fix", ["main_process_loading", "more_workers", "fewer_workers", "workers_beyond_cores"])
+def test_a_title_names_the_argument_and_its_value(fix: str) -> None:
+    found = next(answer for answer in advice(CAUSES[fix]) if answer.id == fix)
+    assert f"Set num_workers={found.change['num_workers']}" in found.title
+
+
+def test_a_title_without_a_trial_names_what_its_code_does() -> None:
+    of_a_folder = CAUSES["faster_decoder"]
+    for case in (of_a_folder, replace(of_a_folder, options=None)):
+        found = next(answer for answer in advice(case) if answer.id == "faster_decoder")
+        decoder = found.change.get("decoder", "torchvision")
+        assert found.title == f"Decode JPEGs with {decoder} instead of Pillow"
+
+
+@pytest.mark.parametrize("fix", [remedy.id for remedy in REMEDIES])
+def test_a_docstring_says_what_is_wrong_when_it_triggers_what_it_does_and_how_to_confirm(fix: str) -> None:
+    first, *rest = paragraphs(fix)
+    assert first.endswith(".")
+    assert [part for part in rest if not part.startswith("Costs: ")] == [
+        next(part for part in rest if part.startswith(label)) for label in LABELS
+    ]
+
+
+@pytest.mark.parametrize("fix", [remedy.id for remedy in REMEDIES])
+def test_sentences_of_a_docstring_are_short_and_plain(fix: str) -> None:
+    for sentence in sentences(paragraphs(fix)):
+        assert len(sentence.split()) <= MOST_WORDS, sentence
+        assert not UNWANTED.search(sentence), sentence
+
+
+def test_sentences_of_what_a_fix_says_are_short_and_plain() -> None:
+    for found in TOLD:
+        for sentence in sentences(texts_of(found)):
+            assert len(sentence.split()) <= MOST_WORDS, sentence
+            assert not UNWANTED.search(sentence), sentence
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_is_short_and_plain_to_its_last_comment(page: Path) -> None:
+    text, _, code = page.read_text(encoding="utf-8").partition("```python")
+    for sentence in sentences([*re.split(r"\n\n|\|", text), *re.findall(r"#\s*(.*)", code)]):
+        assert len(sentence.split()) <= MOST_WORDS, sentence
+        assert not UNWANTED.search(sentence), sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        (["num_workers=2", "normalize on the GPU"], "Apply num_workers=2 + normalize on the GPU"),
+        (["num_workers=2"], "Apply num_workers=2"),
+        (["a" * 30, "b" * 30, "c"], f"Apply {'a' * 30} + 2 more"),
+        (["a" * 99, "b"], "Apply 2 changes"),
+    ],
+)
+def test_a_combination_names_as_many_changes_as_fit(changes: list[str], title: str) -> None:
+    assert applied(changes) == title
+
+
+@pytest.mark.parametrize(
+    ("title", "part"),
+    [
+        ("Set num_workers=8 (more than CPUs)", "num_workers=8"),
+        ("Normalize on the GPU", "normalize on the GPU"),
+        ("Pre-resize images to 256 px (short side)", "pre-resize images to 256 px"),
+    ],
+)
+def test_a_title_shortens_to_a_part_of_a_combination(title: str, part: str) -> None:
+    assert phrase(title) == part
+
+
+def test_a_title_names_the_value_that_was_tried() -> None:
+    assert retitled("Set num_workers=2 (more than CPUs)", {"num_workers": 8}) == "Set num_workers=8 (more than CPUs)"
+    assert retitled("Set in_order=False", {"num_workers": 8}) == "Set in_order=False"
+    assert retitled("Set decoder=a", {"decoder": r"\1"}) == r"Set decoder=\1"
