@@ -32,8 +32,8 @@ _MARKS = {"best": "\u2605", "tied": "\u2248"}
 _STRONG = ("best", "total")
 _BOUND_STYLES = {"INPUT": "bold red", "TRANSFER": "bold red", "COMPUTE": "bold green", "UNKNOWN": "bold yellow"}
 _PLAIN = {
-    "\u2605": "*", "\u2248": "=", "\u2265": ">=", "\u2013": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...", "\u2192": "->",
-    "\u00b5": "u", "\u2019": "'",
+    "\u2605": "*", "\u2248": "=", "\u2265": ">=", "\u2013": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...",
+    "\u2192": "->", "\u00b5": "u", "\u2019": "'",
 }  # fmt: skip
 
 
