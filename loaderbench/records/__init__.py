@@ -27,6 +27,7 @@ from loaderbench.records.conclusions import (
     Recommendation as Recommendation,
     Verdict as Verdict,
 )
+from loaderbench.records.demand import AssumedDemand as AssumedDemand
 from loaderbench.records.environment import (
     DatasetSummary as DatasetSummary,
     Environment as Environment,

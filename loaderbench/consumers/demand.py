@@ -1,0 +1,45 @@
+"""Which rate an emulated GPU takes samples at: the suite's own, that of a named GPU, or the default."""
+
+from __future__ import annotations
+
+from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, find_rate
+from loaderbench.records import AssumedDemand
+
+DEFAULT_DEMAND = 1000.0
+"""Samples/s. Nobody's GPU in particular: every place that shows it says that it is the default."""
+
+
+def demand_from(
+    demand: float | None = None,
+    accelerator: str | None = None,
+    model: str = DEFAULT_MODEL,
+    precision: str | None = None,
+) -> AssumedDemand:
+    """What the options of a suite ask for. Raises `NoRateError` for a GPU, model or precision without a rate."""
+    if accelerator is not None:
+        rate = find_rate(accelerator, model, precision)
+        return AssumedDemand(
+            samples_per_s=rate.samples_per_s,
+            origin="accelerator",
+            accelerator=rate.gpu,
+            model=rate.model,
+            precision=PRECISIONS[rate.precision],
+            source=rate.source.title,
+            address=rate.source.address,
+        )
+    if demand is not None:
+        return AssumedDemand(samples_per_s=demand, origin="suite")
+    return AssumedDemand(samples_per_s=DEFAULT_DEMAND, origin="default")
+
+
+def describe_demand(demand: AssumedDemand) -> str:
+    """One line for a reader: the target, where it is from, and how to change what nobody chose."""
+    return f"Target {demand.samples_per_s:,.10g} samples/s ({_origin(demand)})"
+
+
+def _origin(demand: AssumedDemand) -> str:
+    if demand.origin == "accelerator":
+        return f"{demand.accelerator}, {demand.model}, {demand.precision}; {demand.source}"
+    if demand.origin == "suite":
+        return "consumer.demand"
+    return "default; set consumer.demand or consumer.accelerator"
