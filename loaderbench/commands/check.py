@@ -9,7 +9,7 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     """Validate a suite and print its plan; measures nothing."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
-    from loaderbench.consumers import resolve_consumer
+    from loaderbench.consumers import CONSUMER_KINDS, assumed_demand, describe_demand, resolve_consumer
     from loaderbench.environment import cpus_allotted
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
@@ -18,10 +18,15 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
     gpus, cpus = count_gpus(), cpus_allotted()
     what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
-    consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=gpus > 0)
+    consumer = resolve_consumer(loaded.suite.consumer, accelerator=gpus > 0)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=gpus > 0, consumer=consumer)
     print(f"{loaded.suite.name}: {what}")
     print(f"{cpus:g} allotted CPUs, {gpus or 'no'} accelerator{'s' if gpus > 1 else ''}; consumer: {consumer}")
+    if CONSUMER_KINDS[consumer].capped:
+        demand = assumed_demand(loaded.suite.consumer)
+        print(describe_demand(demand))
+        if demand.address:
+            print(f"  source: {demand.address}")
     for axis, values in plan.axes.items():
         print(f"  {axis}: {', '.join(format_scalar(value) for value in values)}")
     for axis, why in plan.collapsed.items():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from loaderbench.consumers.demand import DEFAULT_DEMAND, describe_demand
 from loaderbench.consumers.emulated import Emulated
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, WaitClock
 from loaderbench.consumers.loop import Loop
 from loaderbench.consumers.model import Model
 from loaderbench.consumers.none import NO_CONSUMER, NoConsumer, Nothing
 from loaderbench.consumers.target import TargetStep
+from loaderbench.consumers.training_rates import NoRateError
 from loaderbench.errors import MissingError
+from loaderbench.records import AssumedDemand, Measured
 
 __all__ = [
     "AUTO",
@@ -23,9 +26,13 @@ __all__ = [
     "ConsumerKind",
     "HostWaitClock",
     "NoConsumer",
+    "NoRateError",
     "WaitClock",
+    "assumed_demand",
     "consumer_kind",
     "consumer_of",
+    "demand_of",
+    "describe_demand",
     "resolve_consumer",
 ]
 
@@ -52,11 +59,42 @@ def consumer_of(options: BaseModel, name: str) -> ConsumerKind:
     return kind.model_construct(**{option: getattr(options, option) for option in kind.model_fields})
 
 
-def resolve_consumer(name: str, *, accelerator: bool) -> str:
-    """The kind that `auto` selects here. Raises `MissingError` where that needs an accelerator and there is none."""
+def resolve_consumer(options: BaseModel, *, accelerator: bool) -> str:
+    """The kind that a suite's section selects on a machine with or without a GPU.
+
+    `auto` emulates a GPU that is named, even on a machine with a real one. Raises `MissingError` where a GPU is needed
+    and there is none.
+    """
+    name: str = getattr(options, "kind", AUTO)
     if name == AUTO:
-        where = "accelerator" if accelerator else "host"
-        return next(found for found, kind in CONSUMER_KINDS.items() if kind.auto == where)
+        return _asked_for(options) or _automatic("accelerator" if accelerator else "host")
     if CONSUMER_KINDS[name].needs_accelerator and not accelerator:
         raise MissingError(f"consumer.kind: {name} needs a CUDA device, and there is none; `auto` emulates one instead")
     return name
+
+
+def _asked_for(options: BaseModel) -> str | None:
+    """The kind that one of its options asks for."""
+    asked = (name for name, kind in CONSUMER_KINDS.items() if kind.asked_for_by and getattr(options, kind.asked_for_by))
+    return next(asked, None)
+
+
+def _automatic(where: str) -> str:
+    return next(name for name, kind in CONSUMER_KINDS.items() if kind.auto == where)
+
+
+def assumed_demand(options: BaseModel) -> AssumedDemand:
+    """The rate that a suite's section asks of an emulated GPU. Raises `NoRateError` where none is published."""
+    found = consumer_of(options, "emulated")
+    assert isinstance(found, Emulated)
+    return found.assumed_demand
+
+
+def demand_of(run: Measured) -> AssumedDemand | None:
+    """The rate that the emulated GPU of a run took samples at; `None` where none was emulated.
+
+    Runs of earlier versions kept the number alone. The default is then taken to be the default.
+    """
+    if run.assumed_demand is not None or not consumer_kind(run.consumer).capped:
+        return run.assumed_demand
+    return AssumedDemand(samples_per_s=run.demand, origin="default" if run.demand == DEFAULT_DEMAND else "suite")

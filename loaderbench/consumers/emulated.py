@@ -6,10 +6,19 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field
+
+from loaderbench.consumers.demand import DEFAULT_DEMAND, demand_from
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock
+from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, gpus
 from loaderbench.options import Amount
+from loaderbench.records import AssumedDemand
+
+_SAMPLES = f"Target in samples/s; {DEFAULT_DEMAND:,.0f} where neither this nor `accelerator` is set."
+_GPU = "GPU to emulate at its published training rate."
+_PRECISION = "Precision of the published rate; mixed precision by default, where it is known."
 
 IN_FLIGHT = 2  # a training loop that asks for no result runs about one step ahead of its device
 
@@ -37,7 +46,7 @@ class EmulatedAccelerator:
 
 
 class Emulated(ConsumerKind):
-    """Takes `demand` samples/s and looks at none."""
+    """Takes samples at its own rate, or at the published one of a GPU, and looks at none."""
 
     who: ClassVar[str] = "the emulated accelerator"
     capped: ClassVar[bool] = True
@@ -45,9 +54,19 @@ class Emulated(ConsumerKind):
         "an emulated accelerator takes its demand and looks at no batch: its ceiling is known"
     )
     auto: ClassVar[Literal["accelerator", "host"] | None] = "host"
+    asked_for_by: ClassVar[str | None] = "accelerator"
+    texts: ClassVar[tuple[str, ...]] = ("accelerator", "model", "precision")
 
-    demand: Amount = 1000.0
+    demand: Annotated[Amount | None, Field(description=_SAMPLES)] = None
+    accelerator: Annotated[str | None, Field(description=_GPU, examples=gpus())] = None
+    model: str = DEFAULT_MODEL
+    precision: Annotated[str | None, Field(description=_PRECISION, examples=[*PRECISIONS])] = None
+
+    @property
+    def assumed_demand(self) -> AssumedDemand:
+        """The rate it takes samples at. Raises `NoRateError` where none is published."""
+        return demand_from(self.demand, self.accelerator, self.model, self.precision)
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the device."""
-        return EmulatedAccelerator(self.demand, clock)
+        return EmulatedAccelerator(self.assumed_demand.samples_per_s, clock)

@@ -82,6 +82,9 @@ class ConsumerKind(Part):
     auto: ClassVar[Literal["accelerator", "host"] | None] = None
     """Which machines `kind: auto` selects it on: those with an accelerator, or those without."""
 
+    asked_for_by: ClassVar[str | None] = None
+    """An option that makes `kind: auto` select it on every machine, and that no other kind takes."""
+
     needs_accelerator: ClassVar[bool] = False
 
     of_loop: ClassVar[bool] = False

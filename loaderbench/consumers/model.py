@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind
+from loaderbench.consumers.training_rates import DEFAULT_MODEL
 
 
 class Model(ConsumerKind):
@@ -17,7 +18,7 @@ class Model(ConsumerKind):
     needs_accelerator: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: str = "resnet50"
+    model: str = DEFAULT_MODEL
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the step."""

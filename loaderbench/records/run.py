@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from loaderbench.records.conclusions import Conclusions
+from loaderbench.records.demand import AssumedDemand
 from loaderbench.records.environment import DatasetSummary, Environment, PlanSummary
 from loaderbench.records.trial import Trial
 from loaderbench.records.verification import Verification
@@ -19,6 +20,7 @@ class Measured:
     `consumer` is the kind that `auto` became; `loop` is a user's own. `kind`: a sweep of a suite, or a profile of a
     user's own loop. `suite_file` is the suite as it was named to the command, and `overrides` what its flags set in it,
     such as `measure.rounds`. `cpu_percent_before` is what other programs used of all CPUs before the first trial.
+    `assumed_demand` is `None` where no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
     `left_out` says why isolation runs (by name, or under `isolation` all of them) or `verification` were not measured.
     """
 
@@ -40,6 +42,7 @@ class Measured:
     loaderbench_version: str = ""
     suite_file: str = ""
     overrides: dict[str, Any] = field(default_factory=dict)
+    assumed_demand: AssumedDemand | None = None
 
     @property
     def sweep(self) -> tuple[Trial, ...]:

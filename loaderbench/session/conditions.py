@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import psutil
 
-from loaderbench.consumers import resolve_consumer
+from loaderbench.consumers import CONSUMER_KINDS, assumed_demand, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.environment import describe_machine
 from loaderbench.plan import Plan, make_plan
@@ -45,7 +45,7 @@ class Conditions:
         suite, plan = self.loaded.suite, self.plan
         return Measured(
             name=suite.name,
-            suite=suite.model_dump(mode="json"),
+            suite=suite.as_run(),
             environment=self.environment,
             dataset=self.inputs.summary,
             plan=plan.summary(),
@@ -61,6 +61,7 @@ class Conditions:
             loaderbench_version=version("loaderbench"),
             suite_file=str(self.loaded.file),
             overrides={".".join(map(str, found.path)): found.value for found in self.loaded.overrides},
+            assumed_demand=assumed_demand(suite.consumer) if CONSUMER_KINDS[self.consumer].capped else None,
         )
 
 
@@ -72,7 +73,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
     environment = describe_machine(server.method, found.gpus, found.not_measured)
     accelerator = bool(found.gpus)
-    consumer = resolve_consumer(loaded.suite.consumer.kind, accelerator=accelerator)
+    consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     busy = psutil.cpu_percent(interval=STILL_S)

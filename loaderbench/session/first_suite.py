@@ -94,8 +94,9 @@ sweep:                        # any DataLoader argument, and any dataset option,
 {_pinning(gpus)}
 consumer:
   kind: auto                  # {eats}
-  demand: 1000                # samples/s that an emulated accelerator takes: set what yours could eat
-  model: resnet50             # for the training step
+  # accelerator: a100         # emulates this GPU at its published training rate (docs/training-rates.md)
+  # demand: 1000              # or your own target in samples/s; 1,000 where neither is set
+  model: resnet50             # for the training step, and for the rate of `accelerator`
 
 measure:
   rounds: 3                   # each configuration in so many processes; fewer than three name no winner

@@ -71,7 +71,7 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Ea
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     if earlier is not None:
-        refuse_changes(earlier, loaded.suite.model_dump(mode="json"), conditions.environment, conditions.inputs.summary)
+        refuse_changes(earlier, loaded.suite.as_run(), conditions.environment, conditions.inputs.summary)
         store.keep_only(earlier.trials.values())
     listener.planned(conditions.plan)
     store.write_run(

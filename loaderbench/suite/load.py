@@ -13,6 +13,7 @@ from loaderbench.consumers import CONSUMER_KINDS
 from loaderbench.datasets import DATASET_KINDS
 from loaderbench.errors import SuiteError, printable
 from loaderbench.suite.axes import find_problems
+from loaderbench.suite.demand import find_demand_problems
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem, problem_of
 from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
@@ -61,7 +62,7 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
         _apply(parsed.value, override)
     where = _Locator(str(file), parsed, {override.path: override.flag for override in overrides})
     suite = _validate(parsed.value, where, file)
-    if problems := list(find_problems(suite)):
+    if problems := [*find_problems(suite), *find_demand_problems(suite.consumer)]:
         raise SuiteError(where.first(problems))
     return LoadedSuite(suite, file, tuple(overrides))
 

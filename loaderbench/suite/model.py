@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import BeforeValidator, Field, PlainValidator, create_model, model_validator
 
-from loaderbench.consumers import AUTO, CONSUMER_KINDS, consumer_of
+from loaderbench.consumers import AUTO, CONSUMER_KINDS, assumed_demand, consumer_of
 from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
 from loaderbench.loaders import LOADER_BACKENDS, loader_axes
 from loaderbench.options import Amount, Count, Part, Seed
@@ -108,6 +108,12 @@ class Suite(Part):
             return {**data, "dataset": {"kind": DEFAULT_KIND, **dataset}}
         return data
 
+    def as_run(self) -> dict[str, Any]:
+        """What a run keeps of it: plain values, with the number that stands for `consumer.demand`."""
+        kept = self.model_dump(mode="json")
+        kept["consumer"]["demand"] = assumed_demand(self.consumer).samples_per_s
+        return kept
+
 
 def suite_schema() -> dict[str, Any]:
     """The JSON Schema of a suite, for editors: what the shape allows, and the names of arguments.
@@ -116,6 +122,10 @@ def suite_schema() -> dict[str, Any]:
     """
     found = Suite.model_json_schema()
     found["properties"]["loader"]["propertyNames"] = {"enum": [*loader_axes(LOADER_BACKENDS.values())]}
+    found["$defs"]["Consumer"]["not"] = {
+        "properties": {"demand": {"type": "number"}, "accelerator": {"type": "string"}},
+        "required": ["demand", "accelerator"],
+    }
     found["properties"] = {name: _or_empty(section) for name, section in found["properties"].items()}
     return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from loaderbench.consumers import assumed_demand
 from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.session.first_suite import GENERATED, Folder, look_at, name_of, suite_text
 from loaderbench.suite import LoadedSuite, load_suite
@@ -127,3 +128,11 @@ def test_of_many_files_some_spread_over_all_are_looked_at(tmp_path: Path, monkey
     found = look_at(tmp_path)
     assert (found.files, found.suffixes) == (200, (".png",))
     assert found.bytes_per_file == pytest.approx(100, abs=3)
+
+
+@pytest.mark.parametrize(("chosen", "demand"), [("", 1000.0), ("accelerator", 2470.0), ("demand", 1000.0)])
+def test_the_target_is_the_default_until_a_line_is_uncommented(chosen: str, demand: float, tmp_path: Path) -> None:
+    written = text(PHOTOS)
+    assert (f"# {chosen}: " in written) or not chosen
+    found = assumed_demand(loaded(written.replace(f"# {chosen}: ", f"{chosen}: "), tmp_path).suite.consumer)
+    assert (found.samples_per_s, found.origin) == (demand, chosen.replace("demand", "suite") or "default")

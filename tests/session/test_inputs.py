@@ -13,7 +13,7 @@ from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
 from loaderbench.session.conditions import note_left_out, prepare_inputs
-from loaderbench.suite import LoadedSuite, load_suite
+from loaderbench.suite import LoadedSuite, Suite, load_suite
 
 
 class Hears:
@@ -169,12 +169,13 @@ def test_without_that_decoder_nobody_looks_for_its_package(tmp_path: Path, monke
     [("auto", True, "model"), ("auto", False, "emulated"), ("model", True, "model"), ("none", False, "none")],
 )
 def test_auto_is_a_training_step_where_there_is_an_accelerator(kind: str, accelerator: bool, resolved: str) -> None:
-    assert resolve_consumer(kind, accelerator=accelerator) == resolved
+    options = Suite.model_validate({"consumer": {"kind": kind}}).consumer
+    assert resolve_consumer(options, accelerator=accelerator) == resolved
 
 
 def test_a_model_needs_an_accelerator() -> None:
     with pytest.raises(MissingError, match="needs a CUDA device"):
-        resolve_consumer("model", accelerator=False)
+        resolve_consumer(Suite.model_validate({"consumer": {"kind": "model"}}).consumer, accelerator=False)
 
 
 def bad(tmp_path: Path, files: list[int], text: str = "") -> Any:

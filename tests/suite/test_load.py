@@ -56,6 +56,19 @@ WRONG = {
     "dataset: !!python/object/apply:os.system {}": "1:10: dataset: the tag tag:yaml.org,2002:python/object",
     "name: !!python/name:os.system x": "1:7: name: the tag",
     "consumer: {kind: emulate}": "1:18: consumer.kind: 'emulate' is not one of",
+    "consumer: {accelerator: a1000}": "1:25: consumer.accelerator: no training rate for 'a1000'; did you mean a100? "
+    "Known: a10, a100,",
+    "consumer:\n  accelerator: 4090": "2:16: consumer.accelerator: 4090 is not a text",
+    "consumer: {demand: 5, accelerator: a100}": "1:23: consumer.accelerator: cannot be combined with `demand`: "
+    "both set the target; drop one of them",
+    "consumer: {kind: model, accelerator: a100}": "1:25: consumer.accelerator: has no effect on `kind: model`; "
+    "use `kind: emulated`, or drop it",
+    "consumer: {accelerator: h100, model: resnet34}": "1:38: consumer.model: no training rate for 'resnet34' on H100; "
+    "available: ResNet-50 (mixed)",
+    "consumer: {accelerator: a100, precision: int8}": "1:42: consumer.precision: no training rate in 'int8' "
+    "for ResNet-50 on A100; available: ResNet-50 (mixed or tf32)",
+    "consumer: {precision: fp32}": "1:12: consumer.precision: has no effect without `accelerator`; set both, "
+    "or drop it",
     "consumer: {kind: target}": "1:11: consumer: `kind: target` needs",
     "loader: {shuffle: 1}": "1:19: loader.shuffle: 1 is neither true nor false",
     "loader: {batch_size: 4}\nsweep: {batch_size: [4]}": "1:10: loader.batch_size: is an axis of `sweep` too",

@@ -23,6 +23,8 @@ FITS = [
     "dataset: {transform: 'mine:make'}",
     "dataset: {kind: target, target: 'mine:make', args: {a: [1]}}",
     "sweep: {num_workers: auto, decoder: [pillow]}",
+    "consumer: {accelerator: RTX-4090, model: resnet50, precision: mixed}",
+    "consumer: {demand: 1000, accelerator: null}",
 ]
 DOES_NOT = [
     "measure: {budget: soon}",
@@ -31,6 +33,7 @@ DOES_NOT = [
     "dataset: {decoder: pilow}",
     "dataset: {transform: nope}",
     "datset: {}",
+    "consumer: {demand: 1000, accelerator: a100}",
 ]
 
 

@@ -1,0 +1,101 @@
+"""Which demand a run assumed, who said so, and how a reader is told."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderbench.consumers import assumed_demand, consumer_of, demand_of, describe_demand
+from loaderbench.consumers.emulated import EmulatedAccelerator
+from loaderbench.records import AssumedDemand, RunRecord
+from loaderbench.store import read_run
+from loaderbench.suite import Suite
+
+ROOT = Path(__file__).parents[2]
+
+CITED = AssumedDemand(
+    samples_per_s=2470.0,
+    origin="accelerator",
+    accelerator="A100",
+    model="ResNet-50",
+    precision="mixed precision",
+    source="NVIDIA DeepLearningExamples",
+    address="https://github.com/NVIDIA/DeepLearningExamples/blob/729963dd/PyTorch/Classification/ConvNets/resnet50v1.5/README.md",
+)
+DEFAULT = AssumedDemand(samples_per_s=1000.0, origin="default")
+
+
+def suite(**consumer: Any) -> Suite:
+    return Suite.model_validate({"consumer": consumer})
+
+
+@pytest.mark.parametrize(
+    ("options", "demand"),
+    [
+        ({}, DEFAULT),
+        ({"demand": 1000.0}, AssumedDemand(samples_per_s=1000.0, origin="suite")),
+        ({"demand": 12.5}, AssumedDemand(samples_per_s=12.5, origin="suite")),
+        ({"accelerator": "nvidia a100"}, CITED),
+    ],
+)
+def test_the_demand_is_the_default_the_suite_s_or_that_of_a_gpu(options: dict[str, Any], demand: AssumedDemand) -> None:
+    assert assumed_demand(suite(**options).consumer) == demand
+
+
+@pytest.mark.parametrize(
+    ("demand", "words"),
+    [
+        (DEFAULT, "Target 1,000 samples/s (default; set consumer.demand or consumer.accelerator)"),
+        (AssumedDemand(samples_per_s=12.5, origin="suite"), "Target 12.5 samples/s (consumer.demand)"),
+        (CITED, "Target 2,470 samples/s (A100, ResNet-50, mixed precision; NVIDIA DeepLearningExamples)"),
+    ],
+)
+def test_a_reader_is_told_the_number_and_where_it_is_from(demand: AssumedDemand, words: str) -> None:
+    assert describe_demand(demand) == words
+
+
+def test_the_emulated_gpu_takes_the_published_rate() -> None:
+    device = consumer_of(suite(accelerator="h100").consumer, "emulated").make({}, None, lambda: 0.0)  # type: ignore[arg-type]
+    assert isinstance(device, EmulatedAccelerator)
+    device.consume(None, 2791)
+    assert device.wait_clock is not None
+    assert list(device._done_at_s) == [0.0, pytest.approx(1.0)]
+
+
+def test_a_run_keeps_the_number_that_stands_for_the_demand() -> None:
+    assert suite().as_run()["consumer"]["demand"] == 1000.0
+    assert suite(demand=7.0).as_run()["consumer"]["demand"] == 7.0
+    assert suite(accelerator="a100").as_run()["consumer"] == {
+        "kind": "auto",
+        "demand": 2470.0,
+        "accelerator": "a100",
+        "model": "resnet50",
+        "precision": None,
+        "target": None,
+        "args": {},
+    }
+
+
+def of_schema_1(folder: Path) -> RunRecord:
+    """A recorded run whose suite asks for 50 samples/s."""
+    (folder / "run.json").write_bytes(gzip.decompress((ROOT / "tests/recorded/run_small.json.gz").read_bytes()))
+    return read_run(folder)
+
+
+def test_a_saved_run_that_kept_only_the_number_says_whether_it_is_the_default(tmp_path: Path) -> None:
+    assert demand_of(read_run(ROOT / "reports" / "examples" / "two-cores")) == DEFAULT
+    assert demand_of(of_schema_1(tmp_path)) == AssumedDemand(samples_per_s=50.0, origin="suite")
+
+
+def test_a_run_says_what_it_recorded_though_the_table_may_have_changed(tmp_path: Path) -> None:
+    recorded = replace(CITED, samples_per_s=2000.0)
+    assert demand_of(replace(of_schema_1(tmp_path), assumed_demand=recorded)) == recorded
+
+
+@pytest.mark.parametrize("consumer", ["model", "none", "target", "loop"])
+def test_where_no_gpu_was_emulated_there_is_no_demand(consumer: str, tmp_path: Path) -> None:
+    assert demand_of(replace(of_schema_1(tmp_path), consumer=consumer)) is None
