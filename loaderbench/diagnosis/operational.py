@@ -38,7 +38,7 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
     A sample's wall time is taken without waiting for a CPU, which is the second bound's matter.
     """
     count = facts.workers if workers is None else workers
-    wall_s = sum(max(facts.cpu_s.get(stage, 0.0), _without_queueing(facts, stage)) for stage in facts.wall_s)
+    wall_s = sum(at_work_s(facts, stage) for stage in facts.wall_s)
     cpu_s = (
         facts.own_cpus / facts.samples_per_s if facts.own_cpus and facts.samples_per_s else sum(facts.cpu_s.values())
     )
@@ -62,6 +62,7 @@ def bounds_in_words(bounds: Bounds) -> str:
     return f"Throughput limits: {', '.join(limits)} samples/s"
 
 
-def _without_queueing(facts: Facts, stage: str) -> float:
-    """Wall seconds of a stage, less what a thread that waits for a CPU loses in it."""
-    return facts.wall_s.get(stage, 0.0) * (1 - facts.waited_for_cpu)
+def at_work_s(facts: Facts, stage: str) -> float:
+    """Seconds per sample that a stage keeps a worker: its wall time without waiting for a CPU."""
+    without_queueing_s = facts.wall_s.get(stage, 0.0) * (1 - facts.waited_for_cpu)
+    return max(facts.cpu_s.get(stage, 0.0), without_queueing_s)

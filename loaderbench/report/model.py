@@ -219,7 +219,7 @@ class Section:
 
     `glance` is what a terminal shows of it, and with `in_markdown` a notebook and a comment too. With `of_choice` the
     section describes the chosen configuration; a `narrow` one may share a row with the next. `look` is a class of the
-    style sheet. A section without blocks is not drawn.
+    style sheet. A section without blocks is not drawn. `only_verbose`: a terminal shows its glance with `-v` alone.
     """
 
     id: str
@@ -230,6 +230,7 @@ class Section:
     in_markdown: bool = False
     of_choice: bool = False
     narrow: bool = False
+    only_verbose: bool = False
     look: str = ""
 
 

@@ -24,9 +24,6 @@ _MOST_FIXES = 3
 _WIDTH = 100  # columns of a usual terminal
 _MOST_LINES = 3  # of doubts, failures and reasons
 _ONLY_VERBOSE = ("Throughput limits",)
-_NOT_IN_BRIEF = ("isolation", "workers", "slow")
-"""Sections that the terminal shows only if `verbose`."""
-
 _FIXES = {"measured": "Fixes, measured", "other": "Fixes, not measured here"}
 _MARKS = {"best": "\u2605", "tied": "\u2248"}
 _STRONG = ("best", "total")
@@ -50,7 +47,7 @@ def print_summary(
     _fixes(console, cards.cards if cards else (), None if verbose else _MOST_FIXES)
     for found in document.all(Finding):
         _why(console, found, verbose=verbose)
-    shown = [section for section in document.sections if verbose or section.id not in _NOT_IN_BRIEF]
+    shown = [section for section in document.sections if verbose or not section.only_verbose]
     _at_a_glance(console, [block for section in shown for block in section.glance], verbose=verbose)
     _list(console, "Failures", [_failure(group) for group in failures.groups] if failures else [])
     if verbose:

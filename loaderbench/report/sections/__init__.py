@@ -12,6 +12,7 @@ from loaderbench.report.sections import (
     inside,
     isolation,
     noise,
+    pipeline,
     recommendations,
     scaling,
     sweep,
@@ -26,6 +27,7 @@ Builder = Callable[[View], Section | Sequence[Section] | None]
 
 SECTIONS: tuple[Builder, ...] = (
     verdict.finding,
+    pipeline.section,
     verdict.figures,
     recommendations.section,
     sweep.section,

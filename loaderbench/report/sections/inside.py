@@ -143,7 +143,8 @@ def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Sect
 def _section(id_: str, label: str, part: Breakdown | None, glance: Glance | None = None) -> Section | None:
     if part is None or not _says_something(part):
         return None
-    return replace(_of_choice(id_, part.title, label, (part,), (glance,) if glance else ()), narrow=True)
+    section = _of_choice(id_, part.title, label, (part,), (glance,) if glance else ())
+    return replace(section, narrow=True, only_verbose=True)
 
 
 def _of_choice(id_: str, title: str, label: str, blocks: tuple[Block, ...], glance: tuple[Glance, ...]) -> Section:

@@ -52,6 +52,7 @@ def section(view: View) -> Section | None:
         label="Parts",
         blocks=tuple(block for part in parts for block in (Heading(part.title), part)),
         glance=tuple(_in_short(view.run)),
+        only_verbose=True,
     )
 
 

@@ -1,0 +1,275 @@
+"""The pipeline of one configuration: the samples/s that each part allows, what a part's time goes to, the bottleneck.
+
+The limits are those of `operational.py`. Stages that share one process have no limit of their own: reading, decoding,
+transforming and collating share the time of the workers, the host-to-device copy and the step that of the loop.
+Storage is the exception: its limit is what the workers could read if they did nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from loaderbench.consumers import consumer_kind
+from loaderbench.diagnosis.facts import Facts, gather
+from loaderbench.diagnosis.limits import most_blocked
+from loaderbench.diagnosis.operational import Bounds, at_work_s, operational_bounds
+from loaderbench.diagnosis.subject import find_subject
+from loaderbench.diagnosis.thresholds import CONFLICT
+from loaderbench.records import Config, Limit, Reasons, RunRecord, Stage, Trial, Verdict
+
+PartName = Literal["storage", "workers", "cpus", "ipc", "step"]
+
+READ, COPY, REST = "read", "copy", "step"
+"""Stages that a part is made of and that no tracer names."""
+
+EQUAL = 1.05
+"""Two limits that differ by less are equally narrow: times that were traced vary by as much between rounds."""
+
+EXPLAINED = 0.8
+"""From this share of the narrowest limit on, the limit explains the throughput."""
+
+_ORDER = ("read", "decode", "transform")
+_LAST = ("sample", "collate")
+_STORAGE: tuple[Limit, ...] = ("storage_latency", "storage_bandwidth")
+_NOT_TIMED = "reading is not timed separately"
+
+
+@dataclass(frozen=True)
+class StageShare:
+    """A stage of a part, and its share (0 to 1) of the part's time."""
+
+    stage: str
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelinePart:
+    """A part of the pipeline. `samples_per_s` is what it allows if nothing else limits it, `None` with the `reason`."""
+
+    name: PartName
+    samples_per_s: float | None
+    stages: tuple[StageShare, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """The parts that a sample passes, in order, of the configuration that the verdict is about.
+
+    `delivered` is the measured throughput and `target` what the training step takes, both in samples/s; `given` says
+    that the target was given and not measured. `bottleneck` and `stage` are the verdict's; `None` where it names none.
+    A stage of the user's own has the user's name; the copy of a transfer-bound loop is `COPY`.
+    `reads_in_decode`: files are read while they are decoded, and the time that decoding is blocked counts as reading.
+    `in_turn`: one process loads and trains in turn. `left_out` says why a part is not among them.
+    """
+
+    config: Config
+    workers: int
+    cpus: float
+    is_loader: bool
+    delivered: float
+    parts: tuple[PipelinePart, ...]
+    target: float | None = None
+    given: bool = False
+    bottleneck: PartName | None = None
+    stage: str | None = None
+    limit: Limit | None = None
+    reads_in_decode: bool = False
+    in_turn: bool = False
+    left_out: Reasons = field(default_factory=dict)
+
+    def rate(self, name: PartName | None) -> float | None:
+        """The limit of a part; `None` for one that is not known or not there."""
+        return next((part.samples_per_s for part in self.parts if part.name == name), None)
+
+    @property
+    def narrowest(self) -> PartName | None:
+        """The part with the lowest limit; `None` where no limit is known."""
+        known = [(part.samples_per_s, part.name) for part in self.parts if part.samples_per_s is not None]
+        return min(known)[1] if known else None
+
+    @property
+    def limits_explain_it(self) -> bool:
+        """Whether the bottleneck has the lowest limit, and throughput comes close to it.
+
+        Without a bottleneck, whether throughput comes close to the lowest limit.
+        """
+        lowest = self.rate(self.narrowest)
+        if lowest is None:
+            return True
+        own = lowest if self.bottleneck is None else self.rate(self.bottleneck)
+        return own is None or (own <= EQUAL * lowest and not self.slower_than_limits)
+
+    @property
+    def slower_than_limits(self) -> bool:
+        """Whether throughput is well below the lowest limit."""
+        lowest = self.rate(self.narrowest)
+        return lowest is not None and self.delivered < EXPLAINED * lowest
+
+    @property
+    def exceeds_limits(self) -> bool:
+        """Whether throughput is higher than the traced times allow."""
+        lowest = self.rate(self.narrowest)
+        return lowest is not None and self.delivered > CONFLICT * lowest
+
+
+def describe_pipeline(run: RunRecord) -> Pipeline | None:
+    """The pipeline of the configuration that the verdict is about; `None` where nothing was measured."""
+    found = find_subject(run.best, run.configurations)
+    if found is None or found.samples_per_s is None:
+        return None
+    trials = [trial for trial in run.sweep if trial.config == found.config and trial.status == "completed"]
+    facts = gather(trials, run.environment)
+    if facts is None:
+        return None
+    kind, bounds = consumer_kind(run.consumer), operational_bounds(facts)
+    reading_s, in_decode = _reading_s(facts, run.verdict)
+    copied, no_copy = _copy_share(run, facts)
+    parts = (
+        _storage(facts, reading_s),
+        _workers(facts, bounds, trials, in_decode=in_decode),
+        PipelinePart(name="cpus", samples_per_s=bounds.cpus) if bounds.cpus else None,
+        _ipc(facts, bounds, trials),
+        _step(run, copied) if kind.consumes else None,
+    )
+    left_out = {
+        "storage": None if parts[0] else (_NOT_TIMED if facts.wall_s else "reading was not measured"),
+        "cpus": None if parts[2] else "CPU time was not measured",
+        "ipc": None if facts.workers else "no workers",
+        "copy": None if copied else no_copy,
+        "step": None if kind.consumes else "consumer: none",
+    }
+    return Pipeline(
+        config=found.config,
+        workers=facts.workers,
+        cpus=facts.cpus,
+        is_loader=facts.is_loader,
+        delivered=found.samples_per_s.est,
+        parts=tuple(part for part in parts if part),
+        target=run.ceiling.samples_per_s if run.ceiling and kind.consumes else None,
+        given=kind.capped,
+        bottleneck=_bottleneck(run.verdict, facts, bounds),
+        stage=_stage(run.verdict, parts[1]),
+        limit=run.verdict.limit,
+        reads_in_decode=in_decode,
+        in_turn=facts.is_loader and not facts.workers and kind.consumes and not kind.capped,
+        left_out={name: why for name, why in left_out.items() if why},
+    )
+
+
+def _reading_s(facts: Facts, verdict: Verdict) -> tuple[float | None, bool]:
+    """Seconds of reading per sample, `None` if not known; and whether part of them passes inside another stage."""
+    own_s = at_work_s(facts, READ) or None
+    inside = most_blocked(facts)
+    if verdict.limit in _STORAGE and verdict.stage == READ and inside != READ and facts.wall_s:
+        return (own_s or 0.0) + _blocked_s(facts, inside), True
+    return own_s, False
+
+
+def _blocked_s(facts: Facts, stage: str) -> float:
+    return max(0.0, at_work_s(facts, stage) - facts.cpu_s.get(stage, 0.0))
+
+
+def _storage(facts: Facts, reading_s: float | None) -> PipelinePart | None:
+    if not reading_s:
+        return None
+    return PipelinePart(name="storage", samples_per_s=max(1, facts.workers) / reading_s)
+
+
+def _workers(facts: Facts, bounds: Bounds, trials: list[Trial], *, in_decode: bool) -> PipelinePart:
+    rate = bounds.workers
+    why = None if rate else _reason(trials, "stages", "nothing was measured inside the loader")
+    shares = _shares(facts, most_blocked(facts) if in_decode else None)
+    return PipelinePart(name="workers", samples_per_s=rate, stages=shares, reason=why)
+
+
+def _shares(facts: Facts, reads_inside: str | None) -> tuple[StageShare, ...]:
+    """What a sample's time in a worker goes to; the blocked time of `reads_inside` is reading."""
+    times_s = {stage: at_work_s(facts, stage) for stage in facts.wall_s}
+    if reads_inside is not None:
+        blocked_s = _blocked_s(facts, reads_inside)
+        times_s[reads_inside] -= blocked_s
+        times_s[READ] = times_s.get(READ, 0.0) + blocked_s
+    whole_s = sum(times_s.values())
+    names = sorted((name for name, time_s in times_s.items() if time_s > 0), key=_place)
+    return tuple(StageShare(name, times_s[name] / whole_s) for name in names)
+
+
+def _place(stage: str) -> int:
+    """In the order in which a sample passes them, with the user's own stages in between."""
+    if stage in _ORDER:
+        return _ORDER.index(stage)
+    return len(_ORDER) + 1 + _LAST.index(stage) if stage in _LAST else len(_ORDER)
+
+
+def _ipc(facts: Facts, bounds: Bounds, trials: list[Trial]) -> PipelinePart | None:
+    if not facts.workers:
+        return None
+    rate = bounds.main_process
+    why = None if rate else _reason(trials, "taking", "the main process was not traced")
+    return PipelinePart(name="ipc", samples_per_s=rate, reason=why)
+
+
+def _step(run: RunRecord, copied: float | None) -> PipelinePart:
+    """The training step, with the copy where its share of the loop's own time is known."""
+    if run.ceiling is None:
+        return PipelinePart(name="step", samples_per_s=None, reason=run.not_measured.get("ceiling", "not measured"))
+    stages = (StageShare(COPY, copied), StageShare(REST, 1 - copied)) if copied else ()
+    return PipelinePart(name="step", samples_per_s=run.ceiling.samples_per_s, stages=stages)
+
+
+def _copy_share(run: RunRecord, facts: Facts) -> tuple[float | None, str]:
+    """The host-to-device copy as a share of the loop's own time, or why it is not known."""
+    busy = 1 - facts.wait_share
+    if facts.transfer_share > 0 and busy > 0:
+        return min(1.0, facts.transfer_share / busy), ""
+    if why := _why_no_copy(run):
+        return None, why
+    isolation = run.isolation
+    host = next((one.time_s for one in isolation.runs if one.name == "replay_host"), None) if isolation else None
+    copy_s = isolation.transfer_s if isolation else None
+    if host is None or copy_s is None:
+        return None, isolation.not_measured.get("transfer_s", "not measured") if isolation else "no isolation runs"
+    significant = copy_s.lo is not None and copy_s.lo > 0
+    return (min(1.0, copy_s.est / host.est), "") if significant else (None, "not significant")
+
+
+def _why_no_copy(run: RunRecord) -> str:
+    """Why there is no copy to be measured; empty where there may be one."""
+    kind = consumer_kind(run.consumer)
+    reasons = {
+        "no GPU": not run.environment.gpus,
+        'not marked with prof.stage("transfer")': kind.of_loop,
+        "the emulated GPU copies nothing": kind.capped,
+        "consumer: none": not kind.consumes,
+    }
+    return next((why for why, holds in reasons.items() if holds), "")
+
+
+def _bottleneck(verdict: Verdict, facts: Facts, bounds: Bounds) -> PartName | None:
+    """The part that the verdict names by its bound, stage and limit; `None` where it leaves them open."""
+    if verdict.bound == "unknown":
+        return None
+    if verdict.bound != "input":
+        return "step"
+    if verdict.stage in ("transport", "main_process"):
+        return "ipc" if facts.workers else "workers"
+    if verdict.stage == READ and verdict.limit in _STORAGE:
+        return "storage"
+    full = verdict.limit == "cpu" and bounds.cpus is not None and bounds.cpus <= EQUAL * (bounds.workers or bounds.cpus)
+    return "cpus" if full or verdict.limit in ("oversubscription", "quota") else "workers"
+
+
+def _stage(verdict: Verdict, workers: PipelinePart) -> str | None:
+    """The verdict's stage as the shares call it: `sample` stands for what the user named, too."""
+    if verdict.bound == "transfer":
+        return COPY
+    if verdict.stage != "sample":
+        return verdict.stage
+    own = [one for one in workers.stages if one.stage == "sample" or one.stage not in get_args(Stage)]
+    return max(own, key=lambda one: one.share).stage if own else verdict.stage
+
+
+def _reason(trials: list[Trial], name: str, otherwise: str) -> str:
+    return next((trial.not_measured[name] for trial in trials if name in trial.not_measured), otherwise)

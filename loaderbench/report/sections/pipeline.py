@@ -1,0 +1,274 @@
+"""The picture of the pipeline: each part as wide as the samples/s that it allows, the bottleneck marked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from loaderbench.consumers import consumer_kind
+from loaderbench.diagnosis.pipeline import COPY, REST, PartName, Pipeline, PipelinePart, describe_pipeline
+from loaderbench.records import Limit, config_label, varying
+from loaderbench.report import numbers, tables, words
+from loaderbench.report.model import Block, Column, Row, Section, Table, Text, Value
+from loaderbench.report.pipe import Piece, draw_pipe
+from loaderbench.report.view import View
+
+_MOST_STAGES = 5  # of a part; the others are added up
+_WITHIN = {"startup": "worker startup", "stragglers": "slow samples", "main_process": "main process"}
+_LEFT_OUT = {
+    "storage": "storage",
+    "cpus": "CPUs",
+    "ipc": "worker-to-main IPC",
+    "copy": "host-to-device copy",
+    "step": "training step",
+}
+_COLUMNS = (Column("Part"), Column("Samples/s", numeric=True), Column("Details", prose=True))
+
+_FADING = "Fading edges: wider than the scale"
+_WAITS = "The limits do not include time spent waiting for a CPU, a lock or another batch."
+_CLOSE = "By its limit alone, another part is narrower. The verdict also uses idle CPUs and waits."
+_IN_TURN = "Without workers, loading and training take turns. Throughput is lower than both."
+_EXCEEDS = "Throughput exceeds the lowest limit. The traced times do not explain it."
+_LAZY = "Files are read during decoding. The time that decoding is blocked counts as reading."
+_WHY: dict[Limit | None, str] = {
+    "lock": "A lock lets one thread work at a time. The limits assume parallel work.",
+    "order": "Finished batches wait for a slow one ahead of them. The limits do not include this wait.",
+    "startup": "Each epoch starts with a wait for its first batch. The limits apply to the time after it.",
+    "quota": "A CPU quota or an affinity mask holds the loader back. The limit assumes all available CPUs.",
+    "oversubscription": "Threads wait for a CPU. The limits do not include this wait.",
+    "memory": "Page faults delay this stage. The limits include only part of that time.",
+}
+"""Why a limit of this kind does not show as the narrowest part."""
+
+_HANDING_OVER = "Batches wait on their way to the main process. The limit counts only its CPU time."
+_ONE_THREAD = "The main process works in one thread. The limit counts only its CPU time."
+_OUTSIDE = "Most of the time is spent outside `__getitem__` and collate. The limit does not include it."
+
+Mark = Literal["", "bottleneck", "narrowest"]
+"""The part that the verdict names; where it names none, the part with the lowest limit."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A stage within a part. `tone` is its colour; the verdict's stage is `marked`."""
+
+    said: str
+    title: str | None
+    tone: str
+    start: float
+    share: float
+    marked: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of the picture. `tag` is what its `mark` says in words, `note` what else there is to know of it."""
+
+    name: str
+    rate: Value
+    mark: Mark
+    tag: str
+    note: Text | None
+    stages: tuple[Share, ...]
+    piece: Piece
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture(Block):
+    """The pipe. `marks` are the places of the target, drawn across all parts."""
+
+    template = "pipeline.html"
+    subject: Text
+    throughput: str
+    target: str
+    parts: tuple[Part, ...]
+    marks: tuple[float, float] | None
+    fading: str
+    notes: tuple[Text, ...]
+
+
+def section(view: View) -> Section | None:
+    """The pipeline of the configuration that the verdict is about; `None` where nothing was measured."""
+    found = describe_pipeline(view.run)
+    if found is None:
+        return None
+    picture = _picture(found, _subject(view, found), _target_name(view))
+    return Section(
+        id="pipeline",
+        title="Pipeline",
+        label="Pipeline",
+        blocks=(picture,),
+        glance=(_table(picture),),
+        in_markdown=True,
+        only_verbose=True,
+    )
+
+
+def _subject(view: View, found: Pipeline) -> Text:
+    """Which configuration it is, by the axes that vary; a profile has one."""
+    config = varying(found.config, view.run.plan.axes)
+    if view.profile or not config:
+        return Text("")
+    return words.outside(
+        f"{'Best config' if view.run.best else 'Fastest estimate'} {config_label(config)}", words.LABEL_LIMIT
+    )
+
+
+def _picture(found: Pipeline, subject: Text, target_name: str) -> Picture:
+    names = [part.name for part in found.parts]
+    neck = names.index(found.bottleneck) if found.bottleneck in names else None
+    pipe = draw_pipe([part.samples_per_s for part in found.parts], found.delivered, found.target, neck)
+    return Picture(
+        subject=subject,
+        throughput=_rate(found.delivered).text,
+        target=_target(found, target_name, shown=pipe.marks is not None),
+        parts=tuple(_part(found, part, piece) for part, piece in zip(found.parts, pipe.pieces, strict=True)),
+        marks=pipe.marks,
+        fading=_FADING if any(piece.beyond for piece in pipe.pieces) else "",
+        notes=tuple(map(words.sentence, _notes(found))),
+    )
+
+
+def _part(found: Pipeline, part: PipelinePart, piece: Piece) -> Part:
+    return Part(
+        name=_name(found, part.name),
+        rate=_rate(part.samples_per_s, part.reason),
+        mark=_mark(found, part.name),
+        tag=_tag(found, part.name),
+        note=_note(found, part),
+        stages=_stages(part, found.stage),
+        piece=piece,
+    )
+
+
+def _name(found: Pipeline, name: PartName) -> str:
+    loader = "Main process, loading" if found.is_loader else "Loader"
+    names: dict[PartName, str] = {
+        "storage": "Storage",
+        "workers": numbers.count(found.workers, "worker") if found.workers else loader,
+        "cpus": f"{found.cpus:g} CPU{'' if found.cpus == 1 else 's'}",
+        "ipc": "Worker-to-main IPC",
+        "step": "Training step",
+    }
+    return names[name]
+
+
+def _rate(rate: float | None, reason: str | None = None) -> Value:
+    """Samples/s as the verdict's evidence writes them: every digit of 10 or more."""
+    return numbers.whole(rate) if rate is not None and 10 <= rate < math.inf else numbers.quantity(rate, reason=reason)
+
+
+def _mark(found: Pipeline, name: PartName) -> Mark:
+    if found.bottleneck is None:
+        return "narrowest" if name == found.narrowest else ""
+    return "bottleneck" if name == found.bottleneck else ""
+
+
+def _tag(found: Pipeline, name: PartName) -> str:
+    """The mark, with the stage where the part alone does not say it."""
+    mark = _mark(found, name)
+    within = _stage_within(found, name) if mark == "bottleneck" else None
+    return f"{mark}: {within}" if within else mark
+
+
+def _stage_within(found: Pipeline, name: PartName) -> str | None:
+    stage = found.stage
+    if name == "step":
+        return "copy" if stage == COPY else None
+    return _WITHIN.get(stage or "") or (words.stage(stage).text if stage and name == "workers" else None)
+
+
+def _note(found: Pipeline, part: PipelinePart) -> Text | None:
+    """Why the rate is not known, or what it is made of."""
+    if part.samples_per_s is None:
+        return words.sentence(part.reason or "")
+    notes: dict[PartName, str] = {
+        "storage": f"if {'workers' if found.workers else 'the process'} did nothing but read",
+        "cpus": "shared by all processes",
+        "ipc": "by CPU time of the main process",
+        "step": "target (emulated)" if found.given else "",
+    }
+    return Text(notes[part.name]) if notes.get(part.name) else None
+
+
+def _stages(part: PipelinePart, marked: str | None) -> tuple[Share, ...]:
+    """The largest, in the order of a sample, and what the others add up to."""
+    ranked = sorted(part.stages, key=lambda one: -one.share)
+    few = ranked if len(ranked) <= _MOST_STAGES else ranked[: _MOST_STAGES - 1]
+    shown = [one for one in part.stages if one in few]
+    names = [_stage_name(one.stage, part.name) for one in shown]
+    marks = [one.stage == marked for one in shown]
+    lengths = [one.share for one in shown]
+    tones = tables.tones(lengths)
+    if len(shown) < len(part.stages):
+        names, marks, tones = [*names, Text("other")], [*marks, False], [*tones, tables.REST]
+        lengths = [*lengths, 1 - sum(lengths)]
+    starts = [sum(lengths[:i]) for i in range(len(lengths))]
+    return tuple(_share(*each) for each in zip(names, lengths, starts, tones, marks, strict=True))
+
+
+def _stage_name(stage: str, part: PartName) -> Text:
+    """How a stage is called; those of the step are ours, all others may be the user's."""
+    return (
+        Text({COPY: "host-to-device copy", REST: "rest of the step"}[stage]) if part == "step" else words.stage(stage)
+    )
+
+
+def _share(name: Text, length: float, start: float, tone: str, marked: bool) -> Share:
+    said = "<1%" if 0 < length < 0.005 else f"{length * 100:.0f}%"
+    share, begins = round(length, 4), round(start, 4)
+    return Share(f"{name.text} {said}", name.title, tone, begins, share, marked)
+
+
+def _target_name(view: View) -> str:
+    kind = consumer_kind(view.run.consumer)
+    if kind.capped:
+        return "Target"
+    return "Loop without data waits" if kind.of_loop else "Training step alone"
+
+
+def _target(found: Pipeline, name: str, *, shown: bool) -> str:
+    """What is drawn across; said also where it is too far out to be drawn."""
+    if found.target is None:
+        return ""
+    return f"{name}: {_rate(found.target).text} samples/s{'' if shown else ' (beyond the scale)'}"
+
+
+def _notes(found: Pipeline) -> list[str]:
+    """What the widths do not say, and what is not in the picture."""
+    said = [_LAZY] if found.reads_in_decode else []
+    if found.bottleneck == "storage":
+        said.append(f"{'Workers wait' if found.workers else 'The main process waits'} for storage, which narrows both.")
+    elif found.exceeds_limits:
+        said.append(_EXCEEDS)
+    elif not found.limits_explain_it:
+        said.append(_why(found))
+    left = [f"{_LEFT_OUT[name]} ({why})" for name, why in found.left_out.items()]
+    return [*said, f"Not shown: {', '.join(left)}."] if left else said
+
+
+def _why(found: Pipeline) -> str:
+    """Why the part that is marked is not the narrowest, or passes less than it allows."""
+    if found.bottleneck == "ipc":
+        return _ONE_THREAD if found.stage == "main_process" else _HANDING_OVER
+    if found.bottleneck == "workers" and found.stage == "main_process":
+        return _OUTSIDE
+    if found.in_turn and found.limit not in _WHY:
+        return _IN_TURN
+    return _WHY.get(found.limit, _WAITS if found.slower_than_limits else _CLOSE)
+
+
+def _table(picture: Picture) -> Table:
+    """The same in a few lines of text."""
+    rows = [Row((Text(part.name), part.rate, Text(_details(part))), mark=part.mark) for part in picture.parts]
+    measured = Value(picture.throughput, main=picture.throughput)
+    rows.append(Row((Text("Throughput"), measured, Text("measured")), mark="total"))
+    of = f" ({picture.subject.text})" if picture.subject.text else ""
+    return Table(f"Pipeline, samples/s{of}", _COLUMNS, tuple(rows))
+
+
+def _details(part: Part) -> str:
+    shares = ", ".join(one.said for one in sorted(part.stages, key=lambda one: -one.share))
+    note = part.note.text if part.note else ""
+    return "; ".join(filter(None, (part.tag, note, shares)))
