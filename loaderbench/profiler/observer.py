@@ -17,6 +17,7 @@ from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import Gpu, Reasons
 from loaderbench.records.words import utc_now
 from loaderbench.tracing.loader import IterableTrace, LoaderTrace, is_loader
+from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, Traced
 
 MEMORY_AFTER_S = 1.0
@@ -41,6 +42,7 @@ class Observer:
         self._traced: Traced | None = None
         self._mark: Mark | None = None
         self._workers = 0
+        self._epochs = self._epochs_before = 0  # begun, in all and before the present trace
         self.passed = 0  # epochs that were not recorded: of other loaders, or within another epoch
         self._pids: tuple[int, ...] = ()
         self._memory: threading.Thread | None = None
@@ -59,7 +61,13 @@ class Observer:
             self.trace.follow(source)
         self.source, self._workers = source, workers
         self._blocked.end()  # the epoch may fork
-        return self._begin(watch=trace)
+        batches = self._begin(watch=trace)
+        self._epochs += 1
+        return batches
+
+    def find_made(self, epoch: int, batch: int) -> Made | None:
+        """Who made a batch of an epoch; `None` where nothing is traced, or it is not known any more."""
+        return self.trace.made(epoch - self._epochs_before, batch) if self.trace else None
 
     def steady(self) -> None:
         """Warm-up is over: what was seen until now is kept apart."""
@@ -122,7 +130,7 @@ class Observer:
     def _attach(self, source: Any, trace: bool, marks: bool) -> None:
         if self.trace is not None:
             self.trace.stop()
-        self.trace, self._mark = None, None
+        self.trace, self._mark, self._epochs_before = None, None, self._epochs
         if not trace and not marks:
             return
         if is_loader(source):

@@ -50,6 +50,7 @@ class Profiler:
                 look=self._observer.look,
                 epoch_ended=self._epoch_ended,
                 full=self._finish,
+                find_made=self._observer.find_made,
             ),
         )
         self._state = "new"

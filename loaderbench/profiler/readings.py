@@ -23,6 +23,7 @@ from loaderbench.records import (
     Failure,
     LoaderInside,
     LoopTimes,
+    Readings,
     ResourceUse,
     TimelinePoint,
     Trial,
@@ -132,13 +133,15 @@ def counted(recorder: LoopRecorder) -> BatchLog:
     return recorder.log if recorder.log.batches else recorder.warmed
 
 
-def timeline_of(recorder: LoopRecorder, resources: ResourceSamples, environment: Environment) -> list[TimelinePoint]:
-    """Waits and readings, in seconds since the steady state began."""
+def readings_of(recorder: LoopRecorder, resources: ResourceSamples, environment: Environment) -> Readings:
+    """Waits, readings and some of the batches, in seconds since the steady state began."""
     log = counted(recorder)
     began_s = log.began_s or 0.0
     points = [(at_s, "data_wait_s", wait_s) for at_s, wait_s in log.timeline.shown()]
     points += series(resources.taken, environment.cpus_allotted)
-    return [TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for at_s, name, value in points]
+    found = Readings(TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for at_s, name, value in points)
+    found.keep_batches(TRIAL, (batch.since(began_s) for batch in recorder.windows.batches()))
+    return found
 
 
 def _epochs(recorder: LoopRecorder) -> Epochs:

@@ -11,7 +11,7 @@ from loaderbench.consumers import LOOP
 from loaderbench.environment import describe_machine
 from loaderbench.errors import printable
 from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.readings import counted, make_trial, timeline_of
+from loaderbench.profiler.readings import counted, make_trial, readings_of
 from loaderbench.profiler.source import length_of
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import Config, DatasetSummary, Measured, PlanSummary
@@ -41,7 +41,7 @@ def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer)
         notes=tuple(_notes(recorder, observer, warmup)),
         loaderbench_version=version("loaderbench"),
     )
-    return Run(conclude(measured), timeline_of(recorder, observer.resources, environment))
+    return Run(conclude(measured), readings_of(recorder, observer.resources, environment))
 
 
 def _config(source: Any) -> Config:

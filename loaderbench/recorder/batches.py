@@ -16,13 +16,26 @@ MAX_POINTS = 1_000
 MAX_ROWS = 4_096
 APART, WARMUP, STEADY = range(3)
 
-Row = tuple[float, float, float, int, int]
-"""One batch: when it was asked for, when the loop was done with it, when it came, its samples, and its kind.
+Row = tuple[float, float, float, int, int, int]
+"""One batch: when it was asked for, when the loop was done with it, when it came, its samples, its kind, its epoch.
 
 The kind: of the steady state, of the warm-up, or apart from both (the first of an epoch, the one a loop was left at).
 """
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def table_of(rows: Sequence[Row]) -> Numbers:
+    """Rows as an array of shape (rows, 6)."""
+    return np.fromiter(chain.from_iterable(rows), np.float64, 6 * len(rows)).reshape(-1, 6)
+
+
+def waits_of(table: Numbers, exposed_s: Sequence[float] | None = None) -> Numbers:
+    """The wait of each row in seconds: what a device was exposed to, else the host's; no longer than the batch."""
+    asked_s, ended_s, got_s = table[:, :3].T
+    waits_s: Numbers = got_s - asked_s if exposed_s is None else np.array(exposed_s)
+    shortest: Numbers = np.minimum(waits_s, ended_s - asked_s)
+    return shortest
 
 
 class Timeline:
@@ -88,15 +101,13 @@ class BatchLog:
         """Wall time of all batches that were counted."""
         return sum(self.waits.sums_s) + sum(self.steps.sums_s)
 
-    def add(self, rows: Sequence[Row], kind: int, waits_s: Sequence[float] | None = None) -> None:
-        """Add the rows of one kind; `waits_s` are those that a device was exposed to, in place of the host's."""
-        table = np.fromiter(chain.from_iterable(rows), np.float64, 5 * len(rows)).reshape(-1, 5)
+    def add(self, table: Numbers, kind: int, waits_s: Numbers) -> None:
+        """Add the rows of one kind of a table, with their waits."""
         kept = table[:, 4] == kind
         asked_s, ended_s, got_s, samples = table[kept, :4].T
         if not len(asked_s):
             return
-        periods_s = ended_s - asked_s
-        shown_s = np.minimum(got_s - asked_s if waits_s is None else np.array(waits_s)[kept], periods_s)
+        periods_s, shown_s = ended_s - asked_s, waits_s[kept]
         self.began_s = float(asked_s[0]) if self.began_s is None else self.began_s
         self.ended_s = float(ended_s[-1])
         self.batches += len(asked_s)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from loaderbench.histogram import Histogram
-from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row
+from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row, table_of, waits_of
 from loaderbench.recorder.samples import count_samples, sample_counter
 from loaderbench.recorder.stalls import Wait
+from loaderbench.recorder.windows import BatchWindows, FindMade, not_traced
 
 ROWS = 1_024  # are kept before they are added up
 LOOK_S = 0.5
@@ -27,6 +28,7 @@ class Watch:
     """What a recorder calls while it records: when warm-up is over, now and then, at an epoch's end, after the last.
 
     `body` is called with the kind of each batch when the loop is done with it, once `LoopRecorder.marks` is set.
+    `find_made` is asked who made a batch.
     """
 
     steady: Callable[[], None] = lambda: None
@@ -34,6 +36,7 @@ class Watch:
     look: Callable[[], None] = lambda: None
     epoch_ended: Callable[[], None] = lambda: None
     full: Callable[[], None] = lambda: None
+    find_made: FindMade = not_traced
 
 
 class LoopRecorder:
@@ -51,6 +54,7 @@ class LoopRecorder:
         self.full = self.marks = False
         self.events: Any = None
         self._warmup, self._steps, self._watch = warmup, steps, watch or Watch()
+        self.windows = BatchWindows(self._watch.find_made)
         self._steady = 0
         self._rows: list[Row] = []
         self._waiting: list[Row] = []
@@ -75,6 +79,7 @@ class LoopRecorder:
         asked_s = clock()
         batches, events = begin(), self.events
         began_took_s = clock() - asked_s
+        epoch = self.begun
         self.begun += 1
         self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
         rows = self._rows
@@ -82,13 +87,13 @@ class LoopRecorder:
         left, got_s = due, 0.0
         try:
             yield None
-            asked_s = clock()
+            asked_s = clock() - began_took_s  # the first batch's wait has that in it
             if events is not None:
                 batches = _asking(batches, events)
             for batch in batches:
                 got_s = clock()
                 if kind == APART:
-                    self._note_boundary(began_took_s + got_s - asked_s)
+                    self._note_boundary(got_s - asked_s)
                     count = sample_counter(batch, batch_size)
                 try:
                     samples = count(batch)
@@ -96,7 +101,7 @@ class LoopRecorder:
                     samples = count_samples(batch, batch_size)
                 yield batch
                 now_s = clock()
-                add((asked_s, now_s, got_s, samples, kind))
+                add((asked_s, now_s, got_s, samples, kind, epoch))
                 asked_s, got_s, left = now_s, 0.0, left - 1
                 if not left or now_s >= look_at_s:
                     kind, left, look_at_s = self._keep_house(kind, due - left, now_s)
@@ -110,9 +115,10 @@ class LoopRecorder:
                 self._ending_s = clock() - asked_s
         finally:
             if got_s:  # the loop was left with this batch
-                rows.append((asked_s, asked_s, got_s, 0, APART))
+                rows.append((asked_s, asked_s, got_s, 0, APART, epoch))
             self._count_done(kind, due - left)
             self._add_up(rows)
+            self.windows.epoch_ended()
             self._watch.epoch_ended()
         for batch in batches:
             yield batch
@@ -131,7 +137,7 @@ class LoopRecorder:
 
     def _add_up(self, rows: list[Row]) -> None:
         """Move rows to the logs; those whose wait a device has not reported yet are kept."""
-        taken, waits_s = rows.copy(), None
+        taken, exposed_s = rows.copy(), None
         rows.clear()
         if self._epoch_rows is not None:
             self._epoch_rows.add(taken)
@@ -139,12 +145,15 @@ class LoopRecorder:
             self._exposed_s.extend(self.events.take_s())
             taken = self._waiting + taken
             ready = min(len(taken), len(self._exposed_s))
-            waits_s = [self._exposed_s.popleft() for _ in range(ready)]
+            exposed_s = [self._exposed_s.popleft() for _ in range(ready)]
             taken, self._waiting = taken[:ready], taken[ready:]
         if taken and not sys.is_finalizing():
-            self.log.add(taken, STEADY, waits_s)
+            table = table_of(taken)
+            waits_s = waits_of(table, exposed_s)
+            self.log.add(table, STEADY, waits_s)
             if self.seen <= self._warmup + len(taken):
-                self.warmed.add(taken, WARMUP, waits_s)
+                self.warmed.add(table, WARMUP, waits_s)
+            self.windows.add(table, waits_s)
 
     def _note_boundary(self, took_s: float) -> None:
         """An epoch's first batch came `took_s` seconds after it was begun."""

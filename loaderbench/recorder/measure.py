@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loaderbench.consumers import Consumer
+from loaderbench.recorder.batches import APART, STEADY, WARMUP, Row
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import Wait
 
@@ -75,6 +76,7 @@ def measure(
         raise NoBatchesError(f"the loader ended after {len(steps.moments_s)} batches, before a steady state was seen")
     if not any(steps.samples[warmup:]):
         raise NoBatchesError("the batches hold no samples: their first dimension is 0")
+    waits_s = steps.waits_s()
     found = Measurement(
         time_to_first_batch_s=steps.got_s[0] - began_s,  # the consumer's first step, which may compile, not included
         warmup_batches=warmup,
@@ -82,11 +84,11 @@ def measure(
         ended_s=steps.moments_s[-1],
         batches=len(steps.moments_s) - warmup,
         samples=sum(steps.samples[warmup:]),
-        waits_s=tuple(consumer.wait_clock.waits_s()[warmup : len(steps.moments_s)]),
+        waits_s=tuple(waits_s[warmup:]),
         waits_at_s=tuple(steps.moments_s[warmup:]),
         epoch_ends=steps.epoch_ends - epochs,
         ended_early=not closed,
-        waits=tuple(_last_waits(steps, consumer.wait_clock.waits_s(), warmup)),
+        waits=tuple(_last_waits(steps, waits_s, warmup)),
     )
     on_closed(found, steps)
     return found
@@ -111,13 +113,25 @@ class Steps:
         self._consumer = consumer
         self._batch_size = batch_size
         self.epoch_ends = self.epoch_at = 0
+        self.asked_s: list[float] = []
         self.got_s: list[float] = []
         self.moments_s: list[float] = []
         self.samples: list[int] = []
+        self._epochs: list[int] = []
+
+    def waits_s(self) -> list[float]:
+        """The data wait of every batch, in seconds; may block until a device has reported them."""
+        return self._consumer.wait_clock.waits_s()[: len(self.moments_s)]
+
+    def rows(self, warmup: int) -> Iterator[Row]:
+        """Every batch that was taken, the first `warmup` of them as such."""
+        for place, at_s in enumerate(self.moments_s):
+            kind = STEADY if place >= warmup else WARMUP if place else APART
+            yield self.asked_s[place], at_s, self.got_s[place], self.samples[place], kind, self._epochs[place]
 
     def take(self) -> bool:
         """Take one batch; `False` when there is none left."""
-        clock = self._consumer.wait_clock
+        clock, asked_s = self._consumer.wait_clock, time.monotonic()
         clock.ask()
         try:
             batch = next(self._iterator)
@@ -125,6 +139,8 @@ class Steps:
             return False
         clock.got()
         self.got_s.append(time.monotonic())
+        self.asked_s.append(asked_s)
+        self._epochs.append(self.epoch_ends)
         samples = count_samples(batch, self._batch_size)
         self._consumer.consume(batch, samples)
         self.moments_s.append(time.monotonic())

@@ -4,6 +4,7 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 `Interval` is a 95% interval over rounds (processes), never over the batches of one.
 """
 
+from loaderbench.records.batches import BatchTimes as BatchTimes
 from loaderbench.records.comparison import (
     Comparison as Comparison,
     Gate as Gate,

@@ -1,10 +1,12 @@
-"""What monitors read over seconds: a run can hold a million readings, so that they lie in arrays."""
+"""What monitors read over seconds, in arrays because a run can hold a million readings; and single batches."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from loaderbench.records.batches import BatchTimes
 
 Series = tuple["array[float]", "array[float]"]
 """Seconds since the trial began, and the values read then: two arrays of one length."""
@@ -21,10 +23,14 @@ class TimelinePoint:
 
 
 class Readings:
-    """The readings of a run by trial and metric, in the order they came: 16 bytes each."""
+    """The readings of a run by trial and metric, in the order they came: 16 bytes each.
+
+    `batches` are those of each trial that were kept, in order, with moments in seconds since the trial began.
+    """
 
     def __init__(self, points: Iterable[TimelinePoint] = ()) -> None:
         self._trials: dict[str, dict[str, Series]] = {}
+        self._batches: dict[str, tuple[BatchTimes, ...]] = {}
         self.extend(points)
 
     def extend(self, points: Iterable[TimelinePoint]) -> None:
@@ -41,6 +47,22 @@ class Readings:
     def of(self, trial: str) -> dict[str, Series]:
         """All series of one trial by metric; empty where nothing was read of it."""
         return self._trials.get(trial, {})
+
+    @property
+    def batches(self) -> Mapping[str, Sequence[BatchTimes]]:
+        """The batches that were kept, by trial."""
+        return self._batches
+
+    def keep_batches(self, trial: str, batches: Iterable[BatchTimes]) -> None:
+        """Keep some batches of a trial."""
+        if found := tuple(batches):
+            self._batches[trial] = found
+
+    def only(self, trials: Container[str]) -> Readings:
+        """What belongs to these trials."""
+        found = Readings(point for point in self if point.trial in trials)
+        found._batches = {trial: batches for trial, batches in self._batches.items() if trial in trials}
+        return found
 
     @property
     def trials(self) -> tuple[str, ...]:

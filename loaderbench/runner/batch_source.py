@@ -20,6 +20,7 @@ from loaderbench.records import LoaderInside
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.replay import Replayed, keep
 from loaderbench.tracing.loader import IterableTrace, LoaderTrace
+from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, tracing_s_per_sample
 
 NO_WORKERS = "no worker processes: the batches are made in the consumer's own process"
@@ -35,6 +36,10 @@ class BatchSource(Protocol):
 
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:
         """What was seen, while the workers live; `waits` are those of the last epoch."""
+        ...
+
+    def made(self, epoch: int, batch: int) -> Made | None:
+        """Who made a batch of an epoch, and when; `None` where that is not known."""
         ...
 
     @property
@@ -88,6 +93,10 @@ class WatchedLoader:
     def worker_pids(self) -> tuple[int, ...]:
         """The processes that make batches now."""
         return tuple(self._batches.worker_pids())
+
+    def made(self, epoch: int, batch: int) -> Made | None:
+        """Who made a batch of an epoch, and when; `None` where that is not known."""
+        return self._trace.made(epoch, batch)
 
     def begin(self) -> None:
         """Begin to count."""
@@ -147,7 +156,7 @@ class OnePass:
     def __init__(self, watched: WatchedLoader, samples: int, batch_size: int | None) -> None:
         self._watched, self._left, self._batch_size = watched, samples, batch_size
         self._batches: Iterator[Any] | None = None
-        self.begin, self.inside = watched.begin, watched.inside
+        self.begin, self.inside, self.made = watched.begin, watched.inside, watched.made
 
     def __iter__(self) -> Iterator[Any]:
         if self._batches is not None:

@@ -63,6 +63,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
     """Build, and measure what was built; `made` gets the loader, for whoever has to explain an exception."""
     from loaderbench.datasets.traits import traits_of
     from loaderbench.recorder import measure, recorder_s_per_batch
+    from loaderbench.recorder.windows import batches_of
     from loaderbench.runner import preload
 
     if preload.IMPORT_ERROR is not None:
@@ -87,7 +88,8 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         inside = source_of_batches.inside(found.waits)
         inside = replace(inside, dataset_traits=traits_of(getattr(source, "dataset", source)))
         sliced = order.in_time_slices and batches.can_be_stopped
-        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, inside, pids, sliced))
+        kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
+        pipe.send(Result(found, recorder_s_per_batch(), batches.samples_per_epoch, inside, pids, sliced, kept))
         take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 
     def begin() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loaderbench.recorder import Measurement
-from loaderbench.records import LoaderInside, PlannedTrial
+from loaderbench.records import BatchTimes, LoaderInside, PlannedTrial
 from loaderbench.suite import Suite
 
 
@@ -43,7 +43,7 @@ class Result:
     """The trial's measurement; the trial's processes still live and wait for leave to end.
 
     `worker_pids` are those of the loader's processes. `can_be_stopped`: all of them can be stopped and continued, and
-    others be measured meanwhile.
+    others be measured meanwhile. `batches` are some of a sweep's trial, with moments of the monotonic clock.
     """
 
     measurement: Measurement
@@ -52,6 +52,7 @@ class Result:
     inside: LoaderInside
     worker_pids: tuple[int, ...] = ()
     can_be_stopped: bool = False
+    batches: tuple[BatchTimes, ...] = ()
 
 
 @dataclass(frozen=True)

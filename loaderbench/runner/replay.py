@@ -60,6 +60,9 @@ class Replayed:
     def begin(self) -> None:
         """Nothing has to be noted."""
 
+    def made(self, epoch: int, batch: int) -> None:
+        """They were made before."""
+
     @property
     def worker_pids(self) -> tuple[int, ...]:
         """No process makes batches any more."""

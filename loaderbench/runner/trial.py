@@ -13,7 +13,16 @@ from loaderbench.datasets.photos import reference_jpeg
 from loaderbench.environment import oom_kills
 from loaderbench.monitors import GpuMonitor, Sampling
 from loaderbench.recorder import completed_trial, with_reasons
-from loaderbench.records import Environment, Failure, PlannedTrial, Status, TimelinePoint, TimeSlices, Trial
+from loaderbench.records import (
+    BatchTimes,
+    Environment,
+    Failure,
+    PlannedTrial,
+    Status,
+    TimelinePoint,
+    TimeSlices,
+    Trial,
+)
 from loaderbench.records.words import utc_now
 from loaderbench.runner.failure_details import explained
 from loaderbench.runner.protocol import Result, TrialOrder
@@ -26,10 +35,11 @@ NO_LOOP = "a trial takes its batches without end, and its consumer in one piece"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A trial's record and what the monitors saw meanwhile."""
+    """A trial's record, what the monitors saw meanwhile, and some of its batches, in seconds since it began."""
 
     trial: Trial
     timeline: Sequence[TimelinePoint]
+    batches: Sequence[BatchTimes] = ()
 
 
 def not_tried(planned: PlannedTrial, why: str) -> Trial:
@@ -78,7 +88,8 @@ class TrialRunner:
         if isinstance(found, Failure):
             return Outcome(_failed(trial, found, order, begun.kills_before), [])
         timeline = timeline_of(trial.id, process.began_s, found.measurement, sampling, self._environment)
-        return Outcome(self._completed(trial, found, sampling, slices), timeline)
+        batches = [batch.since(process.began_s) for batch in found.batches]
+        return Outcome(self._completed(trial, found, sampling, slices), timeline, batches)
 
     def _completed(self, trial: Trial, result: Result, sampling: Sampling, slices: TimeSlices | None) -> Trial:
         """Fill in what was measured."""

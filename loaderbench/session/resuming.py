@@ -41,7 +41,7 @@ def read_earlier(folder: Path) -> Earlier:
         raise UsageError(f"--resume {folder}: is the profile of a loop, which only the loop itself can go on with")
     found = [t for t in read_trials(folder) if t.status == "completed" and t.role in ("sweep", "twin")]
     kept = {trial.id: trial for trial in found}
-    timeline = Readings(point for point in read_timeline(folder) if point.trial in kept)
+    timeline = read_timeline(folder).only(kept)
     return Earlier(folder, record, kept, timeline)
 
 

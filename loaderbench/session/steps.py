@@ -91,6 +91,7 @@ class Session:
         """Keep what came of a trial."""
         self.found.trials.append(outcome.trial)  # first: a signal may come at any moment, and run.json is written after
         self.found.timeline.extend(outcome.timeline)
+        self.found.timeline.keep_batches(outcome.trial.id, outcome.batches)
         self.store.append(outcome.trial)
         return outcome.trial
 

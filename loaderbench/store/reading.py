@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError
 from loaderbench.records import READABLE_VERSIONS, SCHEMA_VERSION, Readings, RunRecord, Trial
+from loaderbench.store.batches import BATCHES_FILE, read_batches
 from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_trial
 from loaderbench.store.writing import RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
 
@@ -62,9 +63,11 @@ def read_trials(folder: Path) -> list[Trial]:
 
 
 def read_timeline(path: Path) -> Readings:
-    """Read the timeline beside a run; empty where there is none. Raises `RunFileError`, in one line."""
-    file = (path if path.is_dir() else path.parent) / TIMELINE_FILE
-    found = Readings()
+    """Read the timeline and the batches beside a run, where there are any. Raises `RunFileError`, in one line."""
+    folder, found = path if path.is_dir() else path.parent, Readings()
+    file = folder / TIMELINE_FILE
+    for trial, batches in read_batches(folder / BATCHES_FILE).items():
+        found.keep_batches(trial, batches)
     if not file.is_file():
         return found
     from pyarrow import ArrowException, parquet

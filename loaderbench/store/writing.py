@@ -15,6 +15,7 @@ from typing import IO
 from loaderbench.errors import UsageError
 from loaderbench.locking import hold
 from loaderbench.records import Readings, RunRecord, Trial, to_dict
+from loaderbench.store.batches import BATCHES_FILE, write_batches
 
 RUN_FILE, TRIALS_FILE, TIMELINE_FILE, PAGE_FILE = "run.json", "trials.jsonl", "timeline.parquet", "report.html"
 TIMELINE_COLUMNS = ("trial", "t_s", "metric", "value")
@@ -70,7 +71,7 @@ class Store:
         return self._write(PAGE_FILE, html, kept)
 
     def write_timeline(self, readings: Readings) -> Path:
-        """Write every reading of the monitors as Parquet."""
+        """Write every reading of the monitors as Parquet, and beside it the batches that were kept."""
         import pyarrow
         from pyarrow import parquet
 
@@ -79,6 +80,9 @@ class Store:
         schema = pyarrow.schema(list(zip(TIMELINE_COLUMNS, types, strict=True)))
         with _one_line(self.folder / TIMELINE_FILE):
             parquet.write_table(pyarrow.table(columns, schema=schema), self.folder / TIMELINE_FILE, compression="zstd")
+        if readings.batches:
+            with _one_line(self.folder / BATCHES_FILE):
+                write_batches(self.folder / BATCHES_FILE, readings.batches)
         return self.folder / TIMELINE_FILE
 
     def discard(self) -> None:

@@ -14,7 +14,8 @@ NAME_BYTES = 128
 SLOWEST = 32
 PATH_BYTES = 256
 SPANS = 1024
-SPAN_FIELDS = 4  # began_s, collate_began_s, ended_s, samples
+SPAN_STAGES = 8  # wall seconds of a batch by stage, in the order in which `stages` names them
+SPAN_FIELDS = 4 + SPAN_STAGES  # began_s, collate_began_s, ended_s, samples, and the stages
 SLOW_FIELDS = 4  # wall_s, index (-1: none), stage, ended_s
 
 ENABLED, BATCHES, SAMPLES, TRACED, STAGES, SINCE_S = range(6)
@@ -56,6 +57,10 @@ class Block:
         """Stage and part of every place that has one."""
         found = (self._text(_NAMES + place * NAME_BYTES, NAME_BYTES) for place in range(int(self.header[STAGES])))
         return [(stage, part) for stage, _, part in (text.partition("/") for text in found)]
+
+    def span_stages(self) -> list[str]:
+        """The stages whose seconds a batch's span holds; one that is met later counts as the sample's own time."""
+        return list(dict.fromkeys(stage for stage, _ in self.names()))[:SPAN_STAGES]
 
     def add_name(self, stage: str, part: str) -> None:
         """Name the next place."""

@@ -13,6 +13,7 @@ from typing import Any
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.attach import Attachment, InProcess
 from loaderbench.tracing.block import BLOCK_BYTES, Block
+from loaderbench.tracing.made import Made, MadeBatches
 from loaderbench.tracing.parts import Finder, SampleProxy
 from loaderbench.tracing.reading import Mark, Span, Traced, mark, read, spans_of
 from loaderbench.tracing.taking import Taken, TakingClock
@@ -34,7 +35,7 @@ class LoaderTrace:
         self._memory = RawArray("B", BLOCK_BYTES * max(1, self.workers))
         self.blocks = [Block(self._memory, worker) for worker in range(max(1, self.workers))]
         self.taking = TakingClock()
-        self._before_epoch = [0] * len(self.blocks)  # batches that each worker had made
+        self._made = MadeBatches(self.blocks, in_workers=self.workers > 0)
         self._tracer = None if self.workers else Tracer(self.blocks[0])
         self._attachment: Attachment | None = None
         self._persistent: Any = None  # workers of this trace, beside the loader's own
@@ -47,7 +48,7 @@ class LoaderTrace:
 
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
-        self._before_epoch = [int(block.header[layout.BATCHES]) for block in self.blocks]
+        self._made.begin_epoch()
         if self._tracer is not None:
             return self._in_process(self._tracer)
         with self._carried():
@@ -60,10 +61,19 @@ class LoaderTrace:
 
         None of a loader that hands them out in another order: which is which cannot be told then.
         """
-        if not getattr(self._loader, "in_order", True):
+        if not self._in_order:
             return ()
-        numbered = ((span, span.number - self._before_epoch[span.worker]) for span in spans_of(self.blocks))
+        before = self._made.before_epoch
+        numbered = ((span, span.number - before[span.worker]) for span in spans_of(self.blocks))
         return tuple(replace(span, number=number) for span, number in numbered if number >= 0)
+
+    def made(self, epoch: int, batch: int) -> Made | None:
+        """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or not any more."""
+        return self._made.find(epoch, batch) if self._in_order else None
+
+    @property
+    def _in_order(self) -> bool:
+        return bool(getattr(self._loader, "in_order", True))
 
     def mark(self) -> Mark:
         """A moment from which `read` can count."""
@@ -158,6 +168,7 @@ class IterableTrace:
         self._source, self._count = source, count
         self._block = Block(bytearray(BLOCK_BYTES))
         self._tracer = Tracer(self._block)
+        self._made_batches = MadeBatches([self._block], in_workers=False)
         self._hooked = not marks_only
         self.taking = TakingClock()
         self._block.header[layout.ENABLED] = 1.0
@@ -169,8 +180,13 @@ class IterableTrace:
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
         self._tracer.bind()
+        self._made_batches.begin_epoch()
         made = InProcess(self._made(iter(self._source)), self._tracer, None, hooked=self._hooked)
         return Taken(made, self.taking) if self._hooked else made
+
+    def made(self, epoch: int, batch: int) -> Made | None:
+        """When a batch of the `epoch`-th epoch was made, inside `next()`; `None` where that is not known any more."""
+        return self._made_batches.find(epoch, batch)
 
     def mark(self) -> Mark:
         """A moment from which `read` can count."""

@@ -150,7 +150,7 @@ def _spans(worker: int, block: Block, since_s: float) -> Iterator[Span]:
     made = int(block.header[layout.BATCHES])
     for number in range(max(0, made - layout.SPANS), made):
         at = number % layout.SPANS * layout.SPAN_FIELDS
-        began_s, collate_began_s, ended_s, samples = block.spans[at : at + layout.SPAN_FIELDS]
+        began_s, collate_began_s, ended_s, samples = block.spans[at : at + 4]
         if ended_s >= since_s:
             yield Span(worker, number, began_s, collate_began_s, ended_s, int(samples))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import random
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ SHORT_S = 5e-3  # longer samples are all traced, without a thought
 TINY_S = 1e-4  # samples left out that are shorter are but counted
 FLUSH_S = 2e-3  # batches that come faster are written together,
 FLUSH_EACH = 16  # but not the first ones
+STAGED_S = 2.5e-4  # shorter batches are not divided by stage: that would cost them more than a hundredth
+_UNDIVIDED = array("d", [0.0] * layout.SPAN_STAGES)
 
 
 class Tracer:
@@ -36,6 +39,8 @@ class Tracer:
         self.decoding: set[int] = set()  # stages in which a decoder is no news
         self._thread = thread()
         self._places: dict[tuple[str, str], int] = {}
+        self._slots: list[int] = []  # of every place, the one in a batch's span that its stage has
+        self._slot_of: dict[str, int] = {}
         for name in block.names():
             self._know(name)
         self.place("idle")  # comes first: it is `IDLE`
@@ -54,6 +59,7 @@ class Tracer:
         self._began_s = 0.0
         self._walls_s: list[float] = []
         self._traced = self._left_out = self._tiny = self._in_spans = 0
+        self._spans_s = [0.0] * layout.SPAN_STAGES  # of the batches since the last flush, by stage
         self.read_bytes = 0  # of the sample that is being made
         self._reads = [0.0] * layout.READS
 
@@ -74,6 +80,10 @@ class Tracer:
     def _know(self, name: tuple[str, str]) -> int:
         self._places[name] = len(self._places)
         self.clock.add_stage()
+        if name[0] not in self._slot_of:
+            known = len(self._slot_of)
+            self._slot_of[name[0]] = known if known < layout.SPAN_STAGES else self._slot_of["sample"]
+        self._slots.append(self._slot_of[name[0]])
         return self._places[name]
 
     def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:  # noqa: C901 - flat, for its speed
@@ -257,8 +267,11 @@ class Tracer:
         """Write the batch's span, and add what was counted to the block unless that was done just now."""
         header, spans, ended_s = self.block.header, self.block.spans, now_s()
         at = int(header[layout.BATCHES]) % layout.SPANS * layout.SPAN_FIELDS
-        spans[at], spans[at + 1] = self._began_s or collate_at_s, collate_at_s
+        began_s = self._began_s or collate_at_s
+        spans[at], spans[at + 1] = began_s, collate_at_s
         spans[at + 2], spans[at + 3] = ended_s, self._made() - self._in_spans
+        staged = ended_s - began_s > STAGED_S
+        spans[at + 4 : at + layout.SPAN_FIELDS] = self._stages_of_batch() if staged else _UNDIVIDED
         self._in_spans = self._made()
         self._began_s = 0.0
         header[layout.BATCHES] += 1
@@ -267,6 +280,14 @@ class Tracer:
         if ended_s - self._flushed_s > FLUSH_S or header[layout.BATCHES] <= FLUSH_EACH:
             self.flush()
             self._flushed_s = ended_s
+
+    def _stages_of_batch(self) -> array[float]:
+        """Wall seconds by stage since the batch before."""
+        before_s, total_s = self._spans_s, [0.0] * layout.SPAN_STAGES
+        for slot, wall_s in zip(self._slots, self.clock.wall_s, strict=True):
+            total_s[slot] += wall_s
+        self._spans_s = total_s
+        return array("d", [now - then for now, then in zip(total_s, before_s, strict=True)])
 
     def flush(self) -> None:
         """Add what was counted to the block."""
@@ -297,6 +318,7 @@ class Tracer:
         self.clock.clear()
         self._walls_s.clear()
         self._traced = self._left_out = self._tiny = self._in_spans = 0
+        self._spans_s = [0.0] * layout.SPAN_STAGES
         self._reads = [0.0] * layout.READS
 
 

@@ -1,0 +1,155 @@
+"""Keeps the first batches of a loop, those around the longest wait, and the last: enough to draw any run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from loaderbench.recorder.batches import STEADY, Numbers, table_of
+from loaderbench.recorder.measure import Steps
+from loaderbench.recorder.stalls import MOST_AMISS, TOLERANCE_S
+from loaderbench.records import BatchTimes
+from loaderbench.tracing.made import Made
+
+FIRST, LAST = 64, 128
+AROUND = 64  # on each side of the longest wait
+MOST_AHEAD = 64  # batches that were made and not taken any more
+
+FindMade = Callable[[int, int], Made | None]
+"""From epoch and number in it to who made a batch, and when; `None` where that is not known, or not any more."""
+
+_ASKED, _ENDED, _GOT, _SAMPLES, _KIND, _EPOCH, _WAIT, _BATCH = range(8)
+
+
+def not_traced(epoch: int, batch: int) -> Made | None:  # noqa: ARG001 - a `FindMade`
+    """What is known of a loader that is not traced."""
+    return None
+
+
+class BatchWindows:
+    """Takes tables of rows in order, as `batches.table_of` makes them.
+
+    Workers forget what they made, so that `find_made` is asked soon after a batch was taken.
+    """
+
+    def __init__(self, find_made: FindMade = not_traced) -> None:
+        self._find_made = find_made
+        self._first, self._around, self._last = (np.empty((0, 8)) for _ in range(3))
+        self._missing = 0  # rows after the longest wait that are still to come
+        self._longest_s = -1.0
+        self._epoch, self._next = -1, 0
+        self._made: dict[tuple[int, int], Made] = {}
+
+    def add(self, table: Numbers, waits_s: Numbers) -> None:
+        """Add rows and their waits in seconds."""
+        if not len(table):
+            return
+        rows = self._numbered(table, waits_s)
+        recent = np.concatenate([self._last, rows])
+        fresh = len(self._first) < FIRST or self._missing > 0
+        self._first = np.concatenate([self._first, rows[: FIRST - len(self._first)]])
+        self._around = np.concatenate([self._around, rows[: self._missing]])
+        self._missing = max(0, self._missing - len(rows))
+        if self._look_for_longer(recent) or fresh:
+            self._remember([*self._first, *self._around])
+        self._last = recent[-LAST:]
+
+    def epoch_ended(self) -> None:
+        """Workers begin anew, and forget."""
+        self._remember(list(self._last))
+
+    def batches(self) -> tuple[BatchTimes, ...]:
+        """What is kept, in order; without its workers where these cannot have made what was taken."""
+        self._remember(list(self._last))
+        rows = {_key(row): row for row in (*self._first, *self._around, *self._last)}
+        found = [_times(rows[key], self._made.get(key)) for key in sorted(rows)]
+        if sum(map(_is_amiss, found)) > MOST_AMISS * len(found):
+            return tuple(_untraced(one) for one in found)
+        return (*found, *self._not_taken())
+
+    def _numbered(self, table: Numbers, waits_s: Numbers) -> Numbers:
+        """The rows with their waits, and with the number that each has in its epoch."""
+        places = np.arange(len(table)) + self._next
+        for start in np.flatnonzero(np.diff(table[:, _EPOCH], prepend=self._epoch)):
+            places[start:] = np.arange(len(table) - start)
+        self._epoch, self._next = int(table[-1, _EPOCH]), int(places[-1]) + 1
+        return np.column_stack([table, waits_s, places])
+
+    def _look_for_longer(self, rows: Numbers) -> bool:
+        """Keep what lies around the longest wait of the steady state; whether it is longer than those before."""
+        waits_s = np.where(rows[:, _KIND] == STEADY, rows[:, _WAIT], -1.0)
+        place = int(waits_s.argmax())
+        longer = bool(waits_s[place] > self._longest_s)
+        if longer:
+            self._longest_s = float(waits_s[place])
+            self._around = rows[max(0, place - AROUND) : place + AROUND]
+            self._missing = max(0, place + AROUND - len(rows))
+        return longer
+
+    def _remember(self, rows: list[Any]) -> None:
+        """Ask who made these batches, of those that are not known yet; forget what is not kept any more."""
+        if self._find_made is not_traced:
+            return
+        kept = {_key(row) for row in (*self._first, *self._around, *self._last)}
+        self._made = {key: made for key, made in self._made.items() if key in kept}
+        for key in map(_key, rows):
+            if key not in self._made and (found := self._find_made(*key)) is not None:
+                self._made[key] = found
+
+    def _not_taken(self) -> Iterator[BatchTimes]:
+        """What workers had made for the last epoch when the loop was over."""
+        for batch in range(self._next, self._next + MOST_AHEAD):
+            made = self._find_made(self._epoch, batch)
+            if made is None:
+                return
+            yield _with_made(BatchTimes(epoch=self._epoch, batch=batch, samples=made.samples), made)
+
+
+def batches_of(steps: Steps, warmup: int, find_made: FindMade) -> tuple[BatchTimes, ...]:
+    """What is kept of a trial's batches, of which the first `warmup` are no part of the steady state."""
+    windows = BatchWindows(find_made)
+    windows.add(table_of(list(steps.rows(warmup))), np.array(steps.waits_s()))
+    return windows.batches()
+
+
+def _key(row: Any) -> tuple[int, int]:
+    return int(row[_EPOCH]), int(row[_BATCH])
+
+
+def _times(row: Any, made: Made | None) -> BatchTimes:
+    asked_s, ended_s, got_s = (float(row[place]) for place in (_ASKED, _ENDED, _GOT))
+    left = ended_s < got_s  # by the loop, with this batch
+    taken = BatchTimes(
+        epoch=int(row[_EPOCH]),
+        batch=int(row[_BATCH]),
+        samples=int(row[_SAMPLES]) or (made.samples if made else 0),
+        steady=bool(row[_KIND] == STEADY),
+        asked_s=asked_s,
+        got_s=got_s,
+        wait_s=got_s - asked_s if left else float(row[_WAIT]),
+        ended_s=None if left else ended_s,
+    )
+    return taken if made is None else _with_made(taken, made)
+
+
+def _with_made(batch: BatchTimes, made: Made) -> BatchTimes:
+    return replace(
+        batch,
+        worker=made.worker,
+        began_s=made.began_s,
+        collate_began_s=made.collate_began_s,
+        made_s=made.ended_s,
+        stages_s=made.stages_s,
+    )
+
+
+def _is_amiss(batch: BatchTimes) -> bool:
+    """Whether it came before it was made, so that it cannot be the one it is said to be."""
+    return batch.made_s is not None and batch.got_s is not None and batch.made_s > batch.got_s + TOLERANCE_S
+
+
+def _untraced(batch: BatchTimes) -> BatchTimes:
+    return replace(batch, worker=None, began_s=None, collate_began_s=None, made_s=None, stages_s={})

@@ -1,0 +1,67 @@
+"""`batches.parquet`: when single batches of a run's trials were made and taken, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loaderbench.errors import RunFileError
+from loaderbench.records import BatchTimes, to_dict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BATCHES_FILE = "batches.parquet"
+BATCH_COLUMNS = ("trial", *(one.name for one in fields(BatchTimes)))
+
+
+def write_batches(file: Path, batches: Mapping[str, Sequence[BatchTimes]]) -> None:
+    """Write the batches of each trial. Raises `OSError`."""
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = [to_dict(batch) | {"trial": trial} for trial, own in batches.items() for batch in own]
+    parquet.write_table(pyarrow.Table.from_pylist(rows, schema=_schema()), file, compression="zstd")
+
+
+def read_batches(file: Path) -> dict[str, tuple[BatchTimes, ...]]:
+    """The batches of each trial; none where there is no such file. Raises `RunFileError`, in one line."""
+    if not file.is_file():
+        return {}
+    from pyarrow import ArrowException, parquet
+
+    try:
+        table = parquet.ParquetFile(file).read(columns=list(BATCH_COLUMNS)).cast(_schema())
+        rows = table.to_pylist(maps_as_pydicts="strict")
+        grouped = groupby(rows, lambda row: str(row.pop("trial")))
+        return {trial: tuple(BatchTimes(**row) for row in own) for trial, own in grouped}
+    except (ArrowException, KeyError, OSError, TypeError, ValueError) as error:
+        raise RunFileError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def batches_frame(batches: Mapping[str, Sequence[BatchTimes]]) -> pd.DataFrame:
+    """One row per batch: `trial`, and every field of `BatchTimes`."""
+    import pandas as pd
+
+    rows = [{"trial": trial} | to_dict(batch) for trial, own in batches.items() for batch in own]
+    return pd.DataFrame(rows, columns=list(BATCH_COLUMNS))
+
+
+def _schema() -> Any:
+    import pyarrow
+
+    number, whole = pyarrow.float64(), pyarrow.int64()
+    kinds = {
+        "trial": pyarrow.string(),
+        "epoch": whole,
+        "batch": whole,
+        "samples": whole,
+        "worker": whole,
+        "steady": pyarrow.bool_(),
+        "stages_s": pyarrow.map_(pyarrow.string(), number),
+    }
+    needed = {"trial", "epoch", "batch", "samples", "steady", "stages_s"}
+    return pyarrow.schema([pyarrow.field(n, kinds.get(n, number), nullable=n not in needed) for n in BATCH_COLUMNS])

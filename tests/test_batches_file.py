@@ -1,0 +1,74 @@
+"""Batches of a run are written beside its timeline, and read back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loaderbench.errors import RunFileError
+from loaderbench.records import BatchTimes, Readings, TimelinePoint
+from loaderbench.store import Store, read_timeline
+from loaderbench.store.batches import BATCHES_FILE, batches_frame
+
+MADE = BatchTimes(
+    epoch=0,
+    batch=3,
+    samples=4,
+    steady=True,
+    asked_s=0.1,
+    got_s=0.2,
+    wait_s=0.05,
+    ended_s=0.3,
+    worker=1,
+    began_s=0.02,
+    collate_began_s=0.15,
+    made_s=0.16,
+    stages_s={"decode": 0.1, "read": 0.01},
+)
+UNTRACED = BatchTimes(epoch=1, batch=0, samples=2, asked_s=0.4, got_s=0.5, wait_s=0.1)
+
+
+def readings() -> Readings:
+    found = Readings([TimelinePoint("r1-c00", 0.1, "rss_bytes", 5.0), TimelinePoint("r1-c01", 0.1, "rss_bytes", 5.0)])
+    found.keep_batches("r1-c00", [MADE, UNTRACED])
+    found.keep_batches("r1-c01", [UNTRACED])
+    return found
+
+
+def test_batches_come_back_as_they_were(tmp_path: Path) -> None:
+    Store(tmp_path / "run").write_timeline(readings())
+    found = read_timeline(tmp_path / "run")
+    assert found.batches == {"r1-c00": (MADE, UNTRACED), "r1-c01": (UNTRACED,)}
+    assert list(found) == list(readings())
+
+
+def test_a_run_without_batches_has_no_such_file_and_none_are_read(tmp_path: Path) -> None:
+    Store(tmp_path / "run").write_timeline(Readings())
+    assert not (tmp_path / "run" / BATCHES_FILE).exists()
+    assert not read_timeline(tmp_path / "run").batches
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 is not enough"])
+def test_a_damaged_file_is_one_line(tmp_path: Path, content: bytes) -> None:
+    Store(tmp_path / "run").write_timeline(readings())
+    (tmp_path / "run" / BATCHES_FILE).write_bytes(content)
+    with pytest.raises(RunFileError, match=r"batches\.parquet: cannot be read: [^\n]+$"):
+        read_timeline(tmp_path / "run")
+
+
+def test_what_a_resumed_run_keeps_are_the_batches_of_the_kept_trials() -> None:
+    assert readings().only({"r1-c01"}).batches == {"r1-c01": (UNTRACED,)}
+    assert readings().only({"r1-c01"}).trials == ("r1-c01",)
+
+
+def test_as_a_table_each_batch_is_a_row() -> None:
+    frame = batches_frame(readings().batches)
+    assert list(frame["trial"]) == ["r1-c00", "r1-c00", "r1-c01"]
+    assert frame["worker"].isna().tolist() == [False, True, True]
+
+
+def test_moments_are_told_from_another_zero() -> None:
+    moved = MADE.since(0.1)
+    assert (moved.asked_s, moved.made_s, moved.wait_s, moved.stages_s) == (0.0, 0.06, 0.05, MADE.stages_s)
+    assert UNTRACED.since(0.4).began_s is None
