@@ -1,4 +1,4 @@
-"""What a user sees while a run goes on, on stderr: a bar on a terminal, plain lines elsewhere."""
+"""Progress on stderr while a run goes on: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from loaderbench.session.listener import Progress as Done
 
 Label = Callable[[Config], str]
 
+ALMOST_DONE_S = 5.0  # an estimate below this says no more than that
+
 
 def make_listener(kind: ProgressKind, *, verbose: bool) -> PlainLines | Bar | Quiet:
-    """Build the display that a flag asks for; `auto` looks whether stderr is a terminal."""
+    """Build the display that a flag asks for; `auto` is a bar where stderr is a terminal."""
     if kind is ProgressKind.none:
         return Quiet()
     if kind is ProgressKind.bar or (kind is ProgressKind.auto and sys.stderr.isatty()):
@@ -51,7 +53,7 @@ class PlainLines(Quiet):
     def generating(self, done: int, total: int) -> None:
         """Say it at every quarter."""
         if done and (done * 4) // total > ((done - 1) * 4) // total:
-            _print(f"generated {done:,} of {total:,} photos")
+            _print(f"Generating photos: {done:,} of {total:,}")
 
     def planned(self, plan: Plan) -> None:
         """Say how much there is to do."""
@@ -61,19 +63,18 @@ class PlainLines(Quiet):
     def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - a line says it at the end
         """Say it when asked to say more."""
         if self._verbose:
-            _print(f"trial {planned.id}: {_what(self._label(planned.config), planned.isolation)}")
+            _print(f"Trial {planned.id}: {_what(self._label(planned.config), planned.isolation)}")
 
     def trial_ended(self, trial: Trial, progress: Done) -> None:
-        """Say what it gave."""
-        gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else trial.status
-        why = f" ({trial.failure.kind})" if trial.failure else ""
-        left = f", about {_minutes(progress.left_s)} left" if progress.done < progress.total else ""
+        """Say what it gave, and how long the whole run still takes."""
+        gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else _plain(trial.status)
+        why = f" ({_plain(trial.failure.kind)})" if trial.failure else ""
         what = _what(self._label(trial.config), trial.isolation)
-        _print(f"[{progress.done}/{progress.total}] {what}: {gave}{why}{left}")
+        _print(f"[{_place(progress, '/')}] {what}: {gave}{why}; {time_left(progress)}")
 
 
 class Bar(Quiet):
-    """A live bar with the time left and the best so far."""
+    """A live bar with the phase, the time left and the best configuration so far; its length is that of the run."""
 
     def __init__(self) -> None:
         columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
@@ -94,7 +95,8 @@ class Bar(Quiet):
 
     def generating(self, done: int, total: int) -> None:
         """Show how many photos there are."""
-        self._progress.update(self._task, description=f"{done} of {total} photos", total=total, completed=done)
+        text = f"Generating photos: {done:,} of {total:,}"
+        self._progress.update(self._task, description=text, total=total, completed=done)
 
     def planned(self, plan: Plan) -> None:
         """Say how much there is to do, above the bar."""
@@ -110,29 +112,48 @@ class Bar(Quiet):
         self._show(progress)
         if trial.failure:
             what = _what(self._label(trial.config), trial.isolation)
-            self._progress.console.print(f"{what}: {trial.failure.kind}", markup=False)
+            self._progress.console.print(f"Failed: {what}: {_plain(trial.failure.kind)}", markup=False)
 
     def _show(self, progress: Done) -> None:
-        best = f"; best so far {progress.best}" if progress.best else ""
-        text = f"trial {progress.done} of {progress.total}, about {_minutes(progress.left_s)} left{best}"
-        self._progress.update(self._task, description=text, total=progress.total, completed=progress.done)
+        best = f"; best so far: {progress.best}" if progress.best else ""
+        text = f"{_place(progress, ' of ')}; {time_left(progress)}{best}"
+        whole_s = progress.elapsed_s + progress.left_s
+        self._progress.update(self._task, description=text, total=whole_s or 1.0, completed=progress.elapsed_s)
+
+
+def time_left(progress: Done) -> str:
+    """The time left of the whole run in words; fixes end sooner where none is left to try."""
+    if progress.left_s < ALMOST_DONE_S:
+        return "almost done"
+    return f"{'up to' if progress.phase == 'Fixes' else 'about'} {_minutes(progress.left_s)} left"
 
 
 def describe_plan(plan: Plan) -> str:
     """One line on how much there is to do."""
-    others = [f"{plan.rounds} to judge the noise by"] if plan.with_twins else []
-    others += [f"up to {plan.isolation_trials} with parts taken away"] if plan.isolation_trials else []
-    beside = "".join(f" and {other}" for other in others)
-    count = len(plan.configurations)
-    remedies = f"; then remedies, for {_minutes(plan.verify_s)} at most" if plan.verify_s else ""
-    return (
-        f"{count} configuration{'s' if count > 1 else ''} in {plan.rounds} round{'s' if plan.rounds > 1 else ''}: "
-        f"{count * plan.rounds} trials{beside}, about {_minutes(plan.estimated_s)}{remedies}"
-    )
+    count, rounds = len(plan.configurations), plan.rounds
+    sweep = f"{_count(count * rounds, 'trial')} ({_count(count, 'configuration')}, {_count(rounds, 'round')})"
+    others = [_count(rounds, "A/A trial")] if plan.with_twins else []
+    others += [f"up to {_count(plan.isolation_trials, 'isolation run')}"] if plan.isolation_trials else []
+    more = f", plus {' and '.join(others)}" if others else ""
+    fixes = f", then up to {_minutes(plan.verify_s)} to try fixes" if plan.verify_s else ""
+    return f"{sweep}{more}; about {_minutes(plan.estimated_s)}{fixes}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _place(progress: Done, of: str) -> str:
+    """`Sweep 3/30`; fixes have no total, for they end when none is left to try."""
+    return f"{progress.phase} {progress.done:,}" + ("" if progress.total is None else f"{of}{progress.total:,}")
+
+
+def _plain(word: str) -> str:
+    return word.replace("_", " ")
 
 
 def _what(label: str, isolation: IsolationName | None) -> str:
-    """What a trial measures: a configuration, or what is left of it."""
+    """What a trial measures: a configuration, or an isolation run of it."""
     return label if isolation is None else f"{label}, {ISOLATION_RUNS[isolation]}"
 
 

@@ -12,7 +12,7 @@ from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
 from loaderbench.recorder.measure import FEWEST_BATCHES, MIN_BATCHES
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
 from loaderbench.session.conditions import Conditions
-from loaderbench.session.listener import isolation_progress
+from loaderbench.session.listener import Progress
 from loaderbench.session.steps import Session
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.suite import Suite
@@ -48,12 +48,16 @@ def measure_isolation(session: Session, subject: Config | None) -> None:
         found.left_out["isolation"] = f"{session.budget_used_up} left no time for it"
         return
     session.measuring.files_alone = planned.files
+
+    def progress(done: int) -> Progress:
+        return session.time_left.in_isolation(done, len(planned.trials), found.of("isolation"), sweep)
+
     for number, trial in enumerate(planned.trials):
         if any(done.isolation == trial.isolation and done.status != "completed" for done in found.of("isolation")):
             continue  # it would fail again, or hang as long
-        session.listener.trial_started(trial, isolation_progress(sweep, plan, number, planned.trials))
+        session.listener.trial_started(trial, progress(number))
         measured = session.measure(trial)
-        session.listener.trial_ended(measured, isolation_progress(sweep, plan, number + 1, planned.trials))
+        session.listener.trial_ended(measured, progress(number + 1))
 
 
 def _planner(made: Conditions) -> IsolationPlanner:

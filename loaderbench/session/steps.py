@@ -12,10 +12,11 @@ from loaderbench.records import Measured, PlannedTrial, Readings, Reasons, Role,
 from loaderbench.runner import Outcome, not_tried
 from loaderbench.search import Grid
 from loaderbench.session.conditions import Conditions
-from loaderbench.session.listener import Listener, Progress, progress_of, typical_s
+from loaderbench.session.listener import Listener, Progress
 from loaderbench.session.measuring import Measuring
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
+from loaderbench.session.time_left import TimeLeft, typical_s
 from loaderbench.store import Store
 
 Step = Literal["sweep", "isolation", "remedies"]
@@ -64,6 +65,7 @@ class Session:
         self.step: Step = "sweep"
         self.budget_s = conditions.loaded.suite.measure.budget
         self.deadline_s = None if self.budget_s is None else time.monotonic() + self.budget_s
+        self.time_left = TimeLeft(self.plan, self.deadline_s)
         self._earlier = dict(earlier.trials) if earlier else {}
 
     def so_far(self) -> Measured:
@@ -128,7 +130,7 @@ def measure_sweep(session: Session) -> None:
     found, plan, search = session.found, session.plan, Grid(session.plan)
 
     def progress() -> Progress:
-        return progress_of(found.of("sweep", "twin"), plan)
+        return session.time_left.in_sweep(found.of("sweep", "twin"))
 
     while (proposed := search.next_round()) and found.why_partial is None:
         for planned in proposed:

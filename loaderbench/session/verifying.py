@@ -13,7 +13,7 @@ from loaderbench.plan import Plan
 from loaderbench.records import Config, PixelChange, PlannedTrial, Trial, Verification
 from loaderbench.runner import Outcome
 from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
-from loaderbench.session.listener import Progress, remedy_progress
+from loaderbench.session.listener import Progress
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.steps import Session
 from loaderbench.session.time_slicing import SlicedRounds
@@ -91,8 +91,8 @@ class RemedyStep:
         self._session.listener.trial_ended(trial, self._progress())
 
     def _progress(self) -> Progress:
-        tried, left_s = len(self._found.of("remedy")), self._until_s - time.monotonic()
-        return remedy_progress(tried, left_s, self._found.of("sweep"), self._session.plan)
+        tried, sweep = len(self._found.of("remedy")), self._found.of("sweep")
+        return self._session.time_left.in_fixes(tried, self._until_s, sweep)
 
 
 class Verifier:

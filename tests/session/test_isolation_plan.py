@@ -142,9 +142,9 @@ def test_a_session_measures_them_after_the_sweep() -> None:
     assert sorted(map(str, asked)) == ["loader_cold"] * 2 + ["loader_warm"] * 2
     assert (session.step, session.found.left_out.keys() >= {"replay_host"}) == ("isolation", True)
     assert measuring.files_alone is not None
-    assert [progress.done for _, progress in notes.started] == [4, 5, 6, 7]
-    assert [progress.done for _, progress in notes.ended] == [5, 6, 7, 8]
-    assert {progress.total for _, progress in notes.ended} == {8}
+    assert [progress.done for _, progress in notes.started] == [0, 1, 2, 3]
+    assert [progress.done for _, progress in notes.ended] == [1, 2, 3, 4]
+    assert {(progress.phase, progress.total) for _, progress in notes.ended} == {("Isolation runs", 4)}
 
 
 def test_a_run_that_fails_is_not_tried_in_the_next_round() -> None:

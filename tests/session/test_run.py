@@ -45,9 +45,10 @@ def test_the_result_is_on_stdout_and_progress_on_stderr(small_run: SmallRun) -> 
     _, result = small_run
     assert "num_workers" in result.stdout
     assert "report.html" in result.stdout
-    assert "[9/15] num_workers=" in result.stderr  # then the ladder, whose rungs the best configuration decides
-    done = re.findall(r"\[(\d+)/(\d+)\]", result.stderr)
-    assert done[-1] in {("12", "12"), ("15", "15")}
+    assert re.findall(r"\[Sweep (\d+)/9\] num_workers=", result.stderr) == [str(number) for number in range(1, 10)]
+    isolated = re.findall(r"\[Isolation runs (\d+)/(\d+)\]", result.stderr)
+    assert isolated[-1] in {("3", "3"), ("6", "6")}  # the best configuration decides which there are
+    assert "almost done" in result.stderr
     assert "\x1b" not in result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     assert "leaked" not in result.stderr

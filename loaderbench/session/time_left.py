@@ -1,0 +1,92 @@
+"""How far a run is: its phase, the trials of that phase, and one estimate of the time left, which only shrinks."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from statistics import fmean
+
+from loaderbench.plan import Plan
+from loaderbench.records import Config, Trial
+from loaderbench.session.listener import Phase, Progress
+
+
+class TimeLeft:
+    """Estimates the time left of the whole run: the sweep, the isolation runs and the fixes that may be tried.
+
+    What is not measured yet counts at its longest: fixes take all of the time they may take. An estimate that would
+    grow stays where it is, so a listener may show each one as it comes.
+    """
+
+    def __init__(self, plan: Plan, deadline_s: float | None = None) -> None:
+        """Start the clock; `deadline_s` is the monotonic time at which a budget ends the run."""
+        self._plan, self._deadline_s = plan, deadline_s
+        self._began_s, self._left_s = time.monotonic(), math.inf
+
+    def in_sweep(self, done: Sequence[Trial]) -> Progress:
+        """After these trials of the sweep, twins included."""
+        plan = self._plan
+        later_s = plan.isolation_trials * plan.isolation_s + plan.verify_s
+        return self._progress("Sweep", len(done), plan.trials, sweep_left_s(done, plan) + later_s, done)
+
+    def in_isolation(self, done: int, total: int, runs: Sequence[Trial], sweep: Sequence[Trial]) -> Progress:
+        """After `done` of `total` isolation runs, of which `runs` were measured."""
+        left_s = (total - done) * _mean_s(runs, self._plan.isolation_s) + self._plan.verify_s
+        return self._progress("Isolation runs", done, total, left_s, sweep)
+
+    def in_fixes(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
+        """After `tried` trials of fixes, which end at the monotonic time `until_s` or when none is left to try."""
+        return self._progress("Fixes", tried, None, until_s - time.monotonic(), sweep)
+
+    def _progress(self, phase: Phase, done: int, total: int | None, left_s: float, sweep: Sequence[Trial]) -> Progress:
+        now_s = time.monotonic()
+        self._left_s = min(self._left_s, max(0.0, self._within_budget(left_s, now_s)))
+        return Progress(phase, done, total, self._left_s, now_s - self._began_s, _fastest(sweep, self._plan))
+
+    def _within_budget(self, left_s: float, now_s: float) -> float:
+        """A budget ends a run that would take longer; fixes may use all that it leaves."""
+        if self._deadline_s is None:
+            return left_s
+        allowed_s = self._deadline_s - now_s
+        return allowed_s if self._plan.verify_s else min(left_s, allowed_s)
+
+
+def sweep_left_s(done: Sequence[Trial], plan: Plan) -> float:
+    """Seconds for the rest of the sweep: each configuration takes as long as it took in earlier rounds.
+
+    One that was not measured yet takes as long as the plan expects, or as the others if they took longer.
+    """
+    took_s: dict[object, list[float]] = defaultdict(list)
+    for trial in done:
+        if trial.duration_s is not None:
+            took_s[_key(trial.config)].append(trial.duration_s)
+    unmeasured_s = max(plan.trial_s, typical_s(done, plan))
+    rounds_done = Counter(_key(trial.config) for trial in done if trial.role == "sweep")
+
+    def expected_s(config: Config) -> float:
+        return fmean(took_s[_key(config)]) if _key(config) in took_s else unmeasured_s
+
+    left_s = sum((plan.rounds - rounds_done[_key(config)]) * expected_s(config) for config in plan.configurations)
+    twins = plan.rounds - sum(trial.role == "twin" for trial in done) if plan.with_twins else 0
+    return left_s + twins * expected_s(plan.baseline)
+
+
+def typical_s(trials: Sequence[Trial], plan: Plan) -> float:
+    """Seconds that a trial takes: the mean of those that are done; before any, what the plan expects."""
+    return _mean_s(trials, plan.trial_s)
+
+
+def _mean_s(trials: Sequence[Trial], expected_s: float) -> float:
+    took_s = [trial.duration_s for trial in trials if trial.duration_s is not None]
+    return fmean(took_s) if took_s else expected_s
+
+
+def _key(config: Config) -> object:
+    return tuple(config.items())
+
+
+def _fastest(trials: Sequence[Trial], plan: Plan) -> str | None:
+    top = max((t for t in trials if t.samples_per_s is not None), key=lambda t: t.samples_per_s or 0, default=None)
+    return f"{top.samples_per_s:,.0f} samples/s ({plan.label(top.config)})" if top else None
