@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from loaderbench.consumers import consumer_kind
+from loaderbench.consumers import consumer_kind, demand_of, describe_demand
 from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
@@ -95,8 +95,15 @@ def _conclusions(measured: Measured) -> Conclusions:
     isolation, why_no_isolation = _isolation(measured)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, measured.demand)
     costs = epoch_costs([trial for trial in trials if trial.config == config], measured.loader)
+    assumed = demand_of(measured)
     verdict = decide(
-        subject, measured.consumer, measured.demand, len(warnings), trials=trials, more=costs_in_words(costs)
+        subject,
+        measured.consumer,
+        measured.demand,
+        len(warnings),
+        target=describe_demand(assumed) if assumed else "",
+        trials=trials,
+        more=costs_in_words(costs),
     )
     overhead = describe_overhead(trials)
     known = {

@@ -66,7 +66,7 @@ def run(
     if md_file is not None:
         write_output("--md", md_file, text)
     if STDOUT not in (json_file, md_file, str(junit)):
-        _print_summary(result.run, result.page, comparison, gates)
+        _print_summary(result.run, result.page, comparison, gates, verbose=verbose)
     write_junit_and_summary(junit, result.run.record, gates, text)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
@@ -80,12 +80,14 @@ def run(
     raise_for(gates)
 
 
-def _print_summary(run: Run, page: Path, comparison: Comparison | None, gates: Sequence[GateResult]) -> None:
+def _print_summary(
+    run: Run, page: Path, comparison: Comparison | None, gates: Sequence[GateResult], *, verbose: bool
+) -> None:
     from loaderbench.report.compare import print_comparison, print_gates
     from loaderbench.report.terminal import print_summary
 
     console = make_console()
-    print_summary(run.document, console, report_path=str(page))
+    print_summary(run.document, console, report_path=str(page), verbose=verbose)
     if comparison is not None:
         console.print()
         print_comparison(console, comparison, gates)

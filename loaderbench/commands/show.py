@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from loaderbench.commands.options import RunPlace
 from loaderbench.commands.outputs import STDOUT, MarkdownFile, make_console, write_output
 
 
-def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
+def show(
+    run: RunPlace,
+    md_file: MarkdownFile = None,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Add limits, isolation runs and notes.")] = False,
+) -> None:
     """Print the verdict and the best configurations of a saved run, by the rules of this version."""
     from loaderbench.conclusion import conclude
     from loaderbench.report.terminal import print_summary
@@ -18,4 +26,4 @@ def show(run: RunPlace, md_file: MarkdownFile = None) -> None:
     if md_file == STDOUT:
         return
     page = (run if run.is_dir() else run.parent) / "report.html"
-    print_summary(saved.document, make_console(), report_path=str(page) if page.is_file() else None)
+    print_summary(saved.document, make_console(), report_path=page if page.is_file() else None, verbose=verbose)

@@ -65,7 +65,7 @@ def decide(
 ) -> Verdict:
     """Say what bounds it, and why.
 
-    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `target` is the demand in words;
+    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `target` is the demand as a line of evidence;
     `more` is evidence of others.
     """
     if subject is None:
@@ -143,7 +143,7 @@ def _evidence(subject: Subject, consumer: str, demand: float, target: str, trial
         *([waits(subject.data_wait_share)] if kind.consumes else []),
         throughput(subject.samples_per_s, _subject(subject, consumer)),
         *([] if kind.consumes else [_ALONE]),
-        *([f"{TARGET}: {target or f'{demand:,.10g} samples/s'}"] if kind.capped else []),
+        *([target or f"{TARGET} {demand:,.10g} samples/s"] if kind.capped else []),
         *_inside(consumer, trials),
         *([bounds] if bounds else []),
     )

@@ -22,7 +22,7 @@ def test_a_consumer_that_waits_is_input_bound() -> None:
     assert found.evidence == (
         "Data wait: 41% of time (38\N{EN DASH}44%); input-bound at 5% or more",
         "Best config num_workers=2: 500 samples/s (490\N{EN DASH}510)",
-        "Target: 1,000 samples/s",
+        "Target 1,000 samples/s",
     )
     assert found.stage is None
     assert "stage" in found.not_measured
@@ -273,8 +273,8 @@ def test_the_configuration_is_named_as_best_or_as_the_fastest_estimate() -> None
 
 
 def test_the_target_is_said_in_the_words_it_came_with() -> None:
-    found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, target="1,000 samples/s (default)")
-    assert "Target: 1,000 samples/s (default)" in found.evidence
+    found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, target="Target 1,000 samples/s (default)")
+    assert "Target 1,000 samples/s (default)" in found.evidence
     assert not [line for line in decide(subject(0.41), "model", 1000, doubts=0).evidence if line.startswith("Target")]
 
 

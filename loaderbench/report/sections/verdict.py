@@ -13,7 +13,7 @@ from loaderbench.report import axes, head, metrics, numbers, words
 from loaderbench.report.model import Block, Fact, Section, Text, Value
 from loaderbench.report.view import View, find
 
-_REACHED = (BEST, FASTEST, f"{THROUGHPUT}:", f"{TARGET}:")
+_REACHED = (BEST, FASTEST, f"{THROUGHPUT}:", f"{TARGET} ")
 
 _OF_PROFILE = (metrics.SAMPLES, metrics.WAIT, metrics.FIRST_BATCH, metrics.CPU, metrics.GPU, metrics.GPU_MEMORY)
 
