@@ -1,7 +1,7 @@
-"""Says why the accelerator waits for images, proves it, and finds the loader configuration that feeds it.
+"""Find out why the GPU waits for images, and measure what fixes it.
 
-`Profiler` records a training loop of your own; `run` measures a suite, `load` reads a saved run. Each gives a `Run`.
-Nothing heavy is imported before it is used.
+`Profiler` records your own training loop, `run` measures a suite, `load` reads a saved run. Each gives a `Run`.
+Heavy packages are imported on first use.
 """
 
 from importlib import import_module

@@ -37,8 +37,8 @@ from loaderbench.statistics.judging import judged
 Run = TypeVar("Run", bound=Measured)
 
 ONE_CONFIGURATION = "a profile measures one configuration"
-NO_ISOLATION = "a profile takes no part of the user's loop away"
-NOT_VERIFIED = "no remedy was tried: this run was made without it"
+NO_ISOLATION = "a profile has no isolation runs"
+NOT_VERIFIED = "this run tried no fixes"
 
 
 def conclude(measured: Measured) -> RunRecord:
@@ -110,7 +110,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         "best": (best, ranking.why_no_best),
         "ceiling": (ceiling, why_no_ceiling),
         "isolation": (isolation, why_no_isolation),
-        "overhead": (overhead, "no trial was completed"),
+        "overhead": (overhead, "no trial completed"),
         "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
     }
     return Conclusions(

@@ -1,23 +1,23 @@
-"""The exceptions that have a meaning for whoever called; each carries the exit code that `commands/` returns."""
+"""The exceptions a caller may handle; each carries the exit code that `commands/` returns."""
 
 
 class LoaderbenchError(Exception):
-    """A fault that one clear line explains: where it is and what to do.
+    """An error that a user can fix; the message is one line: what is wrong, where, and the fix.
 
-    Raised for everything a user can fix. `exit_code` is that of its kind in docs/command-line.md.
+    `exit_code` is that of its kind in docs/command-line.md.
     """
 
     exit_code = 70
 
 
 class UsageError(LoaderbenchError):
-    """The call is wrong: an argument, a flag, or a place that cannot be written to."""
+    """Wrong usage: an argument, a flag, or a file that cannot be written."""
 
     exit_code = 2
 
 
 class SuiteError(UsageError):
-    """A suite is wrong. The message reads `FILE:LINE:COL: key.path: what; did you mean ...?`."""
+    """Invalid suite. The message reads `FILE:LINE:COL: key.path: what; did you mean ...?`."""
 
 
 class RunFileError(UsageError):
@@ -25,35 +25,35 @@ class RunFileError(UsageError):
 
 
 class NoMeasurementError(LoaderbenchError):
-    """Every trial failed, so that there is nothing to conclude from."""
+    """Every trial failed: there is nothing to conclude from."""
 
     exit_code = 3
 
 
 class GateFailedError(LoaderbenchError):
-    """A gate of `--fail-if` failed: the whole interval lies beyond its limit."""
+    """A gate of `--fail-if` failed: the whole interval is beyond its limit."""
 
     exit_code = 1
 
 
 class InconclusiveError(LoaderbenchError):
-    """It was too noisy, or too little was measured, to say whether a gate of `--fail-if` was passed."""
+    """Too noisy, or too little was measured, to decide a gate of `--fail-if`."""
 
     exit_code = 4
 
 
 class MissingError(LoaderbenchError):
-    """Something that the suite requires is not there: data, a package, an accelerator."""
+    """Something that the suite requires is missing: data, a package, a GPU."""
 
     exit_code = 5
 
 
 class Terminated(BaseException):
-    """SIGTERM came; raised in the main thread, as `KeyboardInterrupt` is for Ctrl-C."""
+    """SIGTERM was received; raised in the main thread, like `KeyboardInterrupt` for Ctrl-C."""
 
 
-class Interrupted(LoaderbenchError):  # noqa: N818 - an interruption is no error of anybody
-    """A signal ended the run; what was measured is kept. `exit_code` is 128 + the signal's number."""
+class Interrupted(LoaderbenchError):  # noqa: N818 - an interruption is not an error
+    """A signal stopped the run; results so far are kept. `exit_code` is 128 + the signal's number."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -21,13 +21,28 @@ def nearest(word: object, words: Iterable[str]) -> str:
     return f"; did you mean {match[0]}?" if match else ""
 
 
+def shown(value: object) -> str:
+    """A value as YAML writes it; a list or mapping by its kind alone."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return repr(value)
+
+
+def not_one_of(value: object, names: Sequence[str]) -> str:
+    """What is wrong with a value that is none of these names."""
+    listed = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"expected {listed}, got {shown(value)}{nearest(value, names)}"
+
+
 def integer(least: int, most: int, *, or_null: bool = False) -> Check:
     """Accept whole numbers from `least` to `most`."""
 
     def check(value: Any) -> str | None:
         if (value is None and or_null) or (type(value) is int and least <= value <= most):
             return None
-        return f"{value!r} is not a whole number of {least} to {most}"
+        return f"expected an integer from {least:,} to {most:,}, got {shown(value)}"
 
     return check
 
@@ -36,34 +51,33 @@ def number(value: Any) -> str | None:
     """Accept finite numbers of 0 or more."""
     if type(value) in {int, float} and 0 <= value < float("inf"):
         return None
-    return f"{value!r} is not a number of 0 or more"
+    return f"expected a number of 0 or more, got {shown(value)}"
 
 
 def boolean(value: Any) -> str | None:
     """Accept `true` and `false`."""
-    return None if isinstance(value, bool) else f"{value!r} is neither true nor false"
+    return None if isinstance(value, bool) else f"expected true or false, got {shown(value)}"
 
 
 def text(value: Any) -> str | None:
     """Accept text."""
-    return None if isinstance(value, str) and value else f"{value!r} is not a text"
+    return None if isinstance(value, str) and value else f"expected a string, got {shown(value)}"
 
 
 def one_of(*names: str | None) -> Check:
     """Accept the names given."""
 
     def check(value: Any) -> str | None:
-        shown = ", ".join("null" if name is None else name for name in names)
         if value in names:
             return None
-        return f"{value!r} is not one of {shown}{nearest(value, [name for name in names if name])}"
+        return not_one_of(value, ["null" if name is None else name for name in names])
 
     return check
 
 
 def _target_name(value: str) -> str:
     if not _TARGET.fullmatch(value):
-        raise ValueError(f"{value!r} is not of the form package.module:name")
+        raise ValueError(f"expected package.module:name, got {shown(value)}")
     return value
 
 

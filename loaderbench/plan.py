@@ -187,7 +187,7 @@ def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
         for axis, why in backend.collapsing.items():
             reasons.setdefault(axis, []).append(why)
         for axis in {axis for other in backends.values() for axis in other.axes} - backend.axes.keys():
-            reasons.setdefault(axis, []).append(f"{AXIS}={name} takes none, and has one configuration for all of them")
+            reasons.setdefault(axis, []).append(f"{AXIS}={name} does not take it: one configuration for all values")
     return {axis: "; ".join(why) for axis, why in reasons.items()}
 
 
@@ -218,7 +218,7 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tup
 
 def _why_baseline(suite: Suite, config: Config) -> str:
     if suite.baseline:
-        return "named by the suite"
+        return "set in the suite"
     backend = backend_of({**suite.loader, **config})
     defaults = f"{backend.called}'s defaults" if backend.called else "the first value of each axis"
     return f"{defaults} with the smallest batch size of the sweep" if "batch_size" in config else defaults

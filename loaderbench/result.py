@@ -1,4 +1,4 @@
-"""A finished run as a user's program holds it."""
+"""A run in a user's program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ _WIDTH = 100  # columns of what `print` shows
 
 
 class Run:
-    """A run: every field of `RunRecord` (`verdict`, `best`, `trials`, ...) is an attribute of it too."""
+    """A measured run, read with `load` or returned by `run` and `Profiler.result`.
+
+    Every field of `run.json` is an attribute: `verdict`, `best`, `trials`, `recommendations` and so on. `print(run)`
+    shows the verdict, the fixes and the table; in a notebook the run shows itself.
+    """
 
     def __init__(self, record: RunRecord, timeline: Iterable[TimelinePoint] = (), folder: Path | None = None) -> None:
         self.record = record
@@ -58,51 +62,51 @@ class Run:
         return out.getvalue()
 
     def _repr_html_(self) -> str:
-        """Show itself in a notebook, without a script."""
+        """The run in a notebook, as static HTML."""
         return notebook_html(self.document)
 
     def __repr__(self) -> str:
         return f"<Run {self.record.name}: {self.record.verdict.headline}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of `run.json`, as `json.load` gives it."""
+        """Return the content of `run.json` as a dictionary."""
         found: dict[str, Any] = json.loads(run_json(self.record))
         return found
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Return one row per trial of the sweep (of a profile its one), with a column per axis and one per reading."""
+        """Return one row per trial of the sweep, with a column per axis and per metric; a profile has one row."""
         return trials_frame(self.record.sweep)
 
     def timeline_to_dataframe(self) -> pd.DataFrame:
-        """Return one row per reading of a monitor: `trial`, `t_s`, `metric`, `value`."""
+        """Return one row per monitor reading: `trial`, `t_s` (seconds), `metric`, `value`."""
         return timeline_frame(self._timeline)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return the page, and write it when a path is given."""
+        """Return the HTML report; with `path`, also write it there."""
         html = render_html(self.document)
         if path is not None:
             Path(path).write_text(html, encoding="utf-8")
         return html
 
     def to_markdown(self, path: str | Path | None = None) -> str:
-        """Return the verdict, the advice and the table as a comment for a pull request, and write it to a path."""
+        """Return verdict, fixes and table as Markdown for a pull request; with `path`, also write it there."""
         text = render_markdown(self.document)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
     def compare(self, after: Run) -> Comparison:
-        """Say what changed from this run to `after`, with intervals where both measured several processes."""
+        """Compare `after` with this run; intervals need several rounds in both."""
         return compare_runs(self.record, after.record)
 
     @cached_property
     def document(self) -> Document:
-        """Every word and number of the report, which page, terminal and Markdown draw."""
+        """Every word and number of the report, which HTML, terminal and Markdown draw."""
         return build_document(self.record, self._timeline)
 
 
 def load(path: str | Path) -> Run:
-    """Read a run folder or its `run.json`; of a run that was killed, what it had measured by then.
+    """Read a run folder or its `run.json`; a run that was killed has the trials measured until then.
 
     Raises `RunFileError`, in one line.
     """

@@ -24,7 +24,7 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
         _refuse_another(name, module_name, folder)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise MissingError(f"target {name}: no module {error.name} beside the suite or on sys.path") from None
+            raise MissingError(f"target {name}: no module {error.name} next to the suite or on sys.path") from None
         raise
     try:
         found = reduce(getattr, attribute.split("."), module)
@@ -33,7 +33,7 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise MissingError(f"target {name}: {Path(module.__file__ or '').name} has no {attribute}{hint}") from None
     if not callable(found):
-        raise MissingError(f"target {name}: is {type(found).__name__}, not something to call")
+        raise MissingError(f"target {name}: expected a callable, got {type(found).__name__}")
     return found
 
 
@@ -43,8 +43,8 @@ def _refuse_another(name: str, module_name: str, folder: Path) -> None:
     beside = [file for file in (folder / f"{top}.py", folder / top / "__init__.py") if file.is_file()]
     loaded = getattr(sys.modules[top], "__file__", None)
     if beside and not any(loaded and Path(loaded).samefile(file) for file in beside):
-        hidden = f"the module {top} beside the suite is hidden by {loaded or 'a built-in one'}"
-        raise MissingError(f"target {name}: {hidden}, which was imported before; give yours another name")
+        hidden = f"{loaded or 'a built-in module'} hides the module {top} next to the suite"
+        raise MissingError(f"target {name}: {hidden}; rename yours")
 
 
 def call_target(target: Callable[..., Any], args: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Any, set[str]]:

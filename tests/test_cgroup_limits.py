@@ -85,7 +85,7 @@ def test_a_worker_that_the_kernel_kills_is_told_with_limit_count_and_what_had_ro
     killed = next(trial.failure for trial in with_worker if trial.failure and trial.failure.kind == "worker_killed")
     assert "the out-of-memory killer ended 1 of its processes" in killed.hint
     assert "the cgroup allows 2.0 GiB" in killed.hint
-    assert "With all else the same there was room for 0 workers" in done.stdout
+    assert "Fits in memory with num_workers=0" in done.stdout
 
 
 def test_a_quota_is_what_a_run_may_use(grouped: Grouped, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_what_can_be_read_of_them_is_drawn_and_concluded_again(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [("1e308", "outside the numbers"), ("1e-320", "outside the numbers"), ("9" * 5000, "limit")]
+    ("number", "said"), [("1e308", "out of range"), ("1e-320", "out of range"), ("9" * 5000, "limit")]
 )
 def test_numbers_that_no_run_can_hold_are_refused(tmp_path: Path, number: str, said: str) -> None:
     assert said in str(refusal(tmp_path, f'{{"schema_version": {number}}}'))
@@ -109,7 +109,7 @@ def test_numbers_that_no_run_can_hold_are_refused(tmp_path: Path, number: str, s
 
 def test_a_run_of_a_later_version_says_who_can_read_it(tmp_path: Path) -> None:
     text = str(refusal(tmp_path, json.dumps({**SMALL, "schema_version": 99})))
-    assert text.endswith("schema_version is 99; this version reads 1 and 2: a later loaderbench wrote it, and reads it")
+    assert text.endswith("schema_version is 99; this version reads 1 and 2; upgrade loaderbench to read it")
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def test_a_run_has_a_page_where_there_is_a_file_of_that_name(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"configurations": [configuration(None, 0)]}, "no trial was run"),
-        ({"configurations": []}, "no trial was run"),
+        ({"configurations": [configuration(None, 0)]}, "no trial ran"),
+        ({"configurations": []}, "no trial ran"),
         ({"configurations": [configuration(None)]}, "every trial failed"),
         ({"configurations": [configuration(None), configuration(None, why="no sample")]}, "no sample"),
         ({"not_measured": {"best": "n = 2"}}, "n = 2"),
@@ -103,7 +103,7 @@ def test_a_run_has_a_page_where_there_is_a_file_of_that_name(tmp_path: Path) -> 
             {"not_measured": {"best": "n = 2"}, "configurations": [configuration(), configuration(None, why="hung")]},
             "n = 2",
         ),
-        ({}, "the run names no best configuration with a rate"),
+        ({}, "no best configuration with a measured rate"),
     ],
 )
 def test_a_run_without_a_best_says_why(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
@@ -120,7 +120,7 @@ def test_a_profile_is_told_by_what_it_measured(tmp_path: Path) -> None:
     )
     other = read_summary(put(tmp_path, "s", run(kind="profile", best=None, configurations=[])))
     assert isinstance(other, RunSummary)
-    assert (other.config, other.reason) == (None, "no trial was run")
+    assert (other.config, other.reason) == (None, "no trial ran")
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_a_rate_that_no_loader_can_have_is_none(tmp_path: Path, rate: dict[str, 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (None, "has no run.json"),
-        ("", "is not the JSON of a run"),
-        ("[" * 100_000, "is not the JSON of a run"),
+        (None, "no run.json"),
+        ("", "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
         ("[]", "schema_version is None"),
         ({"schema_version": 99}, "schema_version is 99; this version reads 1 and 2"),
         ({"schema_version": "x" * 50}, f"schema_version is '{'x' * 39};"),
@@ -204,11 +204,11 @@ def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "read_text", fail)
     found = read_summary(folder)
     assert isinstance(found, UnreadableRun)
-    assert found.reason == "cannot be read: the disk is gone"
+    assert found.reason == "cannot read: the disk is gone"
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: (tmp_path / "none").lstat())
     gone = read_summary(folder)
     assert isinstance(gone, UnreadableRun)
-    assert gone.reason == "cannot be read: No such file or directory"
+    assert gone.reason == "cannot read: No such file or directory"
 
 
 def names(parent: Path) -> list[str]:
@@ -276,7 +276,7 @@ def test_a_folder_that_may_not_be_looked_into_is_listed_with_the_reason(
 
     monkeypatch.setattr(Path, "stat", stat)
     found = list_runs(tmp_path)
-    assert [(one.reason, one.has_page) for one in found.unreadable] == [("cannot be read: Permission denied", False)]
+    assert [(one.reason, one.has_page) for one in found.unreadable] == [("cannot read: Permission denied", False)]
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:

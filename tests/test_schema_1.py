@@ -147,7 +147,7 @@ def test_what_is_of_today_or_no_trial_is_left_as_it_is(given: Any) -> None:
 
 
 def test_a_line_of_another_shape_costs_that_line() -> None:
-    with pytest.raises(UpgradeError, match="is not a run of schema 1"):
+    with pytest.raises(UpgradeError, match="not a valid schema 1 run"):
         upgraded_trial({"id": "r1-c00", "not_measured": None})
 
 
@@ -169,5 +169,5 @@ def test_a_field_that_is_missing_is_named(field: str) -> None:
 
 @pytest.mark.parametrize("changed", [{"noise": 7}, {"trials": [7]}, {"ladder": "x"}, {"plan": None}])
 def test_what_has_another_shape_is_no_run_of_schema_1(changed: dict[str, Any]) -> None:
-    with pytest.raises(UpgradeError, match="is not a run of schema 1"):
+    with pytest.raises(UpgradeError, match="not a valid schema 1 run"):
         upgraded_run(old(**changed))

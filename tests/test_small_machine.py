@@ -80,7 +80,7 @@ def test_a_disk_that_fills_up_is_one_line_and_with_room_the_run_goes_on(place: P
 
     assert done.stdout.split("\n")[:2] == ["code 2", "code 0"], done.stderr
     (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("loaderbench: small/r/trials.jsonl: cannot be written to: No space left on device; what was")
+    assert line.startswith("loaderbench: small/r/trials.jsonl: cannot write: No space left on device; results")
     kept = {trial.id: trial.samples_per_s for trial in read_trials(place / "full")}
     run = read_run(place / "whole")
     assert kept
@@ -92,7 +92,7 @@ def test_a_disk_that_fills_up_is_one_line_and_with_room_the_run_goes_on(place: P
 def test_a_file_system_that_cannot_be_written_to_is_found_before_measuring(place: Path) -> None:
     done = shell(place, f"mount -t tmpfs -o ro tmpfs small && {RUN} --out small/r", apart=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "loaderbench: small/r: cannot be written to: Read-only file system\n"
+    assert done.stderr == "loaderbench: small/r: cannot write: Read-only file system\n"
 
 
 def test_too_few_open_files_for_anything_is_one_line(place: Path) -> None:

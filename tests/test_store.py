@@ -105,7 +105,7 @@ def test_what_was_written_before_and_not_yet_on_the_disk_does_not_come_back(tmp_
 
 
 def test_trials_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RunFileError, match=r"trials.jsonl: cannot be read: No such file"):
+    with pytest.raises(RunFileError, match=r"trials.jsonl: cannot read: No such file"):
         read_trials(tmp_path)
 
 
@@ -197,14 +197,14 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["file/run", "file"])
 def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="cannot be written to"):
+    with pytest.raises(UsageError, match="cannot write"):
         Store(tmp_path / place)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_folder_is_one_line(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(UsageError, match="cannot be written to"):
+    with pytest.raises(UsageError, match="cannot write"):
         Store(tmp_path / "run")
 
 
@@ -216,10 +216,10 @@ def test_a_folder_that_was_there_before_stays(tmp_path: Path) -> None:
 def test_a_folder_in_which_a_run_is_under_way_is_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "run")
     store.append(DONE)
-    with pytest.raises(UsageError, match="a run is under way in it"):
+    with pytest.raises(UsageError, match="another run is writing to this folder"):
         Store(tmp_path / "run", again=True)
     store.keep_only([DONE])
-    with pytest.raises(UsageError, match="a run is under way in it"):
+    with pytest.raises(UsageError, match="another run is writing to this folder"):
         Store(tmp_path / "run", again=True)
     store.close()
     Store(tmp_path / "run", again=True).close()
@@ -273,7 +273,7 @@ def test_many_series_come_back_each_with_its_own_readings_in_their_order(tmp_pat
 
 def test_a_timeline_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "timeline.parquet").write_bytes(b"PAR1 and then nothing of a table PAR1")
-    with pytest.raises(RunFileError, match=r"timeline.parquet: cannot be read") as raised:
+    with pytest.raises(RunFileError, match=r"timeline.parquet: cannot read") as raised:
         read_timeline(tmp_path / "run.json")
     assert "\n" not in str(raised.value)
 
@@ -312,15 +312,15 @@ def test_a_folder_s_name_is_short_and_never_hidden(tmp_path: Path, name: str, sl
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "is not the JSON of a run"),
+        ("", "not valid run JSON"),
         ("[]", "schema_version is None"),
-        ('{"schema_version": 99}', "a later loaderbench wrote it"),
+        ('{"schema_version": 99}', "upgrade loaderbench"),
         ('{"schema_version": 0}', "schema_version is 0; this version reads [^:]*$"),
         ('{"schema_version": "99"}', "schema_version is '99'; this version reads [^:]*$"),
         ('{"schema_version": 99}', "schema_version is 99"),
         ('{"schema_version": 1}', "field required"),
-        ('{"schema_version": NaN}', "is not the JSON of a run"),
-        ("[" * 100_000, "is not the JSON of a run"),
+        ('{"schema_version": NaN}', "not valid run JSON"),
+        ("[" * 100_000, "not valid run JSON"),
     ],
 )
 def test_what_is_no_run_is_one_line(tmp_path: Path, text: str, words: str) -> None:
@@ -337,19 +337,19 @@ def test_numbers_that_a_run_can_hold_are_read(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["1e30", "-1.1e30", "1e-30", "-9e-31", f"{10**31}", "Infinity", "-Infinity", "NaN"])
 def test_numbers_beyond_what_a_run_can_hold_are_refused(number: str) -> None:
-    with pytest.raises(ValueError, match=r"outside the numbers|not a JSON number"):
+    with pytest.raises(ValueError, match=r"out of range|not a JSON number"):
         json.loads(number, **NUMBERS)
 
 
 def test_of_a_long_number_the_first_twenty_digits_are_said() -> None:
-    with pytest.raises(ValueError, match=rf"^{'1' * 20} is outside the numbers"):
+    with pytest.raises(ValueError, match=rf"number out of range: {'1' * 20}$"):
         json.loads("1" * 500, **NUMBERS)
 
 
 def test_a_run_of_more_than_half_a_gigabyte_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "run.json").open("wb") as file:
         file.truncate(500_000_001)
-    with pytest.raises(RunFileError, match="is larger than 500,000,000 bytes"):
+    with pytest.raises(RunFileError, match="larger than 500,000,000 bytes"):
         read_run(tmp_path)
     (tmp_path / "run.json").write_text("[]")
     monkeypatch.setattr(reading, "MAX_RUN_BYTES", 2)
@@ -359,7 +359,7 @@ def test_a_run_of_more_than_half_a_gigabyte_is_not_read(tmp_path: Path, monkeypa
 
 def test_a_run_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "run.json").mkdir()
-    with pytest.raises(RunFileError, match="cannot be read: Is a directory"):
+    with pytest.raises(RunFileError, match="cannot read: Is a directory"):
         read_run(tmp_path)
 
 
@@ -395,5 +395,5 @@ def test_a_missing_run_is_one_line(tmp_path: Path) -> None:
 
 def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"schema_version": 1, "x": 1e999}')
-    with pytest.raises(RunFileError, match="1e999 is outside the numbers that a run can hold"):
+    with pytest.raises(RunFileError, match="number out of range: 1e999"):
         read_run(tmp_path)

@@ -22,7 +22,7 @@ _SIGPIPE = 13  # Windows has no name for it
 
 app = typer.Typer(
     name="loaderbench",
-    help="Says why the accelerator waits for images, and finds the loader configuration that feeds it.",
+    help="Find out why the GPU waits for images, and measure what fixes it.",
     add_completion=False,
     rich_markup_mode=None,  # rich would double the time of --help
     pretty_exceptions_enable=False,
@@ -56,7 +56,7 @@ def options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Says why the accelerator waits for images, and finds the loader configuration that feeds it."""
+    """Find out why the GPU waits for images, and measure what fixes it."""
     if context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)
         raise typer.Exit(UsageError.exit_code)
@@ -84,13 +84,13 @@ def main() -> None:
         if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
             _end(f"loaderbench: {error.format_message()} (see loaderbench --help)", getattr(error, "exit_code", 2))
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-            _end(f"loaderbench: {error.strerror}: raise the limit (ulimit -n)", MissingError.exit_code)
+            _end(f"loaderbench: {error.strerror}; raise the limit with `ulimit -n`", MissingError.exit_code)
         traceback.print_exc()
-        _end(f"loaderbench: a fault of its own ({type(error).__name__}); please report it with the lines above", FAULT)
+        _end(f"loaderbench: internal error ({type(error).__name__}); please report it with the lines above", FAULT)
 
 
 def _call() -> int:
-    """Call the verb and return its exit code; unlike the library's own `main`, let every exception through."""
+    """Call the verb and return its exit code; unlike the library's own `main`, raise every exception."""
     command = typer.main.get_command(app)
     try:
         with command.make_context("loaderbench", sys.argv[1:]) as context:
@@ -115,7 +115,7 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _end(line: str, exit_code: int) -> NoReturn:
-    """Say one line, whatever a file name or a message holds, and exit."""
+    """Print one line, with what is not printable escaped, and exit."""
     print(printable(line), file=sys.stderr)
     _exit(exit_code)
 

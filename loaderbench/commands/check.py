@@ -6,7 +6,7 @@ from loaderbench.commands.options import Axes, Data, SuiteFile
 
 
 def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
-    """Validate a suite and print its plan; measures nothing."""
+    """Validate a suite and print its plan, without measuring."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
     from loaderbench.consumers import CONSUMER_KINDS, assumed_demand, describe_demand, resolve_consumer
@@ -21,7 +21,7 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=gpus > 0)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=gpus > 0, consumer=consumer)
     print(f"{loaded.suite.name}: {what}")
-    print(f"{cpus:g} allotted CPUs, {gpus or 'no'} accelerator{'s' if gpus > 1 else ''}; consumer: {consumer}")
+    print(f"Available CPUs: {cpus:g}; GPUs: {gpus or 'none'}; consumer: {consumer}")
     if CONSUMER_KINDS[consumer].capped:
         demand = assumed_demand(loaded.suite.consumer)
         print(describe_demand(demand))

@@ -10,9 +10,11 @@ import typer
 from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_junit_and_summary
 from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, make_console, write_output
 
-Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="A run folder, or its run.json.")]
-JsonFile = Annotated[str | None, typer.Option("--json", help="Write the comparison and the gates there; - is stdout.")]
-After = Annotated[Path, typer.Argument(metavar="AFTER", help="The later run.")]
+Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="Reference run: a run folder, or its run.json.")]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", help="Write the comparison and gates to this file; - is stdout.")
+]
+After = Annotated[Path, typer.Argument(metavar="AFTER", help="Run to compare with it: a run folder, or its run.json.")]
 
 
 def compare(

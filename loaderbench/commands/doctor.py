@@ -6,7 +6,7 @@ import sys
 
 
 def doctor() -> None:
-    """Look at CPUs, memory, limits, accelerator, torch and decoders; says what to mend."""
+    """Check CPUs, memory, limits, GPU, torch and decoders, and print fixes."""
     from loaderbench.environment.checkup import check_machine, look_at_packages
     from loaderbench.errors import MissingError
 
@@ -18,4 +18,4 @@ def doctor() -> None:
         sys.stdout.flush()
         bad += [check.name] if check.state == "bad" else []
     if bad:
-        raise MissingError(f"{len(bad)} of these must be mended before a loader can be measured: {', '.join(bad)}")
+        raise MissingError(f"must be fixed before a loader can be measured: {', '.join(bad)}")

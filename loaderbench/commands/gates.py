@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 FailIf = Annotated[
     list[str] | None,
-    typer.Option(
-        "--fail-if", metavar="EXPR", help="Exit 1 when it holds, such as samples_per_s:-5% or data_wait_share>20%."
-    ),
+    typer.Option("--fail-if", metavar="EXPR", help="Exit 1 when true, e.g. samples_per_s:-5% or data_wait_share>20%."),
 ]
 WarnIf = Annotated[
-    list[str] | None, typer.Option("--warn-if", metavar="EXPR", help="Say so when it holds, and exit 0.")
+    list[str] | None, typer.Option("--warn-if", metavar="EXPR", help="Warn when true; the exit code stays the same.")
 ]
-JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and trials as JUnit XML.")]
+JunitFile = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and trials to this file as JUnit XML.")
+]
 
 
 class Gates:
@@ -43,7 +43,7 @@ class Gates:
         for gate in self._gates:
             if gate.kind == "change" and before is None:
                 flag = "--warn-if" if gate.warns_only else "--fail-if"
-                raise UsageError(f"{flag} {gate.text}: asks for a change; name the earlier run with --baseline")
+                raise UsageError(f"{flag} {gate.text}: a change needs a reference run; add --baseline RUN")
 
     def judge(self, run: RunRecord) -> tuple[Comparison | None, list[GateResult]]:
         """Compare and hold the run to every gate."""
@@ -80,4 +80,4 @@ def write_junit_and_summary(junit: Path | None, run: RunRecord, results: Sequenc
             with Path(place).open("a", encoding="utf-8") as file:
                 file.write(summary + "\n")
         except OSError as error:
-            raise UsageError(f"GITHUB_STEP_SUMMARY {place}: cannot be written to: {error.strerror}") from None
+            raise UsageError(f"GITHUB_STEP_SUMMARY {place}: cannot write: {error.strerror}") from None

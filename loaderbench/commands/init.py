@@ -12,9 +12,12 @@ from loaderbench.errors import UsageError
 
 def init(
     root: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="A folder of images: DIR/class/name.jpg; default: generated.")
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="Image folder (DIR/class/name.jpg). Default: generated photos."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The suite; default NAME.yaml here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Suite file to write. Default: NAME.yaml here.")
+    ] = None,
 ) -> None:
     """Write a commented suite for a folder of images."""
     from loaderbench.monitors import count_gpus
@@ -27,8 +30,8 @@ def init(
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
-        raise UsageError(f"{file}: exists; --out names another") from None
+        raise UsageError(f"{file}: already exists; choose another file with --out") from None
     except OSError as error:
-        raise UsageError(f"{file}: cannot be written to: {error.strerror or error}") from None
+        raise UsageError(f"{file}: cannot write: {error.strerror or error}") from None
     load_suite(file)
-    print(f"{file}: measure it with  loaderbench run {file}")
+    print(f"Wrote {file}; measure it with: loaderbench run {file}")

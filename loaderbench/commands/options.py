@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-SuiteFile = Annotated[Path, typer.Argument(metavar="SUITE", help="The suite, such as suites/images.yaml.")]
-RunPlace = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its run.json.")]
-Data = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of images, instead of the suite's.")]
+SuiteFile = Annotated[Path, typer.Argument(metavar="SUITE", help="Suite file, e.g. suites/images.yaml.")]
+RunPlace = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or its run.json.")]
+Data = Annotated[Path | None, typer.Option(metavar="DIR", help="Image folder; replaces the suite's.")]
 Axes = Annotated[
     list[str] | None,
-    typer.Option("-P", metavar="AXIS=V1,V2", help="Set or add an axis, such as -P num_workers=0,2,4."),
+    typer.Option("-P", metavar="AXIS=V1,V2", help="Set or add an axis, e.g. -P num_workers=0,2,4."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Where a result goes besides the run folder: files that flags name, or stdout."""
+"""Where a result goes in addition to the run folder: files that flags name, or stdout."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 
-JsonFile = Annotated[str | None, typer.Option("--json", help="Write run.json there too; - is stdout.")]
+JsonFile = Annotated[str | None, typer.Option("--json", help="Also write run.json to this file; - is stdout.")]
 MarkdownFile = Annotated[
-    str | None, typer.Option("--md", metavar="FILE", help="Write a comment for a pull request there; - is stdout.")
+    str | None, typer.Option("--md", metavar="FILE", help="Write a pull request comment to this file; - is stdout.")
 ]
 
 
@@ -29,7 +29,7 @@ def check_outputs(json_file: str | None, md_file: str | None, junit: Path | None
     given = {flag: place for flag, place in places.items() if place is not None}
     for flag, place in given.items():
         if alike := [f"{other} {place}" for other in given if given[other] == place and other != flag]:
-            raise UsageError(f"{flag} {place} {alike[0]}: one place cannot take both; give one of them another")
+            raise UsageError(f"{flag} {place} and {alike[0]}: two results cannot share one file; change one of them")
         if place != STDOUT:
             with _one_line(flag, place):
                 Path(place).open("a").close()
@@ -47,7 +47,7 @@ def write_output(flag: str, place: str, text: str) -> None:
 
 
 def make_console() -> Console:
-    """Stdout as the summary is printed to it. Raises `BrokenPipeError` where its reader has left."""
+    """Stdout as the summary is printed to it. Raises `BrokenPipeError` where its reader is gone."""
     from rich.console import Console
 
     class Pipe(Console):
@@ -62,4 +62,4 @@ def _one_line(flag: str, place: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(f"{flag} {place}: cannot be written to: {error.strerror or error}") from None
+        raise UsageError(f"{flag} {place}: cannot write: {error.strerror or error}") from None

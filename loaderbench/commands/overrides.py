@@ -25,7 +25,7 @@ def load_with_flags(
         if value is not None:
             overrides.append(Override(("measure", name), value, f"--{name.replace('_', '-')} {value}"))
     if data is not None and "root" not in type(dataset := load_suite(file).suite.dataset).model_fields:
-        raise UsageError(f"--data: the suite's dataset is a {dataset.kind}, which takes no folder")
+        raise UsageError(f"--data: dataset.kind {dataset.kind} takes no folder; remove --data")
     return load_suite(file, overrides)
 
 
@@ -35,7 +35,7 @@ def _axis(text: str) -> Override:
     axis, equals, values = text.partition("=")
     axis = axis.strip()
     if not equals or not axis or not values.strip():
-        raise UsageError(f"{flag}: expected AXIS=V1,V2, such as -P num_workers=0,2,4")
+        raise UsageError(f"{flag}: expected AXIS=V1,V2, e.g. -P num_workers=0,2,4")
     if values.strip() == "auto":
         return Override(("sweep", axis), "auto", flag)
     try:

@@ -11,14 +11,14 @@ from loaderbench.commands.options import ProgressKind
 
 
 def photos(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that does not exist yet, or is empty.")],
-    images: Annotated[int, typer.Option(min=1, help="How many.")] = 512,
-    like: Annotated[str, typer.Option(help="Whose statistics they have: imagenet.")] = "imagenet",
-    classes: Annotated[int, typer.Option(min=1, help="Spread over so many class folders.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same photos.")] = 0,
-    progress: Annotated[ProgressKind, typer.Option(help="How progress is shown, on stderr.")] = ProgressKind.auto,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; new or empty.")],
+    images: Annotated[int, typer.Option(min=1, help="Number of photos.")] = 512,
+    like: Annotated[str, typer.Option(help="Dataset whose image statistics to imitate: imagenet.")] = "imagenet",
+    classes: Annotated[int, typer.Option(min=1, help="Number of class folders.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed; the same seed gives the same photos.")] = 0,
+    progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
 ) -> None:
-    """Write a folder of JPEGs that cost what photographs cost."""
+    """Write a folder of realistic synthetic JPEGs."""
     from loaderbench.commands.progress import make_listener
     from loaderbench.datasets.photos import generate_photos
 
@@ -26,4 +26,4 @@ def photos(
         generate_photos(
             folder, images=images, seed=seed, like=like, classes=classes, on_progress=listener.generating
         )  # fmt: skip
-    print(f"{images:,} photos in {folder}")
+    print(f"Wrote {images:,} photo{'' if images == 1 else 's'} to {folder}")

@@ -1,4 +1,4 @@
-"""`loaderbench report`: redraw the page of a saved run and apply today's rules to it."""
+"""`loaderbench report`: rebuild the report of a saved run with the rules of this version."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from loaderbench.commands.outputs import STDOUT, MarkdownFile, write_output
 
 def report(
     run: RunPlace,
-    out: Annotated[Path | None, typer.Option(help="The page; default report.html beside run.json.")] = None,
+    out: Annotated[Path | None, typer.Option(help="HTML file to write. Default: report.html next to run.json.")] = None,
     md_file: MarkdownFile = None,
 ) -> None:
-    """Redraw the page and run the rules again from a saved run; measures nothing."""
+    """Rebuild the report of a saved run with the rules of this version, without measuring."""
     from loaderbench.conclusion import conclude
     from loaderbench.errors import UsageError
     from loaderbench.report.index import update_index
@@ -29,7 +29,7 @@ def report(
     try:
         again.to_html(page)
     except OSError as error:
-        raise UsageError(f"{page}: cannot be written to: {error.strerror or error}") from None
+        raise UsageError(f"{page}: cannot write: {error.strerror or error}") from None
     update_index(run if run.is_dir() else run.parent)
     if md_file is not None:
         write_output("--md", md_file, again.to_markdown())

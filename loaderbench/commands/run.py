@@ -24,26 +24,28 @@ def run(
     suite: SuiteFile,
     data: Data = None,
     axes: Axes = None,
-    strategy: Annotated[str | None, typer.Option(help="How configurations are chosen: grid.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Measure each configuration in so many processes.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Steady state per trial, at least.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Stop after so long: 90s, 10m, 1h30m.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order of trials and samples.")] = None,
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no remedies: sweep and diagnose only.")] = False,
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with a run that did not end.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder; default reports/<suite>-<UTC time>.")] = None,
-    baseline: Annotated[Path | None, typer.Option(metavar="RUN", help="An earlier run to compare with.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="Search strategy: grid.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Repeats per configuration, each in a new process.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Minimum steady state per trial, in seconds.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Time limit, e.g. 90s, 10m or 1h30m.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed for the order of trials and samples.")] = None,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no fixes; only measure and diagnose.")] = False,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Resume an interrupted run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run folder to write. Default: reports/<suite>-<UTC time>.")
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option(metavar="RUN", help="Reference run to compare with.")] = None,
     fail_if: FailIf = None,
     warn_if: WarnIf = None,
     json_file: JsonFile = None,
     md_file: MarkdownFile = None,
     junit: JunitFile = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    progress: Annotated[ProgressKind, typer.Option(help="How progress is shown, on stderr.")] = ProgressKind.auto,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but the result.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more while running.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
+    progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more while running.")] = False,
 ) -> None:
-    """Measure a suite, find the best configuration and write the report."""
+    """Measure a suite, diagnose the bottleneck, try fixes and write the report."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
     from loaderbench.result import load
@@ -53,7 +55,7 @@ def run(
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
     if resume is not None and out is not None:
-        raise UsageError("--resume goes on in the folder of that run; leave --out away")
+        raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
     check_outputs(json_file, md_file, junit)
     asked = Gates(fail_if, warn_if, load(baseline).record if baseline else None)
@@ -71,10 +73,10 @@ def run(
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     if result.stopped_by is not None:
-        said = f"loaderbench: interrupted; what was measured is in {result.folder}"
-        again = f"go on with: loaderbench run {shlex.quote(str(suite))} --resume {shlex.quote(str(result.folder))}"
+        said = f"loaderbench: interrupted; results so far: {result.folder}"
+        again = f"resume with: loaderbench run {shlex.quote(str(suite))} --resume {shlex.quote(str(result.folder))}"
         whole = result.run.record.complete
-        raise Interrupted(f"{said}, and it is all" if whole else f"{said}; {again}", result.stopped_by)
+        raise Interrupted(f"{said} (complete)" if whole else f"{said}; {again}", result.stopped_by)
     if not any(trial.status == "completed" for trial in result.run.record.sweep):
         raise NoMeasurementError(_nothing_measured(result.run.record, result.page))
     raise_for(gates)
@@ -108,6 +110,6 @@ def _nothing_measured(record: RunRecord, page: Path) -> str:
 
     failures = [trial.failure for trial in record.sweep if trial.failure]
     if not failures:
-        return f"no trial was run: {'; '.join(record.notes)}"
+        return f"no trial ran: {'; '.join(record.notes)}"
     first = failures[0]
-    return f"every trial failed: {first.kind}: {last_words(first.message)}; {first.hint}; {page} shows each"
+    return f"every trial failed: {first.kind}: {last_words(first.message)}; {first.hint}; details: {page}"

@@ -10,13 +10,13 @@ import typer
 
 
 class Kind(str, Enum):
-    """What is described."""
+    """Which schema."""
 
     suite = "suite"
     run = "run"
 
 
-def schema(kind: Annotated[Kind, typer.Argument(help="What is to be described.")]) -> None:
+def schema(kind: Annotated[Kind, typer.Argument(help="Schema to print.")]) -> None:
     """Print the JSON Schema of a suite or of run.json."""
     from pydantic import TypeAdapter
 

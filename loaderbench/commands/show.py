@@ -15,7 +15,7 @@ def show(
     md_file: MarkdownFile = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Add limits, isolation runs and notes.")] = False,
 ) -> None:
-    """Print the verdict and the best configurations of a saved run, by the rules of this version."""
+    """Print the verdict, fixes and best configurations of a saved run."""
     from loaderbench.conclusion import conclude
     from loaderbench.report.terminal import print_summary
     from loaderbench.result import Run, load

@@ -1,4 +1,4 @@
-"""What eats the batches. A kind of consumer is one file and its line in `CONSUMER_KINDS`."""
+"""What consumes the batches. A kind of consumer is one file and its line in `CONSUMER_KINDS`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def resolve_consumer(options: BaseModel, *, accelerator: bool) -> str:
     if name == AUTO:
         return _asked_for(options) or _automatic("accelerator" if accelerator else "host")
     if CONSUMER_KINDS[name].needs_accelerator and not accelerator:
-        raise MissingError(f"consumer.kind: {name} needs a CUDA device, and there is none; `auto` emulates one instead")
+        raise MissingError(f"consumer.kind: {name} needs a CUDA device and none was found; kind: auto emulates one")
     return name
 
 

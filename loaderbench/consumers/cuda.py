@@ -13,7 +13,7 @@ from loaderbench.records import Gpu, Reasons
 def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
     """Devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured, or why there is none. Initialises CUDA."""
     if not torch.cuda.is_available():
-        why = "this torch is built without CUDA" if torch.version.cuda is None else "CUDA finds no device it can use"
+        why = "torch was built without CUDA" if torch.version.cuda is None else "CUDA finds no usable device"
         return (), {"gpus": why}
     gpus = []
     for index in range(torch.cuda.device_count()):

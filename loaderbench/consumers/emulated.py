@@ -1,4 +1,4 @@
-"""An accelerator that is not there, of a rate that is given."""
+"""An emulated GPU with a given rate."""
 
 from __future__ import annotations
 
@@ -46,13 +46,11 @@ class EmulatedAccelerator:
 
 
 class Emulated(ConsumerKind):
-    """Takes samples at its own rate, or at the published one of a GPU, and looks at none."""
+    """Takes samples at its own rate, or at the published rate of a GPU, and computes nothing."""
 
-    who: ClassVar[str] = "the emulated accelerator"
+    who: ClassVar[str] = "the emulated GPU"
     capped: ClassVar[bool] = True
-    why_not_replayed: ClassVar[str] = (
-        "an emulated accelerator takes its demand and looks at no batch: its ceiling is known"
-    )
+    why_not_replayed: ClassVar[str] = "the ceiling of an emulated GPU is known: its demand"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "host"
     asked_for_by: ClassVar[str | None] = "accelerator"
     texts: ClassVar[tuple[str, ...]] = ("accelerator", "model", "precision")

@@ -35,7 +35,7 @@ class TargetStep(ConsumerKind):
 
     def problem(self) -> str | None:
         """Say that a target is missing."""
-        return "`kind: target` needs `target: package.module:name`" if self.target is None else None
+        return "kind: target needs target: package.module:name" if self.target is None else None
 
     def targets(self) -> list[str]:
         """The step."""
@@ -53,5 +53,5 @@ class TargetStep(ConsumerKind):
             return partial(target, **self.args)
         step, _ = call_target(target, self.args, config)
         if not callable(step):
-            raise TypeError(f"consumer.target returned a {type(step).__name__}, not a step to call with each batch")
+            raise TypeError(f"consumer.target must return a callable step, got {type(step).__name__}")
         return step  # type: ignore[no-any-return]

@@ -27,7 +27,7 @@ def leave_out(inputs: Inputs, decoders: Sequence[str], ask: Ask, listener: Liste
 
     Raises `MissingError` where nothing is left.
     """
-    listener.doing(f"decoding {len(inputs.samples):,} files once, to leave out those that cannot be")
+    listener.doing(f"checking which of {len(inputs.samples):,} files can be decoded")
     bad = find_bad_images(ask, inputs.samples, decoders)
     good = tuple(sample for sample in inputs.samples if sample[0] not in bad)
     words = _in_words(bad, [path for path, _ in inputs.samples])
@@ -52,7 +52,7 @@ def find_bad_images(ask: Ask, samples: Samples, decoders: Sequence[str]) -> dict
     """
     found = ask(_answer, [path for path, _ in samples], list(decoders), timeout_s=TIMEOUT_S)
     if not isinstance(found, dict):
-        raise MissingError("dataset.skip_bad: the process that decoded the files ended, as if a decoder had crashed")
+        raise MissingError("dataset.skip_bad: the process that checked the files crashed, probably in a decoder")
     return found
 
 
@@ -68,7 +68,7 @@ def count_in_words(samples: Samples, decoder: str) -> str:
         return ""
     bad, seen = count_bad_images(samples)
     if not bad and not decoder.startswith("pillow"):
-        return f"Pillow decodes each of {seen:,} files looked at: decoder: pillow reads what {decoder} does not"
+        return f"Pillow decodes all {seen:,} files checked: use decoder: pillow, not {decoder}"
     files = f"{seen:,} files" if seen == len(samples) else f"the first {seen:,} of {len(samples):,} files"
     return f"Pillow cannot decode {bad:,} of {files}"
 

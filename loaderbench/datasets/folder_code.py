@@ -17,7 +17,7 @@ _DECODERS = {
 
         def decode(path):
             with Image.open(path) as image:
-                image.draft("RGB", (256, 256))  # libjpeg scales while it decodes, to no less than this
+                image.draft("RGB", (256, 256))  # libjpeg decodes at a reduced scale, at least this size
                 return image.convert("RGB")
         """,
     "pillow_lazy": """

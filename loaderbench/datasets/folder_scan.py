@@ -39,7 +39,7 @@ def scan_image_folder(root: Path, at_most: int | None = None) -> ImageFiles:
         classes = ["."]
         taken, complete = _spread(root, classes, at_most)
     if not taken:
-        raise MissingError(f"{root}: holds no image ({' '.join(IMAGE_SUFFIXES)}); expected root/class/name.jpg")
+        raise MissingError(f"{root}: no images found ({' '.join(IMAGE_SUFFIXES)}); expected root/class/name.jpg")
     labels = {name: label for label, name in enumerate(classes)}
     samples = sorted((path, labels[name]) for name, path in taken)
     samples.sort(key=lambda sample: sample[1])
@@ -51,11 +51,11 @@ def _class_folders(root: Path) -> list[str]:
         with os.scandir(root) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir())
     except FileNotFoundError:
-        raise MissingError(f"{root}: no such folder of images") from None
+        raise MissingError(f"{root}: no such folder") from None
     except NotADirectoryError:
-        raise MissingError(f"{root}: is a file; give the folder that holds the class folders") from None
+        raise MissingError(f"{root}: is a file; expected the folder that holds the class folders") from None
     except OSError as error:
-        raise MissingError(f"{root}: cannot be read: {error.strerror or error}") from None
+        raise MissingError(f"{root}: cannot read: {error.strerror or error}") from None
 
 
 def _spread(root: Path, classes: list[str], at_most: int | None) -> tuple[list[tuple[str, str]], bool]:

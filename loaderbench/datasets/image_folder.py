@@ -14,7 +14,7 @@ from loaderbench.datasets import folder_code
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Samples
 from loaderbench.errors import MissingError
-from loaderbench.options import Check, Count, Part, Seed, integer, nearest, one_of, text
+from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, one_of, text
 from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.targets import find_target
 
@@ -30,8 +30,7 @@ def recipe(value: Any) -> str | None:
     """Accept a recipe's name, or `package.module:callable`, which is looked up when a trial runs and not before."""
     if (what := text(value)) or ":" in value or value in TRANSFORMS:
         return what
-    shown = ", ".join(TRANSFORMS)
-    return f"{value!r} is not one of {shown}, nor package.module:callable{nearest(value, TRANSFORMS)}"
+    return not_one_of(value, [*TRANSFORMS, "package.module:callable"])
 
 
 class Generate(Part):
@@ -99,9 +98,9 @@ class ImageFolder(DatasetOfOptions):
         count, classes = len(files.samples), len(files.classes)
         description = description or self._found(count, classes, files.complete)
         total = count if files.complete else None
-        reasons = {"bad_files": "the files were not decoded before the trials: dataset.skip_bad is off"}
+        reasons = {"bad_files": "not checked: dataset.skip_bad is off"}
         if total is None:
-            reasons["total_files"] = "the folder was sampled and not listed to its end"
+            reasons["total_files"] = "only part of the folder was listed"
         return Inputs(files.samples, DatasetSummary(description, count, classes, total, not_measured=reasons))
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:
@@ -125,7 +124,7 @@ class ImageFolder(DatasetOfOptions):
         from loaderbench.datasets.presized import presized_copies
 
         chosen = samples[:: max(1, len(samples) // MOST_COPIES)]
-        listener.doing(f"writing copies of {len(chosen):,} images whose shorter side has {self.presize} pixels")
+        listener.doing(f"pre-resizing {len(chosen):,} images to {self.presize} px (short side)")
         return presized_copies(chosen, self.presize)
 
     def make(self, samples: Samples, folder: Path) -> Any:
@@ -176,12 +175,10 @@ class ImageFolder(DatasetOfOptions):
         """Raise `MissingError` for a decoder whose package is not there: each of its trials would fail by it."""
         named = [self.decoder, *_values(sweep, "decoder", self.decoder)]
         if "simplejpeg" in named and find_spec("simplejpeg") is None:
-            raise MissingError(
-                "decoder simplejpeg: the package simplejpeg is not installed; `uv pip install simplejpeg`"
-            )
+            raise MissingError("decoder simplejpeg: package not installed; run `uv pip install simplejpeg`")
 
     def _found(self, files: int, classes: int, complete: bool) -> str:
-        sampled = "" if complete else " (a sample of more)"
+        sampled = "" if complete else " (sampled from a larger folder)"
         return f"{files:,} images of {classes:,} class{'es' if classes > 1 else ''} in {self.root or ''}{sampled}"
 
 

@@ -77,7 +77,7 @@ class DatasetKind(Part):
     change_samples: ClassVar[tuple[str, ...]] = ()
     """Those of `axes` on which `samples_for` depends."""
 
-    why_no_files: ClassVar[str] = "which files this dataset reads is unknown: they cannot be evicted"
+    why_no_files: ClassVar[str] = "unknown which files this dataset reads, so the page cache cannot be set"
     """Why the page cache cannot be set for it; empty where it can."""
 
     def with_axes(self: Kind, config: Mapping[str, Any]) -> Kind:
@@ -93,7 +93,7 @@ class DatasetKind(Part):
 
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: Listener) -> Inputs:
         """Find or make what the trials read. Raises as `describe` does."""
-        why = "this kind of dataset does not say"
+        why = "not reported by this kind of dataset"
         reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), why)
         return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))
 

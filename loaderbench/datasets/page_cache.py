@@ -20,7 +20,7 @@ def warm(paths: Iterable[str]) -> None:
 def evict(paths: Iterable[str]) -> None:
     """Ask the kernel to forget each file's pages; needs no rights. Pages not yet written stay, so they are first."""
     if not hasattr(os, "posix_fadvise"):
-        raise OSError("measure.cache: cold needs posix_fadvise, which this system lacks")
+        raise OSError("measure.cache: cold needs posix_fadvise, which this system lacks; use warm")
     for path in paths:
         _each(path, _forget)
 

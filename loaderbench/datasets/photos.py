@@ -26,6 +26,7 @@ from loaderbench.datasets.cache_folder import usable_cores, user_cache
 from loaderbench.datasets.photo_scenes import Scene, paint
 from loaderbench.datasets.photo_statistics import PhotoRecipe, draw_recipe
 from loaderbench.errors import UsageError
+from loaderbench.options import not_one_of
 
 FORMAT_VERSION = 1  # a step up makes every cached folder be painted anew: take it with any change of the pictures
 LIKE = ("imagenet",)
@@ -58,11 +59,11 @@ def generate_photos(
     completed meanwhile is left as it is. Raises `UsageError` when it holds something already, or an argument is wrong.
     """
     if _holds_something(folder):
-        raise UsageError(f"{folder} is there already and not empty; name another folder")
+        raise UsageError(f"{folder}: folder exists and is not empty; choose another one")
     if like not in LIKE:
-        raise UsageError(f"photos like {like!r} are not known; known: {', '.join(LIKE)}")
+        raise UsageError(f"like: {not_one_of(like, [*LIKE])}")
     if images < 1 or classes < 1:
-        raise UsageError(f"at least one image and one class are needed, not {images} and {classes}")
+        raise UsageError(f"images and classes must be 1 or more, got {images} and {classes}")
     unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_UNFINISHED}")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +74,7 @@ def generate_photos(
         _write_all(paths, seed, on_progress or _say_nothing, threads or usable_cores())
         _move_into_place(unfinished, folder)
     except OSError as error:
-        raise UsageError(f"{folder}: cannot be written to: {error.strerror or error}") from None
+        raise UsageError(f"{folder}: cannot write: {error.strerror or error}") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -29,7 +29,7 @@ def pixel_changes(dataset: DatasetKind, pairs: Sequence[Pair], ask: Ask) -> list
     if not any(_differs(pair) for pair in pairs):
         return [IDENTICAL] * len(pairs)
     answer: list[PixelChange] | None = ask(_answer, dataset, list(pairs), timeout_s=TIMEOUT_S)
-    unknown = PixelChange(None, f"the process that compares them ended, or took over {TIMEOUT_S:.0f} s")
+    unknown = PixelChange(None, f"comparing pixels crashed, or took more than {TIMEOUT_S:.0f} s")
     return answer or [unknown if _differs(pair) else IDENTICAL for pair in pairs]
 
 

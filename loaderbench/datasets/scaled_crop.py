@@ -20,7 +20,7 @@ class ScaledResizedCrop(RandomResizedCrop):  # type: ignore[misc]
     def forward(self, image: Any) -> Any:
         """Return the crop, a PIL image in RGB of `size`. Raises `TypeError` for what is no PIL image."""
         if not isinstance(image, Image.Image):
-            raise TypeError(f"ScaledResizedCrop takes PIL images (decoder: pillow_lazy), not {type(image).__name__}")
+            raise TypeError(f"ScaledResizedCrop expects PIL images (decoder: pillow_lazy), got {type(image).__name__}")
         top, left, height, width = self.get_params(image, list(self.scale), list(self.ratio))
         full_width, full_height = image.size
         needs_height, needs_width = self.size

@@ -17,7 +17,7 @@ class Target(DatasetKind):
 
     takes_any_axis: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("target",)
-    why_no_files: ClassVar[str] = "which files a target reads is unknown: they cannot be evicted"
+    why_no_files: ClassVar[str] = "unknown which files a target reads, so the page cache cannot be set"
 
     kind: Literal["target"]
     target: TargetName
@@ -25,11 +25,11 @@ class Target(DatasetKind):
 
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:
         """Name the target."""
-        return f"what {self.target} returns"
+        return f"target {self.target}"
 
     def prepare(self, sweep: Mapping[str, Any], folder: Path, listener: Listener) -> Inputs:
         """Nothing is known of it before a trial calls it."""
-        reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), "the target's own matter")
+        reasons = dict.fromkeys(("files", "classes", "total_files", "bad_files"), "unknown for a target")
         return Inputs((), DatasetSummary(self.describe(sweep, folder), not_measured=reasons))
 
     def targets(self, sweep: Mapping[str, Any]) -> list[str]:

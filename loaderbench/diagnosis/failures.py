@@ -17,61 +17,66 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         "torchvision_mismatch",
         r"operator torchvision::nms does not exist",
-        "torch and torchvision come from different builds; "
-        "`uv pip install --reinstall torch torchvision` installs a pair that fits",
+        "torch and torchvision builds do not match; reinstall both: `uv pip install --reinstall torch torchvision`",
     ),
     (
         "shared_memory_full",
         r"unable to allocate shared memory|killed by signal: Bus error|\[Errno 28\] No space left on device",
-        "the workers' batches do not fit in /dev/shm: fewer workers, a smaller prefetch_factor, "
-        "or a larger one (docker run --shm-size=8g)",
+        "batches do not fit in /dev/shm: use fewer workers, a smaller prefetch_factor, "
+        "or more shared memory (docker run --shm-size=8g)",
     ),
-    ("worker_killed", r"is killed by signal: Killed", "out of memory, most likely: fewer workers or a smaller batch"),
+    ("worker_killed", r"is killed by signal: Killed", "probably out of memory: use fewer workers or a smaller batch"),
     (
         "worker_crashed",
         r"Unexpected segmentation fault encountered in worker|is killed by signal: (?:Segmentation fault|Aborted)",
-        "a native library crashed in a worker; the log holds its last words",
+        "a native library crashed in a worker; see the end of the log",
     ),
-    ("worker_exited", r"exited unexpectedly", "a worker ended by itself; the log holds what it wrote"),
+    ("worker_exited", r"exited unexpectedly", "a worker exited; see its output in the log"),
     (
         "too_many_files",
         r"Too many open files|received 0 items of ancdata",
-        "raise the limit (ulimit -n), or torch.multiprocessing.set_sharing_strategy('file_system')",
+        "raise the limit (ulimit -n), or call torch.multiprocessing.set_sharing_strategy('file_system')",
     ),
-    ("device_memory", r"CUDA out of memory|OutOfMemoryError", "a smaller batch fits the device"),
-    ("host_memory", r"DefaultCPUAllocator: can't allocate memory|\bMemoryError\b", "a smaller batch, or fewer workers"),
-    ("cuda_in_fork", r"Cannot re-initialize CUDA in forked subprocess", "keep CUDA out of the workers"),
+    ("device_memory", r"CUDA out of memory|OutOfMemoryError", "out of GPU memory: use a smaller batch"),
+    (
+        "host_memory",
+        r"DefaultCPUAllocator: can't allocate memory|\bMemoryError\b",
+        "out of memory: use a smaller batch or fewer workers",
+    ),
+    (
+        "cuda_in_fork",
+        r"Cannot re-initialize CUDA in forked subprocess",
+        "do not use CUDA in workers, or set multiprocessing_context: spawn",
+    ),
     (
         "not_picklable",
         r"[Cc]an't (?:get|pickle) local object|[Cc]annot pickle|PicklingError",
-        "spawn and forkserver send the dataset to each worker: open files there, and use no lambdas",
+        "spawn and forkserver pickle the dataset for each worker: open files in the worker, avoid lambdas",
     ),
     (
         "bad_image",
         r"BadImageError|UnidentifiedImageError|image file is truncated|DecompressionBombError",
-        "this image cannot be decoded: repair it, take it out of the folder, or leave such files out with "
-        "dataset.skip_bad: true",
+        "this image cannot be decoded: repair or remove it, or skip such files with dataset.skip_bad: true",
     ),
     (
         "collate",
         r"stack expects each tensor to be equal size|default_collate: batch must contain"
         r"|each element in list of batch should be of equal size"
         r"|'NoneType' object has no attribute 'numel'|object of type 'NoneType' has no len\(\)",
-        "samples of one batch have to have one shape: crop or resize them in the transform",
+        "samples of a batch must have the same shape: crop or resize them in the transform",
     ),
     (
         "shared_handle",
         r"BadZipFile|Bad CRC-32|zlib\.error|Unable to (?:synchronously )?(?:open|read) (?:object|data)",
-        "workers that are forked share the place in a file that was opened before: open it in each worker, at its "
-        "first sample",
+        "forked workers share the position of an open file: open it in each worker, at its first sample",
     ),
     (
         "target",
         r"MissingError: target ",
-        "the name is looked up beside the suite's file first, then on sys.path",
+        "targets are looked up next to the suite file, then on sys.path",
     ),
-    ("missing", r"FileNotFoundError|No such file or directory|MissingError", "the path is not there any more"),
-    ("permission", r"PermissionError", "the path cannot be read by this user"),
+    ("missing", r"FileNotFoundError|No such file or directory|MissingError", "the file does not exist; check the path"),
+    ("permission", r"PermissionError", "no permission to read this path; check its owner and mode"),
 )
 
 
@@ -90,19 +95,19 @@ def classify(message: str) -> Failure:
     for kind, pattern, hint in _KNOWN:
         if re.search(pattern, message):
             return Failure(kind, shown, hint)
-    return Failure("error", shown, "the end of the trial's log shows where it was raised")
+    return Failure("error", shown, "see the traceback at the end of the trial's log")
 
 
 def classify_exit(exit_code: int, log_end: str) -> Failure:
     """Name the death of a trial's own process; a negative code is the signal's number."""
     if exit_code == -_SIGKILL:
-        return Failure("process_killed", "killed by signal 9", "out of memory, most likely: see the kernel's log")
+        return Failure("process_killed", "killed by signal 9", "probably out of memory; check the kernel log (dmesg)")
     if exit_code < 0:
-        name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else str(-exit_code)
-        return Failure("process_crashed", f"ended by {name}", "a native library crashed; the log holds its last words")
+        name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
+        return Failure("process_crashed", f"killed by {name}", "a native library crashed; see the end of the log")
     known = classify(log_end)
     kind = "process_exited" if known.kind == "error" else known.kind
-    return Failure(kind, f"ended with exit code {exit_code} before it was measured", known.hint)
+    return Failure(kind, f"exited with code {exit_code} before it was measured", known.hint)
 
 
 def hang(timeout_s: float, phase: str, stands: str = "", log_end: str = "") -> Failure:
@@ -111,16 +116,16 @@ def hang(timeout_s: float, phase: str, stands: str = "", log_end: str = "") -> F
     What a process had written of an exception before that is the cause where it has a name: torch's queues wait for
     ever for what could not be sent.
     """
-    where = f"; {stands}; the log has the stacks of each" if stands else ""
+    where = f"; {stands}; stack traces are in the log" if stands else ""
     raised = last_words(log_end) if _TRACEBACK in log_end else ""
     known = classify(raised) if raised else None
     return Failure(
         "hang",
-        f"no result after {timeout_s:g} s; it was in {phase}{where}" + (f"; before that: {raised}" if raised else ""),
+        f"no result after {timeout_s:g} s; phase: {phase}{where}" + (f"; before that: {raised}" if raised else ""),
         known.hint
         if known is not None and known.kind != "error"
-        else "a loader this slow needs a larger measure.timeout_s; one that stands still may hold a lock over a fork: "
-        "try multiprocessing_context: spawn",
+        else "slow loader: raise measure.timeout_s; deadlock, often a lock held across fork: "
+        "set multiprocessing_context: spawn",
     )
 
 
@@ -145,7 +150,7 @@ def _shorten(message: str) -> str:
     return text if len(text) <= MAX_MESSAGE else "... " + text[-MAX_MESSAGE:]
 
 
-_AXES = (("num_workers", "workers"), ("batch_size", "samples in a batch"))
+_AXES = ("num_workers", "batch_size")
 
 
 def what_fits(failed: Trial, trials: Sequence[Trial]) -> str:
@@ -155,9 +160,9 @@ def what_fits(failed: Trial, trials: Sequence[Trial]) -> str:
     """
     if not ran_out_of_memory(failed.failure):
         return ""
-    found = [(noun, _largest(name, failed, trials)) for name, noun in _AXES]
-    room = [f"{most} {noun}" for noun, most in found if most is not None]
-    return f"With all else the same there was room for {', or for '.join(room)}" if room else ""
+    found = [(name, _largest(name, failed, trials)) for name in _AXES]
+    fits = [f"{name}={most}" for name, most in found if most is not None]
+    return f"Fits in memory with {' or with '.join(fits)}, all else unchanged" if fits else ""
 
 
 def _largest(name: str, failed: Trial, trials: Sequence[Trial]) -> int | None:

@@ -1,4 +1,4 @@
-"""The machine as a loader sees it, line by line: what is fine, what will hurt, and what to do about it."""
+"""The machine as a loader sees it, line by line: what is fine, what slows loading down, and the fix."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ def check_machine(packages: PackageHealth) -> Iterator[Check]:
 
 
 def check_cpus(online: int, affinity: int, limits: Limits) -> Check:
-    """Allotted is min(affinity, quota), and a worker each is what a loader can use."""
+    """Available CPUs: min(affinity, quota); a loader can use one worker each."""
     allotted = min(float(affinity), limits.cpus or float(affinity))
-    parts = [f"{allotted:g} allotted of {online} online"]
+    parts = [f"{allotted:g} available of {online} online"]
     if affinity < online:
-        parts.append(f"the affinity mask has {affinity}")
+        parts.append(f"affinity mask: {affinity}")
     if limits.cpus is not None:
-        parts.append(f"the cgroup quota is {limits.cpus:g}")
+        parts.append(f"cgroup quota: {limits.cpus:g}")
     if allotted < 2:
-        fix = "at best one worker runs beside the loop: raise the quota (docker run --cpus) or the mask (taskset)"
+        fix = "workers and training loop share one CPU: raise the quota (docker run --cpus) or the affinity (taskset)"
         return Check("CPUs", "warn", ", ".join(parts), fix)
     return Check("CPUs", "ok", ", ".join(parts))
 
 
 def check_quota(periods: tuple[int, int] | None) -> Check:
-    """Whether the CPU quota has held this group back."""
+    """Whether the CPU quota has throttled this container."""
     if periods is None or not periods[0]:
-        return Check("CPU quota", "ok", "none, or never used up")
+        return Check("CPU quota", "ok", "none, or never reached")
     share = periods[1] / periods[0]
-    said = f"used up in {share:.1%} of its periods since the container began"
+    said = f"throttled in {share:.1%} of periods since the container started"
     if share > 0.05:
-        return Check("CPU quota", "warn", said, "workers stand still meanwhile: fewer workers, or a larger quota")
+        return Check("CPU quota", "warn", said, "use fewer workers, or raise the quota (docker run --cpus)")
     return Check("CPU quota", "ok", said)
 
 
 def check_load(percent: float) -> Check:
     """Other programs make every measurement wide."""
-    said = f"{percent:.0f}% of all CPUs are busy now"
+    said = f"{percent:.0f}% of CPU time in use now"
     if percent > BUSY_PERCENT:
-        return Check("Load", "warn", said, "measure on a quiet machine, or with more rounds (--rounds 6)")
+        return Check("Load", "warn", said, "measure on an idle machine, or with more rounds (--rounds 6)")
     return Check("Load", "ok", said)
 
 
@@ -73,20 +73,20 @@ def check_memory(total: int, available: int, limits: Limits) -> Check:
     """What workers and page cache can have."""
     said = f"{available / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
     if limits.memory_bytes is not None:
-        said += f", the cgroup allows {limits.memory_bytes / GIB:.1f} GiB"
+        said += f"; cgroup limit: {limits.memory_bytes / GIB:.1f} GiB"
     room = min(available, limits.memory_bytes or available)
     if room < LITTLE_MEMORY_BYTES:
-        return Check("Memory", "warn", said, "a worker takes some 300 MB and more: fewer workers, or a larger limit")
+        return Check("Memory", "warn", said, "use fewer workers (each needs 300 MB or more), or raise the limit")
     return Check("Memory", "ok", said)
 
 
 def check_shared_memory(usage: tuple[int, int] | None) -> Check:
     """Batches travel from workers through it; (total, free) in bytes."""
     if usage is None:
-        return Check("Shared memory", "ok", "this system has no /dev/shm and shares batches in another way")
+        return Check("Shared memory", "ok", "no /dev/shm on this system; batches are shared another way")
     total, free = usage
     said = f"{_size(free)} free of {_size(total)} in /dev/shm"
-    fix = "docker run --shm-size=8g, or ipc: host; else fewer workers and a smaller prefetch_factor"
+    fix = "docker run --shm-size=8g or --ipc=host; otherwise use fewer workers and a smaller prefetch_factor"
     if total <= SMALL_SHM_BYTES // 8:
         return Check("Shared memory", "bad", said, fix)
     return Check(
@@ -97,11 +97,11 @@ def check_shared_memory(usage: tuple[int, int] | None) -> Check:
 def check_open_files(limit: int | None) -> Check:
     """Each batch under way holds descriptors."""
     if limit is None:
-        return Check("Open files", "ok", "this system has no such limit")
-    said = f"at most {limit:,} in a process"
+        return Check("Open files", "ok", "no limit on this system")
+    said = f"limit: {limit:,} per process"
     if limit < FEW_FILES:
         return Check(
-            "Open files", "warn", said, f"ulimit -n {FEW_FILES * 4}: many workers with deep prefetching need more"
+            "Open files", "warn", said, f"ulimit -n {FEW_FILES * 4}; many workers with deep prefetch need more"
         )
     return Check("Open files", "ok", said)
 
@@ -132,7 +132,7 @@ def _size(count: int) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, how it stands, and what to do where it does not stand well."""
+    """What was checked, its state, and the fix where it is not `ok`."""
 
     name: str
     state: Literal["ok", "warn", "bad"]
@@ -141,7 +141,8 @@ class Check:
 
 
 _TIMEOUT_S = 120.0
-_REINSTALL = "uv pip install --reinstall torch torchvision installs a pair that fits"
+_REINSTALL = "reinstall a matching pair: uv pip install --reinstall torch torchvision"
+_EMULATED = "consumer.kind: auto emulates one"
 _SCRIPT = """
 import io, json, sys
 found = {"python": sys.version.split()[0]}
@@ -186,25 +187,25 @@ print(json.dumps(found))
 
 @dataclass(frozen=True)
 class PackageHealth:
-    """What each package said of itself; a dictionary with `error` is one that does not work."""
+    """What each package reported; a dictionary with `error` is one that does not work."""
 
     found: dict[str, Any] = field(default_factory=dict)
     crashed: str = ""
 
     def checks(self) -> Iterator[Check]:
-        """A line for each package, and one for the accelerator."""
+        """A line for each package, and one for the GPU."""
         if self.crashed:
-            yield Check("torch", "bad", f"importing it ended a process: {self.crashed}", _REINSTALL)
+            yield Check("torch", "bad", f"import crashed: {self.crashed}", _REINSTALL)
             return
         yield self._of("torch", "torch", required=True)
         yield self._of("torchvision", "torchvision", required=True)
         yield self._accelerator()
         yield self._pillow()
-        yield self._of("decode_jpeg", "torchvision's JPEG decoder", required=False, said="decodes")
+        yield self._of("decode_jpeg", "torchvision JPEG decoder", required=False, said="works")
         yield self._optional()
 
     def _of(self, name: str, shown: str, *, required: bool, said: str = "") -> Check:
-        found = self.found.get(name, {"error": "it did not answer"})
+        found = self.found.get(name, {"error": "no answer"})
         if "error" in found:
             return Check(shown, "bad" if required else "warn", found["error"], _REINSTALL)
         return Check(shown, "ok", said or str(found.get("version")))
@@ -212,32 +213,29 @@ class PackageHealth:
     def _accelerator(self) -> Check:
         torch = self.found.get("torch", {})
         if torch.get("devices"):
-            return Check("Accelerator", "ok", f"{', '.join(torch['devices'])} (CUDA {torch['cuda']})")
+            return Check("GPU", "ok", f"{', '.join(torch['devices'])} (CUDA {torch['cuda']})")
         if torch.get("cuda") and not torch.get("available"):
-            said = "none: torch was built for CUDA and sees no device"
-            return Check("Accelerator", "ok", f"{said}; suites with consumer.kind: auto emulate one")
-        return Check(
-            "Accelerator", "ok", "none: this torch is a CPU build; suites with consumer.kind: auto emulate one"
-        )
+            return Check("GPU", "ok", f"none: torch was built for CUDA but found no device; {_EMULATED}")
+        return Check("GPU", "ok", f"none: torch is a CPU build; {_EMULATED}")
 
     def _pillow(self) -> Check:
-        found = self.found.get("pillow", {"error": "it did not answer"})
+        found = self.found.get("pillow", {"error": "no answer"})
         if "error" in found:
             return Check("Pillow", "bad", found["error"], "uv pip install --reinstall pillow")
-        said = f"{found['version']}, {'with' if found['turbo'] else 'WITHOUT'} libjpeg-turbo"
+        said = f"{found['version']}, {'with' if found['turbo'] else 'without'} libjpeg-turbo"
         if not found["turbo"]:
-            fix = "a Pillow built without libjpeg-turbo decodes at half the speed: install its wheel"
+            fix = "decodes at half the speed: install the Pillow wheel, which includes libjpeg-turbo"
             return Check("Pillow", "warn", said, fix)
         return Check("Pillow", "ok", said + ("" if found["webp"] else ", no WebP"))
 
     def _optional(self) -> Check:
         there = "error" not in self.found.get("simplejpeg", {"error": ""})
-        said = "decodes" if there else "not installed (optional: uv pip install simplejpeg)"
+        said = "works" if there else "not installed (optional: uv pip install simplejpeg)"
         return Check("simplejpeg", "ok", said)
 
 
 def look_at_packages(executable: str = sys.executable) -> PackageHealth:
-    """Ask a new process; one that dies or hangs is an answer too."""
+    """Ask a new process; a crash or a timeout is an answer too."""
     try:
         asked = subprocess.run(
             [executable, "-c", _SCRIPT], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False

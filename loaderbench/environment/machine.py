@@ -35,9 +35,9 @@ def describe_machine(start_method: str, gpus: tuple[Gpu, ...], not_measured: Rea
     reasons = dict(not_measured)
     shm = _shm_total_bytes()
     if shm is None:
-        reasons["shm_total_bytes"] = "this system has no /dev/shm"
+        reasons["shm_total_bytes"] = "no /dev/shm on this system"
     if limits.memory_bytes is None:
-        reasons["memory_limit_bytes"] = "no control group limits the memory"
+        reasons["memory_limit_bytes"] = "no cgroup memory limit"
     return Environment(
         cpus_allotted=cpus_allotted(limits),
         cpus_online=os.cpu_count() or 1,

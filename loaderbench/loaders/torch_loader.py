@@ -34,8 +34,8 @@ NEEDS_WORKERS: Config = {
 SETTABLE = ("num_workers", "prefetch_factor", "pin_memory", "timeout", "in_order", "multiprocessing_context")
 """What may still be set on a `DataLoader` that is made already; torch refuses the rest."""
 
-_NO_ACCELERATOR = "there is no accelerator, so that pinning memory does nothing; only false was measured"
-_NO_WORKERS = "without workers torch refuses it, so that its values are one configuration where num_workers is 0"
+_NO_ACCELERATOR = "no effect without a GPU; only false is measured"
+_NO_WORKERS = "torch takes it only with workers: one configuration for all values at num_workers=0"
 
 
 def worker_ladder(cpus_allotted: float) -> list[Scalar]:
@@ -159,7 +159,7 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
         return _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
     if isinstance(source, Iterable):
         return Batches(source)
-    raise TypeError(f"{type(source).__name__} is neither a Dataset nor an iterable of batches")
+    raise TypeError(f"expected a Dataset or an iterable of batches, got {type(source).__name__}")
 
 
 def _is_map_style(source: Any) -> bool:
@@ -215,6 +215,6 @@ def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in arguments.items() if name not in dropped}
     if unknown := sorted(kept.keys() - inspect.signature(torch.utils.data.DataLoader.__init__).parameters.keys()):
         raise TypeError(
-            f"neither the target nor this torch's DataLoader ({torch.__version__}) takes {', '.join(unknown)}"
+            f"unknown argument of the target and of DataLoader (torch {torch.__version__}): {', '.join(unknown)}"
         )
     return kept

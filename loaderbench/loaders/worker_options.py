@@ -51,7 +51,7 @@ WORKER_OPTIONS: dict[str, WorkerOption] = {
         integer(1, MAX_THREADS, or_null=True),
         limit_threads,
         lambda _: [
-            "threadpool_limits(THREADS)  # of BLAS and OpenMP",
+            "threadpool_limits(THREADS)  # BLAS and OpenMP",
             "torch.set_num_threads(THREADS)",
             "# with OpenCV also: cv2.setNumThreads(0)",
         ],
@@ -60,7 +60,7 @@ WORKER_OPTIONS: dict[str, WorkerOption] = {
     "worker_affinity": WorkerOption(
         one_of("inherit", "all"),
         use_all_cpus,
-        lambda _: ["os.sched_setaffinity(0, range(os.cpu_count()))  # a library had narrowed it"],
+        lambda _: ["os.sched_setaffinity(0, range(os.cpu_count()))  # undo a narrower affinity set by a library"],
         nothing=("inherit", None),
     ),
     "keep_memory": WorkerOption(

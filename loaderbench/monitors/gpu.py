@@ -36,7 +36,7 @@ class GpuMonitor:
             self._nvml = nvml or _import_nvml()
             self._nvml.nvmlInit()
         except Exception as error:  # a missing library, driver or right; each is a reason, none an end
-            self.why_not = {gpu.index: f"NVML cannot be used: {error}" for gpu in gpus}
+            self.why_not = {gpu.index: f"NVML is unavailable: {error}" for gpu in gpus}
             return
         for gpu in gpus:
             self._find(gpu)
@@ -54,12 +54,12 @@ class GpuMonitor:
             try:
                 self._handles[gpu.index] = self._nvml.nvmlDeviceGetHandleByUUID(name)
             except self._nvml.NVMLError as error:
-                self.why_not[gpu.index] = f"NVML does not know the device {names[0]}: {error}"
+                self.why_not[gpu.index] = f"NVML cannot find the device {names[0]}: {error}"
             else:
                 self.why_not.pop(gpu.index, None)
                 return
         if not names:
-            self.why_not[gpu.index] = "this torch does not tell the device's UUID, by which NVML would find it"
+            self.why_not[gpu.index] = "this torch version reports no device UUID, which NVML needs"
 
     def _utilization(self, index: int, handle: Any) -> float | None:
         percent = self._value(index, lambda: float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu))

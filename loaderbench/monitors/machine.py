@@ -58,7 +58,7 @@ class MachineWatch:
             return None
         wall_s = last.at_s - began.at_s
         throttled = _throttled_share(began.periods, last.periods)
-        reasons: Reasons = {"throttled_share": "no control group limits the CPUs"} if throttled is None else {}
+        reasons: Reasons = {"throttled_share": "no cgroup CPU limit"} if throttled is None else {}
         return MachineUse(
             cpus=len(self._cpus),
             own_cpus=max(0.0, last.own_s - began.own_s) / wall_s,

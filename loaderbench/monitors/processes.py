@@ -206,7 +206,7 @@ class Sums:
     def page_cache_hits(self) -> tuple[float | None, str]:
         """The share of the bytes asked for that no disk had to fetch, or why it is not known."""
         if not self.read_io:
-            return None, "what the workers read cannot be read in /proc/<pid>/io"
+            return None, "/proc/<pid>/io of the workers is not readable"
         if self.asked_bytes < FEWEST_READ_BYTES:
             return None, f"the workers read less than {FEWEST_READ_BYTES // 1024} KiB"
         return min(1.0, max(0.0, 1 - self.disk_bytes / self.asked_bytes)), ""

@@ -47,7 +47,7 @@ def gpu_use(gpu: Gpu, samples: Sequence[Sample], why_not: Mapping[int, str]) -> 
         utilization_percent=sum(busy) / len(busy) if busy else None,
         memory_used_bytes=max(used, default=None),
         memory_total_bytes=gpu.memory_total_bytes,
-        not_measured=dict.fromkeys(missing, why_not.get(gpu.index, "NVML gave no reading of it in the steady state")),
+        not_measured=dict.fromkeys(missing, why_not.get(gpu.index, "no NVML reading in the steady state")),
     )
 
 

@@ -31,7 +31,7 @@ class WorkerWatch:
         self._count = 0
         self._allowed_cpus = NO_CPU_COUNT
         self._pss_bytes: int | None = None
-        self._why_no_pss = "the workers' memory was not read"
+        self._why_no_pss = "worker memory was not read"
 
     def read(self, pids: Sequence[int]) -> None:
         """Read each process once, in about 50 microseconds. One that is gone, or left out, begins anew if it returns.
@@ -55,7 +55,7 @@ class WorkerWatch:
         if sizes:
             self._pss_bytes = max(self._pss_bytes or 0, sum(sizes))
         else:
-            self._why_no_pss = "no worker told its proportional memory"
+            self._why_no_pss = "proportional memory (PSS) of the workers is not readable"
 
     def states(self) -> WorkerStates | None:
         """Sum up; `None` where no time was seen, and `why_not` says why."""
@@ -68,10 +68,10 @@ class WorkerWatch:
         reasons: Reasons = {"page_cache_hit_share": why_no_hits} if hits is None else {}
         system = sums.system_share()
         if system is None:
-            reasons["system_share"] = "the workers used too little CPU time to tell"
-        reasons["blocked_on"] = "nobody looked at what they stood at"
+            reasons["system_share"] = "the workers used too little CPU time"
+        reasons["blocked_on"] = "what workers were blocked on was not checked"
         if self._allowed_cpus == NO_CPU_COUNT:
-            reasons["allowed_cpus"] = "this system does not tell which CPUs a process may use"
+            reasons["allowed_cpus"] = "this system does not report CPU affinity"
         if not sums.read_io:
             reasons["read_bytes_per_s"] = why_no_hits
         if self._pss_bytes is None:
@@ -99,9 +99,9 @@ class WorkerWatch:
         if self._sums.wall_s > 0:
             return ""
         if not Path(self._root).is_dir():
-            return "only Linux tells what a worker was doing"
+            return "worker states are available on Linux only"
         if self._sums.incomplete:
-            return "this kernel keeps no scheduler statistics"
+            return "no scheduler statistics in this kernel"
         return "no worker was read twice"
 
 

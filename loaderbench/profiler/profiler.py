@@ -1,4 +1,4 @@
-"""Records a training loop of the user's own: three more lines, and no other change."""
+"""Records your own training loop: three more lines, and no other change."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Profiler:
-    """Says how long each step of a loop waited for its batch, and what went on meanwhile.
+    """Measures how long each step of a training loop waits for its batch, and why.
 
-    `warmup` batches are kept apart, as is the first of every epoch; after `steps` more the loop passes through unseen.
-    `trace=True` also times what happens to each sample inside the workers of a `DataLoader`. Raises `UsageError` for
-    arguments that make no sense, and for a profiler that is started twice or stopped before it was started.
+    The first `warmup` batches and the first of every epoch are excluded; after `steps` more batches recording stops and
+    the loop runs on. `trace=True` also times each stage of a sample inside the workers of a `DataLoader`. Raises
+    `UsageError` for invalid arguments, and for a profiler started twice or stopped before it was started.
 
-    Use it in a `with`, or between `start()` and `stop()`; `result` is there from the first batch on.
+    Use it in a `with` block, or between `start()` and `stop()`; `result` is available from the first batch on.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class Profiler:
         self._result: Run | None = None
 
     def start(self) -> Profiler:
-        """Begin to record. Raises `UsageError` when it was started before."""
+        """Start recording. Raises `UsageError` if it was already started."""
         if self._state != "new":
-            raise UsageError(f"profiler {self.name!r} was started before; make a new Profiler for another recording")
+            raise UsageError(f"profiler {self.name!r} was already started; create a new Profiler to record again")
         self._state = "running"
         self._observer.started()
         return self
 
     def stop(self) -> Run:
-        """Record no more, and return the result. Raises `UsageError` when it was never started."""
+        """Stop recording and return the result. Raises `UsageError` if it was never started."""
         if self._state == "new":
-            raise UsageError(f"profiler {self.name!r} was not started: call start() first, or use it in a `with`")
+            raise UsageError(f"profiler {self.name!r} was not started; call start() or use a `with` block")
         self._recorder.full = True
         self._finish()
         return self.result
@@ -81,36 +81,36 @@ class Profiler:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop; what the loop raised passes through, and what was recorded until then is kept."""
+        """Stop; an exception of the loop passes through, and the results until then are kept."""
         self._recorder.full = True
         self._observer.error = error
         self._finish()
 
     def iter(self, source: Any) -> Any:
-        """`source`, iterated over as before and recorded: a `DataLoader`, a generator, any iterable of batches.
+        """Wrap a `DataLoader`, a generator or any iterable of batches; iterating over it is recorded.
 
-        Length and attributes are the source's. Raises `UsageError` where it cannot be iterated over, or where a
-        profiler is at work on it already.
+        Length and attributes are those of `source`. Raises `UsageError` if it is not iterable, or if another profiler
+        is already recording it.
         """
         check_free(source, self)
         if not hasattr(source, "__iter__") and not hasattr(source, "__getitem__"):
-            raise UsageError(f"iter() takes a loader or another iterable of batches, not {type(source).__name__}")
+            raise UsageError(f"iter() expects a loader or another iterable of batches, got {type(source).__name__}")
         return profiled(source, self._epoch)
 
     def stage(self, name: str) -> Stage:
-        """A part of the loop or of the loading, marked by `with` or as a decorator; in workers too.
+        """Mark a part of the loop or of loading, with `with` or as a decorator; works in workers too.
 
-        What is decorated is timed in workers without `trace=True`, as only that and nothing else.
+        Decorated functions are timed in workers even without `trace=True`. Raises `UsageError` for an invalid name.
         """
         if not isinstance(name, str) or not name or "/" in name:
-            raise UsageError(f"stage() takes a name without '/', not {name!r}")
+            raise UsageError(f"stage() expects a name without '/', got {name!r}")
         return Stage(self, name)
 
     @property
     def result(self) -> Run:
-        """What was recorded until now, as a `Run`. Raises `UsageError` when it was never started."""
+        """The results so far, as a `Run`. Raises `UsageError` if the profiler was never started."""
         if self._state == "new":
-            raise UsageError(f"profiler {self.name!r} was not started: there is no result")
+            raise UsageError(f"profiler {self.name!r} was not started, so it has no result")
         if self._result is not None:
             return self._result
         if self._state == "running" and thread() == self._thread:  # another must not add up what the loop still adds to
@@ -137,7 +137,7 @@ class Profiler:
     def _epoch(self, source: Any) -> Iterator[Any]:
         """One epoch over the source, begun at once, and recorded if it is of the loader that is profiled."""
         if self._state == "new":
-            raise UsageError(f"profiler {self.name!r} was not started: call start() first, or use it in a `with`")
+            raise UsageError(f"profiler {self.name!r} was not started; call start() or use a `with` block")
         check_free(source, self)
         if self._state == "done" or not self._is_mine(source):
             return iter(source)
@@ -194,7 +194,7 @@ def _check(name: str, value: Any, least: int) -> None:
     if name == "steps" and value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise UsageError(f"{name} is to be a whole number of {least} or more, not {value!r}")
+        raise UsageError(f"{name} must be an integer of {least} or more, got {value!r}")
 
 
 def _device_clock(known: Any) -> Any:

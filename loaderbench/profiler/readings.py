@@ -32,7 +32,7 @@ from loaderbench.tracing.reading import tracing_s_per_sample
 
 TRIAL = "profile"
 
-_HINT = "iterate over prof.iter(loader) while the profiler runs, and take at least two batches of an epoch"
+_HINT = "iterate over prof.iter(loader) while the profiler is running, for at least two batches of an epoch"
 
 
 def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment) -> Trial:
@@ -43,7 +43,7 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return with_reasons(replace(trial, failure=failure), "nothing was measured")
     times, use = _loop_times(recorder, observer), _resource_use(observer, environment)
-    return completed_trial(trial, times, use, _inside(observer), default="a profile does not measure it")
+    return completed_trial(trial, times, use, _inside(observer), default="not measured in a profile")
 
 
 def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
@@ -64,8 +64,8 @@ def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
         epochs=_epochs(recorder),
         recorder_s_per_batch=loop_s_per_batch(),
         not_measured={
-            "samples_per_epoch": "the loader's dataset has no length",
-            "step_stages": "no stage of the loop was marked with Profiler.stage()",
+            "samples_per_epoch": "the dataset has no length",
+            "step_stages": "no part of the loop is marked with Profiler.stage()",
         },
     )
 
@@ -102,9 +102,9 @@ def _resource_use(observer: Observer, environment: Environment) -> ResourceUse:
         gpus=tuple(gpu_use(gpu, resources.taken, observer.gpu_monitor.why_not) for gpu in observer.gpus),
         metrics=over_time([sample.gauges for sample in resources.taken]),
         not_measured={
-            "cpu_percent_of_allotted": "the steady state was shorter than two looks",
-            "rss_bytes": "the steady state was shorter than a look",
-            "pss_bytes": "this system does not say how shared memory is shared out",
+            "cpu_percent_of_allotted": "the steady state was shorter than two monitor readings",
+            "rss_bytes": "the steady state was shorter than one monitor reading",
+            "pss_bytes": "this system does not report proportional memory (PSS)",
         },
     )
 
@@ -120,9 +120,9 @@ def _traits(dataset: Any) -> dict[str, str]:
 
 def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
     if log.batches:
-        message = "the batches hold no samples"
+        message = "empty batches: their first dimension is 0"
     elif recorder.seen or recorder.begun:
-        message = "no batch could be counted: each was the first or the last that was taken of its epoch"
+        message = "no batch could be counted: each was the first or last of its epoch"
     else:
         message = "no batch was taken through Profiler.iter()"
     return Failure(kind="no_batches", message=message, hint=_HINT)
@@ -157,7 +157,7 @@ def _epochs(recorder: LoopRecorder) -> Epochs:
 def _why_no_workers(observer: Observer) -> str:
     if getattr(observer.source, "num_workers", 0):
         return observer.resources.workers.why_not()
-    return "no worker processes: the batches are made in the loop's own process"
+    return "no worker processes: batches are loaded in the main process"
 
 
 def _words(error: BaseException) -> str:

@@ -31,7 +31,7 @@ def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer)
         suite={"name": name, "warmup": warmup},
         environment=environment,
         dataset=_describe(observer.source),
-        plan=PlanSummary(axes, 1, 1, 1, (config,), config, "it is what was profiled"),
+        plan=PlanSummary(axes, 1, 1, 1, (config,), config, "the profiled configuration"),
         started_at=observer.began_at,
         finished_at=observer.ended_at or utc_now(),
         complete=observer.error is None,
@@ -69,7 +69,7 @@ def _describe(source: Any) -> DatasetSummary:
     dataset = getattr(source, "dataset", None)
     if dataset is None:
         kind = "nothing" if source is None else type(source).__name__
-        return DatasetSummary(kind, not_measured={"files": "only a dataset tells how many samples it has"})
+        return DatasetSummary(kind, not_measured={"files": "unknown without a dataset"})
     samples = length_of(dataset)
     if samples is None:
         return DatasetSummary(type(dataset).__name__, not_measured={"files": "the dataset has no length"})
@@ -80,15 +80,16 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
     """What is to be known of how it was recorded."""
     log = counted(recorder)
     if recorder.events is None:
-        yield "data wait is by the host's clock around next(): the loop used no CUDA device"
+        yield "data wait: host time in next(), since the loop used no CUDA device"
     else:
-        yield "data wait is what the CUDA device was exposed to, by events around next()"
+        yield "data wait: time the CUDA device was idle, by events around next()"
     if log is not recorder.log and log.batches:
-        yield f"the loop was no longer than its warm-up of {warmup} batches: all but each epoch's first are counted"
+        yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
     if observer.passed:
-        yield f"{observer.passed} epochs of other loaders, or within an epoch, were not recorded"
+        epochs = "1 epoch" if observer.passed == 1 else f"{observer.passed} epochs"
+        yield f"not recorded: {epochs} of other loaders or nested loops"
     if log.timeline.batches_per_point > 1:
         yield f"the timeline shows the longest wait of every {log.timeline.batches_per_point} batches"
     if observer.error is not None:
         error = printable(f"{type(observer.error).__name__}: {observer.error}")
-        yield f"the loop was left by {error}; what was recorded until then is here"
+        yield f"the loop ended with {error}; results until then are shown"

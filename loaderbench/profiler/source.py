@@ -87,12 +87,10 @@ def _itself(source: Any) -> Any:
 def check_free(source: Any, owner: Any) -> None:
     """Raise `UsageError` where another profiler is at work on the loader already."""
     if isinstance(source, ProfiledLoader):
-        raise UsageError("the loader is profiled already: two profilers on one loader would measure each other")
+        raise UsageError("this loader is already profiled; use one profiler per loader")
     other = _busy.get(id(source))
     if other is not None and other is not owner:
-        raise UsageError(
-            f"profiler {other.name!r} is at work on this loader: two on one loader would measure each other"
-        )
+        raise UsageError(f"profiler {other.name!r} is already recording this loader; use one profiler per loader")
 
 
 def claim(source: Any, owner: Any) -> None:

@@ -47,9 +47,9 @@ class Stage:
         if isinstance(function, staticmethod | classmethod):
             return type(function)(self(function.__func__))
         if not callable(function) or isinstance(function, type | property):
-            raise UsageError(f"stage({self._name!r}) marks functions and methods, not a {type(function).__name__}")
+            raise UsageError(f"stage({self._name!r}) expects a function or method, got {type(function).__name__}")
         if any(kind(function) for kind in _LATE):
-            late = f"{_name(function)} runs after its call has returned; mark inside it"
+            late = f"{_name(function)} is a generator or coroutine; use the stage inside it"
             raise UsageError(f"stage({self._name!r}): {late}")
         self._owner.marks_functions = True
 

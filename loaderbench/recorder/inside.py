@@ -16,8 +16,8 @@ ORDER = ("read", "decode", "transform", "sample", "collate")
 SHOWN_SLOWEST = 10
 TIMES_MEDIAN = 4.0  # a sample is of the tail beyond so many medians
 
-NOT_ASKED = "tracing is off: Profiler(trace=True) times what happens inside the loader"
-_NO_SAMPLE = "no sample was made while tracing"
+NOT_ASKED = "tracing is off; Profiler(trace=True) times the stages inside the loader"
+_NO_SAMPLE = "no sample was loaded while tracing"
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "filenames")
 
 
@@ -39,7 +39,7 @@ def loader_inside(
         return LoaderInside(taking=taken, not_measured={**missing, "taking": reason})
     parts = _parts(traced)
     times = _sample_times(traced, dataset, root)
-    reasons: Reasons = {} if times else {"sample_times": "the loader makes its batches in one piece"}
+    reasons: Reasons = {} if times else {"sample_times": "this loader creates whole batches; samples cannot be timed"}
     taking, reads = taking_of(traced), reads_of(traced.reads)
     waits = wait_parts(stalls, taking) if stalls else None
     reasons |= {"taking": NOT_ASKED, "reads": NO_READS, "wait_parts": NO_SPANS if stalls else NO_WORKERS}
@@ -115,7 +115,7 @@ def _sample_times(traced: Traced, dataset: Any, root: str | None) -> SampleTimes
             stage=slow.stage[0],
             worker=slow.worker,
             path=(path := _below(root, slow.path or (None if slow.index is None else path_of(dataset, slow.index)))),
-            not_measured={} if path else {"path": "the dataset names none, and no file was seen to be opened"},
+            not_measured={} if path else {"path": "the dataset lists no paths, and no opened file was seen"},
         )
         for slow in _once_each(traced.slowest)[:SHOWN_SLOWEST]
     )
@@ -140,16 +140,16 @@ def _sampled(traced: Traced) -> str | None:
     if not traced.traced or traced.traced > 0.99 * traced.samples:
         return None
     share = f"{100 * traced.traced / traced.samples:.0f}% of the samples"
-    return f"stages were timed in {share}: timing all would have taken more than its share of the time"
+    return f"stages were timed in {share}, to limit the overhead"
 
 
 FEWEST_READS = 20
 LEAST_VARIETY = 0.1  # standard deviation over mean of the bytes: files of one size tell no slope
 
-NO_WORKERS = "without workers every batch is made while it is awaited"
-NO_SPANS = "which worker made which batch is not known"
-NO_READS = "no file was seen to be read"
-ONE_SIZE = "the files are too much of one size, or too few"
+NO_WORKERS = "without workers each batch is loaded while the loop waits"
+NO_SPANS = "the worker of each batch is unknown"
+NO_READS = "no file reads were seen"
+ONE_SIZE = "too few files, or their sizes are too similar"
 
 
 def stalls_of(waits: Sequence[Wait], spans: Iterable[Span], workers: int) -> StallSums:

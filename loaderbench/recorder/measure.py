@@ -73,9 +73,9 @@ def measure(
     on_steady()
     closed = steps.take_until(lambda moments_s: rules.closed(moments_s, warmup))
     if len(steps.moments_s) < warmup + FEWEST_TO_KEEP:
-        raise NoBatchesError(f"the loader ended after {len(steps.moments_s)} batches, before a steady state was seen")
+        raise NoBatchesError(f"the loader ran out of data after {len(steps.moments_s)} batches, before a steady state")
     if not any(steps.samples[warmup:]):
-        raise NoBatchesError("the batches hold no samples: their first dimension is 0")
+        raise NoBatchesError("empty batches: their first dimension is 0")
     waits_s = steps.waits_s()
     found = Measurement(
         time_to_first_batch_s=steps.got_s[0] - began_s,  # the consumer's first step, which may compile, not included
@@ -150,7 +150,7 @@ class Steps:
     def take_until(self, done: Callable[[list[float]], bool]) -> bool:
         """Take batches until `done` says so of their moments; `False` when they ended before."""
         if not self.moments_s:
-            raise NoBatchesError("the loader gives no batch; is the dataset smaller than a batch, with drop_last?")
+            raise NoBatchesError("the loader returned no batch; with drop_last the dataset must fill one batch")
         while self.take():
             if done(self.moments_s):
                 return True

@@ -10,7 +10,7 @@ from loaderbench.histogram import Histogram
 from loaderbench.records import LoaderInside, LoopTimes, Reasons, ResourceUse, Spread, Trial
 
 _NO_REASON_NEEDED = ("failure", "isolation")
-_ALWAYS = {"sampled": "nothing was left out", "time_slices": "it was measured in one piece"}
+_ALWAYS = {"sampled": "every sample was timed", "time_slices": "measured without time slices"}
 
 
 def completed_trial(trial: Trial, *parts: LoopTimes | LoaderInside | ResourceUse, default: str) -> Trial:

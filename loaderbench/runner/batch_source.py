@@ -23,7 +23,7 @@ from loaderbench.tracing.loader import IterableTrace, LoaderTrace
 from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, tracing_s_per_sample
 
-NO_WORKERS = "no worker processes: the batches are made in the consumer's own process"
+NO_WORKERS = "no worker processes: batches are loaded in the main process"
 
 
 class BatchSource(Protocol):
@@ -68,7 +68,7 @@ def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple
     ahead, cycle = batches.ahead, batches.cycle
     if isolation == "loader_cold":
         if batches.samples_per_epoch is None:
-            raise ValueError("the loader's dataset has no length: where a second pass would begin is unknown")
+            raise ValueError("the dataset has no length, so the start of a second pass is unknown")
         return OnePass(watched, batches.samples_per_epoch, batches.batch_size), PassRules(seconds, ahead, cycle)
     fewest = FEWEST_BEFORE_SLICES if order.in_time_slices else FEWEST_BATCHES
     return watched, Rules(seconds, ahead, cycle, fewest)
@@ -121,7 +121,7 @@ class WatchedLoader:
             "machine": "the steady state was too short for the kernel's clock",
             "main_process": self._main.why_not(),
             "workers": self._watch.why_not() if pids else NO_WORKERS,
-            "tracing_s_per_sample": "no sample was made while tracing",
+            "tracing_s_per_sample": "no sample was loaded while tracing",
         }
         return replace(
             found,

@@ -23,7 +23,7 @@ from loaderbench.runner.stacks import answer_with_stacks
 from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_slices
 
 _FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
-_GONE = "a DataLoader worker that exited unexpectedly: its batch could not be fetched"
+_GONE = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
 
 
 def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
@@ -76,7 +76,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
     made.append(batches.iterable)
     prepare_files(order)
     if planned.isolation in ("replay_host", "replay_device"):
-        pipe.send(Phase("keeping batches to be replayed"))
+        pipe.send(Phase("caching batches for replay"))
     source_of_batches, rules = batch_source(order, batches, _root(order))
     consumer = consumer_of(suite.consumer, order.consumer).make(planned.config, order.suite_folder, counters.now_s)
 
@@ -113,7 +113,7 @@ def _build(order: TrialOrder) -> tuple[Any, Batches]:
     batches = backend.build(built.source, rest, seed=suite.measure.seed + order.planned.round)
     if idle := sorted(rest.keys() - built.taken - batches.configured):
         raise TypeError(
-            f"the target gave a {type(built.source).__name__} and takes no {', '.join(idle)}, which has no effect"
+            f"no effect: {', '.join(idle)}; the target returned a {type(built.source).__name__} and does not take it"
         )
     return built.source, batches
 

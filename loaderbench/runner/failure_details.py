@@ -20,7 +20,7 @@ from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
 
 _KILLED = ("worker_killed", "process_killed")
-_BY_ANOTHER = "it was killed by something else: a person, a scheduler of jobs, a guard of memory outside the kernel"
+_BY_ANOTHER = "not killed by the kernel's OOM killer: check for a user, a job scheduler or a memory guard"
 
 
 def explained(failure: Failure, order: TrialOrder, kills_before: int | None) -> Failure:
@@ -44,12 +44,12 @@ def _shared_memory(order: TrialOrder, _: int | None) -> str:
         there = shutil.disk_usage("/dev/shm")
     except OSError:
         return ""
-    has = f"/dev/shm has {_size(there.total)}, {_size(there.free)} of it free now"
+    has = f"/dev/shm: {_size(there.free)} free of {_size(there.total)}"
     needed, found = needed_bytes(order), _prefetch(order)
     if not needed:
         return has
-    ahead = f"{found.batches_per_worker} batches of {found.batch_size}"
-    return f"{found.workers} workers with {ahead} each need about {_size(needed)}; {has}"
+    ahead = f"{_count(found.batches_per_worker, 'batch', 'batches')} of {found.batch_size}"
+    return f"{_count(found.workers, 'worker', 'workers')} with {ahead} each: about {_size(needed)} needed; {has}"
 
 
 def needed_bytes(order: TrialOrder) -> int | None:
@@ -68,20 +68,20 @@ def _prefetch(order: TrialOrder) -> Prefetch:
 
 def _memory(order: TrialOrder, kills_before: int | None) -> str:
     found = _prefetch(order)
-    workers = None if found.workers is None else f"{found.workers} worker{'s' * (found.workers != 1)}"
+    workers = None if found.workers is None else _count(found.workers, "worker", "workers")
     batches = None if found.batch_size is None else f"batches of {found.batch_size}"
     free = psutil.virtual_memory().available
     limit = read_limits().memory_bytes
-    bound = f", the cgroup allows {_size(limit)}" if limit else ""
+    bound = f", cgroup limit: {_size(limit)}" if limit else ""
     kills = oom_kills()
     if kills is None or kills_before is None:
         killer = ""
     elif kills > kills_before:
-        killer = f"the out-of-memory killer ended {kills - kills_before} of its processes"
+        killer = f"the kernel's OOM killer killed {kills - kills_before} of its processes"
     else:
-        killer = "the out-of-memory killer counted none of its processes"
+        killer = "the kernel's OOM killer killed none of its processes"
     loads = " with ".join(filter(None, (workers, batches)))
-    return "; ".join(filter(None, (killer, loads, f"{_size(free)} of memory is free now{bound}")))
+    return "; ".join(filter(None, (killer, loads, f"free memory: {_size(free)}{bound}")))
 
 
 def _open_files(_: TrialOrder, __: int | None) -> str:
@@ -90,11 +90,15 @@ def _open_files(_: TrialOrder, __: int | None) -> str:
     except ImportError:  # Windows
         return ""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return f"a process may open {soft:,} files here, and may raise that to {hard:,}"
+    return f"open-file limit: {soft:,} per process (hard limit: {hard:,})"
 
 
 def _bad_images(order: TrialOrder, _: int | None) -> str:
     return order.suite.dataset.with_axes(order.planned.config).explain_unreadable(order.samples)
+
+
+def _count(number: int | None, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _size(count: int) -> str:
@@ -181,7 +185,7 @@ def _batch_bytes(source: Any) -> str:
     batch, sample = source.batch_size, source.dataset[0]
     if batch is None:
         return ""
-    return f"a batch of {batch} takes about {batch * _bytes(sample) / 2**20:,.0f} MiB of it"
+    return f"a batch of {batch} takes about {batch * _bytes(sample) / 2**20:,.0f} MiB of shared memory"
 
 
 def _bytes(sample: Any) -> int:

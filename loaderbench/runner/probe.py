@@ -40,15 +40,15 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     if isinstance(answer, str):
         raise MissingError(_import_advice(answer))
     if answer is None:
-        raise MissingError(f"torch could not be imported: the process that tried ended; try `{_REPAIR}`")
+        raise MissingError(f"importing torch crashed; try `{_REPAIR}`")
     found: Probe = answer
     return found
 
 
 def _import_advice(error: str) -> str:
     if "torchvision::nms" in error:
-        return f"torch and torchvision come from different builds ({error}); `{_REPAIR}` installs a pair that fits"
-    return f"torch and torchvision cannot be imported ({error}); try `{_REPAIR}`"
+        return f"torch and torchvision builds do not match ({error}); reinstall both: `{_REPAIR}`"
+    return f"cannot import torch and torchvision ({error}); try `{_REPAIR}`"
 
 
 def _targets(suite: Suite) -> list[str]:
@@ -75,7 +75,7 @@ def _first_missing(names: list[str], folder: Path) -> MissingError | None:
         except MissingError as error:
             return error
         except Exception as error:  # the user's own module, which may raise anything
-            return MissingError(f"target {name}: importing it raised {type(error).__name__}: {error}")
+            return MissingError(f"target {name}: import failed: {type(error).__name__}: {error}")
     return None
 
 

@@ -31,7 +31,7 @@ def loop_times(result: Result) -> LoopTimes:
         data_wait=spread_of(measurement.waits_s),
         step=spread_of(_steps_s(measurement)),
         recorder_s_per_batch=result.recorder_s_per_batch,
-        not_measured={"samples_per_epoch": "the loader's dataset has no length"},
+        not_measured={"samples_per_epoch": "the dataset has no length"},
     )
 
 
@@ -50,11 +50,11 @@ def resource_use(
         gpus=tuple(gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
         metrics=over_time([sample.gauges for sample in steady]),
         not_measured={
-            "cpu_percent_of_allotted": "the steady state was shorter than two readings of the monitors",
-            "rss_bytes": "the steady state was shorter than a reading of the monitors",
-            "pss_bytes": "this system does not say how shared memory is shared out",
-            "shm_peak_bytes": "there is no /dev/shm, or the steady state was shorter than a reading of the monitors",
-            "disk_read_bytes_per_s": "this system hides what a process reads from disk",
+            "cpu_percent_of_allotted": "the steady state was shorter than two monitor readings",
+            "rss_bytes": "the steady state was shorter than one monitor reading",
+            "pss_bytes": "this system does not report proportional memory (PSS)",
+            "shm_peak_bytes": "no /dev/shm, or the steady state was shorter than one monitor reading",
+            "disk_read_bytes_per_s": "this system does not report disk reads of a process",
         },
     )
 

@@ -42,7 +42,7 @@ def keep(batches: Batches) -> list[Any]:
         batches.close(iterator)
         gc.collect()
     if not kept:
-        raise NoBatchesError("the loader gives no batch; is the dataset smaller than a batch, with drop_last?")
+        raise NoBatchesError("the loader returned no batch; with drop_last the dataset must fill one batch")
     return kept
 
 
@@ -71,7 +71,7 @@ class Replayed:
     def inside(self, waits: Sequence[Wait]) -> LoaderInside:  # noqa: ARG002 - no worker made what was waited for
         """None: no loader runs."""
         count = len(self._batches)
-        sampled = f"{count} batch{'es were' if count > 1 else ' was'} kept and replayed"
+        sampled = f"{count} batch{'' if count == 1 else 'es'} cached and replayed"
         return LoaderInside(sampled=sampled, not_measured=dict.fromkeys(_UNKNOWN, _WHY))
 
 

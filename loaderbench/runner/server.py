@@ -18,8 +18,8 @@ from loaderbench.runner.scratch import claim_scratch
 
 PRELOAD = "loaderbench.runner.forkserver_preload"
 _FORKED = (
-    "this process was forked from one that had run loaderbench, and can start no trials: "
-    "start it by spawn, or run loaderbench as a command"
+    "cannot start trials in a process forked from one that ran loaderbench; "
+    "start it with spawn, or run loaderbench as a command"
 )
 
 

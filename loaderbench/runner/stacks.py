@@ -46,15 +46,15 @@ def _processes(pid: int | None) -> list[psutil.Process]:
 def _ask(process: psutil.Process, log: Path) -> str:
     """Where one process stands: the innermost frame of its main thread, or what the kernel says."""
     with suppress(psutil.Error, OSError):
-        before = _append(log, f"\n--- process {process.pid} ({process.status()}), its stacks:\n")
+        before = _append(log, f"\n--- process {process.pid} ({process.status()}), stack traces:\n")
         if SIGNAL is None or not _handles(process.pid):
             waits = _read(Path(f"/proc/{process.pid}/wchan")) or "unknown"
-            _append(log, f"it has no handler; the kernel says it waits in: {waits}\n")
+            _append(log, f"no handler; waiting in the kernel: {waits}\n")
             return f"process {process.pid} waits in {waits}"
         process.send_signal(SIGNAL)
         time.sleep(_WRITE_S)
         written = log.read_bytes()[before:].decode("utf-8", "replace")
-        return f"process {process.pid} stands in {_innermost(written)}"
+        return f"process {process.pid} is in {_innermost(written)}"
     return ""
 
 

@@ -30,7 +30,7 @@ from loaderbench.runner.readings import inside_with_blocked, loop_times, resourc
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.trial_process import TrialProcess
 
-NO_LOOP = "a trial takes its batches without end, and its consumer in one piece"
+NO_LOOP = "endless sampler; training step not split"
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Outcome:
 
 def not_tried(planned: PlannedTrial, why: str) -> Trial:
     """The record of a trial that was pruned: nothing of it was run."""
-    failure = Failure("pruned", f"not tried: {why}", "lower the other, or take this value out of the sweep")
-    return with_reasons(Trial(**vars(planned), status="unavailable", failure=failure), "it was not tried")
+    failure = Failure("pruned", f"not tried: {why}", "fix the failed trial, or remove this configuration")
+    return with_reasons(Trial(**vars(planned), status="unavailable", failure=failure), "not tried")
 
 
 class TrialRunner:

@@ -31,7 +31,7 @@ LOG_END_BYTES = 4_000
 CLUE_S = 5.0
 FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
 Said = TypeVar("Said", Result, Ended)
-A_SLICE = "a time slice among the other trials of its round"
+A_SLICE = "a time slice shared with other trials"
 
 
 class TrialProcess:
@@ -65,7 +65,7 @@ class TrialProcess:
 
     def follow(self) -> None:
         """Wait for its result, or for what became of it; it lives on, stopped where it can be."""
-        self.found = self._listen(self.began_s, "its start", Result)
+        self.found = self._listen(self.began_s, "startup", Result)
         if isinstance(self.found, Result):
             self._sampler.read_memory()
             self.slice_s = _slice_s(self.found) if self.found.can_be_stopped else None

@@ -49,9 +49,9 @@ def why_pruned(config: Config, done: Sequence[Trial]) -> str | None:
     for trial in done:
         kind, no_room = trial.failure.kind if trial.failure else "", ran_out_of_memory(trial.failure)
         if trial.config == config and (kind == "hang" or no_room):
-            return f"it failed in round {trial.round} ({_words(kind)}) and would again"
+            return f"it failed in round {trial.round} ({_words(kind)})"
         if no_room and _is_larger(config, trial.config):
-            return f"{config_label(trial.config)} failed already ({_words(kind)}), and this batch is larger"
+            return f"{config_label(trial.config)} failed ({_words(kind)}), and this batch is larger"
     return None
 
 

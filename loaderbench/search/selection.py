@@ -14,9 +14,9 @@ MOST_CANDIDATES = 6  # beside each other: each costs a trial in every round
 Propose = Callable[[Config], "Sequence[Candidate] | None"]
 """The remedies that the cause of a configuration calls for by the trials so far; `None` where the cause is unknown."""
 
-NO_MORE = "no remedy that is left gives more"
-NOTHING_LEFT = "no cause is left that a remedy is known for"
-NO_TIME = "the time for trying remedies was used up"
+NO_MORE = "no remaining fix gains more"
+NOTHING_LEFT = "no fix is left for the remaining cause"
+NO_TIME = "the time for trying fixes was used up"
 
 
 class ForwardSelection:

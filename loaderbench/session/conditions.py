@@ -89,7 +89,7 @@ def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
     inputs = suite.dataset.prepare(suite.sweep, loaded.folder, listener)
     if suite.measure.cache == "warm" and inputs.samples:
         count = len(inputs.samples)
-        listener.doing(f"reading {count:,} file{'s' if count > 1 else ''} once, for a warm page cache")
+        listener.doing(f"warming the page cache: reading {count:,} file{'' if count == 1 else 's'}")
         page_cache.warm(path for path, _ in inputs.samples)
     return inputs
 
@@ -100,4 +100,4 @@ def note_left_out(found: DatasetSummary) -> list[str]:
         return []
     files = f"{found.bad_files:,} file{'' if found.bad_files == 1 else 's'}"
     more = f"; and {found.bad_files - _SHOWN:,} more" if found.bad_files > _SHOWN else ""
-    return [f"left out {files} that cannot be decoded: {'; '.join(found.bad_images[:_SHOWN])}{more}"]
+    return [f"skipped {files} that cannot be decoded: {'; '.join(found.bad_images[:_SHOWN])}{more}"]

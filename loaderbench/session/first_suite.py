@@ -1,4 +1,4 @@
-"""A first suite for a folder of images: what the folder and the machine call for, with the reasons as comments."""
+"""A first suite for a folder of images: values that fit the folder and the machine, with reasons as comments."""
 
 from __future__ import annotations
 
@@ -67,20 +67,20 @@ def suite_text(folder: Folder, file: Path, *, gpus: int, available_bytes: int | 
     """The suite as text, with `root` relative to the file it is written to."""
     free = psutil.virtual_memory().available if available_bytes is None else available_bytes
     cold = folder.total_bytes > free / 2
-    eats = "a training step on the accelerator" if gpus else "an emulated accelerator: none was found"
-    why_cold = "half of the free memory does not hold the files: training reads them from the disk"
-    why_warm = "the files fit into memory, as in every epoch after the first"
+    eats = "a training step on the GPU" if gpus else "an emulated GPU: none was found"
+    why_cold = "the files exceed half of free memory: training reads them from disk"
+    why_warm = "the files fit in memory, as after the first epoch"
     cache = f"cold                 # {why_cold}" if cold else f"warm                 # {why_warm}"
     return f"""\
 # Made by `loaderbench init` for {_described(folder)}.
-#   loaderbench check {file.name}      what it would measure
-#   loaderbench run {file.name}        measure, diagnose, try remedies, write the report
+#   loaderbench check {file.name}      print the plan
+#   loaderbench run {file.name}        measure, diagnose, try fixes, write the report
 name: {_quoted(name_of(folder.root))}
 
 dataset:
   kind: image_folder
   root: {_root(folder, file)}
-  sample: {SAMPLE}               # of a larger folder, so many files are used
+  sample: {SAMPLE}               # maximum number of files to use
   decoder: pillow{_decoders(folder)}
   transform: imagenet_train   # your own: package.module:callable
 
@@ -88,9 +88,9 @@ loader:                       # fixed DataLoader arguments
   shuffle: true
   drop_last: true
 
-sweep:                        # any DataLoader argument, and any dataset option, can be an axis
+sweep:                        # axes: any DataLoader argument or dataset option
   batch_size: {_batches(folder.files)}{_why_batches(folder.files)}
-  num_workers: auto           # a ladder fitted to the CPUs that this process may use
+  num_workers: auto           # several counts that fit the available CPUs
 {_pinning(gpus)}
 consumer:
   kind: auto                  # {eats}
@@ -99,8 +99,8 @@ consumer:
   model: resnet50             # for the training step, and for the rate of `accelerator`
 
 measure:
-  rounds: 3                   # each configuration in so many processes; fewer than three name no winner
-  seconds: 1.5                # steady state per trial, at least
+  rounds: 3                   # repeats per configuration; a winner needs at least 3
+  seconds: 1.5                # minimum steady state per trial
   cache: {cache}
 """
 
@@ -113,7 +113,7 @@ def name_of(root: Path | None) -> str:
 
 def _root(folder: Folder, file: Path) -> str:
     if folder.root is None:
-        return "${LOADERBENCH_DATA:-}  # a folder of images; empty: photo-like JPEGs are generated once and cached"
+        return "${LOADERBENCH_DATA:-}  # image folder; empty: synthetic JPEGs, generated once and cached"
     root = os.path.relpath(folder.root.resolve(), file.resolve().parent)
     return f"{_quoted(root)}    # relative to this file"
 
@@ -134,7 +134,7 @@ def _megapixels(path: str) -> float | None:
 
 def _described(folder: Folder) -> str:
     if folder.root is None:
-        return "generated photos: `loaderbench init DIR` looks at a folder of yours"
+        return "generated photos; use `loaderbench init DIR` for your own folder"
     many = f"{folder.files:,} files" if folder.complete else f"more than {folder.files:,} files"
     size = f", {folder.megapixels:.2g} megapixels" if folder.megapixels else ""
     kinds = " ".join(folder.suffixes)
@@ -143,8 +143,8 @@ def _described(folder: Folder) -> str:
 
 def _decoders(folder: Folder) -> str:
     if not {".jpg", ".jpeg"} & set(folder.suffixes):
-        return "             # the others read JPEG alone"
-    return "             # pillow | pillow_draft | torchvision: [pillow, torchvision] under sweep compares them"
+        return "             # the other decoders read JPEG only"
+    return "             # pillow | pillow_draft | torchvision; compare under sweep: [pillow, torchvision]"
 
 
 def _batches(files: int) -> str:
@@ -154,13 +154,13 @@ def _batches(files: int) -> str:
 
 
 def _why_batches(files: int) -> str:
-    return "" if files >= max(_BATCHES) * _FEWEST_BATCHES else f"   # so few that {files} files are several batches"
+    return "" if files >= max(_BATCHES) * _FEWEST_BATCHES else f"   # small enough for several batches of {files} files"
 
 
 def _pinning(gpus: int) -> str:
     if gpus:
         return "  pin_memory: [false, true]\n"
-    return "# pin_memory: [false, true]   with an accelerator\n"
+    return "# pin_memory: [false, true]   needs a GPU\n"
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Takes parts away from the configuration that the verdict is about: which parts, and the trials of it."""
+"""Isolation runs of the configuration that the verdict is about: which ones, and their trials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loaderbench.suite import Suite
 FILES_SHARE = 8
 """How many times the files that end to end reads in that time: the warm-up needs some, a loader alone is faster."""
 
-_SECOND_PASS = "and a second pass would find them in memory"
+_SECOND_PASS = "and a second pass would find a warm page cache"
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ def measure_isolation(session: Session, subject: Config | None) -> None:
     found, plan, sweep = session.found, session.plan, session.found.of("sweep")
     session.step = "isolation"
     if found.why_partial is not None:
-        found.left_out["isolation"] = f"the sweep is not complete: {found.why_partial}"
+        found.left_out["isolation"] = f"incomplete sweep: {found.why_partial}"
         return
     planned = _planner(session.conditions).plan(subject, sweep)
     found.left_out |= planned.left_out
     if planned.trials and session.is_late(len(planned.trials) * plan.isolation_s):
-        found.left_out["isolation"] = f"{session.budget_used_up} left no time for it"
+        found.left_out["isolation"] = f"{session.budget_used_up} left no time for isolation runs"
         return
     session.measuring.files_alone = planned.files
 
@@ -98,7 +98,7 @@ class IsolationPlanner:
             if trial.config == config and trial.samples_per_epoch and trial.samples and trial.batches
         ]
         if not sizes or not self._files:
-            return None, f"how many samples a pass over the files gives is unknown, {_SECOND_PASS}"
+            return None, f"samples per pass over the files are unknown, {_SECOND_PASS}"
         epoch, batch = sizes[-1]
         arguments = {**self._suite.loader, **config}
         ahead = backend_of(arguments).prefetch(arguments).batches or 0
@@ -108,6 +108,6 @@ class IsolationPlanner:
         batches = int(files * epoch / (self._files * batch))
         if batches > max(1, ahead) + FEWEST_BATCHES:
             return files, ""
-        held = f"{files:,} file{'s' * (files != 1)} is {batches} batch{'es' * (batches != 1)}"
-        read = f", and workers read {ahead} ahead" if ahead else ""
-        return files, f"one pass over {held}{read}: too few for a steady state, {_SECOND_PASS}"
+        held = f"{files:,} file{'s' * (files != 1)} = {batches} batch{'es' * (batches != 1)}"
+        read = f", workers prefetch {ahead}" if ahead else ""
+        return files, f"too few files for a steady state ({held}{read}), {_SECOND_PASS}"

@@ -1,4 +1,4 @@
-"""Goes on with a run that was interrupted or killed, where nothing that matters has changed since."""
+"""Resumes a run that was interrupted or killed, if nothing that matters has changed since."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def read_earlier(folder: Path) -> Earlier:
         raise UsageError(f"--resume {folder}: no such run folder")
     record = read_run(folder)
     if record.complete:
-        raise UsageError(f"--resume {folder}: that run came to its end; nothing is left to measure")
+        raise UsageError(f"--resume {folder}: that run is complete; nothing is left to measure")
     if record.kind == "profile":
-        raise UsageError(f"--resume {folder}: is the profile of a loop, which only the loop itself can go on with")
+        raise UsageError(f"--resume {folder}: a profile cannot be resumed; run the training script again")
     found = [t for t in read_trials(folder) if t.status == "completed" and t.role in ("sweep", "twin")]
     kept = {trial.id: trial for trial in found}
     timeline = read_timeline(folder).only(kept)
@@ -93,7 +93,7 @@ def _differences(
 
 
 def _differs(name: str, before: Any, now: Any) -> str:
-    return f"{name} was {_short(before)} and is {_short(now)}"
+    return f"{name} changed from {_short(before)} to {_short(now)}"
 
 
 def _short(value: Any) -> str:

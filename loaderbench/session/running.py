@@ -25,7 +25,7 @@ from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite, Override, load_suite
 
-NOT_ENDED = "the run is under way, or was killed: trials.jsonl has what was measured, and --resume goes on"
+NOT_ENDED = "the run is in progress or was killed; results so far are in trials.jsonl, and --resume continues it"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _measure(session: Session) -> None:
 def _write(session: Session) -> SessionResult:
     """Conclude, and write all that a run folder holds."""
     found, store = session.found, session.store
-    session.listener.doing("drawing the page")
+    session.listener.doing("writing the report")
     run = Run(conclude(session.so_far()), found.timeline, store.folder)
     store.write_run(run.record)
     store.write_timeline(found.timeline)
@@ -122,14 +122,16 @@ def run(
     resume: str | os.PathLike[str] | None = None,
     listener: Listener | None = None,
 ) -> Run:
-    """Measure a suite file and return the run; keyword arguments override the suite as the flags of `run` do.
+    """Measure a suite file, write the run folder and return the run; keyword arguments override the suite.
 
-    `resume` is the folder of a run of it that did not end, in which this one goes on.
-    A `listener` hears how far it is. Raises `SuiteError`, `UsageError` and `MissingError`, each one clear line, and
-    `KeyboardInterrupt` after writing what was measured until then.
+    `axes` sets or adds axes of the sweep, `seconds` is the minimum steady state of a trial, and `verify=False` tries no
+    fixes. `resume` is the folder of an interrupted run to continue; a `listener` receives progress.
+
+    Raises `SuiteError`, `UsageError` and `MissingError`, each with one line, and `KeyboardInterrupt` after writing the
+    results so far.
     """
     if resume is not None and out is not None:
-        raise UsageError("resume goes on in the folder of that run; leave `out` away")
+        raise UsageError("resume cannot be combined with out: a resumed run stays in its folder")
     place, earlier = (Path(folder) if folder is not None else None for folder in (out, resume))
     overrides = overrides_of(earlier)
     overrides += [Override(("sweep", axis), list(values), f"axes[{axis!r}]") for axis, values in (axes or {}).items()]
@@ -141,5 +143,5 @@ def run(
     loaded = load_suite(Path(suite), overrides)
     result = run_suite(loaded, place, listener, earlier)
     if result.stopped_by is not None:
-        raise KeyboardInterrupt(f"what was measured is in {result.folder}")
+        raise KeyboardInterrupt(f"results so far: {result.folder}")
     return result.run

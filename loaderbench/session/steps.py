@@ -21,7 +21,7 @@ from loaderbench.store import Store
 
 Step = Literal["sweep", "isolation", "remedies"]
 
-ALL_FAILED = "every trial of the first round failed, so that no further round was run"
+ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 
 
 @dataclass
@@ -119,9 +119,9 @@ class Session:
     def _interrupted(self) -> str:
         done, of = len(self.found.of("sweep", "twin")), self.plan.trials
         if self.step == "remedies":
-            return "interrupted while remedies were tried, after the sweep"
+            return "interrupted while trying fixes, after the sweep"
         if done == of:
-            return "interrupted after the sweep, before all parts were taken away from its configuration"
+            return "interrupted after the sweep, during the isolation runs"
         return f"interrupted after {done} of {of} trials"
 
 
@@ -136,7 +136,8 @@ def measure_sweep(session: Session) -> None:
         for planned in proposed:
             done = found.of("sweep", "twin")
             if session.is_late(typical_s(done, plan)):
-                found.why_partial = f"{session.budget_used_up} was used up after {len(done)} trials"
+                trials = "1 trial" if len(done) == 1 else f"{len(done)} trials"
+                found.why_partial = f"{session.budget_used_up} was used up after {trials}"
                 break
             session.listener.trial_started(planned, progress())
             why_not = search.why_not(planned, done)

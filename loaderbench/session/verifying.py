@@ -22,8 +22,8 @@ from loaderbench.statistics.judging import FEWEST_PAIRS, judged
 STEPS_SHARE = 0.8
 """Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
 
-NOT_ASKED = "trying remedies was switched off"
-CALLS_FOR_NONE = "the cause calls for no remedy that a trial could show"
+NOT_ASKED = "trying fixes was switched off"
+CALLS_FOR_NONE = "no fix for this cause can be tried in a trial"
 
 ComparePixels = Callable[[Sequence[tuple[Config, Config]]], Sequence[PixelChange]]
 """How much the samples of each pair of configurations differ."""
@@ -47,7 +47,7 @@ def try_remedies(session: Session, subject: Config | None) -> None:
 
 def _why_not(session: Session, subject: Config | None) -> str:
     if session.found.why_partial is not None:
-        return f"the sweep is not complete: {session.found.why_partial}"
+        return f"incomplete sweep: {session.found.why_partial}"
     if not session.conditions.loaded.suite.measure.verify:
         return NOT_ASKED
     return "nothing was measured" if subject is None else ""

@@ -38,7 +38,7 @@ def schema_version(data: Any) -> int:
     if version not in READABLE_VERSIONS:
         later = isinstance(version, int) and version > SCHEMA_VERSION
         readable = " and ".join(map(str, READABLE_VERSIONS))
-        advice = ": a later loaderbench wrote it, and reads it" if later else ""
+        advice = "; upgrade loaderbench to read it" if later else ""
         raise RunFileError(f"schema_version is {repr(version)[:40]}; this version reads {readable}{advice}")
     return int(version)
 
@@ -55,7 +55,7 @@ def read_trials(folder: Path) -> list[Trial]:
     try:
         lines = (folder / TRIALS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
-        raise RunFileError(f"{folder / TRIALS_FILE}: cannot be read: {error.strerror or error}") from None
+        raise RunFileError(f"{folder / TRIALS_FILE}: cannot read: {error.strerror or error}") from None
     for line in lines:
         with suppress(ValueError, RecursionError):  # pydantic's errors are of values too
             found.append(adapter.validate_python(upgraded_trial(json.loads(line, **NUMBERS))))
@@ -81,7 +81,7 @@ def read_timeline(path: Path) -> Readings:
             for own, column in zip(found.series(trial, metric), columns, strict=True):
                 own.frombytes(column[rows].astype("f8").tobytes())
     except (ArrowException, KeyError, OSError, TypeError, ValueError) as error:
-        raise RunFileError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from None
+        raise RunFileError(f"{file}: cannot read: {str(error).splitlines()[0]}") from None
     return found
 
 
@@ -100,14 +100,14 @@ def _rows_of_series(table: Any) -> Iterator[tuple[tuple[str, str], Any]]:
 def _read_json(file: Path) -> Any:
     try:
         if file.stat().st_size > MAX_RUN_BYTES:
-            raise RunFileError(f"{file}: is larger than {MAX_RUN_BYTES:,} bytes")
+            raise RunFileError(f"{file}: larger than {MAX_RUN_BYTES:,} bytes")
         return json.loads(file.read_text(encoding="utf-8"), **NUMBERS)
     except FileNotFoundError:
-        raise RunFileError(f"{file}: no such run; give a run folder or its {RUN_FILE}") from None
+        raise RunFileError(f"{file}: no such run; expected a run folder or its {RUN_FILE}") from None
     except OSError as error:
-        raise RunFileError(f"{file}: cannot be read: {error.strerror or error}") from None
+        raise RunFileError(f"{file}: cannot read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise RunFileError(f"{file}: is not the JSON of a run: {str(error).splitlines()[0]}") from None
+        raise RunFileError(f"{file}: not valid run JSON: {str(error).splitlines()[0]}") from None
 
 
 def _refuse(constant: str) -> float:
@@ -117,7 +117,7 @@ def _refuse(constant: str) -> float:
 def _believable(number: float, text: str) -> Any:
     """No run holds numbers beyond these, and arithmetic on them would leave what a float can hold."""
     if number and not _SMALLEST < abs(number) < _LARGEST:
-        raise ValueError(f"{text[:20]} is outside the numbers that a run can hold")
+        raise ValueError(f"number out of range: {text[:20]}")
     return number
 
 

@@ -29,7 +29,7 @@ MOST_RUNS = 200
 _MOST_SAMPLES_PER_S = 1e12  # no loader is faster: what is larger is no rate
 _TIME_IN_NAME = re.compile(r"\d{8}T\d{6}Z")
 MAX_BYTES = 50_000_000  # a run of 1,000 trials has some 5 MB
-_UNFINISHED = "has no run.json: it is being measured, or ended before it could conclude"
+_UNFINISHED = "no run.json: the run is in progress, or stopped before its first result"
 _MEMBER = re.compile(r'\n "(\w+)": ')
 
 
@@ -92,10 +92,10 @@ def read_summary(folder: Path) -> RunSummary | UnreadableRun:
     except RunFileError as error:
         return UnreadableRun(folder.name, has_page, str(error))
     except OSError as error:
-        return UnreadableRun(folder.name, has_page, f"cannot be read: {error.strerror or error}")
+        return UnreadableRun(folder.name, has_page, f"cannot read: {error.strerror or error}")
     except (ValueError, RecursionError) as error:
         said = str(error).partition("\n")[0]
-        return UnreadableRun(folder.name, has_page, f"{RUN_FILE} is not the JSON of a run: {said}")
+        return UnreadableRun(folder.name, has_page, f"{RUN_FILE} is not valid JSON: {said}")
 
 
 def _dated(parent: Path) -> Iterator[tuple[float, str]]:
@@ -165,10 +165,10 @@ def _reason(found: _Fields) -> str:
     """Why there is no rate, as the run says it."""
     reasons = [one.not_measured.get("samples_per_s") for one in found.configurations]
     if not any(one.trials for one in found.configurations):
-        return "no trial was run"
+        return "no trial ran"
     if not any(one.samples_per_s for one in found.configurations):
         return next(filter(None, reasons), "every trial failed")
-    return found.not_measured.get("best") or "the run names no best configuration with a rate"
+    return found.not_measured.get("best") or "no best configuration with a measured rate"
 
 
 def _usable(rate: Interval | None) -> Interval | None:

@@ -42,7 +42,7 @@ def _one_line() -> Iterator[None]:
     except KeyError as error:
         raise UpgradeError(f"{error.args[0]}: field required") from None
     except (AttributeError, TypeError, ValueError) as error:
-        raise UpgradeError(f"is not a run of schema 1: {error}") from None
+        raise UpgradeError(f"not a valid schema 1 run: {error}") from None
 
 
 def _upgraded(run: Json) -> Json:

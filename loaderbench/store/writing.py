@@ -30,7 +30,7 @@ class Store:
         self._made = not folder.exists()
         with _one_line(folder):
             if not again and folder.exists() and any(folder.iterdir()):
-                raise UsageError(f"{folder}: exists and is not empty; give --out a new folder")
+                raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
             (folder / "logs").mkdir(parents=True, exist_ok=True)
             self._trials = self._opened()
 
@@ -46,7 +46,8 @@ class Store:
         file = (self.folder / TRIALS_FILE).open("a", encoding="utf-8")
         if hold(file) is False:
             file.close()
-            raise UsageError(f"{self.folder}: a run is under way in it; wait for its end, or give --out a new folder")
+            said = "another run is writing to this folder; wait for it, or choose a new one with --out"
+            raise UsageError(f"{self.folder}: {said}")
         return file
 
     def log(self, trial_id: str) -> Path:
@@ -55,7 +56,7 @@ class Store:
 
     def append(self, trial: Trial) -> None:
         """Add a trial and wait until the disk has it."""
-        kept = f"what was measured before is kept, and --resume {self.folder} goes on when it can be"
+        kept = f"results so far are kept; once fixed, continue with --resume {self.folder}"
         with _one_line(self.folder / TRIALS_FILE, kept):
             self._trials.write(_line(trial))
             self._trials.flush()
@@ -67,7 +68,7 @@ class Store:
 
     def write_page(self, html: str) -> Path:
         """Write `report.html` at once or not at all."""
-        kept = f"{RUN_FILE} has what was measured: `loaderbench report {self.folder}` draws it when it can be"
+        kept = f"results are in {RUN_FILE}; once fixed, build the report with `loaderbench report {self.folder}`"
         return self._write(PAGE_FILE, html, kept)
 
     def write_timeline(self, readings: Readings) -> Path:
@@ -137,7 +138,7 @@ def _one_line(path: Path, kept: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"{path}: cannot be written to: {error.strerror or error}"
+        said = f"{path}: cannot write: {error.strerror or error}"
         raise UsageError(f"{said}; {kept}" if kept else said) from None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from loaderbench.loaders import backends_of, loader_axes
-from loaderbench.options import Check, nearest
+from loaderbench.options import Check, nearest, shown
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem
 from loaderbench.suite.yaml_text import KeyPath
@@ -27,7 +27,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
     for name, value in suite.loader.items():
         yield from _argument_problems(("loader", name), value, checks, named)
         if name in suite.sweep:
-            yield Problem(("loader", name), "is an axis of `sweep` too; keep it in one of the two", at_key=True)
+            yield Problem(("loader", name), "also an axis under sweep; remove one of the two", at_key=True)
     for axis, values in suite.sweep.items():
         if axis not in automatic or values != "auto":
             yield from _axis_problems(axis, values, checks, "" if suite.dataset.takes_any_axis else named)
@@ -36,7 +36,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
         if axis in suite.sweep:
             yield from _argument_problems(("baseline", axis), value, checks, named)
         else:
-            yield Problem(("baseline", axis), f"is no axis of `sweep`{nearest(axis, suite.sweep)}", at_key=True)
+            yield Problem(("baseline", axis), f"not an axis under sweep{nearest(axis, suite.sweep)}", at_key=True)
 
 
 def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check], named: str) -> Iterator[Problem]:
@@ -51,16 +51,17 @@ def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], named: s
     """`named` are the loaders whose arguments are known; empty where any axis may be a target's own."""
     path: KeyPath = ("sweep", axis)
     if isinstance(values, dict):
-        yield Problem(path, "holds keys; an axis is a value or a list of values")
+        yield Problem(path, "expected a value or a list of values, got a mapping")
         return
     if values == []:
-        yield Problem(path, "is an empty list; give the values to measure")
+        yield Problem(path, "empty list; add the values to measure")
     if axis not in checks and not axis.isidentifier():
-        yield Problem(path, "is no name that an argument can have", at_key=True)
+        yield Problem(path, "not a valid argument name", at_key=True)
         return
     check = checks.get(axis, None if named else _scalar)
     if check is None:
-        yield Problem(path, f"is neither a {named} argument nor a dataset option{nearest(axis, checks)}", at_key=True)
+        what = f"unknown axis; neither a {named} argument nor a dataset option{nearest(axis, checks)}"
+        yield Problem(path, what, at_key=True)
         return
     yield from _equal_values(path, values if isinstance(values, list) else [])
     for index, value in enumerate(values if isinstance(values, list) else [values]):
@@ -76,7 +77,8 @@ def _equal_values(path: KeyPath, values: list[Any]) -> Iterator[Problem]:
             continue
         first = seen.setdefault(value, value)
         if type(first) is not type(value):
-            yield Problem((*path, index), f"{value!r} and {first!r} are equal to Python; write one of them as a text")
+            what = f"duplicate value: {shown(value)} equals {shown(first)} in Python; put one of them in quotes"
+            yield Problem((*path, index), what)
 
 
 def _size_problems(sweep: Mapping[str, Any], automatic: Collection[str]) -> Iterator[Problem]:
@@ -85,7 +87,7 @@ def _size_problems(sweep: Mapping[str, Any], automatic: Collection[str]) -> Iter
         AUTO_VALUES if axis in automatic and values == "auto" else _distinct(values) for axis, values in sweep.items()
     )
     if count > MAX_CONFIGURATIONS:
-        what = f"has {count:,} configurations; at most {MAX_CONFIGURATIONS:,} are measured"
+        what = f"{count:,} configurations; the limit is {MAX_CONFIGURATIONS:,}"
         yield Problem(("sweep",), what)
 
 
@@ -100,5 +102,5 @@ def _value_problems(path: KeyPath, value: Any, check: Check) -> Iterator[Problem
 
 def _scalar(value: Any) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):  # from a program; YAML refuses it earlier
-        return f"{value!r} is not a finite number"
-    return "holds a list or keys; the values of an axis are plain" if isinstance(value, dict | list) else None
+        return f"expected a finite number, got {value!r}"
+    return f"expected a single value, got {shown(value)}" if isinstance(value, dict | list) else None

@@ -57,7 +57,7 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     except TextError as error:
         raise SuiteError(_line(str(file), error.position, error.path, error.what)) from None
     if not isinstance(parsed.value, dict):
-        raise SuiteError(f"{file}:1:1: a suite is a mapping of keys, not {_kind(parsed.value)}")
+        raise SuiteError(f"{file}:1:1: expected a mapping of keys, got {_kind(parsed.value)}")
     for override in overrides:
         _apply(parsed.value, override)
     where = _Locator(str(file), parsed, {override.path: override.flag for override in overrides})
@@ -70,14 +70,14 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
 def _read(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_BYTES:
-            raise SuiteError(f"{file}: is larger than {MAX_BYTES:,} bytes; a suite is a page of text")
+            raise SuiteError(f"{file}: larger than {MAX_BYTES:,} bytes; a suite is a short text file")
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SuiteError(f"{file}: no such file; `suites/images.yaml` is a suite to start from") from None
+        raise SuiteError(f"{file}: no such file; `loaderbench init` writes a suite") from None
     except UnicodeDecodeError as error:
-        raise SuiteError(f"{file}: is not UTF-8 text (byte {error.start})") from None
+        raise SuiteError(f"{file}: not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except (OSError, ValueError) as error:
-        raise SuiteError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise SuiteError(f"{file}: cannot read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _apply(data: dict[str, Any], override: Override) -> None:

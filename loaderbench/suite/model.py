@@ -23,7 +23,7 @@ def parse_duration_s(value: Any) -> Any:
         hours, minutes, seconds = (float(found or 0) for found in match.groups())
         return hours * 3600 + minutes * 60 + seconds
     if isinstance(value, str):
-        raise ValueError(f"{value!r} is not a duration such as 90s, 10m or 1h30m")
+        raise ValueError(f"expected a duration such as 90s, 10m or 1h30m, got {value!r}")
     return value
 
 
@@ -31,7 +31,7 @@ def _plain(value: Any) -> Any:
     """Checked at once and not branch by branch of the union, whose every branch would be a finding of its own."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise ValueError(f"{'a list' if isinstance(value, list) else 'a mapping'} is not a plain value")
+    raise ValueError(f"expected a single value, got {'a list' if isinstance(value, list) else 'a mapping'}")
 
 
 _Written = Annotated[str, Field(pattern=f"^(?=.*\\d)({_UNITS})$")]
@@ -59,7 +59,7 @@ def _consumer() -> type[ConsumerPart]:
         for kind in CONSUMER_KINDS.values()
         for name, option in kind.model_fields.items()
     }
-    said = "What eats the batches, and the options of its kind."
+    said = "What consumes the batches, and the options of its kind."
     return create_model(
         "Consumer", __base__=ConsumerPart, __doc__=said, __module__=__name__, kind=(kinds, AUTO), **options
     )
@@ -74,9 +74,9 @@ else:
 
 
 class Measure(Part):
-    """How long and how often. `seconds` is the least steady state of a trial, `timeout_s` the most a trial may take.
+    """How long and how often: `seconds` is the minimum steady state of a trial, `timeout_s` its time limit.
 
-    `verify`: remedies are tried, and measured beside what they are to improve.
+    `verify`: fixes are tried, and measured against the unmodified configuration.
     """
 
     rounds: Count = 3

@@ -9,27 +9,27 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from loaderbench.datasets import DATASET_KINDS
-from loaderbench.options import nearest
+from loaderbench.options import nearest, not_one_of, shown
 from loaderbench.suite.model import Suite
 from loaderbench.suite.yaml_text import KeyPath
 
 _NEEDED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
     "float_type": "a number",
-    "string_type": "a text",
+    "string_type": "a string",
     "bool_type": "true or false",
-    "dict_type": "a mapping of keys",
-    "model_type": "a mapping of keys",
-    "model_attributes_type": "a mapping of keys",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
     "finite_number": "a finite number",
 }
 
 _LIMITS = {
-    "greater_than": ("gt", "greater than {}"),
+    "greater_than": ("gt", "a value greater than {}"),
     "greater_than_equal": ("ge", "{} or more"),
     "less_than_equal": ("le", "{} or less"),
-    "string_too_short": ("min_length", "a text of length {} or more"),
+    "string_too_short": ("min_length", "a string of {} or more characters"),
 }
 """What a value is not, and the name of the limit in pydantic's context."""
 
@@ -48,14 +48,12 @@ def problem_of(detail: ErrorDetails) -> Problem:
     path, kind, given = _without_tag(detail["loc"]), detail["type"], detail["input"]
     if kind == "extra_forbidden":
         words = _keys(path[:-1], detail["loc"])
-        return Problem(
-            path, f"unknown key{nearest(path[-1], words) or '; the keys here are ' + ', '.join(words)}", True
-        )
+        return Problem(path, f"unknown key{nearest(path[-1], words) or '; valid keys: ' + ', '.join(words)}", True)
     if kind == "missing":
-        return Problem(path[:-1], f"needs the key {path[-1]}")
+        return Problem(path[:-1], f"missing key {path[-1]}")
     if kind == "union_tag_invalid":
         given, words = given["kind"], [*DATASET_KINDS]
-        return Problem((*path, "kind"), f"{given!r} is not one of {', '.join(words)}{nearest(given, words)}")
+        return Problem((*path, "kind"), not_one_of(given, words))
     return Problem(path, _what_is_wrong(detail))
 
 
@@ -72,28 +70,22 @@ def _field(part: type[BaseModel], name: str) -> Any:
 
 
 def _what_is_wrong(detail: ErrorDetails) -> str:
-    """Say it of a value that stands where it may stand."""
+    """Say it of a value at a key that may be there."""
     kind, given = detail["type"], detail["input"]
     if kind == "literal_error":
         words = detail["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
-        return f"{given!r} is not one of {', '.join(words)}{nearest(given, words)}"
+        return not_one_of(given, words)
     if kind in _NEEDED:
-        return f"{_shown(given)} is not {_NEEDED[kind]}"
+        return f"expected {_NEEDED[kind]}, got {shown(given)}"
     if kind in _LIMITS:
         name, needed = _LIMITS[kind]
-        return f"{_shown(given)} is not {needed.format(format(detail['ctx'][name], '.15g'))}"
+        return f"expected {needed.format(format(detail['ctx'][name], ',.15g'))}, got {shown(given)}"
     if kind == "value_error":
         return detail["msg"].removeprefix("Value error, ")
-    return f"{_shown(given)} does not fit: {detail['msg'].lower()}"
+    return f"invalid value {shown(given)}: {detail['msg'].lower()}"
 
 
 def _without_tag(loc: KeyPath) -> KeyPath:
     """Drop what pydantic puts into a location for its own sake: the tag of the branch of a union."""
     tagged = len(loc) > 1 and loc[0] == "dataset" and loc[1] in DATASET_KINDS
     return (loc[0], *loc[2:]) if tagged else loc
-
-
-def _shown(given: object) -> str:
-    if isinstance(given, dict | list):
-        return "a mapping" if isinstance(given, dict) else "a list"
-    return "nothing" if given is None else repr(given)

@@ -25,8 +25,9 @@ MAX_NODES = 10_000  # an alias bomb needs more
 MAX_BITS = 63  # of a whole number, beside its sign: what torch holds
 _UNREADABLE = (YAMLError, ValueError, LookupError, ArithmeticError, RecursionError)  # what ruamel.yaml fails with
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_IN_FLOW = '; within { } or [ ] write "${NAME}" in quotes, or what is to be a number on a line of its own'
+_IN_FLOW = '; inside { } or [ ] put "${NAME}" in quotes, or give a number a line of its own'
 _CORE = "tag:yaml.org,2002:"
+_KINDS = {"map": "a mapping", "seq": "a list", "int": "an integer", "float": "a number", "bool": "true or false"}
 _TAGS = {"map", "seq", "int", "float", "bool", "null", "str", "timestamp"}
 
 
@@ -68,7 +69,7 @@ def parse_text(text: str, texts: Collection[KeyPath] = ()) -> ParsedText:
         first = str(error).splitlines() or [type(error).__name__]
         raise TextError(f"not valid YAML: {first[0]}", Position(1, 1)) from None
     if root is None:
-        raise TextError("is empty; `suites/images.yaml` is a suite to start from", Position(1, 1))
+        raise TextError("empty; `loaderbench init` writes a suite", Position(1, 1))
     return _Reader(yaml, texts).read(root)
 
 
@@ -88,10 +89,10 @@ class _Reader:
         here = _position(node)
         self._nodes += 1
         if len(path) > MAX_DEPTH or self._nodes > MAX_NODES:
-            raise TextError("is nested too deeply or repeats itself without end", here, path)
+            raise TextError("nested too deeply, or an alias repeats without end", here, path)
         self._parsed.values[path] = here
         if str(node.tag).removeprefix(_CORE) not in _TAGS:
-            raise TextError(f"the tag {node.tag} is refused: a suite holds plain values only", here, path)
+            raise TextError(f"tag {node.tag} is not allowed; use plain values", here, path)
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
@@ -103,10 +104,10 @@ class _Reader:
         for key_node, value_node in node.value:
             key, where = str(key_node.value), _position(key_node)
             if not isinstance(key_node, ScalarNode):
-                raise TextError("a key has to be a plain word", where, path)
+                raise TextError("a key must be a plain word", where, path)
             if key in found:
                 first = self._parsed.keys[(*path, key)]
-                raise TextError(f"stands twice (first on line {first.line})", where, (*path, key))
+                raise TextError(f"duplicate key (first on line {first.line})", where, (*path, key))
             self._parsed.keys[(*path, key)] = where
             found[key] = self._value(value_node, (*path, key))
         return found
@@ -126,11 +127,11 @@ class _Reader:
                 raise ValueError(kind)
             value = self._yaml.constructor.construct_object(ScalarNode(tag, text, node.start_mark, node.end_mark))
         except _UNREADABLE:
-            raise TextError(f"cannot be read as {kind}: {text[:40]!r}", _position(node), path) from None
+            raise TextError(f"expected {_KINDS.get(kind, kind)}, got {text[:40]!r}", _position(node), path) from None
         if isinstance(value, float) and not math.isfinite(value):
-            raise TextError(f"{value!r} is not a finite number", _position(node), path)
+            raise TextError(f"expected a finite number, got {value!r}", _position(node), path)
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
-            raise TextError(f"is a whole number of more than {MAX_BITS} bits", _position(node), path)
+            raise TextError(f"integer of more than {MAX_BITS} bits", _position(node), path)
         return value
 
 
@@ -138,10 +139,10 @@ def _substitute(text: str, position: Position, path: KeyPath) -> str:
     def value(match: re.Match[str]) -> str:
         name, default = match.groups()
         if default and "${" in default:
-            raise TextError(f"a default cannot hold another variable: {match[0]}", position, path)
+            raise TextError(f"a default cannot contain another variable: {match[0]}", position, path)
         found = os.environ.get(name) if default is None else os.environ.get(name) or default
         if found is None:
-            what = f"the environment variable {name} is not set; write ${{{name}:-default}} to give it a default"
+            what = f"environment variable {name} is not set; set it, or write ${{{name}:-default}}"
             raise TextError(what, position, path)
         return found
 

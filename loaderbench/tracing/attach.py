@@ -82,7 +82,7 @@ def timed_class(base: Any, methods: Methods) -> type:
     """A subclass with timed methods that passes for its base. Raises `TypeError` where subclassing would be noticed."""
     hook_owner = next(kind for kind in base.__mro__ if "__init_subclass__" in vars(kind))
     if type(base) not in (type, ABCMeta) or hook_owner.__module__.partition(".")[0] not in _HARMLESS:
-        raise TypeError(f"{base.__name__} would notice a subclass")
+        raise TypeError(f"{base.__name__} cannot be subclassed for timing")
 
     def reduce(self: Any, protocol: Any) -> Any:
         """Pickled and copied, it is an object of its base."""

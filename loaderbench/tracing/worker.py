@@ -61,7 +61,7 @@ def _trace(dataset: Any, tracer: Tracer, marks_only: bool) -> None:
         import PIL.Image  # noqa: F401 - loaded now, so that its functions are found
     refused = patch_classes(Finder(tracer).dataset(dataset, inside=not marks_only))
     if type(dataset).__name__ in refused:
-        tracer.block.fail(f"a {type(dataset).__name__} gives its samples without any code that could be timed")
+        tracer.block.fail(f"{type(dataset).__name__} has no Python code that can be timed")
     active.set_tracer(tracer)
     Finalize(None, tracer.flush, exitpriority=0)
     if not marks_only:

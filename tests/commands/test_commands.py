@@ -80,7 +80,7 @@ def test_a_broken_pipe_other_than_the_output_is_an_internal_error(cli: Cli, monk
 def test_one_place_takes_one_result(cli: Cli, flags: tuple[str, ...]) -> None:
     result = cli("compare", EXAMPLE, EXAMPLE, *flags)
     assert result.returncode == 2
-    assert "one place cannot take both" in one_line(result.stderr)
+    assert "two results cannot share one file" in one_line(result.stderr)
 
 
 def test_check_prints_the_plan_and_measures_nothing(cli: Cli, place: Path) -> None:
@@ -108,9 +108,9 @@ def test_check_imports_nothing_that_a_suite_names(cli: Cli, tmp_path: Path) -> N
         (["-P", "num_worker=0"], 2, "did you mean num_workers?"),
         (["-P", "num_workers"], 2, "expected AXIS=V1,V2"),
         (["-P", "num_workers=0,[1"], 2, "-P num_workers=0,[1"),
-        (["-P", "num_workers=many"], 2, "is not a whole number"),
+        (["-P", "num_workers=many"], 2, "expected an integer"),
         (["--data", "nowhere"], 5, "no such folder"),
-        (["--data", "empty"], 5, "holds no image"),
+        (["--data", "empty"], 5, "no images found"),
         (["--data", "s.yaml"], 5, "is a file"),
     ],
 )
@@ -129,11 +129,11 @@ def test_a_wrong_call_is_one_line(cli: Cli, place: Path, verb: str, flags: list[
     [
         (["--rounds", "0"], "--rounds 0:"),
         (["--seconds", "-1"], "--seconds -1"),
-        (["--budget", "soon"], "not a duration"),
-        (["--strategy", "adaptiv"], "--strategy adaptiv: 'adaptiv' is not one of grid"),
-        (["--out", "s.yaml/x"], "cannot be written to"),
+        (["--budget", "soon"], "expected a duration"),
+        (["--strategy", "adaptiv"], "--strategy adaptiv: expected grid, got 'adaptiv'"),
+        (["--out", "s.yaml/x"], "cannot write"),
         (["--out", "full"], "exists and is not empty"),
-        (["--json", "no/such/folder.json"], "cannot be written to"),
+        (["--json", "no/such/folder.json"], "cannot write"),
     ],
 )
 def test_a_flag_of_run_that_cannot_be_is_one_line(cli: Cli, place: Path, flags: list[str], words: str) -> None:

@@ -99,7 +99,7 @@ def test_a_wrong_gate_is_one_line_before_anything_is_measured(
 def test_doctor_looks_at_the_machine_line_by_line(cli: Cli) -> None:
     result = cli("doctor")
     assert result.returncode == 0, result.stdout
-    for name in ("CPUs", "Shared memory", "Open files", "torch", "torchvision", "Pillow", "Accelerator"):
+    for name in ("CPUs", "Shared memory", "Open files", "torch", "torchvision", "Pillow", "GPU"):
         assert any(line[:5].strip() in ("ok", "warn") and f" {name}: " in line for line in result.stdout.splitlines())
 
 
@@ -125,7 +125,7 @@ def test_init_quotes_whatever_a_folder_is_called(cli: Cli, tmp_path: Path, photo
 
 
 def test_init_without_a_folder_writes_a_suite_on_generated_photos(cli: Cli, tmp_path: Path) -> None:
-    assert cli("init").stdout.startswith("images.yaml: ")
+    assert cli("init").stdout == "Wrote images.yaml; measure it with: loaderbench run images.yaml\n"
     assert cli("check", "images.yaml").stdout.startswith("images: 512 photo-like JPEGs")
 
 
@@ -150,4 +150,4 @@ def test_init_writes_a_suite_that_can_be_read_whatever_the_folder_is_called(
 def test_init_says_where_there_is_no_image(cli: Cli, tmp_path: Path) -> None:
     result = cli("init", tmp_path)
     assert result.returncode == 5
-    assert "holds no image" in result.stderr
+    assert "no images found" in result.stderr

@@ -71,17 +71,15 @@ def test_a_place_that_cannot_be_written_is_one_line(cli: Cli, saved: Path, verb:
     result = cli(verb, saved, "--md", "no/such/file.md")
 
     assert result.returncode == 2
-    assert result.stderr.strip() == (
-        "loaderbench: --md no/such/file.md: cannot be written to: No such file or directory"
-    )
+    assert result.stderr.strip() == ("loaderbench: --md no/such/file.md: cannot write: No such file or directory")
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--md", "no/such/file.md"], "--md no/such/file.md: cannot be written to"),
-        (["--json", "-", "--md", "-"], "one place cannot take both"),
-        (["--json", "same", "--md", "same"], "one place cannot take both"),
+        (["--md", "no/such/file.md"], "--md no/such/file.md: cannot write"),
+        (["--json", "-", "--md", "-"], "two results cannot share one file"),
+        (["--json", "same", "--md", "same"], "two results cannot share one file"),
     ],
 )
 def test_run_finds_out_before_measuring(cli: Cli, tmp_path: Path, photos: Path, flags: list[str], words: str) -> None:

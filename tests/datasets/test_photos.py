@@ -211,5 +211,5 @@ def test_what_a_killed_call_left_is_removed_by_the_next(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="cannot be written to"):
+    with pytest.raises(UsageError, match="cannot write"):
         generate_photos(tmp_path / "file" / "photos", images=2)

@@ -28,7 +28,7 @@ WORDS = {
     "bad_image": "loaderbench.datasets.samples.BadImageError: x.jpg: OSError: image file is truncated",
     "collate": "RuntimeError: stack expects each tensor to be equal size, but got [3, 2, 2]",
     "shared_handle": "zipfile.BadZipFile: Bad CRC-32 for file '7'",
-    "target": "loaderbench.errors.MissingError: target mine:make: no module mine beside the suite or on sys.path",
+    "target": "loaderbench.errors.MissingError: target mine:make: no module mine next to the suite or on sys.path",
     "missing": "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
     "permission": "PermissionError: [Errno 13] Permission denied: 'x'",
     "error": "ZeroDivisionError: division by zero",
@@ -65,8 +65,8 @@ def test_a_kill_is_told_where_the_system_has_no_sigkill(monkeypatch: pytest.Monk
 
 def test_a_target_that_is_not_there_says_where_it_was_looked_for() -> None:
     hint = classify("MissingError: target mine:make: no module mine").hint
-    assert hint == "the name is looked up beside the suite's file first, then on sys.path"
-    assert classify("MissingError: /photos: no such folder of images").kind == "missing"
+    assert hint == "targets are looked up next to the suite file, then on sys.path"
+    assert classify("MissingError: /photos: no such folder").kind == "missing"
 
 
 IN_A_WORKER = """Traceback (most recent call last):
@@ -124,13 +124,13 @@ def test_a_message_is_kept_to_two_thousand_letters() -> None:
 
 
 def test_a_signal_without_a_name_is_told_by_its_number() -> None:
-    assert classify_exit(-250, "").message == "ended by 250"
-    assert classify_exit(-signal.SIGTERM, "").message == "ended by SIGTERM"
+    assert classify_exit(-250, "").message == "killed by signal 250"
+    assert classify_exit(-signal.SIGTERM, "").message == "killed by SIGTERM"
 
 
 def test_an_exit_is_told_with_its_code_and_the_cause_that_the_log_knows() -> None:
     known = classify_exit(1, "RuntimeError: unable to allocate shared memory(shm)")
-    assert (known.kind, "exit code 1 " in known.message) == ("shared_memory_full", True)
+    assert (known.kind, "exited with code 1 " in known.message) == ("shared_memory_full", True)
     assert known.hint == classify("unable to allocate shared memory").hint
     assert classify_exit(0, "").kind == "process_exited"
 
@@ -168,16 +168,16 @@ def test_what_had_room_is_the_largest_that_was_completed_below_what_failed() -> 
     failed = sized(64, 4, "shared_memory_full")
     rows = [failed, sized(8), sized(32), sized(16), sized(128), sized(64, 2), sized(64, 1), sized(63, 3)]
     said = what_fits(failed, rows)
-    assert "2 workers" in said
-    assert "32 samples in a batch" in said
-    assert what_fits(failed, [failed, sized(64, 2)]).endswith("room for 2 workers")
+    assert "num_workers=2" in said
+    assert "batch_size=32" in said
+    assert what_fits(failed, [failed, sized(64, 2)]).startswith("Fits in memory with num_workers=2,")
     assert what_fits(failed, [failed, sized(63, 3)]) == ""
 
 
 def test_one_that_failed_in_another_round_had_no_room() -> None:
     failed = sized(64, 4, "host_memory")
     rows = [failed, sized(32), sized(32, 4, "host_memory"), sized(16)]
-    assert what_fits(failed, rows).endswith("16 samples in a batch")
+    assert what_fits(failed, rows).startswith("Fits in memory with batch_size=16,")
 
 
 def test_room_is_told_only_of_what_ran_out_of_it() -> None:

@@ -27,7 +27,7 @@ def trial(workers: int, batch: int, kind: str | None = None) -> Trial:
 def test_the_largest_of_each_that_was_completed_is_told(kind: str) -> None:
     done = [trial(1, 64), trial(4, 64), trial(4, 256), trial(8, 32), trial(8, 128)]
     told = what_fits(trial(8, 256, kind), [*done, trial(2, 256)])
-    assert told == "With all else the same there was room for 4 workers, or for 128 samples in a batch"
+    assert told == "Fits in memory with num_workers=4 or with batch_size=128, all else unchanged"
 
 
 def test_what_failed_in_another_round_or_is_larger_does_not_fit() -> None:

@@ -107,14 +107,14 @@ def test_a_torch_that_tells_no_uuid_leaves_the_names_of_visible_devices(monkeypa
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
     unnamed = GpuMonitor([gpu(0, "")], FakeNvml())
     assert unnamed.read() == []
-    assert "does not tell the device's UUID" in unnamed.why_not[0]
+    assert "no device UUID" in unnamed.why_not[0]
 
 
 def test_without_the_library_the_reason_is_its_absence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monitor = GpuMonitor([gpu(0, "GPU-a")])
     assert monitor.read() == []
-    assert monitor.why_not[0].startswith("NVML cannot be used: import of pynvml")
+    assert monitor.why_not[0].startswith("NVML is unavailable: import of pynvml")
     assert count_gpus() == 0
 
 

@@ -208,7 +208,7 @@ def test_the_largest_sum_of_proportional_memory_is_kept(machine: Machine) -> Non
     machine.read(1, 2)
     assert "was not read" in machine.states().not_measured["pss_bytes"]
     machine.watch.read_memory([1, 2])
-    assert "no worker told" in machine.states().not_measured["pss_bytes"]
+    assert "not readable" in machine.states().not_measured["pss_bytes"]
     for sizes_kb in ((30, 20), (10, 5)):
         for pid, size_kb in zip((1, 2), sizes_kb, strict=True):
             (machine.root / str(pid) / "smaps_rollup").write_text(f"0-f ---p [rollup]\nRss: 99 kB\nPss: {size_kb} kB\n")
@@ -219,7 +219,7 @@ def test_the_largest_sum_of_proportional_memory_is_kept(machine: Machine) -> Non
 
 
 def test_why_there_are_no_states_is_said(machine: Machine) -> None:
-    assert WorkerWatch(str(machine.root / "nothing")).why_not() == "only Linux tells what a worker was doing"
+    assert WorkerWatch(str(machine.root / "nothing")).why_not() == "worker states are available on Linux only"
     machine.put(1)
     machine.read(1)
     assert machine.watch.states() is None
@@ -237,7 +237,7 @@ def test_a_kernel_without_scheduler_statistics_is_named(machine: Machine, text: 
     machine.read(1)
     machine.read(1)
     assert machine.watch.states() is None
-    assert machine.watch.why_not() == "this kernel keeps no scheduler statistics"
+    assert machine.watch.why_not() == "no scheduler statistics in this kernel"
 
 
 def test_what_cannot_be_understood_raises_nothing_in_the_training_loop(machine: Machine) -> None:

@@ -149,7 +149,7 @@ def test_a_known_batch_size_settles_what_a_batch_s_shape_leaves_open() -> None:
 
 def test_batches_without_samples_are_an_error() -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(NoBatchesError, match="hold no samples"):
+    with pytest.raises(NoBatchesError, match="empty batches"):
         measure((torch.zeros(0, 3) for _ in range(50)), NoConsumer(), Rules(seconds=0.1))
 
 

@@ -60,5 +60,5 @@ def test_what_would_fail_like_another_is_left_out_with_the_reason() -> None:
         PlannedTrial(id="n", role="sweep", config={"num_workers": 1, "batch_size": size}, round=2) for size in (8, 16)
     )
     grid = Grid(plan())
-    assert "would again" in str(grid.why_not(again, [failed]))
+    assert "failed in round" in str(grid.why_not(again, [failed]))
     assert grid.why_not(other, [failed]) is None

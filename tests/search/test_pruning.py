@@ -36,7 +36,7 @@ def test_what_somebody_else_killed_prunes_nothing() -> None:
 
 def test_what_hung_is_not_waited_for_again() -> None:
     done = [failed("hang", batch_size=64)]
-    assert "would again" in str(why_pruned({"batch_size": 64}, done))
+    assert "failed in round" in str(why_pruned({"batch_size": 64}, done))
     assert why_pruned({"batch_size": 128}, done) is None
 
 

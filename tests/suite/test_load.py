@@ -19,46 +19,46 @@ def write(folder: Path, text: str) -> Path:
 
 
 WRONG = {
-    "a: 1": "1:1: a: unknown key; the keys here are name, dataset",
-    "": "1:1: is empty",
-    "- 1": "1:1: a suite is a mapping of keys, not a list",
+    "a: 1": "1:1: a: unknown key; valid keys: name, dataset",
+    "": "1:1: empty; `loaderbench init` writes a suite",
+    "- 1": "1:1: expected a mapping of keys, got a list",
     "x: [1": "1:6: not valid YAML",
     "\t- x: 1": "1:1: not valid YAML",
-    "name: 3": "1:7: name: 3 is not a text",
-    "name: a\nname: b": "2:1: name: stands twice (first on line 1)",
-    "sweep: 3": "1:8: sweep: 3 is not a mapping of keys",
-    "sweep:\n  batch_sise: [1]": "2:3: sweep.batch_sise: is neither a DataLoader argument nor a dataset option; "
-    "did you mean batch_size?",
-    "sweep:\n  batch_size: []": "2:15: sweep.batch_size: is an empty list",
-    "sweep: {num_workers: [0, -1]}": "1:26: sweep.num_workers[1]: -1 is not a whole number of 0 to 1024",
-    "sweep: {pin_memory: [yes]}": "1:22: sweep.pin_memory[0]: 'yes' is neither true nor false",
-    "sweep: {transform: [nope]}": "1:21: sweep.transform[0]: 'nope' is not one of imagenet_train",
-    "measure:\n  rounds: three": "2:11: measure.rounds: 'three' is not a whole number",
-    "measure: {rounds: true}": "1:19: measure.rounds: True is not a whole number",
-    "measure: {rounds: 1.5}": "1:19: measure.rounds: 1.5 is not a whole number",
-    "measure: {rounds: 0}": "1:19: measure.rounds: 0 is not greater than 0",
+    "name: 3": "1:7: name: expected a string, got 3",
+    "name: a\nname: b": "2:1: name: duplicate key (first on line 1)",
+    "sweep: 3": "1:8: sweep: expected a mapping, got 3",
+    "sweep:\n  batch_sise: [1]": "2:3: sweep.batch_sise: unknown axis; neither a DataLoader argument nor "
+    "a dataset option; did you mean batch_size?",
+    "sweep:\n  batch_size: []": "2:15: sweep.batch_size: empty list; add the values to measure",
+    "sweep: {num_workers: [0, -1]}": "1:26: sweep.num_workers[1]: expected an integer from 0 to 1,024, got -1",
+    "sweep: {pin_memory: [yes]}": "1:22: sweep.pin_memory[0]: expected true or false, got 'yes'",
+    "sweep: {transform: [nope]}": "1:21: sweep.transform[0]: expected imagenet_train",
+    "measure:\n  rounds: three": "2:11: measure.rounds: expected an integer, got 'three'",
+    "measure: {rounds: true}": "1:19: measure.rounds: expected an integer, got true",
+    "measure: {rounds: 1.5}": "1:19: measure.rounds: expected an integer, got 1.5",
+    "measure: {rounds: 0}": "1:19: measure.rounds: expected a value greater than 0, got 0",
     "measure:\n  rouds: 3": "2:3: measure.rouds: unknown key; did you mean rounds?",
-    "measure: {seconds: .nan}": "1:20: measure.seconds: nan is not a finite number",
-    "measure: {budget: 10q}": "1:19: measure.budget: '10q' is not a duration",
-    "measure: {strategy: gird}": "1:21: measure.strategy: 'gird' is not one of grid; did you mean grid?",
-    "dataset: {kind: imagefolder}": "1:17: dataset.kind: 'imagefolder' is not one of image_folder, target; "
+    "measure: {seconds: .nan}": "1:20: measure.seconds: expected a finite number, got nan",
+    "measure: {budget: 10q}": "1:19: measure.budget: expected a duration such as 90s, 10m or 1h30m, got '10q'",
+    "measure: {strategy: gird}": "1:21: measure.strategy: expected grid, got 'gird'; did you mean grid?",
+    "dataset: {kind: imagefolder}": "1:17: dataset.kind: expected image_folder or target, got 'imagefolder'; "
     "did you mean image_folder?",
-    "dataset: {kind: target}": "1:10: dataset: needs the key target",
-    "dataset: {kind: target, target: x}": "1:33: dataset.target: 'x' is not of the form package.module:name",
-    "sweep: {drop_last: [true, 1]}": "1:27: sweep.drop_last[1]: 1 and True are equal to Python",
-    "sweep: {transform: [null]}": "1:21: sweep.transform[0]: None is not a text",
-    "dataset: {decoder: pilow}": "1:20: dataset.decoder: 'pilow' is not one of pillow, pillow_draft, pillow_lazy, "
-    "torchvision, simplejpeg; did you mean pillow?",
-    "dataset: {kind: target, target: 'a:b', root: x}": "1:40: dataset.root: unknown key; the keys here are kind, "
+    "dataset: {kind: target}": "1:10: dataset: missing key target",
+    "dataset: {kind: target, target: x}": "1:33: dataset.target: expected package.module:name, got 'x'",
+    "sweep: {drop_last: [true, 1]}": "1:27: sweep.drop_last[1]: duplicate value: 1 equals true in Python",
+    "sweep: {transform: [null]}": "1:21: sweep.transform[0]: expected a string, got null",
+    "dataset: {decoder: pilow}": "1:20: dataset.decoder: expected pillow, pillow_draft, pillow_lazy, "
+    "torchvision or simplejpeg, got 'pilow'; did you mean pillow?",
+    "dataset: {kind: target, target: 'a:b', root: x}": "1:40: dataset.root: unknown key; valid keys: kind, "
     "target, args",
     "dataset: {sampel: 3}": "1:11: dataset.sampel: unknown key; did you mean sample?",
-    "dataset: {root: '${LB_NOT_SET}'}": "1:17: dataset.root: the environment variable LB_NOT_SET is not set",
-    "dataset: !!python/object/apply:os.system {}": "1:10: dataset: the tag tag:yaml.org,2002:python/object",
-    "name: !!python/name:os.system x": "1:7: name: the tag",
-    "consumer: {kind: emulate}": "1:18: consumer.kind: 'emulate' is not one of",
+    "dataset: {root: '${LB_NOT_SET}'}": "1:17: dataset.root: environment variable LB_NOT_SET is not set",
+    "dataset: !!python/object/apply:os.system {}": "1:10: dataset: tag tag:yaml.org,2002:python/object",
+    "name: !!python/name:os.system x": "1:7: name: tag",
+    "consumer: {kind: emulate}": "1:18: consumer.kind: expected auto, none, emulated",
     "consumer: {accelerator: a1000}": "1:25: consumer.accelerator: no training rate for 'a1000'; did you mean a100? "
     "Known: a10, a100,",
-    "consumer:\n  accelerator: 4090": "2:16: consumer.accelerator: 4090 is not a text",
+    "consumer:\n  accelerator: 4090": "2:16: consumer.accelerator: expected a string, got 4090",
     "consumer: {demand: 5, accelerator: a100}": "1:23: consumer.accelerator: cannot be combined with `demand`: "
     "both set the target; drop one of them",
     "consumer: {kind: model, accelerator: a100}": "1:25: consumer.accelerator: has no effect on `kind: model`; "
@@ -69,20 +69,20 @@ WRONG = {
     "for ResNet-50 on A100; available: ResNet-50 (mixed or tf32)",
     "consumer: {precision: fp32}": "1:12: consumer.precision: has no effect without `accelerator`; set both, "
     "or drop it",
-    "consumer: {kind: target}": "1:11: consumer: `kind: target` needs",
-    "loader: {shuffle: 1}": "1:19: loader.shuffle: 1 is neither true nor false",
-    "loader: {batch_size: 4}\nsweep: {batch_size: [4]}": "1:10: loader.batch_size: is an axis of `sweep` too",
-    "baseline: {num_workers: 1}": "1:12: baseline.num_workers: is no axis of `sweep`",
+    "consumer: {kind: target}": "1:11: consumer: kind: target needs",
+    "loader: {shuffle: 1}": "1:19: loader.shuffle: expected true or false, got 1",
+    "loader: {batch_size: 4}\nsweep: {batch_size: [4]}": "1:10: loader.batch_size: also an axis under sweep",
+    "baseline: {num_workers: 1}": "1:12: baseline.num_workers: not an axis under sweep",
     "a: &a [*a]": "1:4: a",
-    "name: ''": "1:7: name: '' is not a text of length 1 or more",
-    "dataset: {generate: {images: 1}}": "1:30: dataset.generate.images: 1 is not 2 or more",
-    "dataset: {generate: {images: 1000001}}": "1:30: dataset.generate.images: 1000001 is not 1000000 or less",
-    "consumer: {demand: 0}": "1:20: consumer.demand: 0 is not greater than 0",
-    "measure: {seed: 4294967297}": "1:17: measure.seed: 4294967297 is not 4294967296 or less",
-    "dataset: {generate: {seed: 4294967297}}": "1:28: dataset.generate.seed: 4294967297 is not 4294967296 or less",
-    "sweep: {num_workers: [1025]}": "1:23: sweep.num_workers[0]: 1025 is not a whole number of 0 to 1024",
-    "loader: {prefetch_factor: 1025}": "1:27: loader.prefetch_factor: 1025 is not a whole number of 1 to 1024",
-    "loader: {batch_size: 1000001}": "1:22: loader.batch_size: 1000001 is not a whole number of 1 to 1000000",
+    "name: ''": "1:7: name: expected a string of 1 or more characters, got ''",
+    "dataset: {generate: {images: 1}}": "1:30: dataset.generate.images: expected 2 or more, got 1",
+    "dataset: {generate: {images: 1000001}}": "1:30: dataset.generate.images: expected 1,000,000 or less, got 1000001",
+    "consumer: {demand: 0}": "1:20: consumer.demand: expected a value greater than 0, got 0",
+    "measure: {seed: 4294967297}": "1:17: measure.seed: expected 4,294,967,296 or less, got 4294967297",
+    "dataset: {generate: {seed: 4294967297}}": "1:28: dataset.generate.seed: expected 4,294,967,296 or less",
+    "sweep: {num_workers: [1025]}": "1:23: sweep.num_workers[0]: expected an integer from 0 to 1,024, got 1025",
+    "loader: {prefetch_factor: 1025}": "1:27: loader.prefetch_factor: expected an integer from 1 to 1,024, got 1025",
+    "loader: {batch_size: 1000001}": "1:22: loader.batch_size: expected an integer from 1 to 1,000,000, got 1000001",
 }
 
 
@@ -128,7 +128,7 @@ def test_a_name_and_a_folder_from_the_environment_stay_text(
 
 
 def test_a_variable_between_braces_is_told_to_be_quoted(tmp_path: Path) -> None:
-    assert 'write "${NAME}" in quotes' in refusal(tmp_path, "measure: {rounds: ${LB_ROUNDS:-3}}")
+    assert 'put "${NAME}" in quotes' in refusal(tmp_path, "measure: {rounds: ${LB_ROUNDS:-3}}")
 
 
 def test_an_empty_variable_means_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_any_argument_of_a_target_s_own_is_an_axis_though_a_folder_has_an_option
 
 def test_a_flag_overrides_the_file_and_is_named_when_it_is_wrong() -> None:
     flag = "-P num_workers=0,x"
-    with pytest.raises(SuiteError, match=f"^{flag}: 'x' is not a whole number of 0 to 1024"):
+    with pytest.raises(SuiteError, match=f"^{flag}: expected an integer from 0 to 1,024, got 'x'"):
         load_suite(IMAGES, [Override(("sweep", "num_workers"), [0, "x"], flag)])
     suite = load_suite(IMAGES, [Override(("measure", "rounds"), 1, "--rounds 1")]).suite
     assert suite.measure.rounds == 1
@@ -186,13 +186,13 @@ BIG = "sweep: {{batch_size: {0}, num_workers: {0}, prefetch_factor: {0}, timeout
 
 def test_a_sweep_of_more_configurations_than_can_be_measured_is_refused_at_once(tmp_path: Path) -> None:
     line = refusal(tmp_path, BIG.format(list(range(1, 101))))
-    assert line == "1:8: sweep: has 100,000,000 configurations; at most 10,000 are measured"
+    assert line == "1:8: sweep: 100,000,000 configurations; the limit is 10,000"
 
 
 def test_auto_counts_as_the_six_values_that_it_may_become(tmp_path: Path) -> None:
     text = "sweep: {num_workers: auto, batch_size: %s}"
     assert load_suite(write(tmp_path, text % list(range(1, 1667)))).suite.sweep["num_workers"] == "auto"
-    assert "has 10,002 configurations" in refusal(tmp_path, text % list(range(1, 1668)))
+    assert "10,002 configurations" in refusal(tmp_path, text % list(range(1, 1668)))
 
 
 def test_a_value_that_stands_twice_is_counted_once(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_value_that_stands_twice_is_counted_once(tmp_path: Path) -> None:
 def test_a_value_that_is_not_plain_is_one_problem(tmp_path: Path, part: str, given: str, shown: str) -> None:
     column = len(f"{part}: {{batch_size: ") + 1
     line = refusal(tmp_path, f"{part}: {{batch_size: {given}}}")
-    assert line == f"1:{column}: {part}.batch_size: {shown} is not a plain value"
+    assert line == f"1:{column}: {part}.batch_size: expected a single value, got {shown}"
 
 
 def test_the_largest_seed_is_accepted(tmp_path: Path) -> None:
@@ -229,5 +229,5 @@ def test_a_key_with_control_characters_is_shown_escaped_on_one_line(tmp_path: Pa
 
 
 def test_a_flag_with_control_characters_is_shown_escaped_on_one_line() -> None:
-    with pytest.raises(SuiteError, match=r"^-P a\\nb=1: is no name|^-P a\\nb=1: is neither"):
+    with pytest.raises(SuiteError, match=r"^-P a\\nb=1: not a valid argument name|^-P a\\nb=1: unknown axis"):
         load_suite(IMAGES, [Override(("sweep", "a\nb"), [1], "-P a\nb=1")])
