@@ -1,8 +1,8 @@
-"""What more workers cost: CPU time and worker time of a sample, beside the same loader with the fewest.
+"""The cost of more workers: CPU time and worker time per sample, compared with the same loader with the fewest workers.
 
-CPU time per sample that grows says that caches and memory are shared; worker time that grows beyond what CPU time and
-cores explain says that something else is: a lock, the GIL, a disk. Source: Gunther, Guerrilla Capacity Planning, 2007
-(the Universal Scalability Law, whose terms contention and coherency these are).
+Growing CPU time per sample means shared caches and memory. Worker time that grows beyond what CPU time and CPUs explain
+means that something else is shared: a lock, the GIL, a disk. Source: Gunther, Guerrilla Capacity Planning, 2007
+(contention and coherency are terms of its Universal Scalability Law).
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from loaderbench.records import Config, Contention, Interval, Reasons, Trial
 from loaderbench.statistics.intervals import rate_interval, ratio_interval
 
 LOADER_LIMITS = 0.2
-"""From this data wait share on the rate is the loader's: below it workers stand before a full queue for a part."""
+"""From this share of data wait on, the loader limits the rate; below it workers wait for room in the queue at times."""
 
-_NOT_THE_LIMIT = "the consumer was the limit for too much of the time"
-_NO_STAGES = "no stage inside the workers was timed"
+_NOT_THE_LIMIT = f"data wait below {LOADER_LIMITS:.0%}: the consumer limits the rate"
+_NO_STAGES = "stages in the workers not timed"
+_NO_ROUND = "no round has both"
 
 ByRound = dict[int, float]
 
 
 def describe_contention(config: Config | None, trials: Sequence[Trial], cpus_allotted: float) -> tuple[Contention, ...]:
-    """One record per number of workers (1 or more) beside which nothing else differs from `config`; none for one."""
+    """One record per number of workers (1 or more), otherwise as `config`; none if there is only one number."""
     alike = [trial for trial in trials if config is not None and _same_but_workers(trial.config, config)]
     counts = sorted({_workers(trial) for trial in alike if trial.status == "completed" and _workers(trial) > 0})
     walls = {count: _walls(alike, count) for count in counts}
@@ -66,7 +67,7 @@ def _cpus(trials: Sequence[Trial], workers: int) -> ByRound:
 
 
 def _queues(trials: Sequence[Trial], workers: int) -> ByRound:
-    """Seconds of all workers per sample in which they could have run, but every core was taken, by whomever."""
+    """Seconds of all workers per sample in which they were ready to run, but every CPU was taken, by any process."""
     return {
         trial.round: workers / trial.samples_per_s * (trial.workers.run_queue_share if trial.workers else 0.0)
         for trial in trials
@@ -75,12 +76,12 @@ def _queues(trials: Sequence[Trial], workers: int) -> ByRound:
 
 
 def _blocked(wall: ByRound, cpu: ByRound, queue: ByRound) -> ByRound:
-    """Seconds per sample that a worker neither runs nor could."""
+    """Seconds per sample in which a worker neither runs nor is ready to."""
     return {number: max(0.0, wall[number] - cpu[number] - queue[number]) for number in wall.keys() & cpu.keys()}
 
 
 def _explained(workers: int, blocked: ByRound, cpu: ByRound, queue: ByRound, cores: float) -> ByRound:
-    """The wall time to be expected: blocked as with the fewest workers, on a CPU and waiting for one as measured."""
+    """The expected wall time: blocked as with the fewest workers, on a CPU and waiting for one as measured."""
     return {
         number: max(blocked[number] + cpu[number] + queue[number], workers * cpu[number] / cores)
         for number in blocked.keys() & cpu.keys() & queue.keys()
@@ -108,10 +109,10 @@ def _reasons(fields: dict[str, Interval | None], wall: ByRound, cpu: ByRound, co
     why = {
         "wall_s_per_sample": _NOT_THE_LIMIT,
         "cpu_s_per_sample": _NO_STAGES,
-        "wall_ratio": _NOT_THE_LIMIT if no_wall else "no round holds both",
-        "cpu_ratio": _NO_STAGES if no_cpu else "no round holds both",
-        "beyond_cores": _NOT_THE_LIMIT if no_wall else _NO_STAGES if no_cpu else "no round holds both",
+        "wall_ratio": _NOT_THE_LIMIT if no_wall else _NO_ROUND,
+        "cpu_ratio": _NO_STAGES if no_cpu else _NO_ROUND,
+        "beyond_cores": _NOT_THE_LIMIT if no_wall else _NO_STAGES if no_cpu else _NO_ROUND,
     }
     if not compared:
-        why |= dict.fromkeys(("wall_ratio", "cpu_ratio", "beyond_cores"), "it is what the others are compared with")
+        why |= dict.fromkeys(("wall_ratio", "cpu_ratio", "beyond_cores"), "reference for the other rows")
     return {name: why[name] for name, value in fields.items() if value is None}

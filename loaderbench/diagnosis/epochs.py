@@ -1,4 +1,4 @@
-"""What an epoch loses beside its steady state: its beginning, and slow samples that others wait for."""
+"""Time that an epoch loses outside its steady state: its startup, and slow samples that other batches wait for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loaderbench.records import CostName, EpochCost, Trial
 
 
 def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[EpochCost, ...]:
-    """Seconds of each epoch, means over the completed trials of one configuration; what is not known is left out.
+    """Seconds per epoch, means over the completed trials of one configuration; what is not known is left out.
 
     `loader` are the fixed arguments.
     """
@@ -26,12 +26,12 @@ def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[Epo
 def costs_in_words(costs: Sequence[EpochCost]) -> tuple[str, ...]:
     """A clause for each that takes a hundredth of an epoch or more."""
     words = {
-        "first_batch": "the first batch of an epoch that starts its workers",
-        "boundary": "the boundary between two epochs",
-        "stragglers": "waiting for slow samples while others are ready",
+        "first_batch": "startup (time to first batch)",
+        "boundary": "epoch boundary",
+        "stragglers": "head-of-line blocking by slow samples",
     }
     return tuple(
-        f"{words[cost.name]} takes {in_seconds(cost.s_per_epoch)} of each epoch ({in_percent(cost.share)})"
+        f"{words[cost.name]} costs {in_seconds(cost.s_per_epoch)} per epoch ({in_percent(cost.share)})"
         for cost in costs
         if cost.share is not None and cost.share >= 0.01
     )

@@ -1,8 +1,8 @@
-"""Isolation runs: one configuration's time with parts of it taken away, and the ceiling that follows from them.
+"""Isolation runs: one configuration's time with parts of the pipeline removed, and the ceiling that follows from them.
 
-What a part costs is the difference that its absence makes: SPDL's optimisation guide calls it headspace analysis
-(https://facebookresearch.github.io/spdl, "Optimization guide"). Of two parts that overlap, the slower is what both
-together take at best; what they take beyond it is interference.
+The cost of a part is the difference that its absence makes: SPDL's optimization guide calls it headspace analysis
+(https://facebookresearch.github.io/spdl, "Optimization guide"). Two parts that overlap take at best the time of the
+slower one; any time beyond that is interference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RunName = IsolationName | Literal["end_to_end"]
 
 ORDER: tuple[RunName, ...] = ("replay_device", "replay_host", "loader_warm", "loader_cold", "end_to_end")
 DRIFT = 1.1  # of the reference decode from the sweep to the isolation runs; a still machine stays within it
-UNKNOWN = "this run was measured without it"
+UNKNOWN = "this run has no isolation runs"
 FEWEST_BATCHES = 5  # of a steady state that ended before its time
 SAME_SIZE = 0.01  # batches that differ by less on average are of one size
 NOTHING_BUT_WAITING = 0.999  # from this share on the rest of the loop is too short to divide by
@@ -74,7 +74,7 @@ def describe_isolation(
 
 
 def _demanded(trials: Sequence[Trial], demand: float, per_batch: bool) -> Times:
-    """What an emulated accelerator takes for batches like those of the trials: its ceiling, which nobody measures."""
+    """The time of an emulated GPU for batches like those of the trials: its ceiling, given and not measured."""
     return {t.round: (samples_per_batch(t) if per_batch else 1.0) / demand for t in trials if usable(t)}
 
 
@@ -98,7 +98,7 @@ def _no_interference(consumer: str, cache: str) -> str:
     if not consumer_kind(consumer).consumes:
         return NO_CONSUMER
     if cache == "cold":
-        return "the suite's own trials begin with a cold page cache, the loader alone with a warm one"
+        return "the sweep starts with a cold page cache, the loader alone with a warm one"
     return ""
 
 
@@ -114,19 +114,19 @@ def _reasons(
     reasons: Reasons = {}
     for name in (name for name, value in differences.items() if value is None):
         missing = (runs[run].not_measured.get("time_s") for run in needs[name])
-        reasons[name] = next((why for why in missing if why), "no round holds both of its runs")
+        reasons[name] = next((why for why in missing if why), "no round has both of its runs")
     if no_interference:
         reasons["interference_s"] = no_interference
     return reasons
 
 
 def _notes(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
-    """What is to be known of how they were measured."""
+    """Notes on how they were measured."""
     said = [trial.sampled for name in ORDER[:2] for trial in own[name] if usable(trial) and trial.sampled][:1]
     short = [trial.batches or 0 for trial in own["loader_cold"] if usable(trial) and trial.ended_early]
     if short:
         least = min(short)
-        said.append(f"one pass over the files was shorter than the window: {least} batches a round tell of cold files")
+        said.append(f"the pass with a cold page cache ended early: {least} batches per round")
     return said + _drift(own)
 
 
@@ -139,8 +139,8 @@ def _drift(own: Mapping[RunName, Sequence[Trial]]) -> list[str]:
     ratio = median(after_s) / median(before_s)
     if 1 / DRIFT <= ratio <= DRIFT:
         return []
-    than = f"{ratio:.2f} times as long as" if ratio > 1 else f"{ratio:.2f} of the time of"
-    return [f"the reference decode took {than} before: the interference holds that change of the machine, too"]
+    changed = f"reference decode time changed by {ratio:.2f}\N{MULTIPLICATION SIGN} after the sweep"
+    return [f"{changed}; the interference includes that change of the machine"]
 
 
 Times = dict[int, float]
@@ -148,13 +148,13 @@ Times = dict[int, float]
 
 
 def usable(trial: Trial) -> bool:
-    """Whether a trial saw a steady state: one that ended before its time needs batches enough."""
+    """Whether a trial reached a steady state: one that stopped early needs enough batches."""
     seen = trial.status == "completed" and bool(trial.samples and trial.batches and trial.steady_s)
     return seen and not (trial.ended_early and (trial.batches or 0) < FEWEST_BATCHES)
 
 
 def of_one_size(trials: Sequence[Trial]) -> bool:
-    """Whether their batches hold as many samples, so that seconds per batch can be compared."""
+    """Whether their batches have the same number of samples, which makes seconds per batch comparable."""
     sizes = [samples_per_batch(trial) for trial in trials if usable(trial)]
     return not sizes or max(sizes) <= (1 + SAME_SIZE) * min(sizes)
 
@@ -189,9 +189,9 @@ def _describe_run(name: RunName, trials: Sequence[Trial], times: Times, left_out
 def _why_not(trials: Sequence[Trial], left_out: str | None) -> str:
     failure = next((trial.failure for trial in trials if trial.failure), None)
     if failure is not None:
-        return f"its trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
+        return f"trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
     if trials:
-        return f"it ended after {trials[-1].batches} batches, before a steady state was seen"
+        return f"stopped after {trials[-1].batches} batches, before a steady state"
     return left_out or "not run"
 
 
@@ -201,11 +201,11 @@ def why_not(
     """The reason against each isolation run, empty for those to be measured.
 
     `consumer` is a resolved kind, `cache` the suite's regime; `no_files` is why the dataset's files are not known,
-    `too_short` why one pass over them is no steady state.
+    `too_short` why one pass over them does not reach a steady state.
     """
     cold, not_replayed = _not_cold(cache, no_files) or too_short, consumer_kind(consumer).why_not_replayed
     return {
-        "replay_device": not_replayed or ("" if accelerator else "there is no accelerator"),
+        "replay_device": not_replayed or ("" if accelerator else "no GPU"),
         "replay_host": not_replayed,
         "loader_warm": _not_warm(consumer, cache, cold),
         "loader_cold": cold,
@@ -215,15 +215,15 @@ def why_not(
 def _not_warm(consumer: str, cache: str, cold: str) -> str:
     """With no consumer the sweep is the loader alone, unless it is to be compared with another page cache."""
     alone = not consumer_kind(consumer).consumes and cache == "warm" and cold
-    return f"{NO_CONSUMER}: the sweep's own trials are the loader alone" if alone else ""
+    return f"{NO_CONSUMER}: the sweep already measures the loader alone" if alone else ""
 
 
 def _not_cold(cache: str, no_files: str) -> str:
     if no_files:
         return no_files
     if cache == "cold":
-        return "the suite's own trials begin with a cold page cache"
-    return "" if hasattr(os, "posix_fadvise") else "this system has no posix_fadvise to evict files with"
+        return "the sweep already starts with a cold page cache"
+    return "" if hasattr(os, "posix_fadvise") else "this system cannot empty the page cache (no posix_fadvise)"
 
 
 def find_ceiling(
@@ -231,7 +231,7 @@ def find_ceiling(
 ) -> tuple[Ceiling | None, str]:
     """The ceiling of any consumer, or why there is none.
 
-    Headspace is (measured - ceiling) / measured in time per batch. Source: SPDL's optimisation guide.
+    Headroom is (measured - ceiling) / measured in time per batch. Source: SPDL's optimization guide.
     """
     if subject is None:
         return None, "nothing was measured"
@@ -239,11 +239,11 @@ def find_ceiling(
     if kind.of_loop:
         return _loop_ceiling(subject)
     if kind.capped:
-        reasons = {_INTERVAL: "it is given and not measured"}
-        headspace, basis = _headspace(subject, demand), f"the demand of {kind.who}"
+        reasons = {_INTERVAL: "given, not measured"}
+        headspace, basis = _headspace(subject, demand), f"demand of {kind.who}"
         return Ceiling(samples_per_s=demand, headspace=headspace, basis=basis, not_measured=reasons), ""
     if not kind.consumes:
-        return None, "without a consumer there is none"
+        return None, NO_CONSUMER
     replayed = next((run for run in isolation.runs if run.name == "replay_host"), None) if isolation else None
     if replayed is None or replayed.samples_per_s is None:
         why = replayed.not_measured.get("samples_per_s") if replayed else why_no_isolation
@@ -261,9 +261,9 @@ def find_ceiling(
 def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
     wait = subject.data_wait_share.est
     if wait >= NOTHING_BUT_WAITING:
-        return None, "the loop did nothing but wait for data"
+        return None, "the loop only waited for data"
     rate = subject.samples_per_s.est / (1 - wait)
-    basis, reasons = "the loop's own time between batches", {_INTERVAL: "one process has no interval"}
+    basis, reasons = "time of the loop between batches", {_INTERVAL: "one process has no interval"}
     return Ceiling(samples_per_s=rate, headspace=wait, basis=basis, not_measured=reasons), ""
 
 

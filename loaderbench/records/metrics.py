@@ -1,6 +1,6 @@
 """The one table of metrics: what each is, where a trial and a configuration keep it, and how rounds become one value.
 
-A monitor adds a metric by one line here: what has no field of its own lies in `metrics` of trials and configurations.
+A monitor adds a metric by one line here: without a field of its own it is in `metrics` of trials and configurations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNITS_OF_INTERVALS = ("samples/s", "share", "s")
 
 @dataclass(frozen=True)
 class Strip:
-    """Where the readings of a metric are drawn over seconds. `series` names them; `{}` is the number of a device."""
+    """Where the readings of a metric are drawn over time. `series` names them; `{}` is the number of a device."""
 
     series: str
     panel: str
@@ -63,7 +63,7 @@ class Metric:
 
     @property
     def has_field(self) -> bool:
-        """Whether a configuration has a field of this name; other metrics lie in its `metrics`."""
+        """Whether a configuration has a field of this name; other metrics are in its `metrics`."""
         return self.id in _CONFIGURATION_FIELDS
 
     @property
@@ -108,16 +108,18 @@ METRICS = (
         id="samples_per_s",
         label="Samples/s",
         unit="samples/s",
-        hint="over the steady state",
+        hint="in the steady state",
         over_rounds="rate",
         in_heat_map=True,
     ),
     Metric(
         id="data_wait_share",
-        label="Data wait share",
+        label="Data wait",
         unit="share",
-        hint="of the steady state, the consumer stood in next()",
+        hint="% of step time blocked in next()",
         over_rounds="share",
+        of="of step time",
+        trial_label="Data wait, % of step time",
         in_heat_map=True,
         drawn=Strip("data_wait_s", "Data wait per batch", "data wait", "s", points=True),
     ),
@@ -125,30 +127,30 @@ METRICS = (
         id="cpu_percent_of_allotted",
         label="CPU",
         unit="percent",
-        hint="of the allotted CPUs, workers and main process together",
+        hint="% of available CPUs, workers and main process together",
         over_rounds="mean",
-        of="of allotted",
-        trial_label="CPU, % of allotted",
+        of="of available CPUs",
+        trial_label="CPU, % of available CPUs",
         in_heat_map=True,
     ),
     Metric(
         id="gpu_utilization_percent",
         label="GPU utilization",
         unit="percent",
-        hint="a kernel was resident; not how busy it was",
+        hint="time with a kernel resident, not how busy the GPU was",
         over_rounds="mean",
-        trial_hint="a kernel was resident; the highest of the devices",
+        trial_hint="time with a kernel resident; highest of all GPUs",
         gpu=lambda gpu: gpu.utilization_percent,
         in_heat_map=True,
-        drawn=Strip("gpu{}_utilization_percent", "GPU, a kernel was resident", "GPU {}", "percent"),
+        drawn=Strip("gpu{}_utilization_percent", "GPU utilization", "GPU {}", "percent"),
     ),
     Metric(
         id="gpu_memory_used_bytes",
         label="GPU memory",
         unit="bytes",
-        hint="the largest reading",
+        hint="peak",
         over_rounds="largest",
-        trial_hint="the highest of the devices",
+        trial_hint="peak; highest of all GPUs",
         gpu=lambda gpu: gpu.memory_used_bytes,
         in_heat_map=True,
         drawn=Strip("gpu{}_memory_used_bytes", "GPU memory", "GPU {}", "bytes"),
@@ -157,26 +159,26 @@ METRICS = (
         id="pss_bytes",
         label="Host memory (PSS)",
         unit="bytes",
-        hint="of all processes, shared pages counted once; the largest reading",
+        hint="peak of all processes, shared pages counted once",
         over_rounds="largest",
         trial_label="PSS",
-        trial_hint="host memory, shared pages counted once",
+        trial_hint="peak host memory, shared pages counted once",
     ),
     Metric(
         id="rss_bytes",
         label="Host memory (RSS)",
         unit="bytes",
-        hint="of all processes, shared pages counted in each; the largest reading",
+        hint="peak of all processes, shared pages counted in each",
         over_rounds="largest",
         trial_label="RSS",
-        trial_hint="host memory, shared pages counted in each",
+        trial_hint="peak host memory, shared pages counted in each",
         drawn=Strip("rss_bytes", "Host memory", "RSS", "bytes"),
     ),
     Metric(
         id="shm_peak_bytes",
         label="Shared memory",
         unit="bytes",
-        hint="the largest reading",
+        hint="peak",
         over_rounds="largest",
         drawn=Strip("shm_bytes", "Host memory", "shared memory", "bytes"),
     ),
@@ -184,7 +186,7 @@ METRICS = (
         id="time_to_first_batch_s",
         label="First batch",
         unit="s",
-        hint="from iter(loader) to the first batch, worker start included",
+        hint="from iter(loader) to the first batch, including worker startup",
         over_rounds="rate",
     ),
     Metric(id="batches", label="Batches", unit="count"),
@@ -192,7 +194,7 @@ METRICS = (
         id="epoch_ends",
         label="Epoch ends",
         unit="count",
-        trial_hint="within the steady state; each costs the loader a new start",
+        trial_hint="in the steady state; each restarts the loader",
         zeros=False,
     ),
     Metric(

@@ -1,4 +1,4 @@
-"""Two runs beside each other, and gates, for a terminal and for Markdown."""
+"""Two runs compared, and gates, for a terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ _MARKS = {"passed": "ok", "failed": "FAILED", "inconclusive": "inconclusive"}
 
 
 def comparison_table(found: Comparison) -> Table:
-    """A row for each configuration that both runs measured: both rates, both wait shares, and what changed."""
+    """A row for each configuration that both runs measured: samples/s, data wait, and their changes."""
     rates = [c for c in found.metrics if c.metric == "samples_per_s"]
     shares = [c for c in found.metrics if c.metric == "data_wait_share"]
     columns = (
         Column("Configuration"),
-        *(Column(name, numeric=True) for name in ("Samples/s before", "after", "change")),
-        Column("outcome"),
-        *(Column(name, numeric=True) for name in ("Data wait share before", "after", "change, pp")),
+        *(Column(name, numeric=True) for name in ("Samples/s, before", "after", "change")),
+        Column("Outcome"),
+        *(Column(name, numeric=True) for name in ("Data wait, before", "after", "change, pp")),
     )
     rows = tuple(_row(rate, share, found) for rate, share in zip(rates, shares, strict=True))
-    note = f"{len(rows) - _MOST_ROWS:,} more configurations were measured in both." if len(rows) > _MOST_ROWS else None
-    return Table("Configurations that both runs measured", columns, rows[:_MOST_ROWS], note)
+    left = len(rows) - _MOST_ROWS
+    note = f"{numbers.count(left, 'more configuration')} measured in both runs." if left > 0 else None
+    return Table("Configurations measured in both runs", columns, rows[:_MOST_ROWS], note)
 
 
 def _row(rate: MetricChange, share: MetricChange, found: Comparison) -> Row:
@@ -54,7 +55,7 @@ def _points(change: Interval | None) -> Value:
 
 
 def print_comparison(console: Console, found: Comparison, gates: Sequence[GateResult]) -> None:
-    """The headline, why it may be doubted, the table, and the gates."""
+    """The headline, reasons for doubt, the table, and the gates."""
     say(console, words.sentence(found.headline).text, "bold")
     for reason in found.reasons:
         say(console, f"  {words.sentence(reason).text}")

@@ -61,7 +61,7 @@ def render_html(document: Document) -> str:
 
 
 def notebook_html(document: Document) -> str:
-    """What a notebook shows below a cell: the verdict and its tables, without scripts and in its own colours.
+    """What a notebook shows below a cell: the verdict and its tables, without scripts and in its own colors.
 
     Every string is text; styles are inline, since some notebooks drop all others.
     """

@@ -1,4 +1,4 @@
-"""The list of the runs of a folder: its words and numbers, its page, and its file, which is kept up to date."""
+"""The list of the runs in a folder: its words and numbers, its page, and its file, which is kept up to date."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RunRow:
 
 @dataclass(frozen=True, kw_only=True)
 class SuitePart:
-    """The runs of one suite, the newest first; `latest` stands above the table with its whole verdict."""
+    """The runs of one suite, newest first; `latest` is above the table with its whole verdict."""
 
     anchor: str
     name: Text
@@ -72,7 +72,7 @@ class UnreadRow:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexDocument:
-    """The list of the runs of a folder, ready to be drawn. `note` says how many are not in it."""
+    """The list of the runs in a folder, ready to be drawn. `note` says how many are not in it."""
 
     title: str
     summary: str
@@ -91,7 +91,7 @@ def build_index(found: RunList, own_version: str) -> IndexDocument:
         title="Runs \u2013 loaderbench",
         summary=_summary(found, len(suites)),
         note=_note(found),
-        empty=None if found.runs or found.unreadable else "There is no run in this folder.",
+        empty=None if found.runs or found.unreadable else "No runs in this folder.",
         suites=suites,
         navigation=suites[:_MOST_NAVIGATION] if len(suites) > 1 else (),
         unread=tuple(map(_unread, found.unreadable)),
@@ -100,7 +100,7 @@ def build_index(found: RunList, own_version: str) -> IndexDocument:
 
 
 def _suites(runs: Sequence[RunSummary]) -> tuple[SuitePart, ...]:
-    """A profile and a sweep of one name are no runs of one thing."""
+    """A profile and a sweep of the same name are different things."""
     groups: dict[tuple[str, str], list[RunSummary]] = {}
     for run in runs:
         groups.setdefault((run.name, run.kind), []).append(run)
@@ -111,7 +111,7 @@ def _suite(number: int, runs: Sequence[RunSummary]) -> SuitePart:
     rows = tuple(map(_row, runs))
     return SuitePart(
         anchor=f"suite-{number}",
-        name=words.name(runs[0].name or "(no name)"),
+        name=words.name(runs[0].name or "(unnamed)"),
         kind="profile" if runs[0].kind == "profile" else None,
         count=numbers.count(len(runs), "run"),
         latest=rows[0],
@@ -136,7 +136,7 @@ def _row(run: RunSummary) -> RunRow:
 
 
 def _rate(run: RunSummary) -> Value:
-    """The rate with its interval; a profile is one process by nature, so that it does not say `n = 1`."""
+    """The rate with its interval; a profile is always one process and does not say `n = 1`."""
     value = numbers.interval(run.samples_per_s, run.reason)
     alone = run.kind == "profile" and value.detail == numbers.ONE_ROUND
     return replace(value, text=value.main, detail="") if alone else value
@@ -146,7 +146,7 @@ def _state(run: RunSummary) -> State:
     """In one word, with what it means in its hint."""
     done = f"{run.measured:,} of {numbers.count(run.tried, 'configuration')} measured"
     tone, word = outcome(run.complete, run.tried, run.measured)
-    return State(tone, word, done if run.tried else "no trial was run")
+    return State(tone, word, done if run.tried else "no trials ran")
 
 
 def _folder(name: str) -> Text:
@@ -154,7 +154,7 @@ def _folder(name: str) -> Text:
 
 
 def _href(folder: str, has_page: bool) -> str | None:
-    """The way to a page, whatever signs the folder's name holds; none of them is left that could begin a scheme."""
+    """The link to a report; every character of the folder's name that could begin a scheme is quoted."""
     return f"{quote(os.fsencode(folder), safe='')}/report.html" if has_page else None
 
 
@@ -166,7 +166,7 @@ def _unread(run: UnreadableRun) -> UnreadRow:
 
 def _summary(found: RunList, suites: int) -> str:
     runs = numbers.count(len(found.runs), "run")
-    return f"{runs} of {numbers.count(suites, 'suite')}, the newest first" if found.runs else "No run could be read"
+    return f"{runs} of {numbers.count(suites, 'suite')}, newest first" if found.runs else "No readable runs"
 
 
 def _note(found: RunList) -> str | None:
@@ -174,7 +174,7 @@ def _note(found: RunList) -> str | None:
     if not found.left_out:
         return None
     shown = len(found.runs) + len(found.unreadable)
-    return f"The newest {shown:,} runs are shown, without {numbers.count(found.left_out, 'older run')} of this folder."
+    return f"Showing the newest {shown:,}; {numbers.count(found.left_out, 'older run')} not listed."
 
 
 def render_index(document: IndexDocument) -> str:

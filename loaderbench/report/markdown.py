@@ -40,7 +40,7 @@ _PARTED = (
 
 
 def render_markdown(document: Document) -> str:
-    """The whole comment, of at most `MOST_BYTES` in UTF-8; where something had to be cut it says what."""
+    """The whole comment, of at most `MOST_BYTES` in UTF-8; it names what had to be omitted."""
     first, *sections, last = [(name, text) for name, text in _sections(document) if text]
     room = MOST_BYTES - 500 - sum(_size(text) for _, text in (first, last))
     kept, cut = [first[1]], []
@@ -50,7 +50,7 @@ def render_markdown(document: Document) -> str:
             kept.append(text)
         else:
             cut.append(name)
-    note = f"*Cut to fit a comment: {', '.join(cut)}. The page has all of it.*" if cut else ""
+    note = f"*Omitted to fit a comment: {', '.join(cut)}. See the report.*" if cut else ""
     whole = "\n\n".join(filter(None, (*kept, note, last[1]))) + "\n"
     return whole.encode("utf-8", "replace").decode("utf-8")
 
@@ -60,22 +60,22 @@ def _size(text: str) -> int:
 
 
 def _sections(document: Document) -> Iterator[tuple[str, str]]:
-    """Each with the name by which it is missed; head and environment are small and always there."""
+    """Each with its name in the note of what was omitted; head and environment are small and always there."""
     finding, figures = document.find(Finding), document.find(KeyFigures)
     cards, failures = document.find(Cards), document.find(Failures)
     advice = cards.cards if cards else ()
     yield "headline", _head(document, finding) if finding else ""
     yield "key figures", _figures(document, figures) if figures else ""
     yield "evidence", _titled("Evidence", _list(finding.evidence)) if finding else ""
-    yield "evidence against", _titled("What speaks for another cause", _list(finding.against)) if finding else ""
-    yield "recommendations", _titled("Recommendations", _cards(advice) or inline((cards and cards.empty) or ""))
-    yield "snippet", _snippet(advice[0]) if advice else ""
+    yield "evidence against", _titled("Evidence against", _list(finding.against)) if finding else ""
+    yield "fixes", _titled("Fixes", _cards(advice) or inline((cards and cards.empty) or ""))
+    yield "code", _snippet(advice[0]) if advice else ""
     for section in document.sections:
         for block in section.glance if section.in_markdown else ():
             yield "configurations" if isinstance(block, Ranking) else "a table", _block(block)
-    yield "failures", _titled("Failures", _lines(list(map(_failure, failures.groups)) if failures else []))
+    yield "failures", _titled("Failed trials", _lines(list(map(_failure, failures.groups)) if failures else []))
     yield "warnings", _titled("Reasons to distrust this run", _list(document.warnings))
-    yield "notes", _titled("Good to know", _list(document.notes))
+    yield "notes", _titled("Notes", _list(document.notes))
     yield "environment", _environment(document)
 
 
@@ -86,7 +86,7 @@ def _titled(title: str, content: str) -> str:
 def _lines(lines: Sequence[str]) -> str:
     """A list, and how many are left out of it."""
     left = len(lines) - _MOST_LINES
-    more = [f"and {left:,} more on the page"] if left > 0 else []
+    more = [f"{left:,} more in the report"] if left > 0 else []
     return "\n".join(f"- {line}" for line in [*lines[:_MOST_LINES], *more])
 
 
@@ -103,7 +103,7 @@ def _head(document: Document, finding: Finding) -> str:
 
 
 def _figures(document: Document, found: KeyFigures) -> str:
-    """From the baseline to the best, or what was measured where there is nothing to compare."""
+    """Baseline and best, or what was measured where there is nothing to compare."""
     compared = any(figure.before for figure in found.figures)
     header = ["", "Baseline", found.best_label] if compared else ["", found.best_label]
     rows = []
@@ -116,7 +116,7 @@ def _figures(document: Document, found: KeyFigures) -> str:
 
 
 def _configurations(found: KeyFigures) -> str:
-    """Which configurations the figures are of, why these, and what could be reached."""
+    """The configurations of the figures, why these, and the ceiling."""
     named = (("Baseline", found.baseline, None), (found.best_label, found.best, found.why_best))
     lines = [f"{label}: {code(config.text)}{_why(why)}" for label, config, why in named if config]
     return "<br>\n".join([*lines, *([inline(found.ceiling.text)] if found.ceiling else [])])
@@ -134,21 +134,21 @@ def _cards(cards: Sequence[Card]) -> str:
         change = ", ".join(code(f"{fact.label}: {fact.value.text}") for fact in card.change)
         lines.append(f"{number}. **{inline(card.title.text)}** ({card.badge}){gain}{f'<br>{change}' if change else ''}")
     left = len(cards) - _MOST_LINES
-    return "\n".join([*lines, *([f"\nand {left:,} more on the page"] if left > 0 else [])])
+    return "\n".join([*lines, *([f"\n{left:,} more in the report"] if left > 0 else [])])
 
 
 def _snippet(card: Card) -> str:
-    """The program of the first recommendation, folded."""
+    """The code of the first fix, folded."""
     if not card.snippets:
         return ""
     snippet = card.snippets[0]
     if len(snippet.text) > _MOST_SNIPPET:
-        return "The program of the first recommendation is on the page."
-    return folded(f"{snippet.language} for the first", fenced(snippet.text, snippet.language.lower()))
+        return "The code of fix 1 is in the report."
+    return folded(f"{snippet.language} code for fix 1", fenced(snippet.text, snippet.language.lower()))
 
 
 def _block(block: Glance) -> str:
-    """What a section shows at a glance: a table, or a line."""
+    """The short form of a section: a table, or a line."""
     if isinstance(block, Ranking):
         return _ranking(block)
     if isinstance(block, Fact):
@@ -161,7 +161,7 @@ def _ranking(ranking: Ranking) -> str:
     best = [row for row in ranking.rows[MOST_ROWS:] if row.mark == "best"]
     rows = [*ranking.rows[: MOST_ROWS - len(best)], *best]
     left = len(ranking.rows) - len(rows)
-    note = f"\n\nand {left:,} more on the page" if left else ""
+    note = f"\n\n{left:,} more in the report" if left else ""
     return _titled(inline(ranking.caption), f"{_table(ranking, rows)}{note}")
 
 
@@ -192,7 +192,7 @@ def _failure(group: FailureGroup) -> str:
 
 def _environment(document: Document) -> str:
     facts = "; ".join(f"{inline(fact.label)}: {inline(fact.value.text)}" for fact in document.facts)
-    return f"{facts}. Made by {inline(document.made_by)}."
+    return f"{facts}. Generated by {inline(document.made_by)}."
 
 
 def inline(text: str) -> str:
@@ -221,7 +221,7 @@ def fenced(text: str, language: str) -> str:
 
 
 def table(header: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are Markdown already; numeric columns stand at their right."""
+    """A table of cells that are Markdown already; numeric columns are right-aligned."""
     rule = ["---:" if right else "---" for right in numeric]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 

@@ -60,7 +60,7 @@ def of_configuration(metric: Metric, configuration: Configuration, environment: 
     """The metric of one configuration, or why there is none."""
     reason = reason_of(metric.id, configuration.not_measured, environment.not_measured)
     if reason is None and metric.gpu and not environment.gpus:
-        reason = "no accelerator"
+        reason = "no GPU"
     return _written(metric.of_configuration(configuration), metric.unit, reason)
 
 

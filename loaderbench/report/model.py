@@ -109,7 +109,7 @@ class Column:
 class Row:
     """One row; `anchor` is what a link on the page points at, `mark` stands before it (a star for the best).
 
-    `tone` is the colour of its piece of a bar; a row of `depth` 1 is a part of the one above it. `choice` is the number
+    `tone` is the color of its piece of a bar; a row of `depth` 1 is a part of the one above it. `choice` is the number
     of the configuration that the row is of, where it can be chosen.
     """
 
@@ -139,7 +139,7 @@ class Table(Block):
 
 @dataclass(frozen=True)
 class Segment:
-    """One piece of a bar: `start` and `share` are its place and length, 0 to 1; `tone` names its colour."""
+    """One piece of a bar: `start` and `share` are its place and length, 0 to 1; `tone` names its color."""
 
     said: str
     start: float
@@ -194,7 +194,7 @@ class Details(Block):
 
 def data_table(table: Table) -> Details:
     """The numbers of a chart."""
-    return Details("The same as a table", (table,))
+    return Details("Data table", (table,))
 
 
 @dataclass(frozen=True)

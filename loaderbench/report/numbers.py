@@ -16,7 +16,7 @@ from loaderbench.statistics.ratios import times_and_bounds
 NOT_MEASURED = "not measured"
 NOT_RUN = "not run"
 ONE_ROUND = "n = 1"
-NONE_SEEN = "none seen"
+NONE_SEEN = "not significant"
 _LONG = 1e15  # from here on a number is written with an exponent
 MINUS, EN_DASH, TIMES = "\u2212", "\u2013", "\u00d7"
 
@@ -90,7 +90,7 @@ def times(ratio: Interval | None, reason: str | None = None) -> Value:
 
 
 def difference(value: Interval | None, unit: str, reason: str | None = None) -> Value:
-    """`4.2 ms (3.1-5.3 ms)`, or `none seen (-0.8 to 1.2 ms)` where the interval holds 0; bounds set the decimals."""
+    """`4.2 ms (3.1-5.3 ms)`, or `not significant (-0.8 to 1.2 ms)` where it holds 0; bounds set the decimals."""
     if value is None or not math.isfinite(value.est):
         return missing(reason)
     if value.lo is None or value.hi is None:

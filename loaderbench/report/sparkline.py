@@ -1,4 +1,4 @@
-"""A rate over the runs of a suite as a small line: where each point lies, and what it says to whoever cannot see it."""
+"""Samples/s over the runs of a suite as a small line: the place of each point, and the same as text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _is_gap(numbered: tuple[int, Interval | None]) -> bool:
 
 
 class _Scale:
-    """From the number of a run and a rate to a point; all that is drawn fills the height, which need not begin at 0."""
+    """From the number of a run and a rate to a point; the drawing fills the height, which need not begin at 0."""
 
     def __init__(self, count: int, rates: Sequence[Interval]) -> None:
         self._step = (WIDTH - 2 * _MARGIN) / (count - 1)
@@ -91,9 +91,9 @@ def _points(points: Iterator[Point]) -> str:
 
 def _label(shown: Sequence[Interval | None], count: int) -> str:
     """Every number of the drawing."""
-    which = f"{count:,} runs, the oldest first"
+    which = f"{count:,} runs, oldest first"
     if count > len(shown):
-        which = f"the newest {len(shown)} of {count:,} runs, the oldest first"
+        which = f"the newest {len(shown)} of {count:,} runs, oldest first"
     said = (numbers.number(rate.est) if rate else numbers.NOT_MEASURED for rate in shown)
     return f"Samples/s of {which}: {', '.join(said)}"
 
@@ -101,4 +101,4 @@ def _label(shown: Sequence[Interval | None], count: int) -> str:
 def _caption(measured: Sequence[Interval]) -> str:
     estimates = [rate.est for rate in measured]
     low, high = numbers.number(min(estimates)), numbers.number(max(estimates))
-    return f"{low} to {high} samples/s" if low != high else f"{low} samples/s"
+    return f"{low}{numbers.EN_DASH}{high} samples/s" if low != high else f"{low} samples/s"

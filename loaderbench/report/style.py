@@ -1,4 +1,4 @@
-"""How charts and the heat map look, in light and in dark: colours, inks, dashes, shapes, axes."""
+"""How charts and the heat map look, in light and in dark: colors, inks, dashes, shapes, axes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from loaderbench.report.model import Json
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
-# Okabe and Ito's colours without the ones that vanish on the paper: told apart with any colour vision.
+# Okabe and Ito's colors without the ones that vanish on the paper: told apart with any color vision.
 LINES = {
     "light": ["#0b63a5", "#b34a00", "#00735a", "#9a4b82", "#5d5d5d", "#7a6400", "#3f3fbf", "#a3202a"],
     "dark": ["#6bb6f2", "#f0965a", "#4cc9a3", "#e09cc6", "#b8b8b8", "#e6d04d", "#a5a5ff", "#ff8a8a"],
@@ -24,7 +24,7 @@ PAGE = {"light": "#ffffff", "dark": "#0f1318"}  # `--paper` of page.css
 THEMES = ("light", "dark")
 DASH_NAMES = ("solid", "dashed", "dotted", "dash-dotted")
 # cividis (Nunez, Anderton and Renslow 2018, doi 10.1371/journal.pone.0199239) at eleven equal steps: it reads the
-# same with and without colour vision deficiency, and its lightness rises evenly.
+# same with and without color vision deficiency, and its lightness rises evenly.
 _CIVIDIS = (
     (0, 34, 78), (18, 53, 112), (59, 73, 108), (87, 93, 109), (112, 113, 115), (138, 134, 120),
     (165, 156, 116), (195, 179, 105), (225, 204, 85), (247, 225, 67), (254, 232, 56),
@@ -56,9 +56,9 @@ def _base(theme: str) -> Json:
 
 def axis(theme: str) -> Json:
     """An axis that a finger scrolling the page does not zoom."""
-    colours = {"gridcolor": GRID[theme], "zerolinecolor": GRID[theme], "linecolor": MUTED[theme]}
+    colors = {"gridcolor": GRID[theme], "zerolinecolor": GRID[theme], "linecolor": MUTED[theme]}
     return {
-        **colours,
+        **colors,
         "tickfont": {"color": MUTED[theme]},
         "separatethousands": True,
         "fixedrange": True,
@@ -76,8 +76,8 @@ def safe(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def cividis(place: float) -> Colour:
-    """The colour at `place`, 0 to 1, between the two nearest steps."""
+def cividis(place: float) -> Color:
+    """The color at `place`, 0 to 1, between the two nearest steps."""
     at = min(max(place, 0.0), 1.0) * (len(_CIVIDIS) - 1)
     low = min(int(at), len(_CIVIDIS) - 2)
     first, second = _CIVIDIS[low], _CIVIDIS[low + 1]
@@ -85,20 +85,20 @@ def cividis(place: float) -> Colour:
     return mixed[0], mixed[1], mixed[2]
 
 
-def ink(paper: Colour) -> Colour:
+def ink(paper: Color) -> Color:
     """Black or white, whichever contrasts more: one of the two always reaches 4.58 to 1."""
     black, white = (0, 0, 0), (255, 255, 255)
     return black if contrast(black, paper) >= contrast(white, paper) else white
 
 
-def contrast(one: Colour, other: Colour) -> float:
+def contrast(one: Color, other: Color) -> float:
     """The contrast ratio of WCAG 2.2, 1 to 21."""
     high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
-def _luminance(colour: Colour) -> float:
-    red, green, blue = (_linear(channel / 255) for channel in colour)
+def _luminance(color: Color) -> float:
+    red, green, blue = (_linear(channel / 255) for channel in color)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -106,9 +106,9 @@ def _linear(channel: float) -> float:
     return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
 
 
-def css(colour: Colour) -> str:
+def css(color: Color) -> str:
     """`#rrggbb`."""
-    return "#{:02x}{:02x}{:02x}".format(*colour)
+    return "#{:02x}{:02x}{:02x}".format(*color)
 
 
 def cell_style(place: float | None) -> str:
@@ -121,4 +121,4 @@ def cell_style(place: float | None) -> str:
 
 def gradient() -> str:
     """The whole scale, as CSS."""
-    return f"linear-gradient(to right, {', '.join(css(colour) for colour in _CIVIDIS)})"
+    return f"linear-gradient(to right, {', '.join(css(color) for color in _CIVIDIS)})"

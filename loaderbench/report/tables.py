@@ -1,4 +1,4 @@
-"""What tables and bars share: shares that add up to a whole, a column of times that are aligned, and distributions."""
+"""What tables and bars share: shares that add up to 100%, aligned columns of times, and distributions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ REST = "rest"  # the tone of what is left over
 TONES = ("1", "2", "3", "4", "5", "6")
 _SMALLEST = 3  # digits of the longest time of a column; the others have as many decimals
 _TENTHS = 1000
-ACCURACY = Text("Quantiles are right within 5%.")
-_QUANTILES = ("Mean", "p50", "p95", "p99", "Longest")
+ACCURACY = Text("Percentiles accurate to \u00b15%.")
+_QUANTILES = ("Mean", "p50", "p95", "p99", "Max")
 
 
 def tones(lengths: Sequence[float]) -> list[str]:
@@ -29,11 +29,11 @@ def shares(lengths: Sequence[float]) -> list[float]:
     return [length / whole for length in lengths]
 
 
-def segments(names: Sequence[str], parts: Sequence[float], colours: Sequence[str]) -> tuple[Segment, ...]:
+def segments(names: Sequence[str], parts: Sequence[float], colors: Sequence[str]) -> tuple[Segment, ...]:
     """The pieces of a bar in their order; `parts` are shares that add up to 1."""
     starts = [math.fsum(parts[:i]) for i in range(len(parts))]
     said = [f"{name}: {value.text}" for name, value in zip(names, percentages(parts), strict=True)]
-    return tuple(Segment(*piece) for piece in zip(said, starts, parts, colours, strict=True))
+    return tuple(Segment(*piece) for piece in zip(said, starts, parts, colors, strict=True))
 
 
 def percentages(parts: Sequence[float]) -> list[Value]:
@@ -74,11 +74,11 @@ def _milliseconds(time_s: float, places: int) -> Value:
 
 
 def of_spreads(caption: str, one: str, many: str, found: Sequence[tuple[str, Spread]]) -> Table:
-    """How times are distributed, in ms: a row for each over what is called `one` and `many`."""
+    """How times are distributed, in ms: a row for each, over a number of what is called `one` or `many`."""
     columns = (Column("Time"), *(Column(name, numeric=True) for name in _QUANTILES))
     over = numbers.count(max(spread.count for _, spread in found), one, many)
     rows = tuple(
         Row((Text(name), *milliseconds((spread.mean_s, spread.p50_s, spread.p95_s, spread.p99_s, spread.max_s))))
         for name, spread in found
     )
-    return Table(f"{caption}, in ms, over {over}", columns, rows)
+    return Table(f"{caption}, ms ({over})", columns, rows)

@@ -1,4 +1,4 @@
-"""Words that several parts share, and strings from outside: nothing in these acts, none is longer than a page bears."""
+"""Words that several parts share, and strings from outside, cleaned and cut to a length that a report can show."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ MESSAGE_LIMIT = 1200
 
 IsolationRunName = IsolationName | Literal["end_to_end"]
 ISOLATION_RUNS: dict[IsolationRunName, str] = {
-    "replay_device": "cached batches replayed from the device",
-    "replay_host": "cached batches replayed from the host",
-    "loader_warm": "the loader alone, files in memory",
-    "loader_cold": "the loader alone, files evicted",
+    "replay_device": "cached batches in GPU memory",
+    "replay_host": "cached batches in host memory",
+    "loader_warm": "loader alone, warm page cache",
+    "loader_cold": "loader alone, cold page cache",
     "end_to_end": "loader and consumer",
+}
+
+_STAGES = {
+    "sample": ("other __getitem__ time", "time in the dataset outside every other stage"),
+    "transport": ("worker-to-main IPC", "stage transport: from a worker process to the main process"),
+    "transfer": ("host-to-device copy", "stage transfer: from host memory to the GPU"),
 }
 
 # Marks that turn the direction of what follows: they could show one word and mean another.
@@ -61,7 +67,7 @@ def sentence(text: str) -> Text:
 
 
 def message_end(text: str) -> Text:
-    """The end of an error's message, its lines kept: that is where the cause stands."""
+    """The end of an error's message, its lines kept: that is where the cause is."""
     safe = clean(text).strip()
     if len(safe) <= MESSAGE_LIMIT:
         return Text(safe)
@@ -69,15 +75,13 @@ def message_end(text: str) -> Text:
 
 
 def configuration(config: Config) -> Text:
-    """A configuration in a line; one without any axis is the loader of the user."""
+    """A configuration in a line; one without any axis is the user's own loader."""
     return outside(config_name(config), LABEL_LIMIT)
 
 
 def stage(name_of: str) -> Text:
-    """How a stage of a sample is called; `sample` is what the others leave of it, and users name their own."""
-    if name_of == "sample":
-        return Text("dataset itself", "time inside the dataset that belongs to no other stage")
-    return outside(name_of, 40)
+    """How a stage is shown; `sample` is the time that no other stage covers, and users name their own."""
+    return Text(*_STAGES[name_of]) if name_of in _STAGES else outside(name_of, 40)
 
 
 def file_name(path: str) -> str:

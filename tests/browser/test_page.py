@@ -44,7 +44,7 @@ def test_without_scripts_the_whole_report_can_be_read_and_the_metric_chosen(visi
     page.check("#pick-1")
     assert page.locator("td.is-best .m-0").is_visible() is False
     assert page.locator("td.is-best .m-1").is_visible()
-    assert page.get_by_text("The chart needs scripts").first.is_visible()
+    assert page.get_by_text("Charts need JavaScript").first.is_visible()
 
 
 @pytest.mark.parametrize(

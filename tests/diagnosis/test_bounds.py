@@ -156,7 +156,7 @@ def test_a_replay_that_failed_leaves_its_reason() -> None:
 
 def test_without_a_subject_or_a_consumer_there_is_no_ceiling() -> None:
     assert find_ceiling(None, "", None, "emulated", 1.0) == (None, "nothing was measured")
-    assert find_ceiling(None, "", subject(1.0), "none", 1.0) == (None, "without a consumer there is none")
+    assert find_ceiling(None, "", subject(1.0), "none", 1.0) == (None, "nothing consumes the batches")
 
 
 @pytest.mark.parametrize(("wait", "known"), [(0.998, True), (0.999, False), (1.0, False), (0.0, True)])

@@ -44,7 +44,7 @@ def test_workers_that_share_nothing_cost_the_same() -> None:
     assert two.wall_ratio.est == pytest.approx(1)
     assert two.beyond_cores.est == pytest.approx(1, rel=0.02)
     assert one.wall_ratio is None
-    assert one.not_measured["wall_ratio"] == "it is what the others are compared with"
+    assert one.not_measured["wall_ratio"] == "reference for the other rows"
 
 
 def test_shared_caches_show_as_cpu_time_and_are_explained_by_it() -> None:
@@ -82,7 +82,7 @@ def test_a_rate_that_the_consumer_set_says_nothing_of_workers() -> None:
     _, two = describe_contention(CONFIG, [*sweep(1, 0.002, 0.002), *sweep(2, 0.004, 0.002, wait=0.01)], 2)
     assert two.wall_s_per_sample is None
     assert two.beyond_cores is None
-    assert "the consumer was the limit" in two.not_measured["beyond_cores"]
+    assert "the consumer limits the rate" in two.not_measured["beyond_cores"]
     assert two.cpu_ratio.est == pytest.approx(1)
 
 
@@ -90,7 +90,7 @@ def test_without_a_second_number_of_workers_there_is_nothing_to_tell() -> None:
     assert describe_contention(CONFIG, [*sweep(0, 0.002, 0.002), *sweep(2, 0.002, 0.002)], 2) == ()
     assert describe_contention(None, sweep(1, 0.002, 0.002), 2) == ()
     untraced = describe_contention(CONFIG, [*sweep(1, 0.002, None), *sweep(2, 0.002, None)], 2)
-    assert untraced[1].not_measured["cpu_ratio"] == "no stage inside the workers was timed"
+    assert untraced[1].not_measured["cpu_ratio"] == "stages in the workers not timed"
 
 
 @pytest.mark.parametrize(("wait", "known"), [(0.19, False), (0.2, True), (None, False)])
@@ -126,19 +126,19 @@ def test_trials_that_name_no_number_of_workers_are_not_compared() -> None:
 def test_stages_that_took_no_cpu_time_were_not_timed() -> None:
     free = [replace(one, stages={"read": StageCost(0.0, 1.0)}) for one in sweep(2, 0.004, 0.002)]
     _, two = describe_contention(CONFIG, [*sweep(1, 0.002, 0.002), *free], 2)
-    assert (two.cpu_s_per_sample, two.not_measured["cpu_ratio"]) == (None, "no stage inside the workers was timed")
+    assert (two.cpu_s_per_sample, two.not_measured["cpu_ratio"]) == (None, "stages in the workers not timed")
     assert two.wall_ratio is not None
-    assert two.not_measured["beyond_cores"] == "no stage inside the workers was timed"
+    assert two.not_measured["beyond_cores"] == "stages in the workers not timed"
 
 
 def test_where_the_fewest_workers_lack_a_figure_no_ratio_is_known_and_the_reason_is_theirs() -> None:
     idle = sweep(1, 0.002, 0.002, wait=0.01)
     _, two = describe_contention(CONFIG, [*idle, *sweep(2, 0.004, 0.002)], 2)
-    assert "the consumer was the limit" in two.not_measured["wall_ratio"]
+    assert "the consumer limits the rate" in two.not_measured["wall_ratio"]
     assert two.cpu_ratio is not None
     untimed = [*sweep(1, 0.002, None), *sweep(2, 0.004, 0.002)]
     _, two = describe_contention(CONFIG, untimed, 2)
-    assert "no stage inside the workers was timed" in two.not_measured["cpu_ratio"]
+    assert "stages in the workers not timed" in two.not_measured["cpu_ratio"]
     assert two.wall_ratio is not None
 
 
@@ -146,4 +146,4 @@ def test_configurations_that_share_no_round_say_so() -> None:
     later = [replace(one, round=one.round + 10) for one in sweep(2, 0.004, 0.002)]
     _, two = describe_contention(CONFIG, [*sweep(1, 0.002, 0.002), *later], 2)
     assert set(two.not_measured) == {"wall_ratio", "cpu_ratio", "beyond_cores"}
-    assert set(two.not_measured.values()) == {"no round holds both"}
+    assert set(two.not_measured.values()) == {"no round has both"}

@@ -101,8 +101,8 @@ def test_every_part_that_is_not_known_has_its_reason() -> None:
     broken = [replace(trial("replay_host", 1, 1.0), status="failed", failure=failure)]
     short = trials("loader_cold", 0.03, ended_early=True, batches=3, samples=30)
     found = ladder(broken, trials("loader_warm", 0.03), short, replay_device="there is no accelerator")
-    assert found.not_measured["transfer_s"] == "its trial failed: bad image: OSError: broken"
-    assert "it ended after 3 batches" in found.not_measured["fetch_s"]
+    assert found.not_measured["transfer_s"] == "trial failed: bad image: OSError: broken"
+    assert "stopped after 3 batches" in found.not_measured["fetch_s"]
     assert found.not_measured["interference_s"] == found.not_measured["transfer_s"]
     assert rung(found, "replay_device").not_measured["time_s"] == "there is no accelerator"
 
@@ -122,8 +122,8 @@ def test_a_short_pass_and_a_machine_that_changed_are_told() -> None:
     whole = trials("end_to_end", 0.05, reference_decode_before_s=0.002)
     found, _ = describe_isolation(whole, [*warm, *cold], left_out={}, consumer="none", demand=1.0, cache="warm")
     assert found is not None
-    assert "12 batches a round" in found.notes[0]
-    assert "1.50 times as long" in found.notes[1]
+    assert "12 batches per round" in found.notes[0]
+    assert "changed by 1.50\u00d7" in found.notes[1]
 
 
 def test_no_ladder_says_why() -> None:
@@ -201,7 +201,7 @@ def test_the_fewest_batches_of_a_short_pass_are_told() -> None:
         for number, batches in ((1, 9), (2, 6), (3, 12), (4, 3))
     ]
     (note,) = ladder(cold, trials("loader_warm", 0.03)).notes
-    assert "6 batches a round" in note
+    assert "6 batches per round" in note
 
 
 def test_what_was_thinned_out_for_a_replay_is_told_once_and_of_a_replay_alone() -> None:
@@ -218,7 +218,7 @@ def test_what_was_thinned_out_for_a_replay_is_told_once_and_of_a_replay_alone() 
 
 @pytest.mark.parametrize(
     ("after_s", "said"),
-    [(0.00222, "1.11 times as long"), (0.00219, ""), (0.00183, ""), (0.0018, "0.90 of the time"), (None, "")],
+    [(0.00222, "changed by 1.11\u00d7"), (0.00219, ""), (0.00183, ""), (0.0018, "changed by 0.90\u00d7"), (None, "")],
 )
 def test_a_tenth_is_no_change_of_the_machine(after_s: float | None, said: str) -> None:
     whole = trials("end_to_end", 0.05, reference_decode_before_s=0.002)

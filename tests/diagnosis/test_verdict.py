@@ -108,11 +108,11 @@ def test_the_ceiling_of_a_loop_is_its_own_pace_without_the_waits() -> None:
     assert found is not None
     assert found.samples_per_s == pytest.approx(640.0)
     assert found.headspace == pytest.approx(0.2)
-    assert found.basis == "the loop's own time between batches"
+    assert found.basis == "time of the loop between batches"
 
 
 def test_a_loop_that_does_nothing_but_wait_has_no_ceiling_and_says_why() -> None:
-    assert find_ceiling(None, "not run", loop(0.9995), "loop", 1) == (None, "the loop did nothing but wait for data")
+    assert find_ceiling(None, "not run", loop(0.9995), "loop", 1) == (None, "the loop only waited for data")
 
 
 TRACED = Trial(

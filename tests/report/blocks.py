@@ -57,7 +57,7 @@ def parts(sections: tuple[Section, ...]) -> dict[str, Breakdown]:
     for one in sections:
         own = [block for block in walk(one.blocks) if isinstance(block, Breakdown)]
         if one.id == "inside":
-            found |= {"step" if part.title.startswith("A step") else "sample": part for part in own}
+            found |= {"step" if part.title == "Step time" else "sample": part for part in own}
         elif own:
             found[one.id] = own[0]
     return found

@@ -31,16 +31,16 @@ def test_the_first_shown_is_the_best_and_says_so() -> None:
 
     found = the(document, HeatMap)
 
-    assert found.shown.role == "the best configuration"
+    assert found.shown.role == "best configuration"
     assert found.choices[0] is found.shown
-    assert found.choices[1].role == "the baseline"
+    assert found.choices[1].role == "baseline"
     assert [section for section in document.sections if section.of_choice] == list(found.shown.inside)
 
 
 def test_without_a_best_the_one_that_looked_fastest_is_shown() -> None:
     document = build_document(runs.without_best())
 
-    assert the(document, HeatMap).shown.role == "the configuration that looked fastest"
+    assert the(document, HeatMap).shown.role == "fastest estimate"
 
 
 def test_a_choice_is_told_of_the_trial_in_the_middle_of_its_rounds() -> None:

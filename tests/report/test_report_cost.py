@@ -1,4 +1,4 @@
-"""What speed costs: the Pareto line, its resources, and where there is nothing to draw."""
+"""Throughput vs resources: the Pareto line, its resources, and where there is nothing to draw."""
 
 from dataclasses import replace
 
@@ -50,14 +50,14 @@ def test_a_resource_that_is_alike_everywhere_has_none() -> None:
             replace(c, gpu_memory_used_bytes=(i + 1) * runs.GIB) for i, c in enumerate(run.configurations)
         ),
     )
-    assert charts(different)[0].label == "Samples/s over GPU memory, GiB"
+    assert charts(different)[0].label == "Samples/s vs GPU memory, GiB"
 
 
 def test_the_best_is_marked_and_the_table_says_in_what_each_is_unbeaten() -> None:
     (table,) = within(build_document(runs.typical()), "cost", Table)
 
     assert [len(trace(chart, "best")["x"]) for chart in charts(runs.typical())] == [1, 1]
-    assert [row.cells[-1].text for row in table.rows if row.mark == "best"] == ["Host memory (PSS), CPU cores in use"]
+    assert [row.cells[-1].text for row in table.rows if row.mark == "best"] == ["Host memory (PSS), CPUs in use"]
     rates = [row.cells[2].sort for row in table.rows]
     assert rates == sorted(rates, reverse=True)
 
@@ -72,4 +72,4 @@ def test_what_takes_nothing_is_beaten_by_nothing() -> None:
     used = tuple(replace(c, gpu_memory_used_bytes=i * runs.GIB) for i, c in enumerate(run.configurations))
     chart = charts(replace(run, configurations=used))[0]
 
-    assert trace(chart, "unbeaten")["x"][0] == 0
+    assert trace(chart, "Pareto frontier")["x"][0] == 0

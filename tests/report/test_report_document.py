@@ -20,7 +20,7 @@ from loaderbench.report.sections.trials import Downloads
 def test_key_figures_go_from_the_baseline_to_the_best() -> None:
     found = figures(build_document(runs.typical()))
 
-    assert [figure.label for figure in found][:2] == ["Samples/s", "Data wait share"]
+    assert [figure.label for figure in found][:2] == ["Samples/s", "Data wait"]
     assert found[0].value.main == "844"
     assert found[0].before
     assert found[0].before.text.startswith("212 (")
@@ -38,7 +38,7 @@ def test_gpu_utilization_says_that_a_kernel_was_resident_and_memory_says_of_how_
     document = build_document(runs.gpu_run())
     found = {figure.label: figure for figure in figures(document)}
 
-    assert "a kernel was resident" in found["GPU utilization"].hint
+    assert "kernel resident" in found["GPU utilization"].hint
     assert found["GPU memory"].value.text == "11.0 GiB of 141 GiB"
     assert document.facts[0].value.text == "2 \u00d7 NVIDIA H200, 141 GiB each"
 
@@ -166,7 +166,7 @@ def test_a_page_too_long_for_run_json_counts_every_trial_of_it() -> None:
     twins = tuple(replace(trial, id=f"{trial.id}-twin", role="twin") for trial in sweep[:3])
     found = the(replace(run, trials=(*sweep, *twins)), Downloads)
 
-    assert found.note == "run.json, with all 303 trials, is in the same folder as this page."
+    assert found.note == "run.json, with all 303 trials, is in the folder of this report."
 
 
 def test_a_text_does_not_become_a_formula_in_a_spreadsheet() -> None:
@@ -237,8 +237,8 @@ def widened(*highs: float) -> RunRecord:
     [
         ((), 1080, ""),
         ((1200,), 1296, ""),
-        ((4600,), 1600, "1 interval reaches beyond the chart; the table has it."),
-        ((4600, 1700, 1500), 1600, "2 intervals reach beyond the chart; the table has them."),
+        ((4600,), 1600, "1 interval exceeds the chart; see the table."),
+        ((4600, 1700, 1500), 1600, "2 intervals exceed the chart; see the table."),
     ],
 )
 def test_a_very_wide_interval_does_not_flatten_the_scaling_chart(
@@ -247,7 +247,7 @@ def test_a_very_wide_interval_does_not_flatten_the_scaling_chart(
     scaling = drawn(widened(*highs), "scaling")
 
     assert scaling.layout["yaxis"]["range"] == [0, pytest.approx(top)]
-    assert ("beyond the chart" in scaling.caption) == bool(said)
+    assert ("the chart; see the table" in scaling.caption) == bool(said)
     assert scaling.caption.endswith(said)
 
 
@@ -278,7 +278,7 @@ def test_what_stands_in_the_first_panel_already_says_so() -> None:
         [["same measurement" in cell.title for cell in row.cells] for row in facet.rows] for facet in sweep.facets
     ]
     assert repeated == [[[False, False]] * 2, [[True, False]] * 2]
-    assert sweep.facets[1].rows[0].cells[0].title.endswith("; the same measurement as in the first panel")
+    assert sweep.facets[1].rows[0].cells[0].title.endswith("; same measurement as in the first panel")
 
 
 def test_the_environment_names_loaderbench_once() -> None:
@@ -339,5 +339,5 @@ def test_a_trial_whose_loader_ran_dry_says_so_and_the_downloads_do_too() -> None
     place = [column.label for column in trials(document).columns].index("Status")
     row = next(csv.DictReader(io.StringIO(downloads(document)[1].content)))
 
-    assert trials(document).rows[0].cells[place].text == "completed, ended early"
+    assert trials(document).rows[0].cells[place].text == "completed, stopped early"
     assert (row["epoch_ends"], row["ended_early"], row["samples_per_epoch"]) == ("1", "True", "512")

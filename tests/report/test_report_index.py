@@ -70,7 +70,7 @@ def test_runs_stand_by_suite_and_the_newest_first(tmp_path: Path) -> None:
     assert [suite.name.text for suite in found.suites] == ["cold", "images"]
     assert [row.folder.text for suite in found.suites for row in suite.rows] == ["r5", "r2", "r3", "r1"]
     assert found.suites[1].latest.when == "2026-03-03 14:03 UTC"
-    assert found.summary == "4 runs of 2 suites, the newest first"
+    assert found.summary == "4 runs of 2 suites, newest first"
 
 
 def test_a_row_says_what_the_run_found(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_a_line_says_its_numbers_and_leaves_a_gap_for_what_is_missing() -> None:
     drawn = sparkline(rates)
 
     assert drawn
-    assert drawn.label == "Samples/s of 4 runs, the oldest first: 405, 512, not measured, 1,234"
-    assert drawn.caption == "405 to 1,234 samples/s"
+    assert drawn.label == "Samples/s of 4 runs, oldest first: 405, 512, not measured, 1,234"
+    assert drawn.caption == "405\u20131,234 samples/s"
     assert len(drawn.lines) == len(drawn.dots) == 1
     xs = [float(point.split(",")[0]) for line in drawn.lines for point in line.split()] + [x for x, _ in drawn.dots]
     assert xs == sorted(xs)
@@ -203,7 +203,7 @@ def test_one_run_has_no_line_and_no_navigation(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_says_so(tmp_path: Path) -> None:
-    assert "There is no run in this folder." in page(tmp_path).text
+    assert "No runs in this folder." in page(tmp_path).text
 
 
 NAMES = ["<img src=x onerror=alert(1)>", "javascript:alert(1)", "a b#c?d%2e&'\"", "x" * 200, "\u202eevil", "new\nline"]
@@ -352,4 +352,4 @@ def test_the_newest_200_are_shown_by_the_time_in_their_names(tmp_path: Path) -> 
 
     assert sum(len(suite.rows) for suite in found.suites) == MOST_RUNS
     assert "images-20260312T000200Z" not in {row.folder.text for row in found.suites[0].rows}
-    assert found.note == "The newest 200 runs are shown, without 3 older runs of this folder."
+    assert found.note == "Showing the newest 200; 3 older runs not listed."

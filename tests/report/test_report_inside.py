@@ -52,12 +52,12 @@ def test_a_step_is_its_wait_its_marked_stages_and_the_rest() -> None:
 
     assert cells(table_of(step)) == {
         "data wait": ["25.6", "41.0%"],
-        "transfer": ["2.1", "3.4%"],
+        "host-to-device copy": ["2.1", "3.4%"],
         "optimizer": ["5.2", "8.3%"],
         "compute and other": ["29.6", "47.3%"],
-        "a step": ["62.5", "100.0%"],
+        "Total": ["62.5", "100.0%"],
     }
-    assert table_of(step).caption == "A step on average, over 300 batches: 512 samples/s"
+    assert table_of(step).caption == "Mean time per step, 300 batches (512 samples/s)"
 
 
 @pytest.mark.parametrize("make", [profiles.traced, profiles.untraced, profiles.generator, profiles.main_process])
@@ -74,7 +74,7 @@ def test_every_bar_adds_up_and_has_the_colours_of_its_table(make: object) -> Non
 def test_a_step_whose_wall_time_is_not_known_is_put_together_from_its_means() -> None:
     trial = replace(profiles.measured_trial(), steady_s=None, batches=None, step_stages=None)
 
-    assert cells(table_of(part_of(trial).step))["a step"] == ["62.5", "100.0%"]
+    assert cells(table_of(part_of(trial).step))["Total"] == ["62.5", "100.0%"]
 
 
 def test_stages_that_ran_side_by_side_leave_no_negative_rest_and_say_so() -> None:
@@ -82,9 +82,9 @@ def test_stages_that_ran_side_by_side_leave_no_negative_rest_and_say_so() -> Non
     step = part_of(trial).step
 
     assert "compute and other" not in cells(table_of(step))
-    assert cells(table_of(step))["a step"] == ["75.6", "100.0%"]
+    assert cells(table_of(step))["Total"] == ["75.6", "100.0%"]
     assert step
-    assert any("side by side" in note.text for note in step.notes)
+    assert any("overlap" in note.text for note in step.notes)
 
 
 def test_a_step_that_was_not_measured_says_why() -> None:
@@ -105,20 +105,20 @@ def test_a_sample_has_its_stages_in_order_with_their_parts_set_in() -> None:
         ("RandomHorizontalFlip", 1),
         ("Normalize", 1),
         ("augment with noise", 0),
-        ("dataset itself", 0),
+        ("other __getitem__ time", 0),
         ("collate", 0),
-        ("a sample", 0),
+        ("Total", 0),
     ]
     assert cells(table)["decode"] == ["4.17", "4.02", "55.2%"]
     assert cells(table)["RandomResizedCrop"] == ["0.85", "0.83", "11.3%"]
-    assert cells(table)["a sample"] == ["7.55", "6.43", "100.0%"]
+    assert cells(table)["Total"] == ["7.55", "6.43", "100.0%"]
 
 
 def test_a_part_that_is_its_whole_stage_is_not_told_twice() -> None:
     cost = StageCost(0.001, 0.002)
     trial = replace(profiles.traced_trial(), stages={"decode": cost}, stage_parts={"decode/loader": cost})
 
-    assert [row.cells[0].text for row in table_of(part_of(trial).sample).rows] == ["decode", "a sample"]
+    assert [row.cells[0].text for row in table_of(part_of(trial).sample).rows] == ["decode", "Total"]
 
 
 def test_a_stage_whose_time_was_not_read_is_listed_and_counts_to_no_share() -> None:
@@ -129,17 +129,17 @@ def test_a_stage_whose_time_was_not_read_is_listed_and_counts_to_no_share() -> N
     )
     table = table_of(part_of(trial).sample)
 
-    assert cells(table)["decode"] == ["2.00", "not measured: its CPU time was not read", "100.0%"]
-    assert cells(table)["read"][0] == "not measured: its wall time was not read"
-    assert cells(table)["a sample"][1].startswith("not measured")
+    assert cells(table)["decode"] == ["2.00", "not measured: no CPU time recorded", "100.0%"]
+    assert cells(table)["read"][0] == "not measured: no wall time recorded"
+    assert cells(table)["Total"][1].startswith("not measured")
 
 
 @pytest.mark.parametrize(
     ("make", "title"),
     [
-        (profiles.traced, "A sample inside the workers"),
-        (profiles.main_process, "A sample in the main process"),
-        (profiles.generator, "A sample inside the loader"),
+        (profiles.traced, "Sample time in the workers"),
+        (profiles.main_process, "Sample time in the main process"),
+        (profiles.generator, "Sample time in the loader"),
     ],
 )
 def test_the_heading_of_a_sample_says_where_it_was_made(make: object, title: str) -> None:
@@ -163,10 +163,10 @@ def test_the_states_of_the_workers_add_up_and_mean_something() -> None:
 
     assert [row.cells[1].text for row in table_of(workers).rows] == ["71.2%", "19.6%", "9.2%"]
     assert all(row.cells[2].text for row in table_of(workers).rows)
-    assert facts["Page cache hits"] == "98% of what they read came without a disk"
-    assert facts["Page faults, major"] == "0 per second, answered by a disk"
+    assert facts["Page cache hits"] == "98% of bytes read"
+    assert facts["Major page faults"] == "0 per second (from disk)"
     assert facts["Threads per worker"] == "3.0"
-    assert facts["Memory (PSS)"] == "1.31 GiB of all workers, shared pages counted once"
+    assert facts["Memory (PSS)"] == "1.31 GiB for all workers; shared pages counted once"
 
 
 def test_what_could_not_be_read_of_the_workers_says_why_and_what_nobody_looked_at_is_left_out() -> None:
@@ -190,8 +190,8 @@ def test_slow_samples_are_ranked_and_tell_the_name_of_the_file_alone() -> None:
     assert slowest.note == "4 more in run.json."
     assert slow
     assert slow.lead
-    assert "8.2% of the workers\u2019 time" in slow.lead.text
-    assert cells(table_of(slow))["a sample"] == ["7.6", "6.1", "14.9", "33.8", "350.0"]
+    assert "8.2% of loading time" in slow.lead.text
+    assert cells(table_of(slow))["sample"] == ["7.6", "6.1", "14.9", "33.8", "350.0"]
 
 
 @pytest.mark.parametrize("path", ["/a/b/x.jpg", "C:\\a\\b\\x.jpg", "x.jpg", "/a/x.jpg/"])
@@ -213,9 +213,9 @@ def test_a_sample_without_a_path_says_so_and_where_none_has_one_there_is_no_colu
     none = replace(times, slowest=(nameless,))
 
     row = table_of(part_of(replace(trial, sample_times=some)).slow, 1).rows[1]
-    assert row.cells[1].text == "not known: it comes from an archive"
+    assert row.cells[1].text == "unknown: it comes from an archive"
     columns = table_of(part_of(replace(trial, sample_times=none)).slow, 1).columns
-    assert [column.label for column in columns] == ["Index", "ms", "Mostly in", "Worker"]
+    assert [column.label for column in columns] == ["Index", "ms", "Largest stage", "Worker"]
 
 
 def test_without_workers_no_worker_is_named() -> None:
@@ -233,8 +233,8 @@ def test_first_batch_and_epoch_boundaries_stand_apart_from_the_waits() -> None:
     assert cells(table_of(waits))["data wait"] == ["25.6", "4.1", "104.0", "171.0", "402.0"]
     assert {fact.label: fact.value.text for fact in waits.facts} == {
         "First batch": "1.37 s",
-        "Epochs begun": "3",
-        "Epoch boundary": "1.61 s on average, 1.83 s at most",
+        "Epochs started": "3",
+        "Epoch boundary": "mean 1.61 s, max 1.83 s",
     }
 
 
@@ -250,7 +250,7 @@ def test_a_wait_that_was_not_read_is_a_note_with_its_reason() -> None:
     waits = part_of(trial).waits
     assert waits
 
-    assert list(cells(table_of(waits))) == ["own step"]
+    assert list(cells(table_of(waits))) == ["step without data wait"]
     assert "Data wait: not measured: the clock stood still." in [note.text for note in waits.notes]
 
 
@@ -261,7 +261,7 @@ def test_one_reason_is_told_once_and_names_what_else_it_holds_for() -> None:
     assert why_missing(found.sample) == f"not measured: {profiles.NO_TRACE}"
     assert found.sample
     assert [note.text for note in found.sample.notes] == [
-        "\u201cWhat the workers were doing\u201d and \u201cSlow samples\u201d: not measured for the same reason."
+        "\u201cWorker time breakdown\u201d and \u201cSlow samples\u201d: not measured, for the same reason."
     ]
     assert (found.workers, found.slow) == (None, None)
 
@@ -275,7 +275,7 @@ def test_a_sweep_tells_of_a_trial_of_its_best_configuration() -> None:
 
 
 def test_a_sweep_without_a_best_tells_of_what_looked_fastest() -> None:
-    assert "the configuration that looked fastest" in subject_of(runs.without_best())
+    assert "fastest estimate" in subject_of(runs.without_best())
 
 
 @pytest.mark.parametrize("make", [runs.all_failed, runs.typical])

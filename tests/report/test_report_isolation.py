@@ -1,4 +1,4 @@
-"""How a configuration with parts taken away is told, on the page and in a terminal."""
+"""How a configuration with Isolation runs is told, on the page and in a terminal."""
 
 from __future__ import annotations
 
@@ -93,41 +93,42 @@ def test_the_page_tells_each_part_and_why_one_is_missing() -> None:
     rows = ladder.tables[0].rows
     assert [row.cells[0].text for row in rows][-1] == "loader and consumer"
     assert "12.5" in rows[0].cells[1].text
-    assert "cached batches replayed from the device" not in [row.cells[0].text for row in rows]
+    assert "cached batches in GPU memory" not in [row.cells[0].text for row in rows]
     assert {fact.label: fact.value.text for fact in ladder.facts} == {
-        "Transfer": "not measured: there is no accelerator",
-        "Fetch": "none seen (\u22120.8 to 9.8 ms) per batch: files evicted, less files in memory",
-        "Interference": "8.1 ms (7.1\u20139.1 ms) per batch: loader and consumer, less the slower of the two alone",
+        "Copy cost (host \u2212 GPU)": "not measured: there is no accelerator",
+        "Storage cost (cold \u2212 warm)": "not significant (\u22120.8 to 9.8 ms per batch)",
+        "Interference (both \u2212 the slower one alone)": "8.1 ms per batch (7.1\u20139.1 ms)",
     }
     assert ladder.notes[0].text == "16 batches were kept and replayed."
     assert [row.cells[0].text for row in contention.tables[0].rows] == ["1", "2"]
-    assert ("isolation", "Parts") in [(link.anchor, link.text.text) for link in document.links]
+    assert ("isolation", "Isolation") in [(link.anchor, link.text.text) for link in document.links]
 
 
 def test_the_page_draws_it_in_a_section_of_its_own() -> None:
     html = render_html(build_document(taken_apart()))
     assert '<section id="isolation"' in html
-    assert "cached batches replayed from the host" in html
+    assert "cached batches in host memory" in html
     assert "Ceiling: 2,560 (2,500\u2060\u2013\u20602,620) samples/s" in html
 
 
 def test_a_terminal_gets_the_rungs_that_were_measured_and_a_line_for_what_they_tell() -> None:
     text = printed(taken_apart())
-    assert "With parts taken away\n" in text
-    assert "replayed from the device" not in text
-    assert "Transfer" not in text
-    assert "Interference: 8.1 ms (7.1\u20139.1 ms) per batch" in text
+    assert "Isolation runs\n" in text
+    assert "batches in GPU memory" not in text
+    assert "Copy cost" not in text
+    assert "Interference (both \u2212 the slower one alone): 8.1 ms per batch (7.1\u20139.1 ms)" in text
     assert "Ceiling: 2,560 (2,500\u20132,620) samples/s with loading made free" in text
     assert "Headspace: 68%" in text
-    assert "Contention: with 2 workers beside 1 a sample takes 1.2" in text
-    assert "a lock, the GIL or a disk is shared" in text
+    assert "Contention (2 vs 1 worker): CPU time per sample 1.20\u00d7" in text
+    assert "unexplained slowdown 2.0" in text
+    assert "\u00d7): shared lock, GIL or disk" in text
 
 
 def test_a_terminal_leaves_out_a_difference_whatever_the_reason_is_that_it_is_missing() -> None:
     run = taken_apart()
     assert run.isolation
     isolation = replace(run.isolation, not_measured={"transfer_s": numbers.NOT_RUN})
-    assert "Transfer" not in printed(replace(run, isolation=isolation))
+    assert "Copy cost" not in printed(replace(run, isolation=isolation))
 
 
 def test_a_run_without_a_ladder_has_no_word_of_it() -> None:
@@ -135,29 +136,29 @@ def test_a_run_without_a_ladder_has_no_word_of_it() -> None:
     document = build_document(run)
     assert (section(document, "isolation"), glance(document, "isolation")) == (None, ())
     assert 'id="isolation"' not in render_html(document)
-    assert "parts taken away" not in printed(run)
+    assert "Isolation runs" not in printed(run)
 
 
 def test_without_workers_the_two_take_turns() -> None:
     found = within(build_document(taken_apart(config={**CONFIG, "num_workers": 0})), "isolation", Breakdown)[0]
-    assert any("take turns" in note.text for note in found.notes)
+    assert any("one after the other" in note.text for note in found.notes)
 
 
 def test_what_the_cores_explain_is_no_lock() -> None:
     run = taken_apart()
     shared = replace(run.contention[1], beyond_cores=Interval(1.02, 0.9, 1.2))
     text = printed(replace(run, contention=(run.contention[0], shared)))
-    assert "worker time is no more than that and the cores explain (1.02\u00d7 (0.90\u20131.20\u00d7))" in text
+    assert "unexplained slowdown not significant (0.90\u20131.20\u00d7)" in text
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
         (Interval(4.21, 3.1, 5.34), "4.2 ms (3.1\u20135.3 ms)"),
-        (Interval(0.0123, -0.81, 1.21), "none seen (\u22120.8 to 1.2 ms)"),
+        (Interval(0.0123, -0.81, 1.21), "not significant (\u22120.8 to 1.2 ms)"),
         (Interval(-5.0, -6.0, -4.0), "\u22125.0 ms (\u22126.0 to \u22124.0 ms)"),
         (Interval(4.21, None, None), "4.21 ms (n = 1)"),
-        (Interval(0.0, 0.0, 0.0), "none seen (0\u20130 ms)"),
+        (Interval(0.0, 0.0, 0.0), "not significant (0\u20130 ms)"),
     ],
 )
 def test_a_difference_is_none_where_its_interval_holds_0(value: Interval, text: str) -> None:

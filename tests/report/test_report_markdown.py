@@ -170,9 +170,9 @@ def test_a_sweep_says_what_the_page_says() -> None:
 def test_a_profile_shows_what_it_shows_in_a_terminal() -> None:
     text = markdown(profiles.traced)
 
-    assert "### A step on average" in text
+    assert "### Mean time per step" in text
     assert "| data wait |" in text
-    assert "Own cost: " in text
+    assert "Profiling overhead: " in text
     assert "All configurations" not in text
     assert "| Baseline |" not in text
 
@@ -208,8 +208,8 @@ def test_a_huge_run_is_cut_and_says_what_is_missing() -> None:
     text = render_markdown(build_document(huge(runs.typical())))
 
     assert len(text.encode()) <= MOST_BYTES < 900_000
-    assert "*Cut to fit a comment: " in text
-    assert "- and 988 more on the page" in text
+    assert "*Omitted to fit a comment: " in text
+    assert "- 988 more in the report" in text
     assert "Allotted CPUs: 2 of 64 online" in text
 
 
@@ -224,7 +224,7 @@ def test_the_table_has_twenty_rows_and_the_best_among_them() -> None:
 
     assert len(rows) == 20
     assert sum(row.startswith("| \u2605 128 | 2 |") for row in rows) == 1
-    assert "and 21 more on the page" in text
+    assert "21 more in the report" in text
 
 
 def test_the_same_run_is_the_same_text() -> None:
@@ -233,4 +233,4 @@ def test_the_same_run_is_the_same_text() -> None:
 
 def test_what_is_good_to_know_is_in_the_comment() -> None:
     run = replace(runs.gpu_run(), notes=("left out 2 files that cannot be decoded: a.jpg: OSError: truncated",))
-    assert "### Good to know\n\n- left out 2 files" in render_markdown(build_document(run)).replace("\u200b", "")
+    assert "### Notes\n\n- left out 2 files" in render_markdown(build_document(run)).replace("\u200b", "")

@@ -74,7 +74,7 @@ def test_the_longest_wait_of_each_group_is_no_typical_wait() -> None:
     assert own[0] == "160", "two rounds of 80 batches"
     assert own[-1] == next(found[-1] for label, found in rows.items() if label != "batch_size=32 num_workers=0")
     assert [f.value.text for f in facts(document, "noise") if f.label == "Data wait quartiles"] == [
-        "unknown for 1 trial: only the longest wait of each group of batches was kept"
+        "not measured for 1 trial: only the maximum of each group of batches was kept"
     ]
 
 
@@ -85,8 +85,8 @@ def test_a_timeline_that_lacks_waits_says_so() -> None:
         trial = replace(run.trials[0], batches=batches)
         notes.append(the(replace(run, trials=(trial,)), Timeline, runs.timeline(run)).trials[0].note)
 
-    assert notes[0] == "Every saved reading is drawn; the longest series has 80."
-    assert notes[1] == f"{notes[0]} Data wait: the longest of each group of batches, out of 20,000."
+    assert notes[0] == "All readings shown, up to 80 per series."
+    assert notes[1] == f"{notes[0]} Data wait: maximum of each group of batches, 20,000 batches in all."
 
 
 def test_the_reference_decode_is_told_over_the_minutes_of_the_run() -> None:
@@ -125,7 +125,7 @@ def test_the_slowest_decode_is_never_thinned_away() -> None:
 
 
 def test_where_more_configurations_were_measured_than_drawn_it_is_said() -> None:
-    assert "The 12 best of 500 configurations are drawn." in drawn(large(1500), "rounds").caption
+    assert "12 best of 500 configurations shown." in drawn(large(1500), "rounds").caption
     assert "drawn" not in drawn(runs.typical(), "rounds").caption
 
 

@@ -184,25 +184,25 @@ Why
   Decode     55% of worker time per sample (4.17 ms)
   Workers    71% on a CPU, 20% waiting for a CPU, 9% blocked
 
-A step on average, over 300 batches: 512 samples/s
-  Part                 ms   Share
-  data wait          25.6   41.0%
-  transfer            2.1    3.4%
-  optimizer           5.2    8.3%
-  compute and other  29.6   47.3%
-  a step             62.5  100.0%
+Mean time per step, 300 batches (512 samples/s)
+  Part                   ms   Share
+  data wait            25.6   41.0%
+  host-to-device copy   2.1    3.4%
+  optimizer             5.2    8.3%
+  compute and other    29.6   47.3%
+  Total                62.5  100.0%
 
-A sample on average, in one worker\u2019s time, over 9,600 samples
-  Stage               Wall, ms  CPU, ms   Share
-  read                    0.91     0.12   12.1%
-  decode                  4.17     4.02   55.2%
-  transform               1.31     1.24   17.4%
-  augment with noise      0.74     0.71    9.8%
-  dataset itself          0.04     0.03    0.5%
-  collate                 0.38     0.31    5.0%
-  a sample                7.55     6.43  100.0%
+Mean time per sample in a worker, 9,600 samples
+  Stage                   Wall, ms  CPU, ms   Share
+  read                        0.91     0.12   12.1%
+  decode                      4.17     4.02   55.2%
+  transform                   1.31     1.24   17.4%
+  augment with noise          0.74     0.71    9.8%
+  other __getitem__ time      0.04     0.03    0.5%
+  collate                     0.38     0.31    5.0%
+  Total                       7.55     6.43  100.0%
 
-Own cost: 3.10 \u00b5s per batch; 19.0 \u00b5s per sample, measured by on/off pairs; 0.25% of the wall time at most
+Profiling overhead: 3.10 \u00b5s per batch; 19.0 \u00b5s per sample, from on/off pairs; at most 0.25% of wall time
 
 Report: reports/images/report.html
 """
@@ -236,7 +236,7 @@ def test_a_profile_in_a_terminal_has_the_same_lines_between_rules() -> None:
 def test_what_a_profile_did_not_measure_is_one_line_with_its_reason() -> None:
     text = printed(profiles.untraced())
 
-    assert f"A sample inside the workers: not measured: {profiles.NO_TRACE}\n" in text
+    assert f"Sample time in the workers: not measured: {profiles.NO_TRACE}\n" in text
     assert text.count(profiles.NO_TRACE) == 1
 
 
@@ -247,7 +247,7 @@ def test_a_profile_without_batches_says_what_to_do() -> None:
         "UNKNOWN (low confidence): nothing was measured: ValueError: the loop took no batch after its warm-up\n" in text
     )
     assert "\n    Let the loop run on, or lower warmup.\n" in text
-    assert "Own cost" not in text
+    assert "Profiling overhead" not in text
 
 
 def test_names_of_a_profile_cannot_steer_the_terminal_and_fit_a_line() -> None:
@@ -263,5 +263,5 @@ def test_a_profile_can_be_written_in_ascii() -> None:
     print_summary(build_document(profiles.traced()), Console(file=out, force_terminal=False, width=80))
     out.flush()
 
-    assert b"in one worker's time" in raw.getvalue()
+    assert b"per sample in a worker" in raw.getvalue()
     assert b"3.10 us per batch" in raw.getvalue()

@@ -119,7 +119,7 @@ def test_progress_counts_the_rungs_and_the_terminal_tells_them(sleepy: tuple[Pat
     _, found = sleepy
     assert "up to 6 with parts taken away" in found["stderr"]
     assert "[12/12] num_workers=1, " in found["stderr"] or "[12/12] unmodified config, " in found["stderr"]
-    assert "cached batches replayed from the host" in found["stdout"]
+    assert "cached batches in host memory" in found["stdout"]
     assert "Ceiling: " in found["stdout"]
 
 
@@ -224,7 +224,7 @@ def test_a_signal_while_parts_are_taken_away_keeps_the_sweep(tmp_path: Path) -> 
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
-        if line.startswith("[3/"):  # two of the sweep, and one with parts taken away
+        if line.startswith("[3/"):  # two of the sweep, and one isolation run
             os.kill(running.pid, signal.SIGINT)
             break
     running.communicate(timeout=60)

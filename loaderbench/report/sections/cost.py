@@ -1,4 +1,4 @@
-"""What speed costs: samples/s over accelerator memory, host memory and cores, with what nothing else beats."""
+"""Throughput vs resources: samples/s over GPU memory, host memory and CPUs, with the Pareto frontier of each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from loaderbench.report.view import View
 
 _MOST_ROWS = 20
 _CAPTION = (
-    "Each point is a configuration. On the line are those that nothing beats: no other gives more samples/s and takes "
-    "as little or less (the Pareto line). Estimates: neighbours may be within the noise of each other."
+    "One point per configuration. Pareto frontier: no other configuration gives more samples/s for the same resource "
+    "or less. Points are estimates; neighbors may be tied."
 )
 
 
@@ -34,8 +34,8 @@ def _figure(x_axis: str, points: Sequence[CostPoint]) -> Json:
     beaten = [point for point in points if not point.on_line and not point.best]
     best = [point for point in points if point.best]
     traces = [
-        _trace("others", beaten, {"symbol": "circle-open", "size": 8}, "markers"),
-        _trace("unbeaten", line, {"symbol": "circle", "size": 9}, "lines+markers"),
+        _trace("dominated", beaten, {"symbol": "circle-open", "size": 8}, "markers"),
+        _trace("Pareto frontier", line, {"symbol": "circle", "size": 9}, "lines+markers"),
         _trace("best", best, {"symbol": "star", "size": 14}, "markers"),
     ]
 
@@ -88,7 +88,7 @@ _RESOURCES = (
         metrics.named_with_unit(metrics.HOST_MEMORY),
         lambda c, _: metrics.estimate(metrics.HOST_MEMORY, c),
     ),
-    _Resource("cores", "CPU cores in use", _cores),
+    _Resource("cores", "CPUs in use", _cores),
 )
 
 
@@ -103,8 +103,8 @@ def section(view: View) -> Section | None:
         return None
     return Section(
         id="cost",
-        title="What speed costs",
-        label="Cost",
+        title="Throughput vs resources",
+        label="Resources",
         blocks=(
             Paragraph(Text(_CAPTION), "small"),
             Columns(tuple((chart,) for _, chart in drawn)),
@@ -130,7 +130,7 @@ def _chart(resource: _Resource, measured: Sequence[Configuration], view: View) -
     points = [_point(c, taken, view, on_line=id(c) in line, axis=resource.axis) for c, taken in known]
     return Chart(
         name=f"cost-{resource.id}",
-        label=f"Samples/s over {resource.axis}",
+        label=f"Samples/s vs {resource.axis}",
         caption="",
         figures=(_figure(resource.axis, sorted(points, key=lambda point: (point.x, point.y))),),
     )
@@ -149,7 +149,8 @@ def _line(resource: _Resource, measured: Sequence[Configuration], view: View) ->
 def _point(found: Configuration, taken: float, view: View, *, on_line: bool, axis: str) -> CostPoint:
     rate = found.samples_per_s.est if found.samples_per_s else 0.0
     level, label = numbers.number(rate), axes.label(view.run, found.config).text
-    said = f"{label}: {level} samples/s, {axis}: {numbers.number(taken)}"
+    name, _, unit = axis.partition(", ")
+    said = f"{label}: {level} samples/s, {name} {numbers.with_unit(numbers.number(taken), unit)}"
     return CostPoint(float(f"{taken:.4g}"), float(f"{rate:.5g}"), said, on_line, view.is_best(found))
 
 
@@ -160,14 +161,14 @@ def _table(view: View, measured: Sequence[Configuration], resources: Sequence[_R
         *axes.headings(named),
         Column(metrics.SAMPLES.label, numeric=True),
         *(Column(resource.axis, numeric=True) for resource in resources),
-        Column("Unbeaten in", prose=True),
+        Column("On the frontier of", prose=True),
     )
     unbeaten = [c for c in measured if any(id(c) in line for line in lines.values())]
     unbeaten.sort(key=lambda c: -(c.samples_per_s.est if c.samples_per_s else 0))
     rows = tuple(_row(view, found, named, resources, lines) for found in unbeaten[:_MOST_ROWS])
     left = len(unbeaten) - len(rows)
-    note = f"{numbers.count(left, 'more configuration')} that nothing beats." if left else None
-    return Table("Configurations that nothing beats", columns, rows, note)
+    note = f"{numbers.count(left, 'more configuration')} on a Pareto frontier." if left else None
+    return Table("Configurations on a Pareto frontier", columns, rows, note)
 
 
 def _row(

@@ -1,4 +1,4 @@
-"""Trials that gave no measurement, grouped by cause: a failure is a result, and its hint is what to do."""
+"""Failed trials, grouped by cause, each with a hint on what to do."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from loaderbench.report.view import View
 
 _MOST_LOGS = 5
 _STATUS_HINTS = {
-    "failed": "No cause was recorded; the trial\u2019s log has what it wrote.",
-    "timed_out": "The trial gave no answer in time and was ended with all its processes.",
-    "unavailable": "Something the trial needs is not on this machine.",
+    "failed": "No cause recorded; see the trial\u2019s log.",
+    "timed_out": "The trial timed out; all its processes were ended.",
+    "unavailable": "This machine lacks something the trial needs.",
 }
 
 
@@ -53,7 +53,7 @@ def section(view: View) -> Section | None:
         return None
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
     block = Failures(tuple(_group(view, kind, trials) for kind, trials in ranked))
-    return Section(id="failures", title="Failures", label="Failures", blocks=(block,))
+    return Section(id="failures", title="Failed trials", label="Failures", blocks=(block,))
 
 
 def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:

@@ -20,13 +20,13 @@ _STATES = {
     "not_run": numbers.NOT_RUN,
     "not_planned": "\u2013",
 }
-REPEATED = "the same measurement as in the first panel"
-"""Without workers, torch refuses some axes: one measurement then stands for all their values."""
+REPEATED = "same measurement as in the first panel"
+"""Without workers, torch refuses some axes: one measurement then counts for all their values."""
 
 
 @dataclass(frozen=True)
 class CellReading:
-    """What a cell shows for one metric. `place` is its place on the colour scale, 0 to 1; `None`: no colour."""
+    """What a cell shows for one metric. `place` is its place on the color scale, 0 to 1; `None`: no color."""
 
     metric: str
     text: str
@@ -65,7 +65,7 @@ class Facet:
 
 @dataclass(frozen=True)
 class HeatMetric:
-    """One choice of the metric selector, with the ends of its colour scale."""
+    """One choice of the metric selector, with the ends of its color scale."""
 
     id: str
     label: str
@@ -75,9 +75,9 @@ class HeatMetric:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A configuration that can be chosen: what the page then says of it. `number` is its place in the run.
+    """A configuration that can be selected, and what the report then shows. `number` is its place in the run.
 
-    `inside` are the sections that tell of it; `missing` says why there are none.
+    `inside` are the sections about it; `missing` says why there are none.
     """
 
     number: int
@@ -91,9 +91,9 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap(Block):
-    """The configurations by two axes; `y_axis` is `None` where one axis alone was swept.
+    """The configurations by two axes; `y_axis` is `None` where only one axis was swept.
 
-    `shown` is the one of the `choices` that the page shows at first.
+    `shown` is the one of the `choices` that is selected at first.
     """
 
     template = "heat_map.html"
@@ -109,7 +109,7 @@ class HeatMap(Block):
 
 @dataclass(frozen=True)
 class ColorScale:
-    """The range of a metric over the whole sweep: all facets share its colours."""
+    """The range of a metric over the whole sweep: all facets share its colors."""
 
     metric: Metric
     low: float
@@ -133,11 +133,11 @@ class Cells:
         self._by_values = {axes.combination(c.config, self._axes): c for c in reversed(run.configurations)}
 
     def cell(self, wanted: Config, in_first_panel: Config | None = None) -> HeatCell:
-        """The cell of the configuration with the values wanted; it says when that stands in the first panel already."""
+        """The cell of the configuration with the values wanted; it says when the first panel shows it already."""
         found = self._find(wanted)
         if found is None:
             state: CellState = "not_planned" if self._run.complete else "not_run"
-            why = "not part of the plan" if self._run.complete else "the run was interrupted before it"
+            why = "not planned" if self._run.complete else "not run: the run was interrupted"
             return self._drawn(state, None, f"{words.configuration(wanted).text}: {why}")
         trials = trials_of(found, self._view.trials)
         said = self._say(found, trials)
@@ -146,7 +146,7 @@ class Cells:
         return self._drawn(self._state(found, trials), found, said, trials)
 
     def _find(self, wanted: Config) -> Configuration | None:
-        """The configuration with these values; without workers, axes that torch then refuses do not tell it apart."""
+        """The configuration with these values; without workers, axes that torch then refuses do not distinguish it."""
         found = self._first_with(wanted)
         if found is None and without_workers(wanted):
             swept = {axis: value for axis, value in wanted.items() if axis not in self._run.plan.collapsed}

@@ -27,14 +27,14 @@ from loaderbench.report.sections.step import sample, step
 from loaderbench.report.sections.waits import slow, slowest, waits
 from loaderbench.report.view import View, representative, trials_of, why
 
-_WORKERS = "What the workers were doing"
+_WORKERS = "Worker time breakdown"
 _SLOWEST = 3  # samples that a terminal shows
 _STATES = (
-    ("on a CPU", "1", "they computed"),
-    ("waiting for a CPU", "3", "they could have run, but every allotted core was taken"),
-    ("blocked", tables.REST, "they waited for a disk, a lock, or the loop to take a batch"),
+    ("on a CPU", "1", "running"),
+    ("waiting for a CPU", "3", "ready to run; all available CPUs busy"),
+    ("blocked", tables.REST, "waiting for a disk, a lock or the main process"),
 )
-_COLUMNS = (Column("State"), Column("Share", numeric=True), Column("What it means", prose=True))
+_COLUMNS = (Column("State"), Column("Share", numeric=True), Column("Meaning", prose=True))
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class _Reading:
 
 
 _READINGS = (
-    _Reading("Page cache hits", "page_cache_hit_share", numbers.share, "of what they read came without a disk"),
-    _Reading("Page faults, major", "major_faults_per_s", numbers.quantity, "per second, answered by a disk"),
-    _Reading("Page faults, minor", "minor_faults_per_s", numbers.quantity, "per second, answered by memory"),
+    _Reading("Page cache hits", "page_cache_hit_share", numbers.share, "of bytes read"),
+    _Reading("Major page faults", "major_faults_per_s", numbers.quantity, "per second (from disk)"),
+    _Reading("Minor page faults", "minor_faults_per_s", numbers.quantity, "per second (from memory)"),
     _Reading("Threads per worker", "threads_per_worker", lambda threads: numbers.quantity(threads, digits=2)),
-    _Reading("Their other threads", "other_threads_cpu_share", numbers.share, "of the same time on a CPU"),
-    _Reading("Memory (PSS)", "pss_bytes", numbers.memory, "of all workers, shared pages counted once"),
+    _Reading("Other worker threads", "other_threads_cpu_share", numbers.share, "of a CPU per worker"),
+    _Reading("Memory (PSS)", "pss_bytes", numbers.memory, "for all workers; shared pages counted once"),
 )
 
 
@@ -75,14 +75,14 @@ def sections(view: View) -> tuple[Section, ...]:
 
 
 def of_configuration(view: View, number: int) -> tuple[Section, ...]:
-    """Sections of the median traced trial; none where no trial was traced."""
+    """Sections about the median traced trial; none where no trial was traced."""
     found = view.run.configurations[number]
     trials = trials_of(found, view.trials)
     traced = representative(trial for trial in trials if trial.status == "completed" and trial.stages)
     if traced is None:
         return ()
-    whose, label = _best_or_baseline(view, found) or "this configuration", words.configuration(found.config).text
-    return of_trial(traced, words.sentence(f"From trial {traced.id}, of {whose} ({label})."))
+    known, label = role(view, found), words.configuration(found.config).text
+    return of_trial(traced, words.sentence(f"From trial {traced.id}{f' ({known})' if known else ''}: {label}"))
 
 
 def role(view: View, found: Configuration) -> str:
@@ -94,14 +94,14 @@ def _best_or_baseline(view: View, found: Configuration) -> str | None:
     run = view.run
     baseline = axes.same(found.config, run.baseline.config)
     if view.is_best(found):
-        return "the best configuration and the baseline" if baseline else "the best configuration"
+        return "best configuration, also the baseline" if baseline else "best configuration"
     if baseline:
-        return "the baseline"
-    return "the configuration that looked fastest" if run.best is None and found.rank == 1 else None
+        return "baseline"
+    return "fastest estimate" if run.best is None and found.rank == 1 else None
 
 
 def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
-    """Everything known of it, and why the rest is unknown; what was not looked at is left out.
+    """Everything known about it, and why the rest is unknown; what was not looked for is left out.
 
     `subject` says which of many trials it is; the only trial of a run is shown in a terminal too.
     """
@@ -112,7 +112,7 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     found = [
         _step_and_sample(tuple(filter(_says_something, first)), subject),
         _section("workers", "Workers", states, _states_at_a_glance(trial, states)),
-        _section("waits", "Waits", waits(trial)),
+        _section("waits", "Data wait", waits(trial)),
         _section("slow", "Slow samples", times, _slowest_at_a_glance(trial, times)),
     ]
     drawn = [section for section in found if section]
@@ -127,7 +127,7 @@ def _says_something(part: Breakdown) -> bool:
 def _same_reason(parts: Sequence[Breakdown]) -> list[Text]:
     """One reason, given once for all parts that share it."""
     titles = " and ".join(f"\u201c{part.title}\u201d" for part in parts)
-    return [Text(f"{titles}: not measured for the same reason.")] if parts else []
+    return [Text(f"{titles}: not measured, for the same reason.")] if parts else []
 
 
 def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Section | None:
@@ -137,7 +137,7 @@ def _step_and_sample(parts: tuple[Breakdown, ...], subject: Text | None) -> Sect
     said = (Paragraph(subject, "small"),) if subject else ()
     columns = Columns(tuple((Heading(part.title), part) for part in parts))
     glance = tuple(found for part in parts if (found := _first(part)))
-    return _of_choice("inside", "Where a step goes", "Step", (*said, columns), glance)
+    return _of_choice("inside", "Step time breakdown", "Step", (*said, columns), glance)
 
 
 def _section(id_: str, label: str, part: Breakdown | None, glance: Glance | None = None) -> Section | None:
@@ -192,7 +192,5 @@ def _workers(trial: Trial) -> Breakdown:
 
 def _caption(states: WorkerStates) -> str:
     if states.count is None:
-        return "The time of the workers\u2019 main threads"
-    if states.count == 1:
-        return "The time of one worker\u2019s main thread"
-    return f"The time of {numbers.count(states.count, 'worker')}, each by its main thread"
+        return "Main threads of all workers"
+    return "Main thread of 1 worker" if states.count == 1 else f"Main threads of {states.count:,} workers"

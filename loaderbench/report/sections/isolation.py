@@ -1,4 +1,4 @@
-"""One configuration with parts of it taken away: what is left of its time, and what each part and more workers cost."""
+"""Isolation runs: one configuration with parts of the pipeline removed, what each part costs, and contention."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from loaderbench.report.model import Breakdown, Column, Fact, Glance, Heading, R
 from loaderbench.report.sections.verdict import ceiling
 from loaderbench.report.view import View
 
-_TITLE = "With parts taken away"
-_LEFT: dict[words.IsolationRunName, str] = {
-    "replay_device": "the consumer, with no loading and no transfer",
-    "replay_host": "the consumer and the transfer, with no loading",
-    "loader_warm": "reading from memory, decoding and everything up to the batch, with no consumer",
-    "loader_cold": "the same with reading from storage",
-    "end_to_end": "everything, as in the sweep",
+_TITLE = "Isolation runs"
+_INCLUDES: dict[words.IsolationRunName, str] = {
+    "replay_device": "consumer only",
+    "replay_host": "host-to-device copy, consumer",
+    "loader_warm": "reads from memory, decode, transform, collate",
+    "loader_cold": "reads from storage, decode, transform, collate",
+    "end_to_end": "full pipeline, as in the sweep",
 }
+_MINUS = numbers.MINUS
 _DIFFERENCES = (
-    ("Transfer", "transfer_s", "replayed from the host, less replayed from the device"),
-    ("Fetch", "fetch_s", "files evicted, less files in memory"),
-    ("Interference", "interference_s", "loader and consumer, less the slower of the two alone"),
+    (f"Copy cost (host {_MINUS} GPU)", "transfer_s"),
+    (f"Storage cost (cold {_MINUS} warm)", "fetch_s"),
+    (f"Interference (both {_MINUS} the slower one alone)", "interference_s"),
 )
 _PER_WORKERS = (
     Column("Workers", numeric=True),
-    Column("CPU ms per sample", numeric=True, title="on a CPU, in the stages that were timed"),
-    Column("growth", numeric=True, title="over the smallest number of workers"),
-    Column("worker ms per sample", numeric=True, title="all workers together: workers / samples per second"),
-    Column("growth", numeric=True, title="over the smallest number of workers"),
-    Column("beyond the cores", numeric=True, title="worker time over what its CPU time and the allotted cores explain"),
+    Column("CPU ms/sample", numeric=True, title="CPU time in the timed stages"),
+    Column("growth", numeric=True, title="vs the fewest workers"),
+    Column("Worker ms/sample", numeric=True, title="workers / samples per second"),
+    Column("growth", numeric=True, title="vs the fewest workers"),
+    Column("Unexplained slowdown", numeric=True, title="worker time vs what CPU time and available CPUs explain"),
 )
 _READING = (
-    "CPU time that grows says that caches and memory are shared; worker time beyond what it and the cores explain says "
-    "that something else is: a lock, the GIL, a disk."
+    "CPU growth: workers share caches and memory bandwidth. Unexplained slowdown: they share a lock, the GIL or a disk."
 )
-_TAKE_TURNS = "without workers loader and consumer take turns, so that their times add up"
+_TAKE_TURNS = "num_workers=0: loader and consumer run one after the other, and their times add up."
 
 
 def section(view: View) -> Section | None:
-    """The isolation runs, and what more workers cost, as far as they were measured."""
+    """The isolation runs, and the cost of more workers, as far as they were measured."""
     if view.profile:
         return None
     found = view.run.isolation
@@ -48,8 +48,8 @@ def section(view: View) -> Section | None:
     parts += [_contention(view.run.contention)] if view.run.contention else []
     return Section(
         id="isolation",
-        title="Where the time goes when parts are taken away",
-        label="Parts",
+        title=_TITLE,
+        label="Isolation",
         blocks=tuple(block for part in parts for block in (Heading(part.title), part)),
         glance=tuple(_in_short(view.run)),
         only_verbose=True,
@@ -57,7 +57,7 @@ def section(view: View) -> Section | None:
 
 
 def _in_short(run: RunRecord) -> list[Glance]:
-    """The isolation runs that were measured, and a line for each thing they tell."""
+    """The isolation runs that were measured, and a line for each result."""
     found, said = run.isolation, list[Glance]()
     if _measured(found):
         rows = tuple(_row(one) for one in found.runs if one.time_s)
@@ -78,69 +78,70 @@ def _runs(found: Isolation) -> Breakdown:
     rounds = numbers.count(found.rounds, "round")
     rows = tuple(_row(one) for one in found.runs if one.time_s)  # why others are not there, the differences say
     return Breakdown(
-        title="One configuration, part by part",
-        lead=words.sentence(f"{shown}, {rounds}: each row in a process of its own, after the sweep."),
-        tables=(Table("What is left of it, and how long that takes", _columns(found), rows),),
+        title="Cost of each part",
+        lead=words.sentence(f"{shown}: {rounds}, one process per row, after the sweep."),
+        tables=(Table("Time with parts of the pipeline removed", _columns(found), rows),),
         facts=tuple(_differences(found)),
-        notes=(*(words.sentence(_sentence(note)) for note in found.notes), *_turns(found)),
+        notes=(*(words.sentence(f"{words.capitalised(note)}.") for note in found.notes), *_turns(found)),
     )
 
 
 def _columns(found: Isolation) -> tuple[Column, ...]:
     return (
-        Column("What ran"),
+        Column("Run"),
         Column(f"ms per {found.per}", numeric=True),
         Column("Samples/s", numeric=True),
-        Column("What is left", prose=True),
+        Column("Includes", prose=True),
     )
 
 
 def _row(one: IsolationRun) -> Row:
-    """One isolation run, and what was left of it."""
+    """One isolation run, and what it includes."""
     time = numbers.interval(numbers.scaled(one.time_s, 1e3) if one.time_s else None)
-    return Row((Text(words.ISOLATION_RUNS[one.name]), time, numbers.interval(one.samples_per_s), Text(_LEFT[one.name])))
+    return Row(
+        (Text(words.ISOLATION_RUNS[one.name]), time, numbers.interval(one.samples_per_s), Text(_INCLUDES[one.name]))
+    )
 
 
 def _differences(found: Isolation) -> list[Fact]:
-    """What each part costs; an interval that holds 0 saw nothing."""
-    return [_difference(found, *names) for names in _DIFFERENCES]
+    """What each part costs; a difference whose interval holds 0 is not significant."""
+    return [_difference(found, label, field) for label, field in _DIFFERENCES]
 
 
-def _difference(found: Isolation, label: str, field: str, of: str) -> Fact:
+def _difference(found: Isolation, label: str, field: str) -> Fact:
     value: Interval | None = getattr(found, field)
     shown = numbers.difference(numbers.scaled(value, 1e3) if value else None, "ms", found.not_measured.get(field))
-    return Fact(label, shown if shown.missing else Text(f"{shown.text} per {found.per}: {of}"))
+    if shown.missing:
+        return Fact(label, shown)
+    if shown.main == numbers.NONE_SEEN:
+        return Fact(label, Text(f"{shown.main} ({shown.detail} per {found.per})"))
+    return Fact(label, Text(f"{shown.main} per {found.per} ({shown.detail})"))
 
 
 def _turns(found: Isolation) -> tuple[Text, ...]:
-    return (Text(_sentence(_TAKE_TURNS)),) if found.config.get("num_workers") == 0 else ()
-
-
-def _sentence(text: str) -> str:
-    return f"{words.capitalised(text)}."
+    return (Text(_TAKE_TURNS),) if found.config.get("num_workers") == 0 else ()
 
 
 def _contention(found: tuple[Contention, ...]) -> Breakdown:
     """A row for each number of workers."""
-    caption = "The configuration of the verdict with each number of workers"
+    caption = "Cost per sample by number of workers, same configuration otherwise"
     return Breakdown(
-        title="What more workers share",
+        title="Contention between workers",
         tables=(Table(caption, _PER_WORKERS, tuple(map(_contention_row, found))),),
         notes=(Text(_READING),),
     )
 
 
 def _workers_in_short(run: RunRecord) -> Fact | None:
-    """What the most workers cost beside the fewest; nothing where it is not known."""
+    """What the most workers cost compared with the fewest; nothing where it is not known."""
     least = run.contention[0].workers if run.contention else 0
     measured = [found for found in run.contention if found.cpu_ratio or found.beyond_cores]
     if not measured:
         return None
     most = measured[-1]
-    beside = f"with {numbers.count(most.workers, 'worker')} beside {least}"
-    said = [f"a sample takes {numbers.times(most.cpu_ratio).text} the CPU time"] if most.cpu_ratio else []
-    said += [f"worker time is {_beyond(most.beyond_cores)}"] if most.beyond_cores else []
-    return Fact("Contention", Text(f"{beside} {', '.join(said)}"))
+    said = [f"CPU time per sample {numbers.times(most.cpu_ratio).text}"] if most.cpu_ratio else []
+    said += [_beyond(most.beyond_cores)] if most.beyond_cores else []
+    return Fact(f"Contention ({most.workers} vs {numbers.count(least, 'worker')})", Text(", ".join(said)))
 
 
 def _contention_row(found: Contention) -> Row:
@@ -154,10 +155,10 @@ def _contention_row(found: Contention) -> Row:
 
 
 def _beyond(ratio: Interval) -> str:
-    """Only what lies wholly above 1 is beyond; a single round decides nothing."""
-    shown = numbers.times(ratio).text
+    """Only an interval wholly above 1 is a slowdown; a single round decides nothing."""
+    shown = numbers.times(ratio)
     if ratio.lo is None or ratio.hi is None:
-        return f"{shown} what that and the cores explain"
+        return f"unexplained slowdown {shown.text}"
     if ratio.lo > 1:
-        return f"{shown} what that and the cores explain: a lock, the GIL or a disk is shared"
-    return f"no more than that and the cores explain ({shown})"
+        return f"unexplained slowdown {shown.text}: shared lock, GIL or disk"
+    return f"unexplained slowdown {numbers.NONE_SEEN} ({shown.detail})"

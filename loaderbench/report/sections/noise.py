@@ -1,4 +1,4 @@
-"""How quiet the machine was: rounds compared, data waits, one fixed piece of work; and what measuring cost."""
+"""Noise of the machine (spread over rounds, data wait, reference decode) and the overhead of measuring."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from loaderbench.report.sections.noise_charts import Box
 from loaderbench.report.sections.timeline_panels import LARGEST, min_max
 from loaderbench.report.view import View, by_interest, trials_of
 
+_OVERHEAD = "Profiling overhead"
+_AA_TEST = "A/A test"
 _MOST = 12  # configurations: what one screen holds
 _FEWEST_WAITS = 20  # batches, below which quartiles say little
 _WHISKER = 1.5  # of the distance of the quartiles (Tukey 1977)
@@ -39,7 +41,7 @@ Drawn = tuple[Chart, Table] | None
 
 
 def section(view: View) -> Section | None:
-    """How still the machine was, and what measuring cost; of a profile the cost alone. `None`: nothing is known."""
+    """Noise and overhead; for a profile the overhead only. `None`: nothing is known."""
     if view.profile:
         return _of_profile(view) if view.profile.status == "completed" else None
     facts, charts = (*_facts(view.run), *_without_quartiles(view)), _charts(view)
@@ -51,13 +53,13 @@ def section(view: View) -> Section | None:
 def _of_profile(view: View) -> Section | None:
     run = view.run
     reason = words.reason_of("overhead", run.not_measured)
-    unknown = [Fact("Own cost", numbers.missing(reason))] if reason else []
-    facts = _own_cost(run.overhead) if run.overhead else tuple(unknown)
+    unknown = [Fact(_OVERHEAD, numbers.missing(reason))] if reason else []
+    facts = _overhead(run.overhead) if run.overhead else tuple(unknown)
     if not facts:
         return None
-    glance = Fact("Own cost", Text("; ".join(fact.value.text for fact in facts)))
-    title, blocks = "Cost of measuring", (Facts(facts),)
-    return Section(id="noise", title=title, label="Cost", blocks=blocks, glance=(glance,), in_markdown=True)
+    glance = Fact(_OVERHEAD, Text("; ".join(fact.value.text for fact in facts)))
+    blocks = (Facts(facts),)
+    return Section(id="noise", title=_OVERHEAD, label="Overhead", blocks=blocks, glance=(glance,), in_markdown=True)
 
 
 def _facts(run: RunRecord) -> tuple[Fact, ...]:
@@ -65,56 +67,54 @@ def _facts(run: RunRecord) -> tuple[Fact, ...]:
     facts = []
     if found.aa_difference is not None:
         ratio = numbers.gain(found.aa_difference.est, found.aa_difference.lo, found.aa_difference.hi)
-        said = f"{ratio.text} between one configuration and itself, measured as if it were two"
-        facts.append(Fact("A/A difference", Text(said)))
+        facts.append(Fact(_AA_TEST, Text(f"{ratio.text} between identical configurations")))
     elif "aa_difference" in found.not_measured:
-        facts.append(Fact("A/A difference", numbers.missing(found.not_measured["aa_difference"])))
+        facts.append(Fact(_AA_TEST, numbers.missing(found.not_measured["aa_difference"])))
     facts += _spread(run)
-    facts += _own_cost(cost) if cost else []
+    facts += _overhead(cost) if cost else []
     if cost and cost.monitor_cpu_share is not None:
         facts.append(Fact("Monitors", Text(f"{numbers.share(cost.monitor_cpu_share).text} of one CPU")))
     return tuple(facts)
 
 
 def _spread(run: RunRecord) -> list[Fact]:
-    """The reference decode: one known JPEG, timed before and after every trial."""
+    """The reference decode: one known JPEG, decoded before and after each trial."""
     spread = run.noise.reference_decode_spread
     if spread is None:
         reason = run.noise.not_measured.get("reference_decode_spread")
         return [Fact("Reference decode", numbers.missing(reason))] if reason else []
     ratio = numbers.quantity(spread, numbers.TIMES).text
-    return [
-        Fact("Reference decode", Text(f"slowest {ratio} the fastest, one JPEG decoded before and after each trial"))
-    ]
+    return [Fact("Reference decode", Text(f"time varied by {ratio} (one JPEG, before and after each trial)"))]
 
 
 def _without_quartiles(view: View) -> list[Fact]:
     thinned = sum(map(view.lacks_waits, view.run.sweep))
-    reason = f"unknown for {numbers.count(thinned, 'trial')}: only the longest wait of each group of batches was kept"
+    trials = numbers.count(thinned, "trial")
+    reason = f"{numbers.NOT_MEASURED} for {trials}: only the maximum of each group of batches was kept"
     return [Fact("Data wait quartiles", Text(reason))] if thinned else []
 
 
-def _own_cost(found: Overhead) -> tuple[Fact, ...]:
-    """The recorder per batch, tracing per sample, and both as a share of the wall time, as far as they are known."""
-    share = "" if found.share_of_wall is None else f"{numbers.share(found.share_of_wall).text} of the wall time"
+def _overhead(found: Overhead) -> tuple[Fact, ...]:
+    """The recorder per batch, tracing per sample, and both as a share of wall time, as far as they are known."""
+    share = "" if found.share_of_wall is None else f"{numbers.share(found.share_of_wall).text} of wall time"
     traced = found.tracing_per_sample_s
     facts = []
     if found.per_batch_s is not None:
         alone = f", {share}" if share and traced is None else ""
         facts.append(Fact("Recorder", Text(f"{numbers.duration(found.per_batch_s).text} per batch{alone}")))
     if traced is not None:
-        facts.append(Fact("Tracing", Text(f"{numbers.duration(traced).text} per sample, measured by on/off pairs")))
-        facts += [Fact("In all", Text(f"{share} at most"))] if share else []
+        facts.append(Fact("Tracing", Text(f"{numbers.duration(traced).text} per sample, from on/off pairs")))
+        facts += [Fact("Total", Text(f"at most {share}"))] if share else []
     return tuple(facts)
 
 
 def _charts(view: View) -> tuple[Block, ...]:
-    """The charts with data, each with its title and its numbers."""
+    """The charts that have data, each with its title and its numbers."""
     run = view.run
     by_id = {name: trial for name, trial in view.trials.items() if trial.status == "completed"}
     shown = [(axes.label(run, c.config), own) for c in by_interest(run)[:_MOST] if (own := trials_of(c, by_id))]
     left = len(run.configurations) - _MOST
-    some = f" The {_MOST} best of {len(run.configurations):,} configurations are drawn." if left > 0 else ""
+    some = f" {_MOST} best of {len(run.configurations):,} configurations shown." if left > 0 else ""
     found = (_rounds(shown, some), _waits(shown, view, some), _drift(run))
     return tuple(
         block
@@ -129,17 +129,16 @@ def _rounds(shown: Own, some: str) -> Drawn:
     several = [(label, found) for label, found in rates if len(found) > 1]
     if not several:
         return None
-    names = ("Lowest, samples/s", "Highest, samples/s", "Rounds", "Highest over lowest")
+    names = ("Min, samples/s", "Max, samples/s", "Rounds", "Max / min")
     columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
     chart = Chart(
         name="rounds",
-        label="Rounds",
-        caption="Each dot is one round, a process of its own: how far its samples/s lie from the mean of its "
-        f"configuration.{some}",
+        label="Spread over rounds",
+        caption=f"One dot per round: deviation of its samples/s from the mean of the configuration.{some}",
         figures=(noise_charts.rounds([label.text for label, _ in several], [_percent(found) for _, found in several]),),
     )
     rows = tuple(Row((label, *_extremes(found))) for label, found in several)
-    return chart, Table("How far rounds lie apart", columns, rows)
+    return chart, Table("Spread over rounds", columns, rows)
 
 
 def _is_rate(value: float) -> bool:
@@ -148,7 +147,7 @@ def _is_rate(value: float) -> bool:
 
 
 def _percent(rates: Sequence[float]) -> tuple[float, ...]:
-    """How far each lies from their geometric mean, in per cent."""
+    """The deviation of each from their geometric mean, in percent."""
     mean = math.exp(math.fsum(map(math.log, rates)) / len(rates))
     return tuple(round((rate / mean - 1) * 100, 2) for rate in rates)
 
@@ -165,7 +164,7 @@ def _waits(shown: Own, view: View, some: str) -> Drawn:
     boxes = [(label, len(waits), _box(label.text, waits)) for label, waits in found if len(waits) >= _FEWEST_WAITS]
     if not boxes:
         return None
-    names = ("Batches", "Lower quartile, ms", "Median, ms", "Upper quartile, ms")
+    names = ("Batches", "p25, ms", "Median, ms", "p75, ms")
     columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
     rows = (
         Row((label, numbers.whole(many), *(numbers.quantity(x) for x in (box.q1, box.median, box.q3))))
@@ -174,11 +173,10 @@ def _waits(shown: Own, view: View, some: str) -> Drawn:
     chart = Chart(
         name="waits",
         label="Data wait per batch",
-        caption="Boxes hold the middle half of the batches, whiskers reach to the last within 1.5 boxes; what lies "
-        f"farther is on the timeline.{some}",
+        caption=f"Box: middle 50% of batches. Whiskers: 1.5{numbers.TIMES} the box. Outliers: see the timeline.{some}",
         figures=(noise_charts.boxes([box for *_, box in boxes]),),
     )
-    return chart, Table("Data wait per batch, over all rounds", columns, tuple(rows))
+    return chart, Table("Data wait per batch, all rounds", columns, tuple(rows))
 
 
 def _waits_ms(trials: Sequence[Trial], view: View) -> np.ndarray:
@@ -197,20 +195,20 @@ def _box(label: str, waits: np.ndarray) -> Box:
 
 
 def _drift(run: RunRecord) -> Drawn:
-    """The reference decode beside every trial, in the order of time."""
+    """The reference decode of each trial, in the order of time."""
     began = moment(run.started_at)
     found = sorted(_decodes(run, began)) if began else []
     if len({at for at, _ in found}) < 2:
         return None
     times = [ms for _, ms in found]
     minutes, drawn = min_max((np.array([at for at, _ in found]), np.array(times)), _MOST_DECODES)
-    thinned = f" The fastest and slowest of each stretch of time are drawn, {len(drawn):,} of {len(times):,}."
-    columns = tuple(Column(name, numeric=True) for name in ("Times", "Fastest, ms", "Median, ms", "Slowest, ms"))
+    thinned = f" Downsampled to {len(drawn):,} of {len(times):,} points (min and max kept)."
+    columns = tuple(Column(name, numeric=True) for name in ("Count", "Min, ms", "Median, ms", "Max, ms"))
     cells = (numbers.whole(len(times)), *(numbers.quantity(float(np.quantile(times, q))) for q in (0, 0.5, 1)))
     chart = Chart(
         name="drift",
-        label="Drift",
-        caption="One JPEG, decoded before and after each trial: on a still machine the points lie on one level."
+        label="Machine drift",
+        caption="Time to decode one JPEG, before and after each trial. On a stable machine it is constant."
         + (thinned if len(drawn) < len(times) else ""),
         figures=(
             noise_charts.drift(
@@ -218,8 +216,8 @@ def _drift(run: RunRecord) -> Drawn:
             ),
         ),
     )
-    rows = (Row((Text("decode of one JPEG"), *cells)),)
-    return chart, Table("The reference decode", (Column("Work"), *columns), rows)
+    rows = (Row((Text("decode one JPEG"), *cells)),)
+    return chart, Table("Reference decode time", (Column("Work"), *columns), rows)
 
 
 def _decodes(run: RunRecord, began: datetime) -> Iterator[tuple[float, float]]:

@@ -13,7 +13,7 @@ _ROW_PX, _EDGE_PX = 44, 70
 
 @dataclass(frozen=True)
 class Box:
-    """The quartiles of one time, in ms, and the readings farthest out within 1.5 times their distance (Tukey 1977)."""
+    """The quartiles of one time, in ms, and the outermost readings within 1.5 times their distance (Tukey 1977)."""
 
     label: str
     low: float
@@ -35,7 +35,7 @@ def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]]) -> Json:
         "hovertemplate": "%{text}: %{x:+.2g}%<extra></extra>",
         "marker": {"size": 9, "opacity": 0.75},
     }
-    return _rows([trace], "samples/s of a round over their mean, %", labels, zero=True)
+    return _rows([trace], "deviation from mean samples/s, %", labels, zero=True)
 
 
 def boxes(found: Sequence[Box]) -> Json:
@@ -71,8 +71,8 @@ def drift(minutes: Sequence[float], ms: Sequence[float]) -> Json:
         axis = {"rangemode": "tozero", **style.axis(theme)}
         return {
             "margin": {"l": 56, "r": 16, "t": 8, "b": 48},
-            "xaxis": {"title": style.axis_title("minutes since the run began"), **axis},
-            "yaxis": {"title": style.axis_title("ms"), **axis},
+            "xaxis": {"title": style.axis_title("time since start of the run, min"), **axis},
+            "yaxis": {"title": style.axis_title("decode time, ms"), **axis},
             "showlegend": False,
         }
 
@@ -86,7 +86,7 @@ def _rows(traces: list[Json], x_title: str, labels: Sequence[str], *, zero: bool
 
 
 def _layout(x_title: str, labels: Sequence[str], theme: str, *, zero: bool) -> Json:
-    """Each label stands above its row: beside it there is no room on a narrow screen."""
+    """Each label is above its row: next to it there is no room on a narrow screen."""
     x_axis: Json = {"title": style.axis_title(x_title), **style.axis(theme), "zeroline": zero}
     if zero:
         x_axis |= {"zerolinecolor": style.MUTED[theme], "zerolinewidth": 1.5}

@@ -1,4 +1,4 @@
-"""The scaling curves: samples/s over workers, one line per batch size, with the level the consumer could eat."""
+"""The scaling curves: samples/s by number of workers, one line per batch size, with the demand or the ceiling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loaderbench.report import axes, numbers, style, words
 from loaderbench.report.model import Chart, Column, Json, Row, Section, Table, Text, data_table
 from loaderbench.report.view import View
 
-_MOST_CURVES = 8  # more lines than that no eye tells apart; the table below the heat map has them all
+_MOST_CURVES = 8  # more lines cannot be distinguished; the table below the heat map has them all
 _MARGIN = 1.08  # room above the highest end, for the name of the level
 _MOST_ABOVE = 1.6  # of the highest estimate or level: an interval of few rounds may end at several times that
 
@@ -54,7 +54,7 @@ def _chart(run: RunRecord, chosen: axes.Axes, fixed: Config, lines: Lines) -> Ch
 
     return Chart(
         name="scaling",
-        label=f"Samples/s over {x_axis}",
+        label=f"Samples/s vs {x_axis}",
         caption=" ".join([_caption(run, fixed, len(lines)), *_cut_off(drawn, top)]),
         figures=(style.figure(traces, layout, 420),),
     )
@@ -96,14 +96,14 @@ def _level(run: RunRecord, theme: str) -> Json:
     """The dashed level, its name above it at the left, on paper: what it covers would make it unreadable."""
     if run.ceiling is None:
         return {}
-    level, colour = run.ceiling.samples_per_s, style.MUTED[theme]
+    level, color = run.ceiling.samples_per_s, style.MUTED[theme]
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
     label = {"xref": "paper", "x": 0, "xanchor": "left", "y": level, "yanchor": "bottom", "showarrow": False}
     name = style.safe(f"{_level_name(run)} {numbers.quantity(level).text}")
     label |= {"text": name, "bgcolor": style.PAGE[theme], "borderpad": 1, "yshift": 2}
     return {
-        "shapes": [{**line, "line": {"dash": "dash", "width": 1.5, "color": colour}}],
-        "annotations": [{**label, "font": {"color": colour}}],
+        "shapes": [{**line, "line": {"dash": "dash", "width": 1.5, "color": color}}],
+        "annotations": [{**label, "font": {"color": color}}],
     }
 
 
@@ -146,26 +146,24 @@ def _cut_off(drawn: Sequence[Interval], top: float) -> list[str]:
     beyond = sum(found.hi is not None and found.hi > top for found in drawn)
     if not beyond:
         return []
-    return [
-        "1 interval reaches beyond the chart; the table has it."
-        if beyond == 1
-        else f"{beyond} intervals reach beyond the chart; the table has them."
-    ]
+    reach = "interval exceeds" if beyond == 1 else "intervals exceed"
+    return [f"{beyond} {reach} the chart; see the table."]
 
 
 def _level_name(run: RunRecord) -> str:
-    """An emulated consumer has a demand; what a real one could eat is measured as a ceiling."""
+    """An emulated consumer has a demand; for a real one the ceiling is measured."""
     return "demand" if consumer_kind(run.consumer).capped else "ceiling"
 
 
 def _caption(run: RunRecord, fixed: Config, lines: int) -> str:
-    said = ["Bars are 95% intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."]
+    said = ["Error bars: 95% intervals over rounds." if _has_intervals(run) else "One round: no intervals (n = 1)."]
     if fixed:
-        said.append(f"Drawn for {words.plain(config_label(fixed), words.LABEL_LIMIT)}, as in the best configuration.")
+        said.append(f"Fixed as in the best configuration: {words.plain(config_label(fixed), words.LABEL_LIMIT)}.")
     if run.ceiling:
-        said.append(f"The dashed level is the {_level_name(run)}: {words.plain(run.ceiling.basis, 200)}.")
+        basis = words.plain(run.ceiling.basis, 200)
+        said.append(f"Dashed: {basis if basis.startswith(_level_name(run)) else f'{_level_name(run)} ({basis})'}.")
     if lines > _MOST_CURVES:
-        said.append(f"{_MOST_CURVES} of {lines} lines are drawn; the table has all.")
+        said.append(f"{_MOST_CURVES} of {lines} lines shown; the table has all.")
     return " ".join(said)
 
 
@@ -177,7 +175,7 @@ def _table(chosen: axes.Axes, points: Sequence[Configuration]) -> Table:
     names = [chosen.down, chosen.across] if chosen.down else [chosen.across]
     columns = (*(Column(words.plain(name, words.NAME_LIMIT), numeric=True) for name in (*names, "samples/s")),)
     rows = tuple(Row((*_values(found, names), numbers.interval(found.samples_per_s))) for found in points)
-    return Table("Samples/s of each point", columns, rows)
+    return Table("Samples/s by configuration", columns, rows)
 
 
 def _values(found: Configuration, names: Sequence[str]) -> list[Text]:

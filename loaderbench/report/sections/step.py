@@ -1,4 +1,4 @@
-"""Where a step of the loop and a sample go: its wait and the parts that were marked; its stages and their parts."""
+"""Step and sample time breakdown: data wait and the marked stages of a step; the stages of a sample and their parts."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Table, Text, Value
 from loaderbench.report.view import why
 
-_TITLE = "A step of the loop"
-_WAIT = Text("data wait", "waiting inside next()")
-_REST = Text("compute and other", "the rest of the step, outside every marked stage")
-_OVERLAP = Text("The marked stages take longer than the step: some of them ran side by side, or while it waited.")
+_TITLE = "Step time"
+_WAIT = Text("data wait", "blocked in next()")
+_REST = Text("compute and other", "rest of the step, outside marked stages")
+_OVERLAP = Text("The marked stages overlap each other or the data wait: together they take longer than the step.")
 _PARTS = (Column("Part"), Column("ms", numeric=True), Column("Share", numeric=True))
 _STAGES = (
     Column("Stage"),
-    Column("Wall, ms", numeric=True, title="without the stages nested in it"),
-    Column("CPU, ms", numeric=True, title="of the thread that loads; other threads of a decoder are not counted"),
-    Column("Share", numeric=True, title="of the wall time of a sample"),
+    Column("Wall, ms", numeric=True, title="without nested stages"),
+    Column("CPU, ms", numeric=True, title="loading thread only; other threads of a decoder are not counted"),
+    Column("Share", numeric=True, title="of wall time per sample"),
 )
-_UNKNOWN = "its wall time was not read"
+_UNKNOWN = "no wall time recorded"
+_UNKNOWN_CPU = "no CPU time recorded"
 _FIRST = ("read", "decode", "transform")
 _LAST = ("sample", "collate", "transport")
 
 
 def step(trial: Trial) -> Breakdown:
-    """The mean step of the steady state; its data wait share is that of the verdict."""
+    """The mean step of the steady state; its share of data wait equals the one in the verdict."""
     whole = _step_and_wait_s(trial)
     if whole is None:
         return Breakdown(title=_TITLE, missing=numbers.missing(why(trial, "step", "data_wait", "batches")))
     step_s, wait_s = whole
     marked = _marked_s(trial)
     rest_s = step_s - wait_s - math.fsum(marked.values())
-    pieces = [(_WAIT, wait_s), *((words.outside(name, 40), time_s) for name, time_s in marked.items())]
+    pieces = [(_WAIT, wait_s), *((_marked_name(name), time_s) for name, time_s in marked.items())]
     tones = tables.tones([math.inf, *marked.values()])
     if rest_s > 0:
         pieces, tones = [*pieces, (_REST, rest_s)], [*tones, tables.REST]
@@ -59,6 +60,11 @@ def _step_and_wait_s(trial: Trial) -> tuple[float, float] | None:
     return found if found and found[0] > 0 else None
 
 
+def _marked_name(stage: str) -> Text:
+    """The name that the user gave a stage of the step; `transfer` is one that the diagnosis knows."""
+    return words.stage(stage) if stage == "transfer" else words.outside(stage, 40)
+
+
 def _marked_s(trial: Trial) -> dict[str, float]:
     costs = trial.step_stages or {}
     return {name: cost.wall_s for name, cost in costs.items() if cost.wall_s is not None}
@@ -71,20 +77,20 @@ def _step_rows(names: list[Text], lengths: list[float], tones: list[str]) -> tup
         Row((name, time, share), tone=tone)
         for name, time, share, tone in zip(names, times, shares, tones, strict=False)
     ]
-    return (*rows, Row((Text("a step"), times[-1], tables.percentage(1.0)), mark="total"))
+    return (*rows, Row((Text("Total"), times[-1], tables.percentage(1.0)), mark="total"))
 
 
 def _step_caption(trial: Trial) -> str:
-    over = f", over {numbers.count(trial.batches, 'batch', 'batches')}" if trial.batches else ""
-    rate = f": {numbers.quantity(trial.samples_per_s).text} samples/s" if trial.samples_per_s else ""
-    return f"A step on average{over}{rate}"
+    over = f", {numbers.count(trial.batches, 'batch', 'batches')}" if trial.batches else ""
+    rate = f" ({numbers.quantity(trial.samples_per_s).text} samples/s)" if trial.samples_per_s else ""
+    return f"Mean time per step{over}{rate}"
 
 
 def _notes(trial: Trial, *, overlap: bool) -> list[Text]:
     reason = words.reason_of("step_stages", trial.not_measured)
     unknown = [name for name, cost in (trial.step_stages or {}).items() if cost.wall_s is None]
-    said = [words.sentence(f"Parts of the step are not told apart: {reason}.")] if reason else []
-    said += [words.sentence(f"{name} was marked but not measured: it is part of the rest.") for name in unknown]
+    said = [words.sentence(f"Stages of the step: {numbers.missing(reason).text}.")] if reason else []
+    said += [words.sentence(f"{name}: marked but not measured, part of \u201c{_REST.text}\u201d.") for name in unknown]
     return [*said, _OVERLAP] if overlap else said
 
 
@@ -107,14 +113,14 @@ def sample(trial: Trial) -> Breakdown:
 
 
 def _sample_title(trial: Trial) -> str:
-    where = {"workers": "inside the workers", "main_process": "in the main process", "unknown": "inside the loader"}
-    return f"A sample {where[loaded_by(trial)]}"
+    where = {"workers": "the workers", "main_process": "the main process", "unknown": "the loader"}
+    return f"Sample time in {where[loaded_by(trial)]}"
 
 
 def _sample_caption(trial: Trial) -> str:
-    whose = {"workers": "one worker\u2019s", "main_process": "the main process\u2019s", "unknown": "the loader\u2019s"}
-    over = f", over {numbers.count(trial.samples, 'sample')}" if trial.samples else ""
-    return f"A sample on average, in {whose[loaded_by(trial)]} time{over}"
+    where = {"workers": "a worker", "main_process": "the main process", "unknown": "the loader"}
+    over = f", {numbers.count(trial.samples, 'sample')}" if trial.samples else ""
+    return f"Mean time per sample in {where[loaded_by(trial)]}{over}"
 
 
 def _sample_rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tuple[Row, ...]:
@@ -130,12 +136,12 @@ def _sample_rows(trial: Trial, tones: dict[str, str], parts: list[float]) -> tup
         lines += [(_part_name(part), cost, _share(cost, whole), "", 1) for part, cost in below.items()]
     lines += [(words.stage(name), costs[name], numbers.missing(_UNKNOWN), "", 0) for name in costs if name not in tones]
     walls = tables.milliseconds([*(cost.wall_s for _, cost, *_ in lines), whole.wall_s], _UNKNOWN)
-    cpus = tables.milliseconds([*(cost.cpu_s for _, cost, *_ in lines), whole.cpu_s], "its CPU time was not read")
+    cpus = tables.milliseconds([*(cost.cpu_s for _, cost, *_ in lines), whole.cpu_s], _UNKNOWN_CPU)
     rows = [
         Row((label, wall, cpu, share), tone=tone, depth=depth)
         for (label, _, share, tone, depth), wall, cpu in zip(lines, walls, cpus, strict=False)
     ]
-    return (*rows, Row((Text("a sample"), walls[-1], cpus[-1], tables.percentage(1.0)), mark="total"))
+    return (*rows, Row((Text("Total"), walls[-1], cpus[-1], tables.percentage(1.0)), mark="total"))
 
 
 def _sum_s(times_s: list[float | None]) -> float | None:
@@ -150,7 +156,7 @@ def _share(cost: StageCost, whole: StageCost) -> Value:
 
 
 def _ordered(found: Iterable[str]) -> list[str]:
-    """Stages in the order in which a sample passes through them, with those of the user's own in between."""
+    """Stages in the order in which a sample passes through them; the user's own after `transform`."""
     return sorted(found, key=_place)
 
 
@@ -166,5 +172,5 @@ def _parts_of(stage: str, found: Iterable[str]) -> list[str]:
 
 
 def _part_name(part: str) -> Text:
-    """A part without its stage, which stands above it."""
+    """A part without its stage, which is the row above it."""
     return words.outside(part.partition("/")[2] or part, 40)

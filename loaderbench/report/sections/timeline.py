@@ -1,4 +1,4 @@
-"""What the monitors read over seconds, one trial of each configuration, thinned so that the page stays light."""
+"""Monitor readings over time, one trial per configuration, downsampled to keep the report small."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOST_TRIALS = 48
 MOST_POINTS = 1500  # of one series: more than a screen has columns
 POINTS_OF_PAGE = 30_000  # of all series together: about 250 kB of the page
 _MOST_ROWS = 12  # trials of the table below the chart
-_SUMMARY: dict[str, Callable[[Any], Any]] = {"lowest": np.min, "median": np.median, "highest": np.max}
+_SUMMARY: dict[str, Callable[[Any], Any]] = {"min": np.min, "median": np.median, "max": np.max}
 
 
 @dataclass(frozen=True)
 class TimelineTrial:
-    """One trial that can be chosen on the timeline; `choice` is the number of its configuration among the choices."""
+    """One trial that can be selected on the timeline; `choice` is the number of its configuration, if selectable."""
 
     label: str
     note: str
@@ -33,7 +33,7 @@ class TimelineTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline(Chart):
-    """Readings of the monitors over seconds; the first trial is the one that is shown. `choosing`: from a list."""
+    """Readings of the monitors over seconds; the first trial is shown at first. `choosing`: others can be selected."""
 
     template = "timeline.html"
     trials: tuple[TimelineTrial, ...]
@@ -48,14 +48,14 @@ def section(view: View) -> Section | None:
     shown = [trial for trial in chosen if trial.id in lines]
     if not shown:
         return None
-    since = "the steady state began" if view.profile else "the trial began"
+    since = "steady-state start" if view.profile else "trial start"
     most = _most_of_each([len(lines[trial.id]) for trial in shown])
     drawn = Timeline(
         name="timeline",
-        label="Readings of the monitors over seconds",
-        caption=_caption(since, len(shown), len(read.trials)),
+        label="Monitor readings over time",
+        caption=_caption(len(shown), len(read.trials)),
         figures=tuple(
-            figure(lines[trial.id], limit, f"seconds since {since}") for trial, limit in zip(shown, most, strict=True)
+            figure(lines[trial.id], limit, f"time since {since}, s") for trial, limit in zip(shown, most, strict=True)
         ),
         trials=tuple(_trial(trial, view, lines[trial.id], limit) for trial, limit in zip(shown, most, strict=True)),
         choosing=len(shown) > 1 or bool(view.choices),
@@ -66,7 +66,7 @@ def section(view: View) -> Section | None:
 
 
 def _lines(read: Readings, trial: str) -> dict[str, Line]:
-    """The series that can be drawn, in the order of time, without what is no number."""
+    """The series that can be drawn, in the order of time, without what is not a number."""
     found = {}
     for metric, series in read.of(trial).items():
         seconds, values = (np.array(column, dtype=float) for column in series)
@@ -78,14 +78,14 @@ def _lines(read: Readings, trial: str) -> dict[str, Line]:
 
 
 def _choose(view: View, read: set[str]) -> list[Trial]:
-    """One trial of each configuration of which something was read, the most interesting first."""
+    """One trial of each configuration with readings, the most interesting first."""
     by_id = {name: trial for name, trial in view.trials.items() if name in read}
     found = (representative(trials_of(configuration, by_id)) for configuration in by_interest(view.run))
     return list(islice((trial for trial in found if trial is not None), MOST_TRIALS))
 
 
 def _most_of_each(series: Sequence[int]) -> list[int]:
-    """Points of a series for each trial: the first, which is shown, has all that it may have; the others share."""
+    """Points of a series for each trial: the first, which is shown at first, has the most; the others share."""
     first = min(MOST_POINTS, POINTS_OF_PAGE // 2 // series[0])
     left = POINTS_OF_PAGE - first * series[0]
     others = max(2, min(MOST_POINTS, left // max(1, sum(series[1:]))))
@@ -95,12 +95,12 @@ def _most_of_each(series: Sequence[int]) -> list[int]:
 def _trial(trial: Trial, view: View, lines: Mapping[str, Line], most: int) -> TimelineTrial:
     longest = max(len(values) for _, values in lines.values())
     note = (
-        f"At most {most:,} min\u2013max points a series are drawn; the longest series has {longest:,} readings."
+        f"Downsampled to {most:,} points per series (min and max kept); the longest has {longest:,} readings."
         if longest > most
-        else f"Every saved reading is drawn; the longest series has {longest:,}."
+        else f"All readings shown, up to {longest:,} per series."
     )
     if view.lacks_waits(trial):
-        note += f" Data wait: the longest of each group of batches, out of {trial.batches:,}."
+        note += f" Data wait: maximum of each group of batches, {trial.batches:,} batches in all."
     configurations = view.run.configurations
     choice = next((number for number in view.choices if trial.id in configurations[number].trials), None)
     return TimelineTrial(_label(trial, view), note, choice)
@@ -116,10 +116,10 @@ def _label(trial: Trial, view: View) -> str:
     return f"{axes.label(run, trial.config).text}, round {trial.round}{suffix}"
 
 
-def _caption(since: str, shown: int, recorded: int) -> str:
-    said = f"Seconds since {since}; all strips share one axis."
+def _caption(shown: int, recorded: int) -> str:
+    said = "All panels share the time axis."
     if shown < recorded:
-        said += f" {shown} of {recorded} recorded trials can be chosen: at most one of each configuration."
+        said += f" {shown} of {recorded} recorded trials shown: at most one per configuration."
     return said
 
 
@@ -148,5 +148,5 @@ def _table(rows: tuple[Row, ...], trials: int) -> Table:
         Column("Readings", numeric=True),
         *(Column(name.capitalize(), numeric=True) for name in _SUMMARY),
     )
-    some = f"the first {_MOST_ROWS} trials" if trials > _MOST_ROWS else "each trial"
-    return Table(f"Readings of {some} that can be chosen", columns, rows)
+    some = f", first {_MOST_ROWS} trials" if trials > _MOST_ROWS else ""
+    return Table(f"Monitor readings by trial{some}", columns, rows)

@@ -1,4 +1,4 @@
-"""The panels of the timeline: which readings are drawn where, in which unit, and how a long series is thinned."""
+"""The panels of the timeline: which readings are drawn where, in which unit, and how a long series is downsampled."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _kinds() -> dict[str, Kind]:
     for metric in METRICS:
         strip, top = metric.strip, 100 if metric.strip.unit == "percent" else None
         scale = _MILLISECONDS if strip.unit == "s" else metrics.SCALES[strip.unit]
-        unit = f"{scale.unit} {metric.of}".strip()
+        unit = f"{scale.unit} {metric.of}".strip() if strip.unit == metric.unit else scale.unit
         found[strip.series] = Kind(strip.panel, unit, strip.name, scale.factor, top, strip.points)
     return found
 
@@ -74,7 +74,7 @@ _PANELS = tuple(dict.fromkeys(kind.panel for kind in _KINDS.values()))
 
 
 def kind_of(series: str) -> Kind | None:
-    """How a series is drawn; `None` for one that the page does not know."""
+    """How a series is drawn; `None` for one that the report does not know."""
     device = _OF_DEVICE.fullmatch(series)
     if device is None:
         return _KINDS.get(series)
@@ -83,7 +83,7 @@ def kind_of(series: str) -> Kind | None:
 
 
 def figure(lines: Mapping[str, Line], most: int, x_axis: str) -> Json:
-    """The panels of one trial above each other, on one axis of seconds; each series of at most `most` points."""
+    """The panels of one trial, stacked on one time axis in seconds; each series of at most `most` points."""
     members: dict[str, list[tuple[Kind, Line]]] = {}
     for name, line in sorted(lines.items()):
         kind = kind_of(name)

@@ -1,4 +1,4 @@
-"""All trials as they were measured, as a table that holds only columns with something in them, and as files."""
+"""All trials as a table without empty columns, and as files to download."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OTHER_CSV_FIELDS = (
 
 @dataclass(frozen=True)
 class Download:
-    """A file the page can write by itself."""
+    """A file that the report can write without a server."""
 
     label: str
     name: str
@@ -36,7 +36,7 @@ class Download:
 
 @dataclass(frozen=True)
 class Downloads(Block):
-    """The files; `note` says what is left out of the page, and where it is."""
+    """The files; `note` says what the report leaves out, and where it is."""
 
     template = "downloads.html"
     files: tuple[Download, ...]
@@ -44,7 +44,7 @@ class Downloads(Block):
 
 
 def section(view: View) -> Section:
-    """Every trial; of a profile what it read."""
+    """All trials; for a profile, all its metrics."""
     title, content = ("All trials", _of_sweep(view)) if view.profile is None else _of_profile(view.profile)
     label = title.split()[-1].capitalize()
     blocks = tuple(block for block in (content, _downloads(view.run)) if block)
@@ -56,7 +56,7 @@ def _of_sweep(view: View) -> Block | None:
     run = view.run
     shown = run.sweep[:MOST_ROWS]
     if not shown:
-        return Paragraph(Text("No trial was run."))
+        return Paragraph(Text("No trials ran."))
     columns = [metric for metric in metrics.OF_TRIALS if _holds_something(metric, shown)]
     own = axes.columns(run)
     headings = (
@@ -84,8 +84,8 @@ def _holds_something(metric: Metric, trials: Sequence[Trial]) -> bool:
 
 def _caption(run: RunRecord) -> str:
     fixed = axes.fixed(run)
-    same = f"; {words.plain(config_label(fixed), 200)} in all of them" if fixed else ""
-    return f"Every trial in the order of measuring{same}"
+    same = f"; the same for all: {words.plain(config_label(fixed), 200)}" if fixed else ""
+    return f"All trials, in measurement order{same}"
 
 
 def _titles_once(rows: tuple[Row, ...]) -> tuple[Row, ...]:
@@ -115,31 +115,31 @@ def _cells(trial: Trial, own: Sequence[str], columns: Sequence[Metric]) -> tuple
 def _of_profile(trial: Trial) -> tuple[str, Block | None]:
     """One trial as a list, for a report that has no other: what is known, and what has a reason not to be."""
     if trial.status != "completed":
-        return "What was recorded", None
+        return "Downloads", None
     reasons = trial.not_measured
     shown = [m for m in metrics.OF_TRIALS if _holds_something(m, [trial]) or m.reason_field in reasons]
     facts = tuple(Fact(_label(m), metrics.of_trial(m, trial, reasons.get(m.reason_field))) for m in shown)
-    return "All readings", Facts(facts) if facts else None
+    return "All metrics", Facts(facts) if facts else None
 
 
 def _status(trial: Trial) -> Text:
     status = words.plain(trial.status.replace("_", " "), 60)
     if trial.ended_early and trial.failure is None:
-        return Text(f"{status}, ended early", "the loader ran dry before it was measured for long enough")
+        return Text(f"{status}, stopped early", "the loader ran out of data before the measurement was over")
     return Text(status, words.plain(trial.failure.kind.replace("_", " "), 60) if trial.failure else None)
 
 
 def _downloads(run: RunRecord) -> Downloads:
-    """The run as the page can write it back to disk; all of a very long one would be most of the page."""
+    """The run as files; all of a very long one would be most of the report."""
     table, count = Download("trials.csv", "trials.csv", "text/csv", _csv(run)), len(run.trials)
     if count > _MOST_TRIALS:
-        return Downloads((table,), f"run.json, with all {count:,} trials, is in the same folder as this page.")
+        return Downloads((table,), f"run.json, with all {count:,} trials, is in the folder of this report.")
     text = json.dumps(_finite(to_dict(without_folders(run))), indent=1, allow_nan=False)
     return Downloads((Download("run.json", "run.json", "application/json", text), table), None)
 
 
 def without_folders(run: RunRecord) -> RunRecord:
-    """The run with the names of slow files alone: a page that is passed on tells no paths."""
+    """The run with the names of slow files, without their folders: a report that is passed on reveals no paths."""
     return replace(run, trials=tuple(map(_names_alone, run.trials)))
 
 

@@ -1,4 +1,4 @@
-"""How times are distributed: waits and steps over the batches, how long samples took, and which were the slowest."""
+"""How times are distributed: data wait and steps over batches, time per sample, and the slowest samples."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Fact, Row, Table, Text, Value
 from loaderbench.report.view import why
 
-_WAITS, _SLOW = "Waits and epochs", "Slow samples"
-_FIELDS = (("data wait", "data_wait"), ("own step", "step"))
+_WAITS, _SLOW = "Data wait and epochs", "Slow samples"
+_FIELDS = (("data wait", "data_wait"), ("step without data wait", "step"))
 _MOST_SAMPLES = 10
-_INDEX = Column("Index", numeric=True, title="in the dataset, or the running number of an iterable one")
+_INDEX = Column("Index", numeric=True, title="index in the dataset; for an iterable dataset, the running count")
 _FILE = Column("File")
-_TIME = (Column("ms", numeric=True), Column("Mostly in", title="the stage that took most of it"))
+_TIME = (Column("ms", numeric=True), Column("Largest stage", prose=True))
 _WORKER = Column("Worker", numeric=True)
 
 
 def waits(trial: Trial) -> Breakdown:
-    """Quantiles over batches; the first batch and the epoch boundaries apart from them."""
+    """Percentiles over batches; first batch and epoch boundaries separately."""
     found = [(label, spread) for label, field in _FIELDS if (spread := getattr(trial, field))]
     gone = {label: why(trial, field) for label, field in _FIELDS if getattr(trial, field) is None}
     if not found and trial.epochs is None:
         reason = next((reason for reason in gone.values() if reason), why(trial, "epochs"))
         return Breakdown(title=_WAITS, missing=numbers.missing(reason))
-    caption = "How long the loop waited and how long it worked for a batch"
     return Breakdown(
         title=_WAITS,
-        tables=(tables.of_spreads(caption, "batch", "batches", found),) if found else (),
+        tables=(tables.of_spreads("Time per batch", "batch", "batches", found),) if found else (),
         facts=tuple(_facts(trial)),
         notes=(
             *([tables.ACCURACY] if found else []),
@@ -54,24 +53,24 @@ def _epochs(trial: Trial) -> list[Fact]:
     if epochs is None:
         reason = why(trial, "epochs")
         return [Fact("Epoch boundary", numbers.missing(reason))] if reason else []
-    begun = Fact("Epochs begun", Text(f"{epochs.begun:,}"))
+    begun = Fact("Epochs started", Text(f"{epochs.begun:,}"))
     if epochs.boundary_s is None:
         return [begun, Fact("Epoch boundary", numbers.missing(epochs.not_measured.get("boundary_s")))]
     mean, longest = numbers.duration(epochs.boundary_s), numbers.duration(epochs.boundary_max_s)
     several = not longest.missing and longest.text != mean.text
-    said = f"{mean.text} on average, {longest.text} at most" if several else mean.text
+    said = f"mean {mean.text}, max {longest.text}" if several else mean.text
     return [begun, Fact("Epoch boundary", Text(said))]
 
 
 def slow(trial: Trial) -> Breakdown:
-    """The distribution over all samples, and the slowest by name."""
+    """The distribution over all samples, and the slowest of them."""
     times = trial.sample_times
     if times is None:
         return Breakdown(title=_SLOW, missing=numbers.missing(why(trial, "sample_times")))
-    found = [tables.of_spreads("How long a sample took", "sample", "samples", [("a sample", times.wall)])]
+    found = [tables.of_spreads("Time per sample", "sample", "samples", [("sample", times.wall)])]
     if times.slowest:
         found.append(slowest(times, _MOST_SAMPLES, workers=not in_main_process(trial)))
-    notes = (tables.ACCURACY, Text("Of a path the page shows the file\u2019s name alone."))
+    notes = (tables.ACCURACY, Text("File names only, without their folders."))
     return Breakdown(
         title=_SLOW,
         lead=Text(_tail(times.tail_share)),
@@ -82,11 +81,10 @@ def slow(trial: Trial) -> Breakdown:
 
 def _tail(share: float) -> str:
     if share <= 0:
-        return "No sample took more than four times the median."
-    said = tables.percentage(share).text
+        return f"No sample took more than 4{numbers.TIMES} the median."
     return (
-        f"Samples slower than four times the median took {said} of the workers\u2019 time beyond that median: "
-        "so much would be won if they were like the others."
+        f"Maximum gain from fixing outliers: {tables.percentage(share).text} of loading time "
+        f"(samples over 4{numbers.TIMES} the median)."
     )
 
 
@@ -103,7 +101,7 @@ def slowest(times: SampleTimes, most: int, *, workers: bool) -> Table:
     rows = [_row(sample, time, columns) for sample, time in zip(found, times_ms, strict=True)]
     left = len(times.slowest) - len(found)
     return Table(
-        "The slowest samples",
+        "Slowest samples",
         tuple(columns),
         tuple(rows),
         f"{numbers.count(left, 'more', 'more')} in run.json." if left else None,
@@ -123,5 +121,5 @@ def _row(sample: SlowSample, time: Value, columns: list[Column]) -> Row:
 
 def _unknown(sample: SlowSample, field: str) -> Value:
     reason = sample.not_measured.get(field)
-    said = words.sentence(f"not known: {reason}" if reason else "not known")
-    return Value(said.text, said.title, main="not known", missing=True)
+    said = words.sentence(f"unknown: {reason}" if reason else "unknown")
+    return Value(said.text, said.title, main="unknown", missing=True)

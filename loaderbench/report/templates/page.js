@@ -6,12 +6,12 @@
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   root.classList.add("js");
 
-  // Theme: the system's, unless another was chosen; the choice is kept where the browser allows it.
+  // Theme: the system's, unless another was selected; the selection is kept where the browser allows it.
   function kept() {
     try { return localStorage.getItem("loaderbench-theme"); } catch { return null; }
   }
   function keep(theme) {
-    try { localStorage.setItem("loaderbench-theme", theme); } catch { /* a page from disk may have no storage */ }
+    try { localStorage.setItem("loaderbench-theme", theme); } catch { /* a file from disk may have no storage */ }
   }
   const theme = () => root.dataset.theme || (system.matches ? "dark" : "light");
   function setTheme(name) {
@@ -20,7 +20,7 @@
     redraw();
   }
 
-  // Packed parts: base64 of gzip, so that the page needs no network and stays small.
+  // Packed parts: base64 of gzip, which keeps the file small and offline.
   const canUnpack = typeof DecompressionStream === "function";
   async function unpack(id) {
     const text = atob(byId(id).textContent);
@@ -60,7 +60,7 @@
       console.warn(error);
       all(".chart").forEach((place) => {
         place.classList.add("failed");
-        place.textContent = "This browser could not draw the chart; its numbers are in the table below.";
+        place.textContent = "This browser cannot draw the chart; the numbers are in the table below.";
       });
     }
   }
@@ -69,7 +69,7 @@
     if (place && figures && window.Plotly) draw(place, theme());
   }
 
-  // One configuration is chosen at a time: in the heat map, in the table by rank, at the timeline, or by the address.
+  // One configuration is selected at a time: in the heat map, in the table by rank, at the timeline, or by the address.
   let fragments = null, latest = 0, shown = byId("chosen") ? byId("chosen").dataset.choice : null;
   const firstShown = shown;
   const optionOf = (number) => document.querySelector(`#timeline-trial option[data-choice="${number}"]`);
@@ -82,7 +82,7 @@
     if (number === shown) return true;
     shown = number;
     [byId("chosen").innerHTML, byId("chosen-inside").innerHTML] = parts[number];
-    byId("chosen-status").textContent = `Shown: ${byId("chosen").querySelector("code").textContent}`;
+    byId("chosen-status").textContent = `Selected: ${byId("chosen").querySelector("code").textContent}`;
     mark(number);
     showTimeline(optionOf(number));
     return true;
@@ -98,7 +98,7 @@
     if (cells.length && cells.every((cell) => cell.closest(".facet").hidden)) pickFacet("");
     all("table.heat a").forEach((link) => { link.tabIndex = -1; });
     const reached = (cells.length && cells[0].querySelector("a")) || document.querySelector("table.heat a");
-    if (reached) reached.tabIndex = 0;  // one stop of the Tab key; the arrow keys go on from there
+    if (reached) reached.tabIndex = 0;  // one stop of the Tab key; the arrow keys move within the map
   }
   async function chooseAndTell(number) {
     if (!await choose(number)) return;
@@ -117,7 +117,7 @@
     place.hidden = !option;
     if (!option) {
       byId("timeline-trial").selectedIndex = -1;
-      note.textContent = "No readings of the chosen configuration are on this page.";
+      note.textContent = "The report has no monitor readings of the selected configuration.";
       return;
     }
     option.selected = true;
@@ -157,7 +157,7 @@
     all(".facet").forEach((facet) => { facet.hidden = wanted !== "" && facet.dataset.facet !== wanted; });
   }
 
-  // Tables: each heading sorts, what was not measured stays at the end.
+  // Tables: each heading sorts; missing values stay at the end.
   function sortValue(cell) {
     if (cell.classList.contains("missing")) return null;
     return cell.dataset.sort !== undefined ? Number(cell.dataset.sort) : cell.textContent.trim();
