@@ -65,8 +65,8 @@ def decide(
 ) -> Verdict:
     """Say what bounds it, and why.
 
-    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `target` is the demand as a line of evidence;
-    `more` is evidence of others.
+    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `target` is the demand as a
+    line of evidence; `more` is evidence of others.
     """
     if subject is None:
         return _nothing(trials, consumer)

@@ -260,12 +260,12 @@ def sweep_with(**changes: object) -> str:
 
 
 BROKEN = [
-    ("", "is not the JSON of a run"),
-    ("{", "is not the JSON of a run"),
+    ("", "is not valid JSON"),
+    ("{", "is not valid JSON"),
     ("[]", "schema_version is None"),
     ('{"schema_version": 99}', "schema_version is 99"),
     ('{"schema_version": 1}', "field required"),
-    ("[" * 100_000, "is not the JSON of a run"),
+    ("[" * 100_000, "is not valid JSON"),
     ('{"schema_version": ' + "9" * 5000 + "}", ""),
     (sweep_with(best=7), "best"),
     (sweep_with(name=None), "name"),
@@ -318,7 +318,7 @@ def test_what_is_no_run_is_not_listed_and_what_cannot_be_looked_at_is_no_error(t
     unread = {row.folder.text: row.reason.text for row in index(tmp_path).unread}
 
     assert set(unread) - {"pipe"} == {"measuring", "folder"}
-    assert "it is being measured" in unread["measuring"]
+    assert "the run is in progress" in unread["measuring"]
     assert all("not a file" in reason for name, reason in unread.items() if name != "measuring")
 
 

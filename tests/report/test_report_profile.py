@@ -126,7 +126,7 @@ def test_a_reading_that_is_not_there_says_why_and_is_no_zero() -> None:
 def test_each_section_that_is_there_can_be_reached_from_the_head_and_no_other() -> None:
     traced, generator = build_document(profiles.traced()), build_document(profiles.generator())
 
-    anchors = ["verdict", "recommendations", "inside", "workers", "waits", "slow", "noise", "trials"]
+    anchors = ["verdict", "pipeline", "recommendations", "inside", "workers", "waits", "slow", "noise", "trials"]
     assert [link.anchor for link in traced.links] == anchors
     assert [link.anchor for link in generator.links] == [
         a for a in anchors if a not in ("recommendations", "workers", "slow")
@@ -158,7 +158,7 @@ def test_a_notebook_gets_the_verdict_the_proof_and_the_tables() -> None:
     html = drawn_in_notebook(profiles.traced())
 
     assert "all 4 workers are busy; decode is the largest stage (63%)" in html
-    assert html.count("<table") == 3
+    assert html.count("<table") == 4
     for said in ("RandomResizedCrop", "compute and other", "photo_0001.jpg", "Profiling overhead", "71% on a CPU"):
         assert said in html
     assert len(html) < 20_000
@@ -183,7 +183,7 @@ def test_a_notebook_tells_what_a_failed_profile_failed_by_and_what_to_do() -> No
 def test_a_notebook_shows_the_ranking_of_a_sweep() -> None:
     html = drawn_in_notebook(runs.typical())
 
-    assert html.count("<table") == 1
+    assert html.count("<table") == 2
     assert "Samples/s" in html
 
 
