@@ -84,7 +84,8 @@ PROSE = ("headline", "evidence", "against", "why_this_one", "basis", "title", "c
 """Fields of sentences. They may be worded anew; no figure of theirs may be lost or change."""
 
 _FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
-_COMMENT = re.compile(r'\s*#[^\n]*|\s*""".*?"""', re.DOTALL)
+_COMMENT = re.compile(r'\s*#[^\n]*|\s*""".*?"""|raise \w+\([^\n]*', re.DOTALL)
+"""What of a program may be worded anew: comments, docstrings, errors."""
 
 
 def recording(name: str) -> dict[str, Any]:
