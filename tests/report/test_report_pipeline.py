@@ -20,7 +20,7 @@ from loaderbench.report import words
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.markdown import render_markdown
-from loaderbench.report.model import Document, Table
+from loaderbench.report.model import Document, Fact, Table
 from loaderbench.report.sections.pipeline import Part, Picture
 from loaderbench.report.terminal import draw, print_summary
 
@@ -39,6 +39,11 @@ def picture(run: RunRecord) -> Picture:
 
 def part(run: RunRecord, name: str) -> Part:
     return next(one for one in picture(run).parts if one.name == name)
+
+
+def explanations(found: Picture) -> list[str]:
+    """Why the widths do not show the limit: beside the bottleneck, or below the picture."""
+    return [*(one.why for one in found.parts if one.why), *(note.text for note in found.notes)]
 
 
 def table(run: RunRecord) -> Table:
@@ -70,7 +75,8 @@ def test_the_text_says_what_the_picture_shows() -> None:
     drawn = picture(run)
     assert (drawn.throughput, drawn.target) == ("836", "Target: 1,000 samples/s")
     assert [one.said for one in part(run, "2 workers").stages if one.marked] == ["decode 48%"]
-    assert drawn.notes[-1].text == "Not shown: host-to-device copy (no GPU)."
+    assert drawn.left_out == "host-to-device copy (no GPU)"
+    assert [fact.label for fact in glance(build_document(run), "pipeline")[1:]] == ["Not shown"]
 
 
 def test_every_number_is_the_one_that_the_verdict_prints() -> None:
@@ -94,8 +100,7 @@ def test_at_most_one_part_is_marked_and_it_is_the_verdicts(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_sentences_are_short(name: str) -> None:
     found = report(name).find(Picture)
-    notes = [note.text for note in found.notes] if found else []
-    for sentence in re.split(r"(?<=\.) ", " ".join(notes)):
+    for sentence in re.split(r"(?<=\.) ", " ".join(explanations(found) if found else [])):
         assert len(sentence.split()) <= WORDS, sentence
 
 
@@ -120,12 +125,14 @@ def test_where_the_widths_do_not_show_the_limit_it_says_why(name: str, tag: str,
     found = the(report(name), Picture)
 
     assert [one.tag for one in found.parts if one.tag] == [tag]
-    assert [note for note in found.notes if note.text.startswith(why)]
+    assert [said for said in explanations(found) if said.startswith(why)]
+    facts = [block for block in glance(report(name), "pipeline") if isinstance(block, Fact)]
+    assert [fact for fact in facts if fact.value.text.startswith(why)], "text says it too"
 
 
 @pytest.mark.parametrize("name", ["example_two_cores", "run_small", "synthetic_traced_profile"])
 def test_where_they_show_it_there_is_nothing_to_explain(name: str) -> None:
-    assert not [note for note in picture(recorded(name)).notes if not note.text.startswith("Not shown")]
+    assert explanations(the(report(name), Picture)) == []
 
 
 def test_a_rate_above_the_limits_is_said_to_contradict_them() -> None:
@@ -138,7 +145,7 @@ def test_another_part_that_is_narrower_by_its_limit_alone_is_explained() -> None
     free = replace(run, verdict=replace(run.verdict, limit="workers", stage="decode"))
     busy = tuple(replace(trial, stages={"decode": StageCost(0.001, 0.001)}) for trial in free.trials)
 
-    assert picture(replace(free, trials=busy)).notes[0].text.startswith("By its limit alone, another part is narrower")
+    assert part(replace(free, trials=busy), "2 workers").why.startswith("By its limit alone, another part is narrower")
 
 
 def test_a_profile_draws_its_loop_and_the_copy_within_it() -> None:
@@ -176,6 +183,12 @@ def test_a_slow_loader_has_digits_and_a_small_share_is_not_nothing() -> None:
     assert "collate <1%" in [one.said for one in part(run, "2 workers").stages]
 
 
+def test_a_step_that_limits_a_healthy_loader_is_no_alarm() -> None:
+    assert picture(recorded("run_small")).healthy
+    assert not picture(recorded("example_two_cores")).healthy
+    assert '<ol class="pipe is-healthy">' in render_html(report("run_small"))
+
+
 def test_a_run_without_a_measurement_has_no_picture() -> None:
     for run in (runs.all_failed(), profiles.nothing_measured()):
         document = build_document(run)
@@ -211,4 +224,4 @@ def test_the_page_draws_one_piece_for_each_part() -> None:
     drawn = html[html.index('<ol class="pipe">') : html.index("</ol>", html.index('<ol class="pipe">'))]
 
     assert drawn.count("<svg") == len(picture(profiles.traced()).parts) == drawn.count('aria-hidden="true" focusable')
-    assert drawn.count('class="is-bottleneck"') == 1
+    assert drawn.count('class="is-bottleneck is-limit"') == 1

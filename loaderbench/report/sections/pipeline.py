@@ -10,7 +10,7 @@ from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.pipeline import COPY, REST, PartName, Pipeline, PipelinePart, describe_pipeline
 from loaderbench.records import Limit, config_label, varying
 from loaderbench.report import numbers, tables, words
-from loaderbench.report.model import Block, Column, Row, Section, Table, Text, Value
+from loaderbench.report.model import Block, Column, Fact, Row, Section, Table, Text, Value
 from loaderbench.report.pipe import Piece, draw_pipe
 from loaderbench.report.view import View
 
@@ -63,20 +63,29 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One part of the picture. `tag` is what its `mark` says in words, `note` what else there is to know of it."""
+    """One part of the picture. `tag` is what its `mark` says in words, `note` what its rate is made of.
+
+    `why` says why a bottleneck is not the narrowest part, or passes less than it allows; `limits` is whether its rate
+    is what holds throughput back.
+    """
 
     name: str
     rate: Value
     mark: Mark
     tag: str
     note: Text | None
+    why: str
+    limits: bool
     stages: tuple[Share, ...]
     piece: Piece
 
 
 @dataclass(frozen=True, kw_only=True)
 class Picture(Block):
-    """The pipe. `marks` are the places of the target, drawn across all parts."""
+    """The pipe. `marks` are the places of the target, drawn across all parts.
+
+    `healthy`: the loader keeps up. `fading` explains parts that are wider than the scale.
+    """
 
     template = "pipeline.html"
     subject: Text
@@ -86,6 +95,8 @@ class Picture(Block):
     marks: tuple[float, float] | None
     fading: str
     notes: tuple[Text, ...]
+    left_out: str
+    healthy: bool
 
 
 def section(view: View) -> Section | None:
@@ -99,7 +110,7 @@ def section(view: View) -> Section | None:
         title="Pipeline",
         label="Pipeline",
         blocks=(picture,),
-        glance=(_table(picture),),
+        glance=(_table(picture), *_remarks(picture)),
         in_markdown=True,
         only_verbose=True,
     )
@@ -126,17 +137,23 @@ def _picture(found: Pipeline, subject: Text, target_name: str) -> Picture:
         parts=tuple(_part(found, part, piece) for part, piece in zip(found.parts, pipe.pieces, strict=True)),
         marks=pipe.marks,
         fading=_FADING if any(piece.beyond for piece in pipe.pieces) else "",
-        notes=tuple(map(words.sentence, _notes(found))),
+        notes=tuple(map(Text, _notes(found))),
+        left_out=words.plain(", ".join(f"{_LEFT_OUT[name]} ({why})" for name, why in found.left_out.items()), 600),
+        healthy=found.limit == "none",
     )
 
 
 def _part(found: Pipeline, part: PipelinePart, piece: Piece) -> Part:
+    mark = _mark(found, part.name)
+    why = _why_not_narrowest(found) if mark == "bottleneck" else ""
     return Part(
         name=_name(found, part.name),
         rate=_rate(part.samples_per_s, part.reason),
-        mark=_mark(found, part.name),
+        mark=mark,
         tag=_tag(found, part.name),
-        note=_note(found, part),
+        note=None if why and part.name == "ipc" else _note(found, part),
+        why=why,
+        limits=mark == "bottleneck" and found.limits_explain_it,
         stages=_stages(part, found.stage),
         piece=piece,
     )
@@ -236,16 +253,17 @@ def _target(found: Pipeline, name: str, *, shown: bool) -> str:
 
 
 def _notes(found: Pipeline) -> list[str]:
-    """What the widths do not say, and what is not in the picture."""
+    """What the widths do not say, of no part alone."""
     said = [_LAZY] if found.reads_in_decode else []
+    if found.exceeds_limits:
+        return [*said, _EXCEEDS]
+    return [*said, _why(found)] if found.bottleneck is None and not found.limits_explain_it else said
+
+
+def _why_not_narrowest(found: Pipeline) -> str:
     if found.bottleneck == "storage":
-        said.append(f"{'Workers wait' if found.workers else 'The main process waits'} for storage, which narrows both.")
-    elif found.exceeds_limits:
-        said.append(_EXCEEDS)
-    elif not found.limits_explain_it:
-        said.append(_why(found))
-    left = [f"{_LEFT_OUT[name]} ({why})" for name, why in found.left_out.items()]
-    return [*said, f"Not shown: {', '.join(left)}."] if left else said
+        return f"{'Workers wait' if found.workers else 'The main process waits'} for storage, which narrows both."
+    return "" if found.limits_explain_it or found.exceeds_limits else _why(found)
 
 
 def _why(found: Pipeline) -> str:
@@ -266,6 +284,13 @@ def _table(picture: Picture) -> Table:
     rows.append(Row((Text("Throughput"), measured, Text("measured")), mark="total"))
     of = f" ({picture.subject.text})" if picture.subject.text else ""
     return Table(f"Pipeline, samples/s{of}", _COLUMNS, tuple(rows))
+
+
+def _remarks(picture: Picture) -> list[Fact]:
+    """What is written below the picture, and why its bottleneck is not its narrowest part."""
+    said = [*(part.why for part in picture.parts if part.why), *(note.text for note in picture.notes)]
+    left_out = [Fact("Not shown", Text(picture.left_out))] if picture.left_out else []
+    return [*(Fact("Note", Text(text)) for text in said), *left_out]
 
 
 def _details(part: Part) -> str:
