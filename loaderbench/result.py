@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from loaderbench.conclusion import conclude, with_judgements
-from loaderbench.records import Comparison, RunRecord, TimelinePoint, Trial
+from loaderbench.records import Comparison, Readings, RunRecord, TimelinePoint, Trial
 from loaderbench.report.document import build_document
 from loaderbench.report.html import notebook_html, render_html
 from loaderbench.report.markdown import render_markdown
 from loaderbench.report.model import Document
+from loaderbench.report.perfetto import chrome_trace, write_trace
 from loaderbench.report.terminal import print_summary
 from loaderbench.statistics.comparison import compare_runs
 from loaderbench.store import (
@@ -94,6 +95,15 @@ class Run:
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
+
+    def to_perfetto(self, path: str | Path, trial: str | None = None) -> None:
+        """Write a trial as a Chrome trace, which ui.perfetto.dev opens; compressed where the name ends in `.gz`.
+
+        Without `trial` it is one of the configuration that the verdict is about. Raises `UsageError` where no batch of
+        it was kept, and `OSError`.
+        """
+        readings = self._timeline if isinstance(self._timeline, Readings) else Readings(self._timeline)
+        write_trace(Path(path), chrome_trace(self.record, readings, trial))
 
     def compare(self, after: Run) -> Comparison:
         """Compare `after` with this run; intervals need several rounds in both."""

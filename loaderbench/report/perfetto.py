@@ -1,0 +1,158 @@
+"""A trial as a Chrome trace, which ui.perfetto.dev and chrome://tracing open: what the lanes of the page show.
+
+Source: Trace Event Format (Google), https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsNchNAySU;
+times are microseconds, and the first is 0.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from loaderbench.errors import UsageError
+from loaderbench.records import Readings, RunRecord, Trial, config_name
+from loaderbench.records.metrics import BY_ID
+from loaderbench.report.lanes import Lanes, Made, Piece, lanes_of
+from loaderbench.report.model import Json
+from loaderbench.report.view import View
+
+PROCESS = 1
+CALLS, STEPS, FIRST_WORKER = 1, 2, 10
+"""Threads of the trace: the calls of `next()`, the training step, and the workers from here on."""
+
+NOTHING_KEPT = "no batch of its trials was kept, as in every run of an older version; measure again"
+_EDGE_US = 0.5  # an arrow starts and ends inside the slices that it joins
+
+
+def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -> Json:
+    """The trace of a trial, or of the one that stands for the verdict's configuration.
+
+    Raises `UsageError` for a trial of which no batch was kept.
+    """
+    shown, lanes = _chosen(View(run, readings), trial)
+    moments = [at for batch in lanes.batches for at in (batch.asked_s, batch.began_s) if at is not None]
+    zero_s = min(moments, default=0.0)
+    read = readings.of(shown.id).items()
+    zero_s = min([zero_s, *(seconds[0] for _, (seconds, _) in read if len(seconds))])
+    events = [
+        *_names(lanes, f"{run.name}, trial {shown.id}: {config_name(shown.config)}"),
+        *(event for worker, own in lanes.makers.items() for made in own for event in _batch(made, worker)),
+        *(_slice(CALLS, f"next() for batch {call.batch.batch}", call, "next") for call in lanes.calls),
+        *(_slice(STEPS, _NAMES[piece.what], piece, piece.what) for piece in sorted(_loop(lanes), key=_begin)),
+        *_arrows(lanes),
+        *(_counter("ready batches", one.at_s, one.count) for one in lanes.ready),
+        *(_counter(_metric(name), at_s, value) for name, own in read for at_s, value in zip(*own, strict=True)),
+    ]
+    return {
+        "traceEvents": [_shifted(event, zero_s) for event in events],
+        "displayTimeUnit": "ms",
+        "otherData": {"made by": f"loaderbench {run.loaderbench_version}", "run": run.name, "trial": shown.id},
+    }
+
+
+def write_trace(path: Path, trace: Json) -> None:
+    """Write it as JSON, compressed where the name ends in `.gz`. Raises `OSError`."""
+    data = json.dumps(trace, allow_nan=False, separators=(",", ":")).encode()
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+_NAMES = {"wait": "waiting for data", "step": "training step", "between": "between epochs"}
+
+
+def _chosen(view: View, trial: str | None) -> tuple[Trial, Lanes]:
+    if trial is None:
+        found = lanes_of(view)
+        if found is None:
+            raise UsageError(f"no trace can be drawn: {NOTHING_KEPT}")
+        return found
+    kept = view.readings.batches
+    if trial not in view.trials or trial not in kept:
+        known = [name for name in kept if name in view.trials]
+        raise UsageError(f"trial {trial}: {'expected one of ' + ', '.join(known) if known else NOTHING_KEPT}")
+    return view.trials[trial], Lanes(kept[trial])
+
+
+def _loop(lanes: Lanes) -> list[Piece]:
+    return [*lanes.waits, *lanes.steps, *lanes.breaks]
+
+
+def _begin(piece: Piece) -> float:
+    return piece.began_s
+
+
+def _names(lanes: Lanes, process: str) -> Iterator[Json]:
+    yield _named("process_name", None, process)
+    threads = {CALLS: "main process: next()", STEPS: "training step"}
+    threads |= {_thread(worker): f"worker {worker}" for worker in lanes.makers if worker is not None}
+    for thread, name in threads.items():
+        yield _named("thread_name", thread, name)
+        yield {"ph": "M", "name": "thread_sort_index", "pid": PROCESS, "tid": thread, "args": {"sort_index": thread}}
+
+
+def _named(what: str, thread: int | None, name: str) -> Json:
+    return {"ph": "M", "name": what, "pid": PROCESS, "args": {"name": name}} | ({"tid": thread} if thread else {})
+
+
+def _thread(worker: int | None) -> int:
+    """What the main process makes, it makes inside `next()`."""
+    return CALLS if worker is None else FIRST_WORKER + worker
+
+
+def _batch(made: Made, worker: int | None) -> Iterator[Json]:
+    """A batch, and inside it its stages."""
+    batch = made.batch
+    whole = Piece("batch", batch, made.began_s, made.ended_s)
+    more = {"samples": batch.samples, "seconds by stage": batch.stages_s}
+    yield _slice(_thread(worker), f"batch {batch.batch}", whole, "batch", more)
+    for piece in made.stages():
+        yield _slice(_thread(worker), piece.what, piece, "stage")
+
+
+def _slice(thread: int, name: str, piece: Piece, category: str, more: Json | None = None) -> Json:
+    args = {"epoch": piece.batch.epoch, "batch": piece.batch.batch} | (more or {})
+    return {
+        "ph": "X",
+        "name": name,
+        "cat": category,
+        "pid": PROCESS,
+        "tid": thread,
+        "ts": piece.began_s * 1e6,
+        "dur": max(0.0, piece.seconds) * 1e6,
+        "args": args,
+    }
+
+
+def _arrows(lanes: Lanes) -> Iterator[Json]:
+    """From each batch of a worker to the call that took it."""
+    made = {
+        (m.batch.epoch, m.batch.batch): m for worker, own in lanes.makers.items() if worker is not None for m in own
+    }
+    for number, call in enumerate(lanes.calls):
+        found = made.get((call.batch.epoch, call.batch.batch))
+        if found is not None and found.batch.worker is not None:
+            start = max(found.began_s * 1e6, found.ended_s * 1e6 - _EDGE_US)
+            end = max(call.began_s * 1e6, call.ended_s * 1e6 - _EDGE_US)
+            same = {"name": "hand-over", "cat": "hand-over", "id": number, "pid": PROCESS}
+            yield same | {"ph": "s", "tid": _thread(found.batch.worker), "ts": start}
+            yield same | {"ph": "f", "bp": "e", "tid": CALLS, "ts": end}
+
+
+def _counter(name: str, at_s: float, value: float) -> Json:
+    return {"ph": "C", "name": name, "pid": PROCESS, "ts": at_s * 1e6, "args": {"value": value}}
+
+
+def _metric(name: str) -> str:
+    """A reading's name as the tables have it, with its unit as it is kept."""
+    metric = BY_ID.get(name)
+    return f"{metric.label} ({metric.unit})" if metric else name
+
+
+def _shifted(event: Json, zero_s: float) -> Json:
+    """With its moment counted from the trace's first one, in whole nanoseconds."""
+    if "ts" not in event:
+        return event
+    begin = round(event["ts"] - zero_s * 1e6, 3)
+    end = round(event["ts"] + event.get("dur", 0.0) - zero_s * 1e6, 3)
+    return event | {"ts": begin} | ({"dur": round(end - begin, 3)} if "dur" in event else {})

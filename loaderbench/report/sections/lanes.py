@@ -1,0 +1,151 @@
+"""The swim lanes: a lane for each worker and its batches, those that lie ready, the loop waiting or computing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from loaderbench.records import Trial
+from loaderbench.report import numbers, tables, words
+from loaderbench.report.lanes import UNDIVIDED, Lanes, Made, Piece, lanes_of
+from loaderbench.report.lanes_window import Window, windows_of
+from loaderbench.report.model import Block, Column, Paragraph, Row, Section, Table, Text, data_table
+from loaderbench.report.sections.lanes_drawing import LaneDrawing, drawing_of
+from loaderbench.report.view import View, why
+
+STRAGGLER = 3.0  # times the median
+_NOTICED = 0.05  # of the time a batch took to make: a shorter wait for it is none
+_NOT_LINKED = "which worker made which batch is not known"
+_MOST_WORKERS = 32  # rows of the table
+_COLUMNS = (
+    Column("Lane"),
+    Column("Batches", numeric=True),
+    Column("Share of time", numeric=True),
+    Column("Longest, ms", numeric=True, title="the longest batch, wait or step"),
+    Column("Mostly in", title="the largest stage of the longest batch"),
+)
+
+
+def section(view: View) -> Section | None:
+    """Of the trial that stands for the verdict's configuration; `None` where no batch of it was kept."""
+    found = lanes_of(view)
+    if found is None:
+        return None
+    trial, lanes = found
+    windows = windows_of(lanes)
+    if not windows:
+        return None
+    who = name_of_consumer(view)
+    drawings = [drawing_of(lanes, window, who, _title(window, lanes)) for window in windows]
+    blocks: list[Block] = [Paragraph(Text(sentence)) for sentence in sentences(lanes)]
+    blocks += [_without_workers(trial)] if not lanes.makers else []
+    blocks += drawings
+    blocks += [Paragraph(Text(_method(view, trial, lanes)), "small")]
+    blocks += [data_table(_table(lanes, windows, who, drawings))]
+    return Section(id="lanes", title="Batches over time", label="Batches over time", blocks=tuple(blocks))
+
+
+def name_of_consumer(view: View) -> str:
+    """What the lane is called in which batches are used."""
+    if view.profile is not None:
+        return "Training step"
+    return {"emulated": "Emulated GPU", "model": "GPU"}.get(view.run.consumer, "Consumer")
+
+
+def sentences(lanes: Lanes) -> Iterator[str]:
+    """What there is to see: whether a batch took much longer than others, and what that cost."""
+    slowest = lanes.slowest()
+    made_s = [made.seconds for own in lanes.makers.values() for made in own if made.batch.steady]
+    if slowest is None or len(made_s) < 2:
+        longest = max((wait for wait in lanes.waits if wait.batch.steady), key=lambda w: w.seconds, default=None)
+        if longest is not None:
+            yield f"Longest wait: {_time(longest.seconds)}, for batch {longest.batch.batch}."
+        return
+    typical_s = median(made_s)
+    ratio = slowest.seconds / typical_s if typical_s > 0 else 1.0
+    if ratio < STRAGGLER:
+        yield f"No straggler: batches took {_time(typical_s)} to make (median), the slowest {_time(slowest.seconds)}."
+        return
+    maker = f"{_whose(slowest)} took {_time(slowest.seconds)}, {ratio:.0f}\u00d7 the median of {_time(typical_s)}"
+    yield f"Batch {slowest.batch.batch} is a straggler: {maker}{_mostly(slowest)}."
+    wait_s = slowest.batch.wait_s
+    if wait_s is not None and wait_s > _NOTICED * slowest.seconds:
+        yield f"The loop waited {_time(wait_s)} for it."
+    elif wait_s is not None:
+        yield "The loop did not wait for it: other batches were ready."
+
+
+def _whose(made: Made) -> str:
+    return "the main process" if made.batch.worker is None else f"worker {made.batch.worker}"
+
+
+def _mostly(made: Made) -> str:
+    stage = largest_stage(made)
+    return f", mostly in {words.stage(stage).text}" if stage and stage != UNDIVIDED else ""
+
+
+def largest_stage(made: Made) -> str | None:
+    """The stage that took most of a batch; `None` where its stages were not timed."""
+    if not made.batch.stages_s:
+        return None
+    pieces = list(made.stages())
+    return max(pieces, key=lambda piece: piece.seconds).what
+
+
+def _time(seconds: float) -> str:
+    return numbers.duration(seconds).text
+
+
+def _without_workers(trial: Trial) -> Paragraph:
+    reason = why(trial, "stages") or _NOT_LINKED
+    return Paragraph(words.sentence(f"Workers: not measured ({reason})."), "missing")
+
+
+def _title(window: Window, lanes: Lanes) -> str:
+    """What the window shows, and how long it is."""
+    long = numbers.duration(window.seconds).text
+    start = "Start of the first epoch" if window.epoch == 0 else f"Start of epoch {window.epoch + 1}"
+    slowest = "the slowest batch" if lanes.slowest() else "the longest wait"
+    if "whole" in window.shows:
+        return f"Every batch that was kept ({long})"
+    if {"start", "slowest"} <= window.shows:
+        return f"{start}, and {slowest} ({long})"
+    return f"{start} ({long})" if "start" in window.shows else f"Around {slowest} ({long})"
+
+
+def _method(view: View, trial: Trial, lanes: Lanes) -> str:
+    which = f"Trial {words.plain(trial.id, words.NAME_LIMIT)}, of the verdict\u2019s configuration. "
+    said = f"{'' if view.profile else which}Numbers are batches of an epoch, from 0."
+    if any(made.batch.stages_s for own in lanes.makers.values() for made in own):
+        said += " In a batch, each stage is the sum over its samples: their order in a bar is not an order in time."
+    return said
+
+
+def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence[LaneDrawing]) -> Table:
+    """A row for each lane of each window."""
+    named: list[tuple[str, Sequence[Piece | Made]]] = list(_made_by_lane(lanes))[:_MOST_WORKERS]
+    named += [(f"{who}: waiting", lanes.waits), (f"{who}: computing", lanes.steps)]
+    rows = [_row(label, own, window) for window in windows for label, own in named]
+    said = "; ".join(drawing.title for drawing in drawings)
+    return Table(f"Lanes, in this order: {said}" if len(windows) > 1 else said, _COLUMNS, tuple(rows))
+
+
+def _made_by_lane(lanes: Lanes) -> Iterator[tuple[str, Sequence[Piece | Made]]]:
+    for worker, made in lanes.makers.items():
+        yield "Main process" if worker is None else f"Worker {worker}", made
+
+
+def _row(label: str, pieces: Sequence[Piece | Made], window: Window) -> Row:
+    inside = [one for one in pieces if one.ended_s > window.began_s and one.began_s < window.ended_s]
+    busy = sum(window.place(one.ended_s) - window.place(one.began_s) for one in inside)
+    longest = max(inside, key=lambda one: one.seconds, default=None)
+    stage = largest_stage(longest) if isinstance(longest, Made) else None
+    return Row(
+        (
+            Text(label),
+            numbers.whole(len(inside)),
+            numbers.share(min(1.0, busy)),
+            *tables.milliseconds([longest.seconds if longest else None], "nothing of it lies in this window"),
+            words.stage(stage) if stage else Text("\u2013"),
+        )
+    )

@@ -1,0 +1,211 @@
+"""A window of the swim lanes as rectangles: places and lengths are shares of the width, so that any width will do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from loaderbench.report import numbers, words
+from loaderbench.report.lanes import Kind, Lanes, Made, Piece, Ready, kind_of
+from loaderbench.report.lanes_window import Window
+from loaderbench.report.model import Block
+
+_THINNEST = 4e-4  # of the width: less than half a pixel
+_NUMBERED = 0.012  # of the width, for each digit of a batch's number
+_TICKS = 6
+READY_WIDTH, READY_HEIGHT = 1000, 100  # of the drawing of what lies ready
+_NAMES: dict[Kind, str] = {
+    "read": "read",
+    "decode": "decode",
+    "transform": "transform",
+    "other": "other time of a sample",
+    "collate": "collate",
+    "wait": "waiting for data",
+    "step": "computing",
+    "between": "between epochs",
+}
+_OF_LOOP = ("wait", "step", "between")
+_HELD_UP = "ready, but held up by an earlier batch"
+_READY = "ready to be taken"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A rectangle of a lane. `kind` is its colour."""
+
+    kind: Kind
+    start: float
+    share: float
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The outline of a batch, with its number where there is room, and all of it in words."""
+
+    start: float
+    share: float
+    said: str
+    number: str
+    slowest: bool
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One row: bars with frames, or (`paths`) areas of a height, each with its class."""
+
+    label: str
+    bars: tuple[Bar, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    paths: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place on the axis of time, or where an epoch starts; `anchor` is how its text lies there."""
+
+    place: float
+    text: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneDrawing(Block):
+    """One window. `said` describes it to who cannot see it."""
+
+    template = "lanes.html"
+    title: str
+    said: str
+    lanes: tuple[Lane, ...]
+    ticks: tuple[Mark, ...]
+    epochs: tuple[Mark, ...]
+    key: tuple[tuple[str, str], ...]
+
+
+def drawing_of(lanes: Lanes, window: Window, consumer: str, title: str) -> LaneDrawing:
+    """Draw a window; `consumer` names the lane of the loop."""
+    rows = [*_makers(lanes, window), *_ready(lanes.ready, window)]
+    rows.append(Lane(consumer, tuple(_bars((*lanes.waits, *lanes.steps, *lanes.breaks), window))))
+    return LaneDrawing(
+        title=title,
+        said=f"{title}. {_shares(lanes, window, consumer)}",
+        lanes=tuple(rows),
+        ticks=tuple(_ticks(window)),
+        epochs=tuple(_epochs(lanes, window)),
+        key=tuple(_key(rows)),
+    )
+
+
+def _makers(lanes: Lanes, window: Window) -> Iterator[Lane]:
+    slowest = lanes.slowest()
+    for worker, own in lanes.makers.items():
+        inside = [made for made in own if made.ended_s > window.began_s and made.began_s < window.ended_s]
+        yield Lane(
+            "Main process" if worker is None else f"Worker {worker}",
+            tuple(bar for made in inside for bar in _bars(made.stages(), window)),
+            tuple(_frame(made, window, slowest=made == slowest) for made in inside),
+        )
+
+
+def _frame(made: Made, window: Window, *, slowest: bool) -> Frame:
+    start = window.place(made.began_s)
+    share, number = window.place(made.ended_s) - start, str(made.batch.batch)
+    stages = ", ".join(f"{words.stage(s).text} {_time(took_s)}" for s, took_s in made.batch.stages_s.items())
+    said = f"Batch {number}: {_time(made.seconds)} to make{f' ({stages})' if stages else ''}{_handed_over(made)}"
+    return Frame(start, share, said, number if share > _NUMBERED * (len(number) + 1) else "", slowest)
+
+
+def _handed_over(made: Made) -> str:
+    got_s = made.batch.got_s
+    return "; never taken" if got_s is None else f"; taken {_time(max(0.0, got_s - made.ended_s))} later"
+
+
+def _bars(pieces: Iterable[Piece], window: Window) -> Iterator[Bar]:
+    """What can be seen of the pieces."""
+    for piece in pieces:
+        start = window.place(piece.began_s)
+        share = window.place(piece.ended_s) - start
+        if share >= _THINNEST:
+            said = f"{_NAMES[kind_of(piece.what)].capitalize()}, batch {piece.batch.batch}: {_time(piece.seconds)}"
+            yield Bar(kind_of(piece.what), start, share, said if piece.what in _OF_LOOP else "")
+
+
+def _ready(ready: Sequence[Ready], window: Window) -> Iterator[Lane]:
+    """How many batches lie ready, as an area, and above it those of the time in which an earlier one holds them up."""
+    top = max((one.count for one in ready), default=0)
+    if not top:
+        return
+    steps = [(window.place(one.at_s), window.place(after.at_s), one) for one, after in pairwise(ready)]
+    shown = [step for step in steps if step[1] > step[0]]
+    most = max((one.count for _, _, one in shown), default=0)
+    paths = [(name, _area([s for s in shown if s[2].held_up == held_up], top)) for name, held_up in _AREAS]
+    yield Lane(f"Ready batches: 0\u2013{most}", paths=tuple((name, path) for name, path in paths if path))
+
+
+_AREAS = (("ready", False), ("held-up", True))
+
+
+def _area(steps: Sequence[tuple[float, float, Ready]], top: int) -> str:
+    """The steps as one path of rectangles that stand on the ground."""
+    parts = []
+    for start, end, one in steps:
+        if one.count:
+            left, wide = round(READY_WIDTH * start, 1), round(READY_WIDTH * (end - start), 1)
+            high = round(READY_HEIGHT * one.count / top)
+            parts.append(f"M{left:g} {READY_HEIGHT}v-{high}h{wide:g}v{high}z")
+    return "".join(parts)
+
+
+def _ticks(window: Window) -> Iterator[Mark]:
+    """Round moments since the window's beginning, in one unit."""
+    step_s = _round_step(window.seconds / _TICKS)
+    unit, factor = next((found for found in _UNITS if step_s * found[1] >= 1), _UNITS[-1])
+    for number in range(1 + math.floor(window.seconds / step_s + 1e-9)):
+        place = number * step_s / window.seconds
+        text = f"{number * step_s * factor:g} {unit}" if number else "0"
+        yield Mark(place, text, "start" if number == 0 else "end" if place > 0.97 else "middle")
+
+
+_UNITS = (("s", 1.0), ("ms", 1e3), ("\u00b5s", 1e6))
+
+
+def _round_step(least_s: float) -> float:
+    """1, 2 or 5 times a power of ten, no less than this."""
+    power = 10.0 ** math.floor(math.log10(least_s))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least_s * (1 - 1e-9))
+
+
+def _epochs(lanes: Lanes, window: Window) -> Iterator[Mark]:
+    for one in lanes.taken:
+        if one.batch.batch == 0 and window.began_s <= one.asked_s < window.ended_s:
+            place = window.place(one.asked_s)
+            yield Mark(place, f"epoch {one.batch.epoch + 1} starts", "end" if place > 0.8 else "start")
+
+
+def _key(rows: Sequence[Lane]) -> Iterator[tuple[str, str]]:
+    """The colours that are there, in the order of the way of a batch."""
+    seen = {bar.kind for row in rows for bar in row.bars}
+    areas = {name for row in rows for name, _ in row.paths}
+    yield from ((kind, name) for kind, name in _NAMES.items() if kind in seen and kind not in _OF_LOOP)
+    yield from [("idle", "idle")] if any(row.frames for row in rows) else []
+    yield from ((name, said) for name, said in (("ready", _READY), ("held-up", _HELD_UP)) if name in areas)
+    yield from ((kind, name) for kind, name in _NAMES.items() if kind in seen and kind in _OF_LOOP)
+
+
+def _shares(lanes: Lanes, window: Window, consumer: str) -> str:
+    """How busy each lane is."""
+    said = []
+    for worker, own in lanes.makers.items():
+        said.append(f"{'Main process' if worker is None else f'worker {worker}'} {_share(own, window)} busy")
+    said.append(f"{consumer} {_share(lanes.waits, window)} waiting")
+    return words.plain(", ".join(said), words.SENTENCE_LIMIT) + "."
+
+
+def _share(pieces: Sequence[Piece | Made], window: Window) -> str:
+    return numbers.share(sum(window.place(one.ended_s) - window.place(one.began_s) for one in pieces)).text
+
+
+def _time(seconds: float) -> str:
+    return numbers.duration(seconds).text
