@@ -12,12 +12,12 @@ from loaderbench.report.model import Column, Text, Value
 _ACROSS, _DOWN = "num_workers", "batch_size"
 _MOST_COLUMNS = 6  # of a table; more axes share one
 Key = tuple[str, Scalar]
-"""A value that is equal to itself alone: `True` is not 1, and 1 is not 1.0."""
+"""A value that is equal only to itself: `True` is not 1, and 1 is not 1.0."""
 
 
 @dataclass(frozen=True)
 class Axes:
-    """The axis across, the one down (none when one axis alone varies), and the others that vary."""
+    """The axis across, the one down (none when only one axis varies), and the others that vary."""
 
     across: str
     down: str | None
@@ -54,7 +54,7 @@ def axis_values(run: RunRecord) -> dict[str, list[Scalar]]:
 
 
 def fixed(run: RunRecord) -> Config:
-    """The axes of one value alone."""
+    """The axes with only one value."""
     return {axis: found[0] for axis, found in axis_values(run).items() if len(found) == 1}
 
 

@@ -37,7 +37,7 @@ GLOSSARY = (
     Term("ceiling", "Samples/s of your loop without any data wait.", "profile"),
     Term("headroom", "Share of the time per batch that free loading would save: (measured \u2212 ceiling) / measured."),
     Term("isolation run", "A trial with parts of the pipeline removed, such as the loader alone.", "sweep"),
-    Term("warm / cold page cache", "A trial starts with its files in memory, or reads them from storage.", "sweep"),
+    Term("warm / cold page cache", "A trial finds its files cached in memory, or reads them from storage.", "sweep"),
     Term("interference", "Time of loader and consumer together, minus the slower one alone.", "sweep"),
     Term("contention", "Extra time per sample because workers share caches, memory, CPUs or a lock.", "sweep"),
     Term("head-of-line blocking", "Finished batches wait for a slow one, because batches are returned in order."),

@@ -1,4 +1,4 @@
-"""The page: one file that opens from disk, asks for nothing, and can be read with scripts blocked.
+"""The HTML report: one file that opens from disk, loads nothing, and can be read with scripts blocked.
 
 A notebook shows a small piece of it below a cell.
 """
@@ -43,7 +43,7 @@ _MOST_ROWS, _MOST_CARDS = 12, 3  # of a notebook: the page has them all
 
 
 def render_html(document: Document) -> str:
-    """The whole page as text that UTF-8 can hold."""
+    """The whole report as text that UTF-8 can hold."""
     drawn = {chart.name: chart.figures for chart in document.all(Chart)}
     choices = _choices(document)
     return utf8("page.html",
@@ -82,7 +82,7 @@ def utf8(template: str, **values: Any) -> str:
 
 
 def _choices(document: Document) -> dict[str, list[str]]:
-    """What the page puts in place of what it shows, by the number of the choice: its head, and its inside."""
+    """HTML for each configuration that can be selected, by its number: its head, and its inside."""
     found = document.find(HeatMap)
     head, inside = (environment().get_template(name) for name in ("choice.html", "sections.html"))
     return {
@@ -105,7 +105,7 @@ def drawn(block: Block) -> Markup:
 
 
 def narrow_together(sections: Iterable[Section]) -> list[tuple[bool, Sequence[Section]]]:
-    """Sections with content for the page, grouped into those that share a row."""
+    """Sections with content, grouped into those that share a row."""
     return [(narrow, list(found)) for narrow, found in groupby((s for s in sections if s.blocks), lambda s: s.narrow)]
 
 
@@ -131,18 +131,18 @@ def environment() -> Environment:
 
 @functools.cache
 def asset(name: str) -> Markup:
-    """A file of ours, placed as it is."""
+    """A file of this package, inserted unchanged."""
     return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
 
 
 @functools.cache
 def _plotly_packed() -> str:
-    """The bundle as `pack` writes it: 4.8 MB of script are 2.0 MB of page. Once per process."""
+    """The bundle as `pack` writes it: 4.8 MB of script become 2.0 MB of HTML. Once per process."""
     return pack((importlib.resources.files("plotly") / _PLOTLY).read_bytes())
 
 
 def pack(content: bytes) -> str:
-    """Gzip in base64, without a time stamp: the same run draws the same page."""
+    """Gzip in base64, without a time stamp: the same run draws the same file."""
     return base64.b64encode(gzip.compress(content, _LEVEL, mtime=0)).decode("ascii")
 
 
@@ -152,6 +152,6 @@ def pack_json(value: Any) -> str:
 
 
 def inline_json(value: Any) -> str:
-    """JSON that can stand inside a `<script>` element: nothing in it ends the element, a line of script, or UTF-8."""
+    """JSON that is safe inside a `<script>` element: nothing in it ends the element, a line of script, or UTF-8."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

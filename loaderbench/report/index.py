@@ -1,4 +1,4 @@
-"""The list of the runs in a folder: its words and numbers, its page, and its file, which is kept up to date."""
+"""The list of the runs in a folder: its words and numbers, its HTML, and its file, which is kept up to date."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_NAVIGATION = 12
 
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
-    """One run. `href` leads to its page from the folder of the list; `None` where it has none."""
+    """One run. `href` leads to its report from the folder of the list; `None` where it has none."""
 
     when: str
     folder: Text
@@ -178,7 +178,7 @@ def _note(found: RunList) -> str | None:
 
 
 def render_index(document: IndexDocument) -> str:
-    """The whole page, which has no script, as text that UTF-8 can hold."""
+    """The whole list as HTML without scripts, as text that UTF-8 can hold."""
     return utf8("index.html",
         document=document,
         csp=CONTENT_SECURITY_POLICY,
@@ -190,9 +190,9 @@ def render_index(document: IndexDocument) -> str:
 
 
 def update_index(run_folder: Path) -> Path | None:
-    """Draw the list of the runs beside this one anew, where there is one or the folder is where runs land by default.
+    """Redraw the list of runs in the parent folder, if it has one or is the default folder of runs.
 
-    `None` where nothing was written. That it cannot be written is logged as one line and is no error: the run is safe.
+    `None` where nothing was written. A list that cannot be written is logged and not an error: the run is safe.
     """
     parent = run_folder.resolve().parent
     try:
@@ -214,7 +214,7 @@ def _may_write(parent: Path) -> bool:
 
 
 def _is_ours(file: Path) -> bool:
-    """Whether its head names loaderbench as what made this list; a page of a run is another thing."""
+    """Whether its head says that loaderbench made it as a list of runs, not as the report of a run."""
     if file.is_symlink() or not file.is_file():
         return False
     with file.open("rb") as opened:

@@ -1,4 +1,4 @@
-"""The report as Markdown for a comment on a pull request: what a reviewer has to know, and nothing that acts.
+"""The report as Markdown for a comment on a pull request: what a reviewer has to know, without active content.
 
 All text is escaped: no markup, no links, no mentions, no issue references. The characters are those of
 CommonMark and of GitHub's additions: https://github.github.com/gfm/. What GitHub looks for after the Markdown was

@@ -92,7 +92,7 @@ def estimate(metric: Metric, configuration: Configuration) -> float | None:
 
 
 def short(metric: Metric, configuration: Configuration) -> str | None:
-    """The number alone, for a cell whose table names the unit."""
+    """The number without its unit, for a cell whose table names the unit."""
     found = estimate(metric, configuration)
     return None if found is None else numbers.number(found, 3 if abs(found) >= 99.5 else SCALES[metric.unit].digits)
 

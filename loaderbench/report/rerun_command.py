@@ -1,4 +1,4 @@
-"""What to type to measure something again: one change beside what it changes, or one configuration alone."""
+"""Commands to measure again: a change against its starting configuration, or a single configuration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLAIN_FILE = re.compile(r"(?!-)[^\x00-\x1f\ud800-\udfff]+")
 
 
 def command_for_change(run: RunRecord, change: Config, before: Config) -> str | None:
-    """The command that measures the change beside what it changes; `None` where no sweep can show it."""
+    """The command that measures the change against its starting configuration; `None` where no sweep can show it."""
     changed = {axis: value for axis, value in change.items() if axes.key(before.get(axis)) != axes.key(value)}
     if run.kind == "profile" or not changed or len(changed) > _MOST_CHANGES:
         return None
@@ -50,7 +50,7 @@ def _set(run: RunRecord, axis: str) -> list[Scalar]:
 
 
 def _data(run: RunRecord) -> list[str]:
-    """`--data DIR` as it was given; a folder that stands in the suite is relative to its file."""
+    """`--data DIR` as it was given; a folder named in the suite is relative to its file."""
     dataset = run.suite.get("dataset")
     root = dataset.get("root") if isinstance(dataset, dict) else None
     return ["--data", root] if isinstance(root, str) and Path(root).is_absolute() else []

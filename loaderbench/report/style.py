@@ -33,9 +33,9 @@ LEGEND: Json = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
 def figure(traces: list[Json], layout: Callable[[str], Json], height: int) -> Json:
-    """A figure of plotly: its traces, and one layout for each theme, which lets the page switch without new data.
+    """A figure of plotly: its traces, and one layout for each theme, to switch themes without new data.
 
-    Figures are plain dicts, since importing plotly takes longer than drawing the page.
+    Figures are plain dicts, since importing plotly takes longer than drawing the report.
     """
     return {"data": traces, "layout": {theme: _base(theme) | layout(theme) for theme in THEMES}, "height": height}
 
@@ -55,7 +55,7 @@ def _base(theme: str) -> Json:
 
 
 def axis(theme: str) -> Json:
-    """An axis that a finger scrolling the page does not zoom."""
+    """An axis that does not zoom when a finger scrolls over it."""
     colors = {"gridcolor": GRID[theme], "zerolinecolor": GRID[theme], "linecolor": MUTED[theme]}
     return {
         **colors,
@@ -72,7 +72,7 @@ def axis_title(text: str) -> Json:
 
 
 def safe(text: str) -> str:
-    """Plotly reads its strings as a little HTML; nothing that came from outside may be that."""
+    """Plotly interprets some HTML in its strings; text from outside is escaped."""
     return html.escape(text, quote=False)
 
 

@@ -37,9 +37,9 @@ def segments(names: Sequence[str], parts: Sequence[float], colors: Sequence[str]
 
 
 def percentages(parts: Sequence[float]) -> list[Value]:
-    """Shares that add up to 1, to a tenth of a per cent, so that what is written adds up to 100.0 too.
+    """Shares that add up to 1, to a tenth of a percent; the written numbers add up to 100.0, too.
 
-    What rounding leaves over goes to those that lost most by it (Hamilton's method).
+    The remainder of rounding goes to the shares that lost most by it (Hamilton's method).
     """
     tenths = [math.floor(part * _TENTHS) for part in parts]
     left = _TENTHS - sum(tenths)

@@ -1,4 +1,4 @@
-"""What several sections ask of a run: its trials by anchor, the choices, the trial that represents a configuration."""
+"""What several sections need from a run: trials by anchor, selectable configurations, representative trials."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class View:
 
     @cached_property
     def profile(self) -> Trial | None:
-        """The one trial of a profile, an empty one where nothing was even begun; `None` for a sweep."""
+        """The one trial of a profile, an empty one where none was started; `None` for a sweep."""
         if self.run.kind != "profile":
             return None
         return self.run.sweep[0] if self.run.sweep else _NOTHING
 
     @cached_property
     def anchors(self) -> Mapping[str, str]:
-        """The place on the page of each trial that has a row: by number, since a trial's name may hold anything."""
+        """The anchor of each trial that has a row: by number, since a trial's name may hold anything."""
         if self.profile:
             return {}
         return {trial.id: f"trial-{i}" for i, trial in enumerate(self.run.sweep[:MOST_ROWS], start=1)}
@@ -43,7 +43,7 @@ class View:
 
     @cached_property
     def reported(self) -> Sequence[int]:
-        """The numbers of the configurations of which a trial was run, the most interesting first."""
+        """The numbers of the configurations that have a trial, the most interesting first."""
         if self.profile:
             return []
         places = {id(configuration): number for number, configuration in enumerate(self.run.configurations)}
@@ -52,12 +52,12 @@ class View:
 
     @property
     def choices(self) -> Sequence[int]:
-        """The numbers of the configurations a reader can choose from; none where there is only one."""
+        """The numbers of the configurations that a reader can select; none where there is only one."""
         return self.reported if len(self.reported) > 1 else []
 
     @cached_property
     def shown(self) -> int | None:
-        """The number that the verdict is about: the best, or where none is named the one that looked fastest."""
+        """The number that the verdict is about: the best, or without one the fastest estimate."""
         configurations, best = self.run.configurations, self.run.best
         if best is not None:
             about = [i for i in self.reported if axes.same(configurations[i].config, best.config)]
@@ -67,7 +67,7 @@ class View:
         return next(iter(about or self.reported), None)
 
     def lacks_waits(self, trial: Trial) -> bool:
-        """Whether only the longest wait of each group of batches was kept, which says nothing of a typical one."""
+        """Whether only the longest wait of each group of batches was kept, which does not show a typical wait."""
         series = self.readings.of(trial.id).get("data_wait_s")
         return series is not None and len(series[1]) < (trial.batches or 0)
 
@@ -96,7 +96,7 @@ def find(run: RunRecord, config: Config) -> Configuration | None:
 
 
 def by_interest(run: RunRecord) -> list[Configuration]:
-    """The best configuration, the baseline, then all others by rank; what has no rank stands last, as planned."""
+    """The best configuration, the baseline, then all others by rank; those without a rank come last, as planned."""
     first = [found for part in (run.best, run.baseline) if part and (found := find(run, part.config))]
     ranked = sorted(run.configurations, key=lambda c: (c.rank is None, c.rank or 0))
     unique = {id(configuration): configuration for configuration in [*first, *ranked]}

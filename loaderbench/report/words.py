@@ -95,5 +95,5 @@ def capitalised(text: str) -> str:
 
 
 def reason_of(field: str, *reasons: Mapping[str, str]) -> str | None:
-    """Why `field` holds nothing, from the first record that says so."""
+    """Why `field` is missing, from the first record that says so."""
     return next((found[field] for found in reasons if found.get(field)), None)

@@ -116,7 +116,7 @@ class ColorScale:
     high: float
 
     def place(self, value: float | None) -> float | None:
-        """Where a value lies on the scale, 0 to 1."""
+        """The position of a value on the scale, 0 to 1."""
         if value is None:
             return None
         return 0.5 if self.high == self.low else round((value - self.low) / (self.high - self.low), 3)
@@ -193,7 +193,7 @@ def _holds(config: Config, wanted: Config) -> bool:
 
 
 def without_workers(config: Config) -> bool:
-    """Whether the main process loads by itself, so that torch refuses what only workers have."""
+    """Whether the main process loads the data: torch then refuses arguments that only apply to workers."""
     return axes.key(config.get("num_workers")) == axes.key(0)
 
 

@@ -1,4 +1,4 @@
-"""One trial from within: that of a profile, or the typical trial of the chosen configuration of a sweep."""
+"""Inside one trial: that of a profile, or the median trial of the selected configuration of a sweep."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Reading:
     of: str = ""
 
     def fact(self, states: WorkerStates) -> Fact | None:
-        """What is known, or why it is not; nothing where not even that was recorded."""
+        """The value, or why it is missing; `None` where no reason was recorded."""
         found, reason = getattr(states, self.field), states.not_measured.get(self.field)
         if found is None:
             return Fact(self.label, numbers.missing(reason)) if reason else None

@@ -86,7 +86,7 @@ def _rows(traces: list[Json], x_title: str, labels: Sequence[str], *, zero: bool
 
 
 def _layout(x_title: str, labels: Sequence[str], theme: str, *, zero: bool) -> Json:
-    """Each label is above its row: next to it there is no room on a narrow screen."""
+    """Each label is above its row: a narrow screen has no room next to it."""
     x_axis: Json = {"title": style.axis_title(x_title), **style.axis(theme), "zeroline": zero}
     if zero:
         x_axis |= {"zerolinecolor": style.MUTED[theme], "zerolinewidth": 1.5}

@@ -89,7 +89,7 @@ def _caption(run: RunRecord) -> str:
 
 
 def _titles_once(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """The rows with each very long title in its first place alone: repeated in hundreds of rows it swells the page."""
+    """The rows with each very long title only where it occurs first: repeated in hundreds of rows it is too much."""
     seen: set[str] = set()
 
     def once(cell: Text) -> Text:

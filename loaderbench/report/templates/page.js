@@ -34,9 +34,9 @@
   const settings = JSON.parse(byId("settings").textContent);
   let figures = null;
   const chosen = {};
-  function draw(place, colours, width) {
+  function draw(place, colors, width) {
     const figure = figures[place.dataset.figure][chosen[place.dataset.figure] || 0];
-    const layout = structuredClone(figure.layout[colours]);
+    const layout = structuredClone(figure.layout[colors]);
     layout.height = figure.height;
     if (width) { layout.width = width; layout.autosize = false; } else { layout.autosize = true; }
     return window.Plotly.react(place, figure.data, layout, settings.plotly);
