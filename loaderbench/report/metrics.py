@@ -84,6 +84,13 @@ def _written(found: Interval | float | None, unit: Unit, reason: str | None) -> 
     return writers[unit](found, reason) if unit in writers else numbers.quantity(found, reason=reason)
 
 
+def rate(value: Value) -> str:
+    """`836 samples/s (803-870)` with an en dash, within a sentence; the reason where there is none."""
+    if value.missing or not value.detail:
+        return value.text if value.missing else f"{value.text} samples/s"
+    return f"{value.main} samples/s ({value.detail})"
+
+
 def estimate(metric: Metric, configuration: Configuration) -> float | None:
     """The plain number of a configuration in the unit of the metric's scale."""
     found = metric.of_configuration(configuration)

@@ -13,9 +13,12 @@ from blocks import downloads, ranking, the, trials
 
 from loaderbench.records import Interval
 from loaderbench.records.metrics import METRICS, Metric
+from loaderbench.report import numbers
 from loaderbench.report.document import build_document
-from loaderbench.report.metrics import named_with_unit
+from loaderbench.report.metrics import named_with_unit, rate
+from loaderbench.report.model import Value
 from loaderbench.report.sections.heat_map import HeatMap
+from loaderbench.report.sections.timeline_panels import kind_of
 
 ROOT = Path(__file__).parents[2]
 LINE = """    Metric(id="threads", label="Threads", unit="count", over_rounds="mean", in_heat_map=True),
@@ -93,3 +96,29 @@ def test_page_tables_and_heat_map_call_a_metric_by_one_name() -> None:
     assert {column.label for column in best.columns[3:]} <= labels
     assert {column.label for column in trials(document).columns[6:]} <= short
     assert {metric.label for metric in the(document, HeatMap).metrics} <= set(map(named_with_unit, METRICS))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (numbers.interval(Interval(836.0, 803.0, 870.0)), "836 samples/s (803\u2013870)"),
+        (numbers.interval(Interval(836.0, None, None)), "836 samples/s (n = 1)"),
+        (numbers.quantity(836.0), "836 samples/s"),
+        (numbers.missing("it crashed"), "not measured: it crashed"),
+    ],
+)
+def test_a_rate_in_a_sentence_has_its_unit_before_its_interval(value: Value, said: str) -> None:
+    assert rate(value) == said
+
+
+def test_the_cells_of_the_heat_map_say_their_rate_like_a_sentence() -> None:
+    cell = the(runs.typical(), HeatMap).facets[0].rows[0].cells[0]
+    assert cell.title == "batch_size=32 num_workers=0 pin_memory=false: 212 samples/s (206\u2013218)"
+
+
+def test_the_unit_of_a_panel_names_no_whole_of_another_unit() -> None:
+    waits = kind_of("data_wait_s")
+    cpu = kind_of("cpu_percent_of_allotted")
+    assert waits
+    assert cpu
+    assert (waits.title, cpu.title) == ("Data wait per batch, ms", "CPU, % of available CPUs")

@@ -166,8 +166,8 @@ class Cells:
         return "not_measured" if self._run.complete or trials else "not_run"
 
     def _say(self, found: Configuration, trials: Sequence[Trial]) -> str:
-        rate = metrics.of_configuration(metrics.SAMPLES, found, self._run.environment).text
-        reached = f"{rate} samples/s" if found.samples_per_s else _STATES[self._state(found, trials)]
+        rate = metrics.rate(metrics.of_configuration(metrics.SAMPLES, found, self._run.environment))
+        reached = rate if found.samples_per_s else _STATES[self._state(found, trials)]
         said = f"{words.configuration(found.config).text}: {reached}"
         return "; ".join([said, *failures_in_words(trials)])
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, config_label, format_scalar
-from loaderbench.report import axes, numbers, style, words
+from loaderbench.report import axes, metrics, numbers, style, words
 from loaderbench.report.model import Chart, Column, Json, Row, Section, Table, Text, data_table
 from loaderbench.report.view import View
 
@@ -132,7 +132,7 @@ def _name(axis: str, value: Scalar) -> str:
 
 
 def _hover(configuration: Configuration, found: Interval) -> str:
-    return f"{words.configuration(configuration.config).text}: {numbers.interval(found).text} samples/s"
+    return f"{words.configuration(configuration.config).text}: {metrics.rate(numbers.interval(found))}"
 
 
 def _top(run: RunRecord, drawn: Sequence[Interval]) -> float:
