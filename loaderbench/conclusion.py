@@ -36,7 +36,7 @@ from loaderbench.statistics.judging import judged
 
 Run = TypeVar("Run", bound=Measured)
 
-ONE_CONFIGURATION = "a profile measures one configuration"
+ONE_CONFIGURATION = "a profile measures one config"
 NO_ISOLATION = "a profile has no isolation runs"
 NOT_VERIFIED = "this run tried no fixes"
 

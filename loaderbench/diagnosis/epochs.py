@@ -24,14 +24,10 @@ def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[Epo
 
 
 def costs_in_words(costs: Sequence[EpochCost]) -> tuple[str, ...]:
-    """A clause for each that takes a hundredth of an epoch or more."""
-    words = {
-        "first_batch": "startup (time to first batch)",
-        "boundary": "epoch boundary",
-        "stragglers": "head-of-line blocking by slow samples",
-    }
+    """A line for each that takes a hundredth of an epoch or more."""
+    labels = {"first_batch": "Startup", "boundary": "Epoch boundary", "stragglers": "Head-of-line blocking"}
     return tuple(
-        f"{words[cost.name]} costs {in_seconds(cost.s_per_epoch)} per epoch ({in_percent(cost.share)})"
+        f"{labels[cost.name]}: {in_seconds(cost.s_per_epoch)} per epoch ({in_percent(cost.share)})"
         for cost in costs
         if cost.share is not None and cost.share >= 0.01
     )

@@ -77,11 +77,11 @@ def _is_slower(other: Config, config: Config, trials: Sequence[Trial]) -> bool:
 def rate_cap(
     notes: Sequence[str], configurations: Sequence[Configuration], consumer: str, demand: float
 ) -> tuple[str, ...]:
-    """A remark that the fastest rate is what an emulated accelerator asks for; none where `notes` hold it already."""
+    """A remark that the fastest rate is what an emulated GPU asks for; none if `notes` hold it already."""
     rates = [found.samples_per_s.est for found in configurations if found.samples_per_s]
     remark = (
-        f"samples/s is capped by consumer.demand = {demand:,.10g}: the loader may be able to do more; "
-        "raise it, or use consumer.kind: none, to see how much"
+        f"Samples/s are capped by the target of {demand:,.10g}; the loader may be faster. "
+        "Set a higher consumer.demand, or consumer.kind: none"
     )
     capped = consumer_kind(consumer).capped and max(rates, default=0.0) >= AT_THE_CAP * demand
     return (remark,) if capped and remark not in notes else ()

@@ -87,27 +87,27 @@ def find_warnings(
 def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
     counts = [trial.batches for trial in trials if trial.batches is not None and trial.batches < FEWEST_BATCHES]
     if counts:
-        yield f"only {counts[0]} batches were counted: on fewer than {FEWEST_BATCHES} the figures are a first look"
+        yield f"Only {counts[0]} batches were measured; {FEWEST_BATCHES} or more are needed for stable figures"
 
 
 def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
     rounds = len({trial.round for trial in trials if trial.status == "completed"})
     if 0 < rounds < FEWEST_ROUNDS:
-        yield f"n = {rounds}: on fewer than {FEWEST_ROUNDS} rounds no configuration is named best"
+        yield f"n = {rounds}: no best config is named on fewer than {FEWEST_ROUNDS} rounds"
 
 
 def _unstillness(configurations: Sequence[Configuration], noise: Noise, busy: float | None) -> Iterator[str]:
     if busy is not None and busy >= BUSY_PERCENT:
-        yield f"other programs used {busy:.0f}% of the CPUs before the first trial"
+        yield f"Other programs used {busy:.0f}% of the CPUs before the first trial"
     spread = noise.reference_decode_spread
     if spread is not None and spread >= DRIFT:
-        yield f"the machine's speed changed by a factor of {spread:.1f} while it was measured (one fixed JPEG decode)"
+        yield f"Machine speed was not stable: reference decode time varied by {spread:.1f}\N{MULTIPLICATION SIGN}"
     if noise.aa_difference and excludes_one(noise.aa_difference):
-        yield f"one configuration measured as if it were two differed from itself by {_difference(noise.aa_difference)}"
+        yield f"A/A test: two runs of the same config differed by {_difference(noise.aa_difference)}"
     wide = [c for c in configurations if c.samples_per_s and _half_width(c.samples_per_s) > WIDE]
     if wide:
-        count = f"{len(wide)} of {len(configurations)} configurations"
-        yield f"{count} vary by more than \N{PLUS-MINUS SIGN}{WIDE * 100:.0f}% between rounds"
+        count = f"{len(wide)} of {len(configurations)} configs"
+        yield f"Samples/s of {count} vary by more than \N{PLUS-MINUS SIGN}{WIDE * 100:.0f}% between rounds"
 
 
 def _failures(trials: Sequence[Trial]) -> Iterator[str]:
@@ -121,18 +121,17 @@ def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:
     """What comes of a dataset that is short beside the time it is measured for."""
     early = sum(trial.ended_early for trial in trials)
     if early:
-        yield f"{_trials(early)} ended early: the loader ran dry before the steady state was long enough"
+        yield f"{_trials(early)} ended early: the loader ran out of data before the steady state was long enough"
     crossing = sum((trial.epoch_ends or 0) > 0 for trial in trials)
     if crossing:
-        rate = "its rate" if crossing == 1 else "their rate"
-        yield f"the steady state of {_trials(crossing)} holds epoch ends, whose stalls are part of {rate}"
+        yield f"Samples/s of {_trials(crossing)} include stalls between epochs"
 
 
 def _repeated_samples(trials: Sequence[Trial], loader: Mapping[str, Any]) -> Iterator[str]:
     for batch, samples in sorted({pair for trial in trials for pair in _larger_than_dataset(trial, loader)}):
         yield (
-            f"batch_size {batch} is larger than the dataset ({samples} samples): "
-            "with drop_last torch gives no batch; here samples repeat"
+            f"batch_size={batch} exceeds the dataset ({samples} samples): samples repeat here; "
+            "with drop_last=True torch yields no batch"
         )
 
 

@@ -34,7 +34,7 @@ def _of_profile(run: RunRecord, trial: Trial) -> tuple[str, str | None]:
     """How many batches were measured, and whether the loop came to its end."""
     if trial.status != "completed":
         return "nothing was measured", None
-    hint = "The loop did not come to its end; what it did until then is below."
+    hint = "The loop did not finish. The report covers it up to that point."
     return numbers.count(trial.batches or 0, "batch", "batches"), None if run.complete else hint
 
 
@@ -48,22 +48,22 @@ def _of_sweep(run: RunRecord) -> tuple[str, str | None]:
         return f"none of {ran} measured", None if run.complete else f"{len(run.sweep):,} of {planned} ran."
     if run.complete:
         return ran if done == len(run.sweep) else f"{done} of {ran} measured", None
-    hint = f"What was measured is below, the rest reads \u201cnot run\u201d.{_how_to_go_on(run)}"
+    hint = f"Configs without a trial read \u201cnot run\u201d.{_how_to_go_on(run)}"
     return f"{done} of {planned} measured", hint
 
 
 def _how_to_go_on(run: RunRecord) -> str:
-    """What to type; the folder is that of the page, whatever it is called by now."""
+    """What to type; the folder is that of the report, which may have been renamed."""
     if not run.suite_file:
         return ""
     file = words.plain(shlex.quote(run.suite_file), words.LABEL_LIMIT)
-    return f" Go on with: loaderbench run {file} --resume FOLDER_OF_THIS_PAGE"
+    return f" Resume: loaderbench run {file} --resume FOLDER_OF_THIS_REPORT"
 
 
 def facts(view: View) -> tuple[Fact, ...]:
     """The line of facts below the name; what a profile iterates comes first."""
     run, environment = view.run, view.run.environment
-    machine = Fact("Accelerator", accelerator(environment)), Fact("Allotted CPUs", allotted(environment))
+    machine = Fact("GPU", accelerator(environment)), Fact("Available CPUs", allotted(environment))
     data = words.outside(run.dataset.description, words.LABEL_LIMIT)
     return (
         *((Fact("Loader", data), *machine) if view.profile else (*machine, Fact("Dataset", data))),
@@ -76,7 +76,7 @@ def accelerator(environment: Environment) -> Text:
     """`2 x NVIDIA H200, 141 GiB each`, or that there is none."""
     if not environment.gpus:
         reason = words.reason_of("gpus", environment.not_measured)
-        return Text("no accelerator", words.plain(reason, words.SENTENCE_LIMIT) if reason else None)
+        return Text("none", words.plain(reason, words.SENTENCE_LIMIT) if reason else None)
     kinds: dict[tuple[str, int], int] = {}
     for gpu in environment.gpus:
         kinds[gpu.name, gpu.memory_total_bytes] = kinds.get((gpu.name, gpu.memory_total_bytes), 0) + 1
@@ -93,7 +93,7 @@ def allotted(environment: Environment) -> Text:
     """The CPUs the run may use, of those the machine has."""
     return Text(
         f"{environment.cpus_allotted:g} of {environment.cpus_online} online",
-        "min(affinity, cgroup quota): what the loader can use, whatever the machine has",
+        "the smaller of CPU affinity and cgroup quota",
     )
 
 
@@ -112,7 +112,7 @@ def warnings(run: RunRecord) -> tuple[Text, ...]:
 
 
 def notes(run: RunRecord) -> tuple[Text, ...]:
-    """What is good to know, with the reason why an axis lost values when no note says so already."""
+    """What changes nothing in the verdict, with the reason why an axis lost values if no note gives it."""
     said = [*run.notes, *run.remarks]
     said += [f"{axis}: {why}" for axis, why in run.plan.collapsed.items() if not any(why in note for note in said)]
     return tuple(words.sentence(text) for text in said)

@@ -102,10 +102,10 @@ _AGGREGATES: dict[OverRounds, Callable[[Sequence[float]], Interval | float]] = {
 def _reasons(missing: Sequence[str], trials: Sequence[Trial], completed: Sequence[Trial]) -> dict[str, str]:
     """Why a configuration lacks these."""
     if not completed:
-        return dict.fromkeys(missing, "every trial of it failed" if trials else "not run")
+        return dict.fromkeys(missing, "every trial failed" if trials else "not run")
     reasons = dict.fromkeys(missing, "no trial could read it")
     if "samples_per_s" in reasons:
         reasons["samples_per_s"] = "no sample was delivered"
     if not any(trial.gpus for trial in completed):
-        reasons |= dict.fromkeys((name for name in missing if BY_ID[name].gpu), "no accelerator")
+        reasons |= dict.fromkeys((name for name in missing if BY_ID[name].gpu), "no GPU")
     return reasons

@@ -37,23 +37,23 @@ from loaderbench.report.rerun_command import command_for_change
 from loaderbench.report.view import View
 
 _BADGES = {
-    "measured": "Measured: the change was run again beside the unchanged configuration, in paired rounds.",
-    "predicted": "Predicted: computed from the costs measured in this run; it was not run.",
-    "heuristic": "Heuristic: others report it; this run neither measured nor predicted it.",
+    "measured": "Measured with and without the change, in paired rounds.",
+    "predicted": "Predicted from the costs measured in this run; not run.",
+    "heuristic": "Advice for this cause; neither measured nor predicted in this run.",
 }
 _HEADINGS = {
     "measured": "Measured in this run",
-    "predicted": "Predicted from this run's costs, not run",
-    "heuristic": "Advice for this cause, not measured here",
+    "predicted": "Predicted, not run",
+    "heuristic": "Not measured here",
 }
 
 
 _ANSWERS = {
-    "gain": "a gain",
+    "gain": "gain",
     "loss": "slower",
     "no gain": "no gain",
     "undecided": "undecided",
-    "failed": "could not be measured",
+    "failed": "not measured",
 }
 
 
@@ -107,9 +107,9 @@ def section(view: View) -> Section | None:
     cards = _with_headings([_card(r, run, view.anchors) for r in run.recommendations if r.status == "open"])
     fine = [r for r in run.recommendations if r.status == "already_ok"]
     asides = (
-        ("Tried, no gain here", [r for r in fine if r.basis == "measured"]),
-        ("Already fine", [r for r in fine if r.basis != "measured"]),
-        ("Could not check", [r for r in run.recommendations if r.status == "not_checked"]),
+        ("Tried, no gain", [r for r in fine if r.basis == "measured"]),
+        ("Passed", [r for r in fine if r.basis != "measured"]),
+        ("Not checked", [r for r in run.recommendations if r.status == "not_checked"]),
     )
     verified = None if view.profile else run.verification
     blocks = (
@@ -117,7 +117,7 @@ def section(view: View) -> Section | None:
         *((_tried(verified),) if verified and verified.tried else ()),
         *(Details(title, (Facts(tuple(map(_aside, of))),), len(of)) for title, of in asides if of),
     )
-    return Section(id="recommendations", title="Recommendations", label="Recommendations", blocks=blocks)
+    return Section(id="recommendations", title="Fixes", label="Fixes", blocks=blocks)
 
 
 def _with_headings(cards: Sequence[Card]) -> tuple[Card, ...]:
@@ -133,11 +133,11 @@ def _with_headings(cards: Sequence[Card]) -> tuple[Card, ...]:
 
 def _empty(run: RunRecord) -> str:
     if run.best is None:
-        reason = run.not_measured.get("best", "no configuration is named best")
-        return f"Nothing can be recommended: {words.plain(reason, words.SENTENCE_LIMIT)}."
+        reason = run.not_measured.get("best", "no best config was found")
+        return f"No fixes: {words.plain(reason, words.SENTENCE_LIMIT)}."
     if run.verdict.bound == "unknown":
-        return "Nothing is recommended, because the cause of the wait could not be told."
-    return "Nothing to change was found."
+        return "No fixes: the cause of the data wait is unknown."
+    return "No fixes: nothing to change was found."
 
 
 def _aside(found: Recommendation) -> Fact:
@@ -220,29 +220,27 @@ def _tried(found: Verification) -> Details:
     rows = tuple(_row(one, found) for one in found.tried)
     start = words.configuration(found.present).text
     breakdown = Breakdown(
-        title="What was tried, in order",
+        title="Fixes tried, in order",
         lead=words.sentence(
-            f"From {start}: in each round the unchanged configuration and each change ran once, in shuffled order."
+            f"Starting from {start}. Each round ran the unchanged config and each change once, in shuffled order."
         ),
-        tables=(Table("Remedies and what each added", _columns(), rows),),
+        tables=(Table("Fixes and what each gained", _columns(), rows),),
         facts=tuple(_result(found)),
-        notes=(words.sentence(f"It ended there: {found.ended}."),) if found.ended else (),
+        notes=(words.sentence(f"Stopped: {found.ended}."),) if found.ended else (),
     )
     return Details(breakdown.title, (breakdown,))
 
 
 def _columns() -> tuple[Column, ...]:
     return (
-        Column("Remedy"),
+        Column("Fix"),
         Column("Change", prose=True),
         Column("On top of", prose=True),
-        Column(
-            "Expected", numeric=True, title="by the operational bound with one term changed; it sets the order only"
-        ),
-        Column("Samples/s", numeric=True, title="changed over unchanged, with its interval of 95%"),
+        Column("Expected", numeric=True, title="from the throughput limits with the change; sets the order only"),
+        Column("Samples/s", numeric=True, title="changed vs unchanged, 95% interval"),
         Column("Pairs", numeric=True),
-        Column("Found", prose=True, title="a gain has to exclude no change at 99%: several are tried"),
-        Column("PSNR, dB", numeric=True, title="how much the samples differ from the unchanged ones"),
+        Column("Result", prose=True, title="a gain must be significant at 99%, because several fixes are tried"),
+        Column("PSNR, dB", numeric=True, title="of the changed samples vs the unchanged ones"),
     )
 
 
@@ -272,20 +270,20 @@ def _pixels(one: Tried) -> Text | Value:
 
 def _ratio(how: Judgement) -> Text:
     if how.ratio is None:
-        return numbers.missing("no round holds both")
+        return numbers.missing("no round has both")
     return numbers.gain(how.ratio.est, how.ratio.lo, how.ratio.hi)
 
 
 def _expected(one: Tried) -> Text:
     if one.estimate is None:
-        return numbers.missing("its cost is not a part of the operational bound")
+        return numbers.missing("not part of the throughput limits")
     return Text(numbers.gain(one.estimate, None, None).main)
 
 
 def _on_top_of(against: Config, present: Config) -> str:
-    """What was there already."""
+    """The fixes it was tried on top of."""
     added = {name: value for name, value in against.items() if present.get(name) != value or name not in present}
-    return config_label(added) or "what was there"
+    return config_label(added) or "unmodified config"
 
 
 def _result(found: Verification) -> list[Fact]:

@@ -22,9 +22,7 @@ from loaderbench.report.sections.heat_map import (
 )
 from loaderbench.report.view import MOST_ROWS, View, failures_in_words, trials_of
 
-_ONE_CONFIGURATION = (
-    "One configuration was measured. To see where the best one lies, sweep an axis: -P num_workers=0,2,4"
-)
+_ONE_CONFIGURATION = "One config was measured. To find the best one, sweep an axis: -P num_workers=0,2,4"
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def section(view: View) -> Section | None:
     if view.profile:
         return None
     ranking, heat_map = _ranking(view), _heat_map(view)
-    by_rank = Details("All configurations by rank", (ranking,), len(ranking.rows)) if ranking else None
+    by_rank = Details("All configs by rank", (ranking,), len(ranking.rows)) if ranking else None
     glance = (ranking,) if ranking else ()
     if heat_map is None:
         hint = (Paragraph(Text(_ONE_CONFIGURATION)),) if len(view.run.configurations) == 1 else ()
@@ -141,12 +139,12 @@ def _row(
 def _caption(view: View) -> str:
     run = view.run
     rounds = max((len(c.trials) for c in run.configurations), default=0)
-    said = f"Each cell is one configuration, its value the estimate over {numbers.count(rounds, 'round')}"
+    said = f"Each cell is one config: its estimate over {numbers.count(rounds, 'round')}"
     fixed = axes.fixed(run)
-    said += f"; the same everywhere: {words.plain(config_label(fixed), 200)}." if fixed else "."
+    said += f". Fixed: {words.plain(config_label(fixed), 200)}." if fixed else "."
     ran = sum(bool(c.trials) for c in run.configurations)
     if 0 < len(view.choices) < ran:
-        said += f" The {len(view.choices):,} best of {ran:,} can be chosen; the others lead to their trials."
+        said += f" The {len(view.choices):,} best of {ran:,} can be selected; the others link to their trials."
     return said
 
 
@@ -168,7 +166,7 @@ def _ranking(view: View) -> Ranking | None:
     columns = (*axes.headings(names), *(Column(m.label, numeric=True, title=m.hint) for m in shown))
     ranked = sorted(enumerate(run.configurations), key=lambda found: (found[1].rank is None, found[1].rank or 0))
     return Ranking(
-        "All configurations, the fastest first",
+        "All configs, fastest first",
         columns,
         tuple(_ranked(view, number, names, shown) for number, _ in ranked[:MOST_ROWS]),
         sortable=True,
@@ -203,6 +201,4 @@ def _choice(view: View, number: int) -> Choice:
 def _missing(trials: Sequence[Trial]) -> Text:
     """Why nothing is known of what happens inside."""
     gone = ", ".join(failures_in_words(trials))
-    return words.sentence(
-        f"Nothing is known of its inside: {gone}." if gone else "The stages of its samples were not timed."
-    )
+    return words.sentence(f"Stages not measured: {gone}." if gone else "Stages not measured: tracing was off.")

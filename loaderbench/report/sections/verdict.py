@@ -135,8 +135,8 @@ def _of_sweep(run: RunRecord) -> tuple[str, KeyFigures] | None:
 
 def _title(alone: bool, same: bool) -> str:
     if alone:
-        return "The configuration measured"
-    return "The baseline is already the best" if same else "From the baseline to the best"
+        return "Measured config"
+    return "The baseline is the best config" if same else "Baseline vs best config"
 
 
 def _of_profile(run: RunRecord) -> tuple[str, KeyFigures] | None:
@@ -145,7 +145,7 @@ def _of_profile(run: RunRecord) -> tuple[str, KeyFigures] | None:
         return None
     found = metrics.with_data(_OF_PROFILE, (measured,))
     level = _without_rounds(numbers.interval(measured.samples_per_s))
-    return "Your loop as it ran", KeyFigures(
+    return "Your loop", KeyFigures(
         figures=tuple(KeyFigure(m.label, _of_one_process(run, m, measured), None, m.hint) for m in found),
         bars=_bars([("measured", level)], run.ceiling),
         ceiling=words.sentence(f"Ceiling: {ceiling(run.ceiling)}") if run.ceiling else None,
@@ -203,6 +203,6 @@ def ceiling(found: Ceiling) -> str:
     measured = found.samples_per_s_interval
     level = numbers.interval(measured).text if measured else numbers.quantity(found.samples_per_s).text
     return (
-        f"{level} samples/s with loading made free ({found.basis}). "
-        f"Headspace: {numbers.share(found.headspace).text} of the time per batch could be won."
+        f"{level} samples/s if loading were free ({found.basis}). "
+        f"Headroom: {numbers.share(found.headspace).text} of the time per batch."
     )
