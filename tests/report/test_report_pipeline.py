@@ -61,12 +61,12 @@ def test_it_is_the_first_thing_after_the_verdict() -> None:
 
 
 def test_the_text_says_what_the_picture_shows() -> None:
-    run, other = recorded("example_two_cores"), words.stage("sample").text
+    run = recorded("example_two_cores")
 
     assert table(run).caption == "Pipeline, samples/s (Best config batch_size=32 num_workers=2)"
     assert lines(run) == [
         ["Storage", "38,406", "if workers did nothing but read"],
-        ["2 workers", "873", f"decode 48%, transform 32%, collate 15%, {other} 2%, read 2%"],
+        ["2 workers", "873", "decode 48%, transform 32%, collate 15%, ..."],
         ["2 CPUs", "844", "bottleneck; shared by all processes"],
         ["Worker-to-main IPC", "38,927", "by CPU time of the main process"],
         ["Training step", "1,000", "target (emulated)"],

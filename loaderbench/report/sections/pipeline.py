@@ -15,6 +15,7 @@ from loaderbench.report.pipe import Piece, draw_pipe
 from loaderbench.report.view import View
 
 _MOST_STAGES = 5  # of a part; the others are added up
+_IN_TEXT = 3  # the same, of a line of text
 _WITHIN = {"startup": "worker startup", "stragglers": "slow samples", "main_process": "main process"}
 _LEFT_OUT = {
     "storage": "storage",
@@ -23,7 +24,7 @@ _LEFT_OUT = {
     "copy": "host-to-device copy",
     "step": "training step",
 }
-_COLUMNS = (Column("Part"), Column("Samples/s", numeric=True), Column("Details", prose=True))
+_COLUMNS = (Column("Part"), Column("Limit", numeric=True), Column("Details", prose=True))
 
 _FADING = "Fading edges: wider than the scale"
 _WAITS = "The limits do not include time spent waiting for a CPU, a lock or another batch."
@@ -294,6 +295,8 @@ def _remarks(picture: Picture) -> list[Fact]:
 
 
 def _details(part: Part) -> str:
-    shares = ", ".join(one.said for one in sorted(part.stages, key=lambda one: -one.share))
+    """On one line of a terminal: only the largest stages."""
+    largest = sorted(part.stages, key=lambda one: -one.share)
+    shares = [one.said for one in largest[:_IN_TEXT]] + (["..."] if len(largest) > _IN_TEXT else [])
     note = part.note.text if part.note else ""
-    return "; ".join(filter(None, (part.tag, note, shares)))
+    return "; ".join(filter(None, (part.tag, note, ", ".join(shares))))
