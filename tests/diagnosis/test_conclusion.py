@@ -48,8 +48,8 @@ def concluded(
 
 
 CAPPED = (
-    "samples/s is capped by consumer.demand = 1,000: the loader may be able to do more; "
-    "raise it, or use consumer.kind: none, to see how much"
+    "Samples/s are capped by the target of 1,000; the loader may be faster. "
+    "Set a higher consumer.demand, or consumer.kind: none"
 )
 
 
@@ -84,14 +84,14 @@ def test_a_run_that_delivered_nothing_is_concluded_without_an_error() -> None:
 
 def test_a_fixed_batch_larger_than_the_dataset_is_doubted() -> None:
     found = concluded(500, 510, 490, batch_size=64).warnings
-    assert any("batch_size 64 is larger than the dataset (10 samples)" in doubt for doubt in found)
+    assert any("batch_size=64 exceeds the dataset (10 samples)" in doubt for doubt in found)
     assert not any("batch_size" in doubt for doubt in concluded(500, 510, 490, batch_size=8).warnings)
 
 
 def test_a_profile_names_no_best_gives_no_advice_that_needs_a_sweep_and_says_so() -> None:
     run = concluded(512, consumer="loop", kind="profile")
     assert (run.kind, run.best, run.recommendations, run.warnings) == ("profile", None, (), ())
-    assert run.not_measured["best"] == "a profile measures one configuration"
+    assert run.not_measured["best"] == "a profile measures one config"
     assert run.ceiling is not None
     assert run.ceiling.samples_per_s == pytest.approx(1024)
 

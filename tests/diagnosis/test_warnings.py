@@ -50,8 +50,8 @@ def test_each_kind_of_doubt_is_raised() -> None:
         (doubts([*rounds(100, 100, 100), failed]), "bad_image (1)"),
         (doubts(rounds(100, 100)), "n = 2"),
         (doubts(rounds(100, 100, 100), busy=55.0), "55%"),
-        (doubts(drifted), "factor of 2.0"),
-        (doubts(rounds(100, 101, 99), rounds(150, 151, 149)), "differed from itself by 50%"),
+        (doubts(drifted), "varied by 2.0\u00d7"),
+        (doubts(rounds(100, 101, 99), rounds(150, 151, 149)), "two runs of the same config differed by 50%"),
         (doubts(rounds(100, 200, 50)), "vary by more than"),
     ):
         assert any(word in doubt for doubt in found), (word, found)
@@ -76,7 +76,7 @@ def test_overhead_is_the_largest_of_all_trials() -> None:
 
 def test_a_loader_that_ran_dry_is_told_with_its_count() -> None:
     first, *others = rounds(100, 101, 99)
-    warning = "ended early: the loader ran dry before the steady state was long enough"
+    warning = "ended early: the loader ran out of data before the steady state was long enough"
     assert doubts([replace(first, ended_early=True), *others]) == [f"1 trial {warning}"]
     assert doubts([replace(trial, ended_early=True) for trial in others])[0] == f"2 trials {warning}"
 
@@ -85,13 +85,13 @@ def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None
     found = doubts(
         [replace(trial, epoch_ends=ends) for trial, ends in zip(rounds(100, 101, 99), (0, 2, 1), strict=True)]
     )
-    assert found == ["the steady state of 2 trials holds epoch ends, whose stalls are part of their rate"]
+    assert found == ["Samples/s of 2 trials include stalls between epochs"]
 
 
 def test_a_batch_larger_than_the_dataset_is_told_once_swept_or_fixed() -> None:
     warnings = [
-        "batch_size 512 is larger than the dataset (10 samples): "
-        "with drop_last torch gives no batch; here samples repeat"
+        "batch_size=512 exceeds the dataset (10 samples): samples repeat here; "
+        "with drop_last=True torch yields no batch"
     ]
     short = [replace(trial, samples_per_epoch=10) for trial in rounds(100, 101, 99)]
     swept = [replace(trial, config={"batch_size": 512}) for trial in short]
@@ -127,7 +127,7 @@ def test_a_profile_of_few_batches_is_doubted() -> None:
 
 def test_a_profile_on_a_busy_machine_is_doubted() -> None:
     assert doubts(rounds(100), busy=55.0, kind="profile") == [
-        "other programs used 55% of the CPUs before the first trial"
+        "Other programs used 55% of the CPUs before the first trial"
     ]
 
 
@@ -156,19 +156,19 @@ def test_a_machine_s_speed_is_doubted_from_a_third_of_difference_on() -> None:
     def drifted(factor: float) -> list[str]:
         return doubts([replace(one, reference_decode_after_s=0.001 * factor) for one in rounds(100, 100, 100)])
 
-    assert at_edge("factor of", drifted(1.29), drifted(1.31), drifted(1 / 1.31)) == [False, True, True]
+    assert at_edge("varied by", drifted(1.29), drifted(1.31), drifted(1 / 1.31)) == [False, True, True]
 
 
 def test_other_programs_are_doubted_from_a_fifth_of_the_cpus_on() -> None:
     quiet, busy, unknown = (doubts(rounds(100, 100, 100), busy=busy) for busy in (19.9, 20.0, None))
-    assert at_edge("other programs", quiet, busy, unknown) == [False, True, False]
+    assert at_edge("Other programs", quiet, busy, unknown) == [False, True, False]
 
 
 def test_fewer_than_twenty_batches_of_a_loop_are_a_first_look() -> None:
     def of(*batches: int | None) -> list[str]:
         return doubts([replace(rounds(100)[0], batches=count) for count in batches], kind="profile")
 
-    assert at_edge("batches were counted", of(20), of(19), of(None), of(0)) == [False, True, False, True]
+    assert at_edge("batches were measured", of(20), of(19), of(None), of(0)) == [False, True, False, True]
     assert "only 19 batches" in of(19, 5)[0]
 
 
@@ -180,7 +180,7 @@ def test_rounds_that_vary_by_more_than_a_quarter_are_counted() -> None:
     rows = [around(25.0), around(25.1), around(60.0), replace(around(9.0), samples_per_s=None)]
     noise = describe_noise([], [])
     (said,) = [said for said in find_warnings([], rows, noise, {}) if "vary by" in said]
-    assert said.startswith("2 of 4 configurations")
+    assert said.startswith("Samples/s of 2 of 4 configs")
     assert "25%" in said
     one_sided = replace(around(1.0), samples_per_s=Interval(100.0, None, 500.0))
     assert list(find_warnings([], [around(25.0), one_sided], noise, {})) == []
@@ -205,8 +205,8 @@ def test_failures_are_counted_by_kind_the_most_frequent_first() -> None:
 def test_one_trial_with_epoch_ends_is_told_as_one() -> None:
     first, *others = rounds(100, 101, 99)
     (said,) = doubts([replace(first, epoch_ends=1), *others])
-    assert "of 1 trial holds" in said
-    assert said.endswith("its rate")
+    assert "of 1 trial include" in said
+    assert said == "Samples/s of 1 trial include stalls between epochs"
 
 
 def test_a_batch_as_large_as_the_dataset_repeats_nothing() -> None:
@@ -266,7 +266,7 @@ def test_tracing_of_an_unknown_number_of_workers_counts_once() -> None:
 @pytest.mark.parametrize(("spread", "warned"), [(1.3, True), (1.299, False)])
 def test_a_speed_change_of_1_3_and_more_raises_a_warning(spread: float, warned: bool) -> None:
     found = list(find_warnings([], [], Noise(spread, None), {}))
-    assert at_edge("factor of 1.3", found) == [warned]
+    assert at_edge("varied by 1.3", found) == [warned]
 
 
 @pytest.mark.parametrize("est", [1.2, 0.8])
@@ -281,7 +281,11 @@ def test_batches_larger_than_the_dataset_are_told_from_the_smallest_on() -> None
         for one, batch in zip(rounds(1, 1, 1, 1, 1), (512, 64, 100, 33, 257), strict=True)
     ]
     noise = describe_noise([], [])
-    sizes = [said.split()[1] for said in find_warnings(trials, [], noise, {}) if said.startswith("batch_size")]
+    sizes = [
+        said.split()[0].removeprefix("batch_size=")
+        for said in find_warnings(trials, [], noise, {})
+        if said.startswith("batch_size")
+    ]
     assert sizes == ["33", "64", "100", "257", "512"]
 
 

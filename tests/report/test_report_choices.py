@@ -66,9 +66,7 @@ def test_what_failed_says_how_and_how_often() -> None:
     document = build_document(runs.partly_failed())
     failed = [choice for choice in the(document, HeatMap).choices if choice.missing]
 
-    assert [choice.missing.text for choice in failed] == [
-        "Nothing is known of its inside: worker killed in 3 of 3 trials."
-    ]
+    assert [choice.missing.text for choice in failed] == ["Stages not measured: worker killed in 3 of 3 trials."]
     assert failed[0].inside == ()
 
 
@@ -78,7 +76,7 @@ def test_a_trial_that_timed_out_without_a_recorded_failure_counts_as_failed() ->
     run = replace(run, trials=tuple(late))
     missing = [choice.missing.text for choice in the(build_document(run), HeatMap).choices if choice.missing]
 
-    assert missing == ["Nothing is known of its inside: timed out in 3 of 3 trials."]
+    assert missing == ["Stages not measured: timed out in 3 of 3 trials."]
     assert 'message="timed out in 3 of 3 trials"' in render_junit(run, ())
 
 

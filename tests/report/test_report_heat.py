@@ -183,5 +183,5 @@ def test_a_map_of_more_than_can_be_chosen_says_so() -> None:
     def caption(run: RunRecord) -> str:
         return within(build_document(run), "sweep", Paragraph)[0].text.text
 
-    assert "The 150 best of 666 can be chosen; the others lead to their trials." in caption(large())
+    assert "The 150 best of 666 can be selected; the others link to their trials." in caption(large())
     assert "chosen" not in caption(runs.typical())

@@ -122,7 +122,7 @@ def test_the_page_can_be_read_without_scripts() -> None:
         "3.9\u00d7",
         "Use two workers and a batch size of 128",
         "212 samples/s unchanged",
-        "no accelerator",
+        "no GPU",
         "The reference decode varied by 14%",
         "r3-c07",
     ):

@@ -117,8 +117,8 @@ def test_a_terminal_gets_the_rungs_that_were_measured_and_a_line_for_what_they_t
     assert "batches in GPU memory" not in text
     assert "Copy cost" not in text
     assert "Interference (both \u2212 the slower one alone): 8.1 ms per batch (7.1\u20139.1 ms)" in text
-    assert "Ceiling: 2,560 (2,500\u20132,620) samples/s with loading made free" in text
-    assert "Headspace: 68%" in text
+    assert "Ceiling: 2,560 (2,500\u20132,620) samples/s if loading were free" in text
+    assert "Headroom: 68%" in text
     assert "Contention (2 vs 1 worker): CPU time per sample 1.20\u00d7" in text
     assert "unexplained slowdown 2.0" in text
     assert "\u00d7): shared lock, GIL or disk" in text

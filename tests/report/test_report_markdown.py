@@ -161,7 +161,7 @@ def test_a_sweep_says_what_the_page_says() -> None:
         "= 32",
         "not measured: no accelerator",
         "The reference decode varied by 14%",
-        "Allotted CPUs: 2 of 64 online",
+        "Available CPUs: 2 of 64 online",
     ):
         assert expected in shown.text
     assert shown.tags.count("details") == 1
@@ -210,7 +210,7 @@ def test_a_huge_run_is_cut_and_says_what_is_missing() -> None:
     assert len(text.encode()) <= MOST_BYTES < 900_000
     assert "*Omitted to fit a comment: " in text
     assert "- 988 more in the report" in text
-    assert "Allotted CPUs: 2 of 64 online" in text
+    assert "Available CPUs: 2 of 64 online" in text
 
 
 def test_the_table_has_twenty_rows_and_the_best_among_them() -> None:

@@ -43,9 +43,9 @@ def test_without_bounds_an_interval_says_that_one_round_was_measured(interval: I
 
 @pytest.mark.parametrize("value", [None, Interval(math.nan, None, None), Interval(math.inf, 1, 2)])
 def test_what_is_no_number_is_not_measured_and_sorts_nowhere(value: Interval | None) -> None:
-    written = numbers.interval(value, "no accelerator")
+    written = numbers.interval(value, "no GPU")
 
-    assert (written.text, written.missing, written.sort) == ("not measured: no accelerator", True, None)
+    assert (written.text, written.missing, written.sort) == ("not measured: no GPU", True, None)
 
 
 def test_a_share_is_written_as_a_percentage() -> None:

@@ -145,7 +145,7 @@ def test_what_was_not_run_does_not_widen_the_table() -> None:
         samples_per_s=None,
         data_wait_share=None,
         rank=None,
-        not_measured={"samples_per_s": "not run", "data_wait_share": "every trial of it failed, and this is long"},
+        not_measured={"samples_per_s": "not run", "data_wait_share": "every trial failed, and this is long"},
     )
     kept = replace(run, configurations=(*run.configurations[:4], last))
     text = printed(kept)

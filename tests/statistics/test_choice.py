@@ -58,7 +58,7 @@ def test_configurations_are_ranked_by_rate_and_the_failed_have_a_reason() -> Non
     slow, failed, fast = summarise(configs, trials)
     assert (fast.rank, slow.rank, failed.rank) == (1, 2, None)
     assert failed.samples_per_s is None
-    assert failed.not_measured["samples_per_s"] == "every trial of it failed"
+    assert failed.not_measured["samples_per_s"] == "every trial failed"
     assert len(failed.trials) == 3
 
 
@@ -210,7 +210,7 @@ def test_the_baseline_keeps_its_reason_when_it_failed() -> None:
     configs, trials = trials_of({0: [None], 2: [5.0]})
     found = describe_baseline(summarise(configs, trials), {"num_workers": 0}, "torch's default")
     assert found.samples_per_s is None
-    assert found.not_measured["samples_per_s"] == "every trial of it failed"
+    assert found.not_measured["samples_per_s"] == "every trial failed"
 
 
 def test_memory_that_was_not_read_is_not_taken_for_little() -> None:
