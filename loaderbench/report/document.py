@@ -10,7 +10,7 @@ from loaderbench.report.model import Document
 from loaderbench.report.sections import sections
 from loaderbench.report.view import View
 
-NO_NAME = "(no name)"
+NO_NAME = "(unnamed)"
 
 
 def build_document(run: RunRecord, timeline: Iterable[TimelinePoint] = ()) -> Document:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from loaderbench.errors import printable
 from loaderbench.report import numbers, sparkline, words
+from loaderbench.report.document import NO_NAME
 from loaderbench.report.head import outcome
 from loaderbench.report.html import asset, utf8
 from loaderbench.report.model import State, Text, Value
@@ -111,7 +112,7 @@ def _suite(number: int, runs: Sequence[RunSummary]) -> SuitePart:
     rows = tuple(map(_row, runs))
     return SuitePart(
         anchor=f"suite-{number}",
-        name=words.name(runs[0].name or "(unnamed)"),
+        name=words.name(runs[0].name or NO_NAME),
         kind="profile" if runs[0].kind == "profile" else None,
         count=numbers.count(len(runs), "run"),
         latest=rows[0],

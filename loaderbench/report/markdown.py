@@ -21,7 +21,7 @@ MOST_BYTES = 60_000  # GitHub takes comments of 65,536 characters, and summaries
 MOST_ROWS = 20
 _MOST_LINES = 12  # of one list
 _MOST_SNIPPET = 12_000  # characters
-_MARKS = {"best": "\u2605 ", "tied": "= "}
+_MARKS = {"best": "\u2605 ", "tied": "\u2248 "}
 _NO_WIDTH = "\u200b"
 
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_[]~"}

@@ -122,7 +122,7 @@ def test_a_profile_is_not_doubted_for_what_it_is_by_nature() -> None:
 
 def test_a_profile_of_few_batches_is_doubted() -> None:
     (trial, *_) = rounds(100)
-    assert any("only 7 batches" in said for said in doubts([replace(trial, batches=7)], kind="profile"))
+    assert any("Only 7 batches" in said for said in doubts([replace(trial, batches=7)], kind="profile"))
 
 
 def test_a_profile_on_a_busy_machine_is_doubted() -> None:

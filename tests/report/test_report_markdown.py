@@ -158,7 +158,7 @@ def test_a_sweep_says_what_the_page_says() -> None:
         "num_workers: 0 \u2192 2",
         "batch_size=128,",
         "\u2605 128",
-        "= 32",
+        "\u2248 32",
         "not measured: no accelerator",
         "The reference decode varied by 14%",
         "Available CPUs: 2 of 64 online",
