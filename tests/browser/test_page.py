@@ -282,8 +282,8 @@ def test_an_interval_of_the_headline_stands_on_one_line(shared: Any, width: int)
     page = shared(runs.typical, width, 740)
     lines = page.evaluate(
         "(() => { const node = document.querySelector('.headline bdi').firstChild, text = node.data;"
-        " const from = text.indexOf('('), range = document.createRange();"
-        " range.setStart(node, from); range.setEnd(node, text.indexOf(')') + 1);"
+        " const from = text.search(/[(]\\d/), range = document.createRange();"
+        " range.setStart(node, from); range.setEnd(node, text.indexOf(')', from) + 1);"
         " return new Set(Array.from(range.getClientRects(), (r) => Math.round(r.top))).size; })()"
     )
 

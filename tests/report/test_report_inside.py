@@ -250,7 +250,7 @@ def test_a_wait_that_was_not_read_is_a_note_with_its_reason() -> None:
     waits = part_of(trial).waits
     assert waits
 
-    assert list(cells(table_of(waits))) == ["step without data wait"]
+    assert list(cells(table_of(waits))) == ["rest of step"]
     assert "Data wait: not measured: the clock stood still." in [note.text for note in waits.notes]
 
 

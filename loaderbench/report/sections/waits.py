@@ -9,7 +9,7 @@ from loaderbench.report.model import Breakdown, Column, Fact, Row, Table, Text, 
 from loaderbench.report.view import why
 
 _WAITS, _SLOW = "Data wait and epochs", "Slow samples"
-_FIELDS = (("data wait", "data_wait"), ("step without data wait", "step"))
+_FIELDS = (("data wait", "data_wait"), ("rest of step", "step"))
 _MOST_SAMPLES = 10
 _INDEX = Column("Index", numeric=True, title="index in the dataset; for an iterable dataset, the running count")
 _FILE = Column("File")
