@@ -23,6 +23,7 @@ from loaderbench.report.terminal import print_summary
 from loaderbench.statistics.comparison import compare_runs
 from loaderbench.store import (
     TRIALS_FILE,
+    batches_frame,
     read_run,
     read_timeline,
     read_trials,
@@ -48,6 +49,15 @@ class Run:
         self.record = record
         self.folder = folder
         self._timeline = timeline
+
+    @property
+    def readings(self) -> Readings:
+        """What the monitors read, and the batches that were kept, by trial."""
+        return self._timeline if isinstance(self._timeline, Readings) else Readings(self._timeline)
+
+    def batches_to_dataframe(self) -> pd.DataFrame:
+        """Return one row per batch that was kept: `trial`, its number, when it was made and taken, by which worker."""
+        return batches_frame(self.readings.batches)
 
     def __getattr__(self, name: str) -> Any:
         if name == "record":  # asked for by copy and pickle before there is one
@@ -102,8 +112,7 @@ class Run:
         Without `trial` it is one of the configuration that the verdict is about. Raises `UsageError` where no batch of
         it was kept, and `OSError`.
         """
-        readings = self._timeline if isinstance(self._timeline, Readings) else Readings(self._timeline)
-        write_trace(Path(path), chrome_trace(self.record, readings, trial))
+        write_trace(Path(path), chrome_trace(self.record, self.readings, trial))
 
     def compare(self, after: Run) -> Comparison:
         """Compare `after` with this run; intervals need several rounds in both."""

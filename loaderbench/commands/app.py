@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from loaderbench.commands import check, compare, doctor, init, photos, report, run, schema, show
+from loaderbench.commands import check, compare, doctor, export, init, photos, report, run, schema, show
 from loaderbench.errors import Interrupted, LoaderbenchError, MissingError, Terminated, UsageError, printable
 
 FAULT = 70
@@ -33,6 +33,7 @@ for verb in (
     report.report,
     show.show,
     compare.compare,
+    export.export,
     doctor.doctor,
     init.init,
     photos.photos,

@@ -15,6 +15,8 @@ from loaderbench.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from loaderbench.result import Run
+
 STDOUT = "-"
 
 JsonFile = Annotated[str | None, typer.Option("--json", help="Also write run.json to this file; - is stdout.")]
@@ -22,10 +24,18 @@ MarkdownFile = Annotated[
     str | None, typer.Option("--md", metavar="FILE", help="Write a pull request comment to this file; - is stdout.")
 ]
 
+PerfettoFile = Annotated[
+    Path | None,
+    typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev there; .gz compresses it."),
+]
 
-def check_outputs(json_file: str | None, md_file: str | None, junit: Path | None = None) -> None:
+
+def check_outputs(
+    json_file: str | None, md_file: str | None, junit: Path | None = None, perfetto: Path | None = None
+) -> None:
     """Find out before measuring whether each can be written, and that they are two. Raises `UsageError`."""
     places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
+    places |= {"--perfetto": str(perfetto) if perfetto else None}
     given = {flag: place for flag, place in places.items() if place is not None}
     for flag, place in given.items():
         if alike := [f"{other} {place}" for other in given if given[other] == place and other != flag]:
@@ -44,6 +54,12 @@ def write_output(flag: str, place: str, text: str) -> None:
         return
     with _one_line(flag, place):
         Path(place).write_text(text, encoding="utf-8")
+
+
+def write_perfetto(flag: str, place: Path, run: Run, trial: str | None = None) -> None:
+    """Write the trace of a run's trial. Raises `UsageError`, also where no batch of it was kept."""
+    with _one_line(flag, str(place)):
+        run.to_perfetto(place, trial)
 
 
 def make_console() -> Console:

@@ -12,7 +12,16 @@ import typer
 
 from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_junit_and_summary
 from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
-from loaderbench.commands.outputs import STDOUT, JsonFile, MarkdownFile, check_outputs, make_console, write_output
+from loaderbench.commands.outputs import (
+    STDOUT,
+    JsonFile,
+    MarkdownFile,
+    PerfettoFile,
+    check_outputs,
+    make_console,
+    write_output,
+    write_perfetto,
+)
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
 
 if TYPE_CHECKING:
@@ -40,10 +49,11 @@ def run(
     json_file: JsonFile = None,
     md_file: MarkdownFile = None,
     junit: JunitFile = None,
+    perfetto: PerfettoFile = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more while running.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more while running and at the end.")] = False,
 ) -> None:
     """Measure a suite, diagnose the bottleneck, try fixes and write the report."""
     from loaderbench.commands.overrides import load_with_flags
@@ -57,7 +67,7 @@ def run(
     if resume is not None and out is not None:
         raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
-    check_outputs(json_file, md_file, junit)
+    check_outputs(json_file, md_file, junit, perfetto)
     asked = Gates(fail_if, warn_if, load(baseline).record if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener, resume)
@@ -70,6 +80,8 @@ def run(
     if STDOUT not in (json_file, md_file, str(junit)):
         _print_summary(result.run, result.page, comparison, gates, verbose=verbose)
     write_junit_and_summary(junit, result.run.record, gates, text)
+    if perfetto is not None and result.run.readings.batches:  # where nothing was measured, that is said below
+        write_perfetto("--perfetto", perfetto, result.run)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
     if result.stopped_by is not None:

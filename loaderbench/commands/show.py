@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, make_console, write_output
+from loaderbench.commands.outputs import STDOUT, MarkdownFile, PerfettoFile, make_console, write_output, write_perfetto
 
 
 def show(
     run: RunPlace,
     md_file: MarkdownFile = None,
+    perfetto: PerfettoFile = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Add limits, isolation runs and notes.")] = False,
 ) -> None:
     """Print the verdict, fixes and best configurations of a saved run."""
@@ -20,7 +21,10 @@ def show(
     from loaderbench.report.terminal import print_summary
     from loaderbench.result import Run, load
 
-    saved = Run(conclude(load(run).record))
+    loaded = load(run)
+    saved = Run(conclude(loaded.record), loaded.readings)
+    if perfetto is not None:
+        write_perfetto("--perfetto", perfetto, saved)
     if md_file is not None:
         write_output("--md", md_file, saved.to_markdown())
     if md_file == STDOUT:

@@ -102,11 +102,7 @@ class Lanes:
     @cached_property
     def waits(self) -> list[Piece]:
         """The data waits: what of each `next()` was spent while nothing was left to compute."""
-        found, free_s = [], float("-inf")
-        for one in self.taken:
-            found.append(Piece("wait", one.batch, max(one.got_s - one.wait_s, free_s), one.got_s))
-            free_s = one.got_s
-        return found
+        return [Piece("wait", one.batch, max(one.asked_s, one.got_s - one.wait_s), one.got_s) for one in self.taken]
 
     @cached_property
     def steps(self) -> list[Piece]:

@@ -17,7 +17,7 @@ _TURNS = 3  # of all workers, at least
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of time, and what it shows: all batches, the start of an epoch, the slowest batch, or both."""
+    """A stretch of time, and what it shows: all batches, the start of an `epoch`, the slowest batch, or both."""
 
     shows: frozenset[Literal["whole", "start", "slowest"]]
     epoch: int
@@ -116,7 +116,8 @@ def _window(
     ended_s = max(end.got_s, end.batch.ended_s or end.got_s)
     if ended_s <= began_s:
         return None
-    return Window(shows, max(one.batch.epoch for one in taken[first : last + 1]), began_s, ended_s)
+    epochs = [one.batch.epoch for one in taken[first : last + 1] if one.batch.batch == 0]
+    return Window(shows, next(iter(epochs), taken[first].batch.epoch), began_s, ended_s)
 
 
 def pieces_in(lanes: Lanes, window: Window) -> Iterator[object]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 
 from loaderbench.errors import UsageError
 from loaderbench.records import Readings, RunRecord, Trial, config_name
 from loaderbench.records.metrics import BY_ID
+from loaderbench.records.timeline import Series
 from loaderbench.report.lanes import Lanes, Made, Piece, lanes_of
 from loaderbench.report.model import Json
 from loaderbench.report.view import View
@@ -35,7 +37,7 @@ def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -
     moments = [at for batch in lanes.batches for at in (batch.asked_s, batch.began_s) if at is not None]
     zero_s = min(moments, default=0.0)
     read = readings.of(shown.id).items()
-    zero_s = min([zero_s, *(seconds[0] for _, (seconds, _) in read if len(seconds))])
+    zero_s = min([zero_s, *(at_s for _, (seconds, _) in read for at_s in seconds if isfinite(at_s))])
     events = [
         *_names(lanes, f"{run.name}, trial {shown.id}: {config_name(shown.config)}"),
         *(event for worker, own in lanes.makers.items() for made in own for event in _batch(made, worker)),
@@ -43,7 +45,7 @@ def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -
         *(_slice(STEPS, _NAMES[piece.what], piece, piece.what) for piece in sorted(_loop(lanes), key=_begin)),
         *_arrows(lanes),
         *(_counter("ready batches", one.at_s, one.count) for one in lanes.ready),
-        *(_counter(_metric(name), at_s, value) for name, own in read for at_s, value in zip(*own, strict=True)),
+        *(event for name, own in read for event in _readings(_metric(name), own)),
     ]
     return {
         "traceEvents": [_shifted(event, zero_s) for event in events],
@@ -126,9 +128,7 @@ def _slice(thread: int, name: str, piece: Piece, category: str, more: Json | Non
 
 def _arrows(lanes: Lanes) -> Iterator[Json]:
     """From each batch of a worker to the call that took it."""
-    made = {
-        (m.batch.epoch, m.batch.batch): m for worker, own in lanes.makers.items() if worker is not None for m in own
-    }
+    made = {(one.batch.epoch, one.batch.batch): one for own in lanes.makers.values() for one in own}
     for number, call in enumerate(lanes.calls):
         found = made.get((call.batch.epoch, call.batch.batch))
         if found is not None and found.batch.worker is not None:
@@ -141,6 +141,13 @@ def _arrows(lanes: Lanes) -> Iterator[Json]:
 
 def _counter(name: str, at_s: float, value: float) -> Json:
     return {"ph": "C", "name": name, "pid": PROCESS, "ts": at_s * 1e6, "args": {"value": value}}
+
+
+def _readings(name: str, series: Series) -> Iterator[Json]:
+    """A counter of one metric, without what is no number."""
+    for at_s, value in zip(*series, strict=True):
+        if isfinite(at_s) and isfinite(value):
+            yield _counter(name, at_s, value)
 
 
 def _metric(name: str) -> str:

@@ -1,5 +1,6 @@
 """The run folder: written as the run goes, read back without executing anything."""
 
+from loaderbench.store.batches import BATCHES_FILE, batches_frame
 from loaderbench.store.frames import timeline_frame, trials_frame
 from loaderbench.store.reading import read_run, read_timeline, read_trials
 from loaderbench.store.writing import (
@@ -13,11 +14,13 @@ from loaderbench.store.writing import (
 )
 
 __all__ = [
+    "BATCHES_FILE",
     "PAGE_FILE",
     "RUN_FILE",
     "TIMELINE_FILE",
     "TRIALS_FILE",
     "Store",
+    "batches_frame",
     "new_run_folder",
     "read_run",
     "read_timeline",

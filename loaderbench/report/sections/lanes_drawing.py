@@ -54,12 +54,13 @@ class Frame:
 
 @dataclass(frozen=True)
 class Lane:
-    """One row: bars with frames, or (`paths`) areas of a height, each with its class."""
+    """One row: bars with frames, or (`paths`) areas with their classes. `idles`: what is left of it is idle time."""
 
     label: str
     bars: tuple[Bar, ...] = ()
     frames: tuple[Frame, ...] = ()
     paths: tuple[tuple[str, str], ...] = ()
+    idles: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ def _makers(lanes: Lanes, window: Window) -> Iterator[Lane]:
             "Main process" if worker is None else f"Worker {worker}",
             tuple(bar for made in inside for bar in _bars(made.stages(), window)),
             tuple(_frame(made, window, slowest=made == slowest) for made in inside),
+            idles=worker is not None,
         )
 
 
@@ -141,7 +143,7 @@ def _ready(ready: Sequence[Ready], window: Window) -> Iterator[Lane]:
     shown = [step for step in steps if step[1] > step[0]]
     most = max((one.count for _, _, one in shown), default=0)
     paths = [(name, _area([s for s in shown if s[2].held_up == held_up], top)) for name, held_up in _AREAS]
-    yield Lane(f"Ready batches: 0\u2013{most}", paths=tuple((name, path) for name, path in paths if path))
+    yield Lane(f"Ready (0\u2013{most})", paths=tuple((name, path) for name, path in paths if path))
 
 
 _AREAS = (("ready", False), ("held-up", True))
@@ -189,7 +191,7 @@ def _key(rows: Sequence[Lane]) -> Iterator[tuple[str, str]]:
     seen = {bar.kind for row in rows for bar in row.bars}
     areas = {name for row in rows for name, _ in row.paths}
     yield from ((kind, name) for kind, name in _NAMES.items() if kind in seen and kind not in _OF_LOOP)
-    yield from [("idle", "idle")] if any(row.frames for row in rows) else []
+    yield from [("idle", "idle")] if any(row.idles for row in rows) else []
     yield from ((name, said) for name, said in (("ready", _READY), ("held-up", _HELD_UP)) if name in areas)
     yield from ((kind, name) for kind, name in _NAMES.items() if kind in seen and kind in _OF_LOOP)
 
