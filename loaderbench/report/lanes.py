@@ -18,6 +18,8 @@ from loaderbench.report.view import View, representative, trials_of
 ORDER = ("read", "decode", "transform")
 UNDIVIDED = "sample"
 COLLATE = "collate"
+MOST_BATCHES = 1_000  # of a trial: a recorder keeps fewer
+_LONGEST_S = 1e9  # a moment beyond it is none, and neither is one that is no number
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Made:
 
     def stages(self) -> Iterator[Piece]:
         """Its stages one after the other, although each sample goes through all: as long as their sums are."""
-        spent = {stage: s for stage, s in self.batch.stages_s.items() if stage != COLLATE and s > 0}
+        spent = {stage: s for stage, s in self.batch.stages_s.items() if stage != COLLATE and 0 < s < _LONGEST_S}
         whole_s, at_s = sum(spent.values()), self.began_s
         for stage in sorted(spent, key=_place) if whole_s else (UNDIVIDED,):
             share = spent[stage] / whole_s if whole_s else 1.0
@@ -63,12 +65,13 @@ class Made:
 
 @dataclass(frozen=True)
 class Taken:
-    """A batch that the loop asked for and got, and its data wait in seconds."""
+    """A batch that the loop asked for and got, its data wait, and when the loop was done with it."""
 
     batch: BatchTimes
     asked_s: float
     got_s: float
     wait_s: float
+    ended_s: float | None
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Lanes:
         following = {_key(wait.batch): wait.began_s for wait in self.waits}
         found = []
         for one in self.taken:
-            ended_s = following.get((one.batch.epoch, one.batch.batch + 1), one.batch.ended_s)
+            ended_s = following.get((one.batch.epoch, one.batch.batch + 1), one.ended_s)
             if ended_s is not None and ended_s > one.got_s:
                 found.append(Piece("step", one.batch, one.got_s, ended_s))
         return found
@@ -119,10 +122,10 @@ class Lanes:
     def breaks(self) -> list[Piece]:
         """From the last step of an epoch to asking for the next one's first batch: a loop does other things then."""
         return [
-            Piece("between", after.batch, before.batch.ended_s, after.asked_s)
+            Piece("between", after.batch, before.ended_s, after.asked_s)
             for before, after in pairwise(self.taken)
             if after.batch.epoch == before.batch.epoch + 1 and after.batch.batch == 0
-            if before.batch.ended_s is not None and before.batch.ended_s < after.asked_s
+            if before.ended_s is not None and before.ended_s < after.asked_s
         ]
 
     @cached_property
@@ -161,19 +164,26 @@ def lanes_of(view: View) -> tuple[Trial, Lanes] | None:
     else:
         trials = [] if view.shown is None else trials_of(view.run.configurations[view.shown], view.trials)
     trial = representative(trial for trial in trials if trial.id in kept)
-    return None if trial is None else (trial, Lanes(kept[trial.id]))
+    return None if trial is None else (trial, Lanes(kept[trial.id][:MOST_BATCHES]))
 
 
 def _made(batches: Iterable[BatchTimes]) -> Iterator[Made]:
     for batch in batches:
-        if batch.began_s is not None and batch.collate_began_s is not None and batch.made_s is not None:
-            yield Made(batch, batch.began_s, batch.collate_began_s, batch.made_s)
+        began_s, collate_began_s, made_s = batch.began_s, batch.collate_began_s, batch.made_s
+        if began_s is None or collate_began_s is None or made_s is None:
+            continue
+        if -_LONGEST_S < began_s <= collate_began_s <= made_s < _LONGEST_S:
+            yield Made(batch, began_s, collate_began_s, made_s)
 
 
 def _taken(batches: Iterable[BatchTimes]) -> Iterator[Taken]:
     for batch in batches:
-        if batch.asked_s is not None and batch.got_s is not None and batch.wait_s is not None:
-            yield Taken(batch, batch.asked_s, batch.got_s, batch.wait_s)
+        asked_s, got_s, wait_s = batch.asked_s, batch.got_s, batch.wait_s
+        if asked_s is None or got_s is None or wait_s is None:
+            continue
+        if -_LONGEST_S < asked_s <= got_s < _LONGEST_S and 0 <= wait_s < _LONGEST_S:
+            ended_s = batch.ended_s if batch.ended_s is not None and got_s <= batch.ended_s < _LONGEST_S else None
+            yield Taken(batch, asked_s, got_s, wait_s, ended_s)
 
 
 def _place(stage: str) -> tuple[int, str]:

@@ -113,7 +113,7 @@ def _window(
     taken: Sequence[Taken], first: int, last: int, shows: frozenset[Literal["whole", "start", "slowest"]]
 ) -> Window | None:
     began_s, end = taken[first].asked_s, taken[last]
-    ended_s = max(end.got_s, end.batch.ended_s or end.got_s)
+    ended_s = max(end.got_s, end.ended_s or end.got_s)
     if ended_s <= began_s:
         return None
     epochs = [one.batch.epoch for one in taken[first : last + 1] if one.batch.batch == 0]

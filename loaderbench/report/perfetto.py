@@ -16,7 +16,7 @@ from loaderbench.errors import UsageError
 from loaderbench.records import Readings, RunRecord, Trial, config_name
 from loaderbench.records.metrics import BY_ID
 from loaderbench.records.timeline import Series
-from loaderbench.report.lanes import Lanes, Made, Piece, lanes_of
+from loaderbench.report.lanes import MOST_BATCHES, Lanes, Made, Piece, lanes_of
 from loaderbench.report.model import Json
 from loaderbench.report.view import View
 
@@ -34,10 +34,10 @@ def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -
     Raises `UsageError` for a trial of which no batch was kept.
     """
     shown, lanes = _chosen(View(run, readings), trial)
-    moments = [at for batch in lanes.batches for at in (batch.asked_s, batch.began_s) if at is not None]
-    zero_s = min(moments, default=0.0)
     read = readings.of(shown.id).items()
-    zero_s = min([zero_s, *(at_s for _, (seconds, _) in read for at_s in seconds if isfinite(at_s))])
+    moments = [one.began_s for own in (*lanes.makers.values(), lanes.calls) for one in own]
+    moments += [at_s for _, (seconds, _) in read for at_s in seconds if isfinite(at_s)]
+    zero_s = min(moments, default=0.0)
     events = [
         *_names(lanes, f"{run.name}, trial {shown.id}: {config_name(shown.config)}"),
         *(event for worker, own in lanes.makers.items() for made in own for event in _batch(made, worker)),
@@ -73,7 +73,7 @@ def _chosen(view: View, trial: str | None) -> tuple[Trial, Lanes]:
     if trial not in view.trials or trial not in kept:
         known = [name for name in kept if name in view.trials]
         raise UsageError(f"trial {trial}: {'expected one of ' + ', '.join(known) if known else NOTHING_KEPT}")
-    return view.trials[trial], Lanes(kept[trial])
+    return view.trials[trial], Lanes(kept[trial][:MOST_BATCHES])
 
 
 def _loop(lanes: Lanes) -> list[Piece]:

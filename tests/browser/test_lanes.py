@@ -12,7 +12,8 @@ from test_accessibility import findings
 from loaderbench.records import Readings, RunRecord
 
 pytestmark = pytest.mark.browser
-WIDTHS = """() => Array.from(document.querySelectorAll("#lanes .lane"), (lane) => lane.querySelector("svg").getBoundingClientRect().width)"""
+WIDTHS = """() => Array.from(document.querySelectorAll("#lanes .lane svg:first-of-type"),
+  (drawn) => drawn.parentElement.classList.contains("lane") ? drawn.getBoundingClientRect().width : 999)"""
 
 
 def readings(run: RunRecord) -> Readings:

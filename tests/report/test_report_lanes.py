@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ import run_factory as runs
 import run_lanes as own
 import run_profiles as profiles
 from blocks import section, within
+from run_hostile import HOSTILE
 
 from loaderbench.records import BatchTimes, Readings, RunRecord
 from loaderbench.report.document import build_document
@@ -17,7 +19,8 @@ from loaderbench.report.html import render_html
 from loaderbench.report.lanes import Lanes
 from loaderbench.report.lanes_window import MOST_PIECES, pieces_in, windows_of
 from loaderbench.report.model import Paragraph, Table
-from loaderbench.report.sections.lanes_drawing import LaneDrawing
+from loaderbench.report.perfetto import chrome_trace
+from loaderbench.report.sections.lanes_drawing import MOST_LANES, LaneDrawing
 
 
 def lanes(**changes: int | None) -> Lanes:
@@ -176,3 +179,33 @@ def test_with_many_workers_and_stages_the_drawing_stays_light() -> None:
     drawn = html[html.index('<section id="lanes"') : html.index("</section>", html.index('<section id="lanes"'))]
     assert drawn.count("<rect") <= 700
     assert len(html.encode()) <= 2_500_000
+
+
+def test_many_workers_have_some_lanes_and_that_of_the_slowest_batch() -> None:
+    many = [replace(batch, worker=(batch.batch + 50) % 64) for batch in own.batches(count=128)]
+    run = profiles.traced()
+    readings = own.readings(run, *many)
+    labels = [lane.label for lane in drawings(run, readings)[0].lanes]
+    assert len([label for label in labels if label.startswith("Worker")]) == MOST_LANES
+    assert f"Worker {(own.STRAGGLER + 50) % 64}" in labels
+    assert said(run, readings)[-1].endswith(f"{64 - MOST_LANES} more workers in the trace of --perfetto.")
+
+
+@pytest.mark.parametrize("moment", [float("nan"), float("inf"), -1e300, 1e300])
+def test_moments_that_are_none_cost_their_batch_alone(moment: float) -> None:
+    fields = ("asked_s", "got_s", "wait_s", "ended_s", "began_s", "collate_began_s", "made_s")
+    batches = list(own.batches())
+    batches = [replace(b, **{fields[i % 7]: moment}) if i % 5 == 0 else b for i, b in enumerate(batches)]
+    run = profiles.traced()
+    html = render_html(build_document(run, own.readings(run, *batches)))
+    drawn = html[html.index('<section id="lanes"') :]
+    assert "nan%" not in drawn
+    assert drawn.count("b-decode") > 5
+    json.dumps(chrome_trace(run, own.readings(run, *batches)), allow_nan=False)
+
+
+def test_names_of_stages_from_outside_do_nothing() -> None:
+    run = profiles.traced()
+    evil = [replace(batch, stages_s={HOSTILE: 0.01}) for batch in own.batches()]
+    html = render_html(build_document(run, own.readings(run, *evil)))
+    assert HOSTILE not in html

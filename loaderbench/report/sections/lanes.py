@@ -10,13 +10,12 @@ from loaderbench.report import numbers, tables, words
 from loaderbench.report.lanes import UNDIVIDED, Lanes, Made, Piece, lanes_of
 from loaderbench.report.lanes_window import Window, windows_of
 from loaderbench.report.model import Block, Column, Paragraph, Row, Section, Table, Text, data_table
-from loaderbench.report.sections.lanes_drawing import LaneDrawing, drawing_of
+from loaderbench.report.sections.lanes_drawing import MOST_LANES, LaneDrawing, drawing_of, shown_makers
 from loaderbench.report.view import View, why
 
 STRAGGLER = 3.0  # times the median
 _NOTICED = 0.05  # of the time a batch took to make: a shorter wait for it is none
 _NOT_LINKED = "which worker made which batch is not known"
-_MOST_WORKERS = 32  # rows of the table
 _COLUMNS = (
     Column("Lane"),
     Column("Batches", numeric=True),
@@ -118,12 +117,13 @@ def _method(view: View, trial: Trial, lanes: Lanes) -> str:
     said = f"{'' if view.profile else which}Numbers are batches of an epoch, from 0."
     if any(made.batch.stages_s for own in lanes.makers.values() for made in own):
         said += " In a batch, each stage is the sum over its samples: their order in a bar is not an order in time."
-    return said
+    left = len(lanes.makers) - MOST_LANES
+    return f"{said} {numbers.count(left, 'more worker')} in the trace of --perfetto." if left > 0 else said
 
 
 def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence[LaneDrawing]) -> Table:
     """A row for each lane of each window."""
-    named: list[tuple[str, Sequence[Piece | Made]]] = list(_made_by_lane(lanes))[:_MOST_WORKERS]
+    named: list[tuple[str, Sequence[Piece | Made]]] = list(_made_by_lane(lanes))
     named += [(f"{who}: waiting", lanes.waits), (f"{who}: computing", lanes.steps)]
     rows = [_row(label, own, window) for window in windows for label, own in named]
     said = "; ".join(drawing.title for drawing in drawings)
@@ -131,7 +131,7 @@ def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence
 
 
 def _made_by_lane(lanes: Lanes) -> Iterator[tuple[str, Sequence[Piece | Made]]]:
-    for worker, made in lanes.makers.items():
+    for worker, made in shown_makers(lanes).items():
         yield "Main process" if worker is None else f"Worker {worker}", made
 
 

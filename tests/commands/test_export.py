@@ -1,0 +1,76 @@
+"""A saved run is handed to other tools, from the command line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from command_line import Cli
+
+
+def test_a_run_is_exported_as_a_trace_and_as_tables(cli: Cli, small_run: Any, tmp_path: Path) -> None:
+    folder, _ = small_run
+    for to, name in (("perfetto", "trace.json.gz"), ("csv", "trials.csv"), ("parquet", "trials.parquet")):
+        done = cli("export", folder, "--to", to, "--out", name)
+        assert (done.returncode, done.stdout.strip()) == (0, name), done.stderr
+    trace = json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))
+    assert any(event["name"] == "training step" for event in trace["traceEvents"])
+    rows = list(csv.DictReader((tmp_path / "trials.csv").open()))
+    import pandas as pd
+
+    assert [row["id"] for row in rows] == list(pd.read_parquet(tmp_path / "trials.parquet")["id"])
+
+
+def test_one_trial_can_be_chosen(cli: Cli, small_run: Any, tmp_path: Path) -> None:
+    folder, _ = small_run
+    trial = json.loads((folder / "run.json").read_text())["trials"][0]["id"]
+    assert cli("export", folder, "--to", "perfetto", "--out", "t.json", "--trial", trial).returncode == 0
+    assert json.loads((tmp_path / "t.json").read_text())["otherData"]["trial"] == trial
+    refused = cli("export", folder, "--to", "csv", "--out", "t.csv", "--trial", trial)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_show_writes_the_trace_too(cli: Cli, small_run: Any, tmp_path: Path) -> None:
+    folder, _ = small_run
+    done = cli("show", folder, "--perfetto", "trace.json")
+    assert done.returncode == 0
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+
+
+def test_run_writes_the_trace_too(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(
+        f"name: one\ndataset: {{root: {photos}}}\nloader: {{batch_size: 4}}\nconsumer: {{kind: none}}\n"
+        "measure: {rounds: 1, seconds: 0.1, verify: false}\n"
+    )
+    done = cli("run", "one.yaml", "--out", "run", "--perfetto", "trace.json", "-q")
+    assert done.returncode == 0, done.stderr
+    names = {event["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
+    assert {"batch 0", "decode", "collate", "next() for batch 0"} <= names
+
+
+def test_what_cannot_be_exported_is_one_line(cli: Cli, small_run: Any, tmp_path: Path) -> None:
+    folder, _ = small_run
+    for arguments, words in (
+        (("export", folder, "--to", "excel", "--out", "x"), "expected one of csv, parquet, perfetto"),
+        (("export", folder, "--to", "csv", "--out", tmp_path / "no" / "x"), "cannot be written to"),
+        (("export", folder, "--to", "perfetto", "--out", "x", "--trial", "x"), "expected one of r1-"),
+        (("show", folder, "--perfetto", tmp_path / "no" / "x"), "cannot be written to"),
+        (("run", "none.yaml", "--perfetto", "same", "--md", "same"), ""),
+    ):
+        done = cli(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_run_of_an_older_version_says_why_it_has_no_trace(cli: Cli, small_run: Any, tmp_path: Path) -> None:
+    folder, _ = small_run
+    for name in ("run.json", "timeline.parquet"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    done = cli("export", tmp_path, "--to", "perfetto", "--out", "x")
+    assert done.returncode == 2
+    assert "no batch of its trials was kept" in done.stderr
+    assert cli("show", tmp_path).returncode == 0
