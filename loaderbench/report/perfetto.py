@@ -35,7 +35,8 @@ def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -
     """
     shown, lanes = _chosen(View(run, readings), trial)
     read = readings.of(shown.id).items()
-    moments = [one.began_s for own in (*lanes.makers.values(), lanes.calls) for one in own]
+    moments = [made.began_s for own in lanes.makers.values() for made in own]
+    moments += [call.began_s for call in lanes.calls]
     moments += [at_s for _, (seconds, _) in read for at_s in seconds if isfinite(at_s)]
     zero_s = min(moments, default=0.0)
     events = [
