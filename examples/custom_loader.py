@@ -1,10 +1,10 @@
-"""A loader of one's own, profiled: batches from a thread pool, with the stages marked by hand.
+"""Profile a custom loader: batches from a thread pool, with stages marked by hand.
 
     loaderbench photos /tmp/photos
     python examples/custom_loader.py /tmp/photos
 
-Any iterable of batches can be profiled, and `stage` marks its parts: as a decorator or by `with`, in the loader and
-in the loop. What runs in threads of the loader's own is not told apart; what the loop waits for them is.
+Any iterable of batches can be profiled. `stage` marks parts of the loader or the loop, as a decorator or with `with`.
+Work in the loader's own threads is not split into stages; the time the loop waits for them is measured.
 """
 
 import argparse
@@ -24,7 +24,7 @@ prof = Profiler("custom loader", warmup=2)
 
 
 class ThreadedLoader:
-    """Decodes a batch's files in threads, and stacks them in the caller's."""
+    """Decodes the files of a batch in threads, and stacks them in the main thread."""
 
     def __init__(self, paths: list[Path], batch_size: int, threads: int) -> None:
         self.paths, self.batch_size = paths, batch_size
@@ -49,8 +49,8 @@ class ThreadedLoader:
         return F.resize(image, [224, 224])
 
 
-@prof.stage("normalise")
-def normalise(images: torch.Tensor) -> torch.Tensor:
+@prof.stage("normalize")
+def normalize(images: torch.Tensor) -> torch.Tensor:
     return F.normalize(F.to_dtype(images, torch.float32, scale=True), [0.5] * 3, [0.25] * 3)
 
 
@@ -59,15 +59,15 @@ def train(folder: str, threads: int) -> None:
     with prof:
         for _ in range(4):
             for images in prof.iter(loader):
-                normalise(images)
+                normalize(images)
                 with prof.stage("step"):
-                    time.sleep(0.005)  # a device that computes
+                    time.sleep(0.005)  # stands for a training step
     print(prof.result)
     prof.result.to_html("custom_loader.html")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Profile a loader that is no DataLoader.")
+    parser = argparse.ArgumentParser(description="Profile a loader other than DataLoader.")
     parser.add_argument("folder")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()

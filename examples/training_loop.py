@@ -1,9 +1,9 @@
-"""A training loop over a folder of images, profiled: three more lines, marked below.
+"""Profile a training loop over a folder of images: three extra lines, marked 1 to 3.
 
-    loaderbench photos /tmp/photos            # or a folder of your own, one folder per class
+    loaderbench photos /tmp/photos            # or your own folder, one subfolder per class
     python examples/training_loop.py /tmp/photos
 
-Prints what the loop waited for and what a sample costs inside the workers, and writes training_loop.html.
+Prints the bottleneck and the cost of a sample in the workers, and writes training_loop.html.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def train(folder: str, workers: int, epochs: int) -> None:
     with Profiler("train", warmup=5, trace=True) as prof:  # 1
         for _ in range(epochs):
             for images, labels in prof.iter(loader):  # 2: len(), .dataset, .sampler and set_epoch pass through
-                with prof.stage("transfer"):  # as many of these as you like, or none
+                with prof.stage("transfer"):  # any number of these, or none
                     images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
                 with prof.stage("forward and backward"):
                     loss = nn.functional.cross_entropy(model(images), labels)

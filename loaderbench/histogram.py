@@ -1,4 +1,4 @@
-"""Times counted in logarithmic bins, so that memory does not grow with the length of a run."""
+"""Times counted in logarithmic bins, so memory does not grow with the length of a run."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Plan:
 
     @property
     def estimated_s(self) -> float:
-        """About how long the run will take, remedies aside: which are tried is not known before."""
+        """About how long the run will take, without the trials of fixes, which are not known before."""
         return FIRST_CHILD_S + self.trials * self.trial_s + self.isolation_trials * self.isolation_s
 
     def trial(self, config: Config, round_number: int) -> PlannedTrial:
@@ -171,7 +171,7 @@ def _values(axis: str, given: object, backends: Mapping[str, LoaderBackend], cpu
 
 
 def _drop_idle(axes: dict[str, list[Scalar]], backends: Mapping[str, LoaderBackend]) -> Reasons:
-    """Leave one value to each axis that does nothing without an accelerator, and say why."""
+    """Leave one value to each axis that has no effect without a GPU, and say why."""
     reasons: Reasons = {}
     for backend in backends.values():
         for axis, (value, why) in backend.idle_without_accelerator.items():

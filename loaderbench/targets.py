@@ -1,4 +1,4 @@
-"""What a suite names as `package.module:name`, looked up beside the suite's file first and then on `sys.path`."""
+"""What a suite names as `package.module:name`, looked up next to the suite's file first and then on `sys.path`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def find_target(name: str, folder: Path) -> Callable[..., Any]:
 
 
 def _refuse_another(name: str, module_name: str, folder: Path) -> None:
-    """A module that was imported before hides the one beside the suite. Raises `MissingError`."""
+    """A module that was imported before hides the one next to the suite. Raises `MissingError`."""
     top, *_ = module_name.split(".")
     beside = [file for file in (folder / f"{top}.py", folder / top / "__init__.py") if file.is_file()]
     loaded = getattr(sys.modules[top], "__file__", None)

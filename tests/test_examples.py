@@ -32,6 +32,6 @@ def test_the_training_loop_tells_its_wait_its_stages_and_its_samples(
 @pytest.mark.slow
 def test_the_custom_loader_tells_its_wait_and_the_stages_marked_by_hand(photos: Path, tmp_path: Path) -> None:
     printed = run("custom_loader.py", photos, cwd=tmp_path)
-    for words in ("waits for data", "normalise", "step", "threads", "collate"):
+    for words in ("waits for data", "normalize", "step", "threads", "collate"):
         assert words in printed
     assert (tmp_path / "custom_loader.html").exists()

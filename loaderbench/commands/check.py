@@ -28,9 +28,8 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
         if demand.address:
             print(f"  source: {demand.address}")
     for axis, values in plan.axes.items():
-        print(f"  {axis}: {', '.join(format_scalar(value) for value in values)}")
-    for axis, why in plan.collapsed.items():
-        print(f"  {axis}: {why}")
+        why = f" ({plan.collapsed[axis]})" if axis in plan.collapsed else ""
+        print(f"  {axis}: {', '.join(format_scalar(value) for value in values)}{why}")
     print(describe_plan(plan))
     for config in plan.configurations:
         print(f"  {config_name(config)}{'  (baseline)' if config == plan.baseline else ''}")

@@ -12,7 +12,7 @@ from loaderbench.commands.outputs import STDOUT, MarkdownFile, check_outputs, ma
 
 Before = Annotated[Path, typer.Argument(metavar="BEFORE", help="Reference run: a run folder, or its run.json.")]
 JsonFile = Annotated[
-    str | None, typer.Option("--json", help="Write the comparison and gates to this file; - is stdout.")
+    str | None, typer.Option("--json", metavar="FILE", help="Write comparison and gates; - is stdout.")
 ]
 After = Annotated[Path, typer.Argument(metavar="AFTER", help="Run to compare with it: a run folder, or its run.json.")]
 
@@ -26,7 +26,7 @@ def compare(
     md_file: MarkdownFile = None,
     junit: JunitFile = None,
 ) -> None:
-    """Compare two runs: improved, regressed, within noise, inconclusive or incomparable."""
+    """Compare two runs: what improved, what regressed."""
     import json
 
     from loaderbench.records import to_dict

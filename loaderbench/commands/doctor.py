@@ -6,7 +6,7 @@ import sys
 
 
 def doctor() -> None:
-    """Check CPUs, memory, limits, GPU, torch and decoders, and print fixes."""
+    """Check this machine for problems, and print fixes."""
     from loaderbench.environment.checkup import check_machine, look_at_packages
     from loaderbench.errors import MissingError
 

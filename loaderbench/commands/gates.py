@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 FailIf = Annotated[
     list[str] | None,
-    typer.Option("--fail-if", metavar="EXPR", help="Exit 1 when true, e.g. samples_per_s:-5% or data_wait_share>20%."),
+    typer.Option("--fail-if", metavar="EXPR", help="Exit 1 when true, e.g. samples_per_s:-5%."),
 ]
 WarnIf = Annotated[
-    list[str] | None, typer.Option("--warn-if", metavar="EXPR", help="Warn when true; the exit code stays the same.")
+    list[str] | None, typer.Option("--warn-if", metavar="EXPR", help="Warn when true; exit code unchanged.")
 ]
-JunitFile = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and trials to this file as JUnit XML.")
-]
+JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and trials as JUnit XML.")]
 
 
 class Gates:

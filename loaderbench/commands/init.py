@@ -13,11 +13,9 @@ from loaderbench.errors import UsageError
 def init(
     root: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="Image folder (DIR/class/name.jpg). Default: generated photos."),
+        typer.Argument(metavar="[DIR]", help="Image folder: DIR/class/name.jpg; default generated photos."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Suite file to write. Default: NAME.yaml here.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Suite file; default NAME.yaml here.")] = None,
 ) -> None:
     """Write a commented suite for a folder of images."""
     from loaderbench.monitors import count_gpus

@@ -11,7 +11,7 @@ RunPlace = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or it
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="Image folder; replaces the suite's.")]
 Axes = Annotated[
     list[str] | None,
-    typer.Option("-P", metavar="AXIS=V1,V2", help="Set or add an axis, e.g. -P num_workers=0,2,4."),
+    typer.Option("-P", metavar="AXIS=V1,V2", help="Set or add an axis: -P num_workers=0,2,4."),
 ]
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 
-JsonFile = Annotated[str | None, typer.Option("--json", help="Also write run.json to this file; - is stdout.")]
+JsonFile = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Also write run.json here; - is stdout.")]
 MarkdownFile = Annotated[
-    str | None, typer.Option("--md", metavar="FILE", help="Write a pull request comment to this file; - is stdout.")
+    str | None, typer.Option("--md", metavar="FILE", help="Write a Markdown comment; - is stdout.")
 ]
 
 PerfettoFile = Annotated[
@@ -46,7 +46,7 @@ def check_outputs(
 
 
 def write_output(flag: str, place: str, text: str) -> None:
-    """Write to a file, or to stdout in UTF-8 whatever the terminal's own is. Raises `UsageError`."""
+    """Write to a file, or to stdout, always in UTF-8. Raises `UsageError`."""
     if place == STDOUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8"))

@@ -12,10 +12,10 @@ from loaderbench.commands.options import ProgressKind
 
 def photos(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; new or empty.")],
-    images: Annotated[int, typer.Option(min=1, help="Number of photos.")] = 512,
-    like: Annotated[str, typer.Option(help="Dataset whose image statistics to imitate: imagenet.")] = "imagenet",
-    classes: Annotated[int, typer.Option(min=1, help="Number of class folders.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed; the same seed gives the same photos.")] = 0,
+    images: Annotated[int, typer.Option(metavar="N", min=1, help="Number of photos.")] = 512,
+    like: Annotated[str, typer.Option(metavar="NAME", help="Image statistics to imitate: imagenet.")] = "imagenet",
+    classes: Annotated[int, typer.Option(metavar="N", min=1, help="Number of class folders.")] = 8,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed.")] = 0,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
 ) -> None:
     """Write a folder of realistic synthetic JPEGs."""

@@ -13,10 +13,12 @@ from loaderbench.commands.outputs import STDOUT, MarkdownFile, write_output
 
 def report(
     run: RunPlace,
-    out: Annotated[Path | None, typer.Option(help="HTML file to write. Default: report.html next to run.json.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="HTML file; default report.html next to run.json.")
+    ] = None,
     md_file: MarkdownFile = None,
 ) -> None:
-    """Rebuild the report of a saved run with the rules of this version, without measuring."""
+    """Rebuild a saved run's report with this version's rules."""
     from loaderbench.conclusion import conclude
     from loaderbench.errors import UsageError
     from loaderbench.report.index import update_index

@@ -1,4 +1,4 @@
-"""`loaderbench run`: measure, conclude, write the run folder and the page."""
+"""`loaderbench run`: measure, conclude, write the run folder and the report."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ def run(
     suite: SuiteFile,
     data: Data = None,
     axes: Axes = None,
-    strategy: Annotated[str | None, typer.Option(help="Search strategy: grid.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Repeats per configuration, each in a new process.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Minimum steady state per trial, in seconds.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Time limit, e.g. 90s, 10m or 1h30m.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed for the order of trials and samples.")] = None,
+    strategy: Annotated[str | None, typer.Option(metavar="NAME", help="Search strategy: grid.")] = None,
+    rounds: Annotated[int | None, typer.Option(metavar="N", help="Repeats per configuration.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Minimum steady state per trial, in seconds.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 10m or 1h30m.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed for trial and sample order.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no fixes; only measure and diagnose.")] = False,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Resume an interrupted run.")] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Run folder to write. Default: reports/<suite>-<UTC time>.")
+        Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/<suite>-<UTC time>.")
     ] = None,
     baseline: Annotated[Path | None, typer.Option(metavar="RUN", help="Reference run to compare with.")] = None,
     fail_if: FailIf = None,
@@ -55,7 +57,7 @@ def run(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print more while running and at the end.")] = False,
 ) -> None:
-    """Measure a suite, diagnose the bottleneck, try fixes and write the report."""
+    """Measure a suite, find the bottleneck and try fixes."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
     from loaderbench.result import load

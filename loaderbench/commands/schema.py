@@ -16,7 +16,7 @@ class Kind(str, Enum):
     run = "run"
 
 
-def schema(kind: Annotated[Kind, typer.Argument(help="Schema to print.")]) -> None:
+def schema(kind: Annotated[Kind, typer.Argument(metavar="suite|run", help="Schema to print.")]) -> None:
     """Print the JSON Schema of a suite or of run.json."""
     from pydantic import TypeAdapter
 

@@ -24,7 +24,7 @@ IN_FLIGHT = 2  # a training loop that asks for no result runs about one step ahe
 
 
 class EmulatedAccelerator:
-    """A device that takes `samples / demand` seconds a batch, beside the host and without its CPU.
+    """A device that takes `samples / demand` seconds a batch, in parallel with the host and without its CPU.
 
     Its queue is kept as the moments at which its batches will be done; the host sleeps only while the queue is full,
     as a training loop does. A late wake-up delays no batch, because the device's time is computed and not slept.

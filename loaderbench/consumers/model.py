@@ -1,4 +1,4 @@
-"""A training step of a torchvision classifier, on the accelerator."""
+"""A training step of a torchvision classifier, on the GPU."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def recipe(value: Any) -> str | None:
 
 
 class Generate(Part):
-    """The photo-like JPEGs that are made when no folder is given."""
+    """Synthetic JPEGs, generated when `root` is empty."""
 
     images: Annotated[int, Field(ge=2, le=1_000_000)] = 512
     like: Literal["imagenet"] = "imagenet"
@@ -42,10 +42,10 @@ class Generate(Part):
 
 
 class ImageFolder(DatasetOfOptions):
-    """A folder that `torchvision.datasets.ImageFolder` reads: `root/class/name.jpg`.
+    """A folder of images as `torchvision.datasets.ImageFolder` reads it: `root/class/name.jpg`.
 
-    `normalize: device` leaves batches uint8, `presize` reads copies whose shorter side has so many pixels,
-    `image_cache` keeps decoded images, and `skip_bad` leaves out files that cannot be decoded.
+    `normalize: device` keeps batches uint8 and normalizes them on the GPU. `presize` reads copies whose short side has
+    this many pixels. `image_cache` keeps decoded images, and `skip_bad` skips files that cannot be decoded.
     """
 
     axes: ClassVar[Mapping[str, Check]] = {
@@ -77,7 +77,7 @@ class ImageFolder(DatasetOfOptions):
         self._check_packages(sweep)
         root = self._root(folder)
         if root is None:
-            return f"{self.generate.images:,} photo-like JPEGs, generated once into the cache"
+            return f"{self.generate.images:,} synthetic JPEGs, generated once and cached"
         files = scan_image_folder(root, self.sample)
         return self._found(len(files.samples), len(files.classes), files.complete)
 

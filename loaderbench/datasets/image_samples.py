@@ -94,7 +94,7 @@ class ToTensor:
 
 
 class ToUint8:
-    """An image as it is, as a tensor."""
+    """The unchanged image as a tensor."""
 
     def __call__(self, image: Any) -> Any:
         """Return uint8, channels first."""

@@ -1,4 +1,4 @@
-"""Which regime of the page cache a trial meets: its files in memory, or evicted from it."""
+"""The page cache of a trial: warm, with its files in memory, or cold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoded images in memory that all workers share, so that each is read and decoded once and not once an epoch."""
+"""Decoded images in memory shared by all workers: each is read and decoded once, not once per epoch."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from loaderbench.targets import call_target, find_target
 
 
 class Target(DatasetKind):
-    """What the user already has: a callable that returns a `Dataset`, a loader or any iterable."""
+    """Your own code: a callable that returns a `Dataset`, a loader or any iterable of batches."""
 
     takes_any_axis: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("target",)

@@ -1,4 +1,4 @@
-"""The machine as a loader sees it: what is allotted to this process, not what the host has."""
+"""The machine as a loader sees it: what is available to this process, not what the host has."""
 
 from loaderbench.environment.machine import (
     Limits,

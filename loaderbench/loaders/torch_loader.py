@@ -100,7 +100,7 @@ class TorchLoader(LoaderBackend):
 
 
 class EndlessSampler:
-    """One permutation after the other, so that neither an epoch's end nor the emptying of the queue is measured."""
+    """One permutation after the other: neither the end of an epoch nor a draining queue is measured."""
 
     def __init__(self, length: int, shuffle: bool, seed: int) -> None:
         self._length, self._shuffle, self._seed = length, shuffle, seed

@@ -30,7 +30,7 @@ def limit_threads(count: int) -> None:
 
 
 def use_all_cpus(_: Any) -> None:
-    """Run wherever the system lets it, whatever a library has narrowed it to."""
+    """Use every CPU the system allows, even if a library has narrowed the affinity."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
 

@@ -1,4 +1,4 @@
-"""Readers of CPU, memory, disk and GPU. They watch a process tree from outside, so that what is measured runs alone."""
+"""Readers of CPU, memory, disk and GPU. They watch a process tree from outside and leave its Python alone."""
 
 from loaderbench.monitors.blocked import Blocked, BlockedThread, with_looks
 from loaderbench.monitors.gauges import over_time

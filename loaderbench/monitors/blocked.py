@@ -101,7 +101,7 @@ class BlockedThread:
             self._thread.start()
 
     def end(self) -> None:
-        """Look no more; returns when the thread is gone, so that the process may fork."""
+        """Stop; returns when the thread has ended and the process may fork."""
         self._done.set()
         if self._thread is not None:
             self._thread.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more

@@ -47,7 +47,7 @@ class MachineWatch:
         self._processes = self._began.processes
 
     def look(self) -> None:
-        """Note where the counters stand: the use is told from the beginning until the last of these."""
+        """Read the counters; usage covers the time from the first reading to the last."""
         self._last = self._read()
         self._processes = max(self._processes, self._last.processes)
 

@@ -53,7 +53,7 @@ class ReadCounts:
 
 
 def parse_stat(text: str) -> ProcessStat:
-    """Parse `/proc/<pid>/stat`. The command may hold anything, so that counting starts after its last bracket."""
+    """Parse `/proc/<pid>/stat`. The command may hold anything: counting starts after its last bracket."""
     fields = text[text.rindex(")") + 2 :].split()
     return ProcessStat((int(fields[11]) + int(fields[12])) / _TICKS_PER_S, int(fields[21]) * _PAGE_BYTES)
 

@@ -78,7 +78,7 @@ class PsutilReader:
             return None
 
     def read_bytes(self, pid: int) -> int | None:  # noqa: ARG002 - psutil has the sum of cached and uncached reads only
-        """Return `None`: what came from disk is not told apart."""
+        """Return `None`: disk reads are not reported separately."""
         return None
 
     def pss_bytes(self, pid: int) -> int | None:  # noqa: ARG002 - Linux alone has it
@@ -106,7 +106,7 @@ class TreeMonitor:
         self._alive = self._reader.tree(self._root)
 
     def watch(self, pids: Sequence[int]) -> None:
-        """Read the root and these, whatever else is below it."""
+        """Read only the root and these."""
         self._alive = [self._root, *pids]
 
     @property
@@ -139,7 +139,7 @@ FEWEST_TICKS = 10  # of the kernel's clock, a hundredth of a second each
 
 @dataclass(frozen=True)
 class Reading:
-    """One process at one moment. `threads` holds `None` for a thread of which nothing is told."""
+    """One process at one moment. `threads` holds `None` for a thread that could not be read."""
 
     at_s: float
     activity: proc.Activity

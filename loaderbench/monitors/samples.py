@@ -28,7 +28,7 @@ class Sample:
 
 
 def cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None:
-    """CPU time of the process tree over the wall time of all allotted CPUs; `None` for fewer than two moments."""
+    """CPU time of the process tree over the wall time of all available CPUs; `None` for fewer than two moments."""
     if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
         return None
     used_s = samples[-1].tree.cpu_s - samples[0].tree.cpu_s

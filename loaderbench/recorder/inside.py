@@ -136,7 +136,7 @@ def _once_each(slowest: Iterable[Slow]) -> list[Slow]:
 
 
 def _sampled(traced: Traced) -> str | None:
-    """What was left out, so that tracing does not cost more than its share."""
+    """What was left out to limit the overhead of tracing."""
     if not traced.traced or traced.traced > 0.99 * traced.samples:
         return None
     share = f"{100 * traced.traced / traced.samples:.0f}% of the samples"

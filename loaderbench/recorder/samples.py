@@ -1,4 +1,4 @@
-"""How many samples a batch holds, whatever it is made of."""
+"""How many samples a batch of any structure holds."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _build(order: TrialOrder) -> tuple[Any, Batches]:
 
 
 def _root(order: TrialOrder) -> str | None:
-    """The folder that holds all files: what paths of slow samples are told from."""
+    """The folder that holds all files; paths of slow samples are relative to it."""
     folders = {os.path.dirname(path) for path, _ in order.samples}  # noqa: PTH120 - of a million files
     with suppress(ValueError):  # none, or on several drives
         return os.path.commonpath(folders)

@@ -40,7 +40,7 @@ def guard(server: TrialServer) -> Iterator[SessionGuard]:
 
 
 def _guard_main(pipe: Connection) -> None:
-    """Note what is to be watched until told to end; where the run is gone first, end it all."""
+    """Note what to watch until asked to end; if the run dies first, end all of it."""
     enter_own_session()
     sessions: list[int] = []
     with suppress(EOFError, OSError):

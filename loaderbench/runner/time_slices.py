@@ -75,7 +75,7 @@ class SharedCounters:
         self._memory[_BEGAN] = self.now_s()
 
     def note(self, batches: int, samples: int) -> None:
-        """Write a note beside the one that is valid, and then make it valid: it is never seen half."""
+        """Write a second note, then make it the valid one: nobody sees half a note."""
         other = 1 - int(self._memory[_VALID])
         start = _NOTES + other * _EACH
         self._memory[start : start + _EACH] = (batches, samples, self.now_s() - self._memory[_BEGAN])
@@ -99,7 +99,7 @@ def stop_workers(pids: Sequence[int]) -> None:
 def take_slices(
     pipe: Connection, counters: SharedCounters, steps: Steps, *, cycle: int, workers: Sequence[int]
 ) -> None:
-    """Continue the workers and take batches until told to end; counters are updated after each whole worker cycle."""
+    """Continue the workers and take batches until asked to end; counters are updated after each whole worker cycle."""
     going_on = pipe.recv() == GO_ON
     _signal(workers, "SIGCONT")
     batches = samples = 0

@@ -20,7 +20,7 @@ NO_TIME = "the time for trying fixes was used up"
 
 
 class ForwardSelection:
-    """Tries candidates beside the present configuration, and then those that gain on top of one another.
+    """Tries candidates against the present configuration, and then those that gain on top of one another.
 
     A round holds the unchanged configuration and each candidate once, in an order of its own; five rounds at least,
     more for those whose interval is wide. Of those that gain the least costly goes into the configuration first, then
@@ -127,7 +127,7 @@ class ForwardSelection:
         return judge(self._with(candidate), self.config, done)
 
     def _is_compared(self, done: Sequence[Trial], late: bool) -> bool:
-        """Whether the result needs no more pairs beside the baseline."""
+        """Whether the result needs no more pairs with the baseline."""
         if self.config == self._baseline or not any(tried.accepted for tried in self.tried):
             return True
         found = judge(self.config, self._baseline, done)

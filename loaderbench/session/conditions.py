@@ -1,4 +1,4 @@
-"""What a run is made under: known before its first trial, and part of whatever is concluded from it."""
+"""What a run is made under: known before its first trial, and part of every conclusion."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ NOT_ENDED = "the run is in progress or was killed; results so far are in trials.
 
 @dataclass(frozen=True)
 class SessionResult:
-    """A run, where it lies, and the signal that ended it early, or came while its page was drawn."""
+    """A run, its folder, and the signal that ended it early or came while its report was written."""
 
     run: Run
     folder: Path

@@ -212,7 +212,7 @@ class _Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class _Fields:
-    """What a list needs of `run.json`; whatever else it holds is not looked at."""
+    """What a list needs of `run.json`; other fields are ignored."""
 
     name: str
     started_at: str

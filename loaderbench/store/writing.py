@@ -72,7 +72,7 @@ class Store:
         return self._write(PAGE_FILE, html, kept)
 
     def write_timeline(self, readings: Readings) -> Path:
-        """Write every reading of the monitors as Parquet, and beside it the batches that were kept."""
+        """Write every reading of the monitors as Parquet, and next to it the batches that were kept."""
         import pyarrow
         from pyarrow import parquet
 
@@ -134,7 +134,7 @@ def _line(trial: Trial) -> str:
 
 @contextmanager
 def _one_line(path: Path, kept: str = "") -> Iterator[None]:
-    """Say in one line that a disk is full, or whatever else keeps a file from being written; and what is `kept`."""
+    """Say in one line why a file cannot be written, and what is `kept`."""
     try:
         yield
     except OSError as error:
@@ -151,5 +151,5 @@ def new_run_folder(name: str, parent: Path = Path("reports")) -> Path:
 
 
 def run_json(run: RunRecord) -> str:
-    """The text of `run.json`: ASCII, so that a file name that is no Unicode can stand in it."""
+    """The text of `run.json`: ASCII, since a file name need not be valid Unicode."""
     return json.dumps(to_dict(run), allow_nan=False, indent=1)

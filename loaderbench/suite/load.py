@@ -24,7 +24,7 @@ _TEXTS: set[KeyPath] = {
     *(("dataset", option) for kind in DATASET_KINDS.values() for option in kind.texts),
     *(("consumer", option) for kind in CONSUMER_KINDS.values() for option in kind.texts),
 }
-"""What is a text whatever it looks like: a folder may be called 2024."""
+"""Options that stay text: a folder may be called 2024."""
 
 
 @dataclass(frozen=True)

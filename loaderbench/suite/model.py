@@ -90,7 +90,9 @@ class Measure(Part):
 
 
 class Suite(Part):
-    """One suite, as written. The values of `loader`, `sweep` and `baseline` are checked in `axes.py`."""
+    """A suite file: what to load, what to vary, what consumes the batches, and how to measure."""
+
+    # the values of `loader`, `sweep` and `baseline` are checked in `axes.py`
 
     name: Annotated[str, Field(min_length=1)] = "suite"
     dataset: Dataset = DATASET_KINDS[DEFAULT_KIND].model_construct()

@@ -1,4 +1,4 @@
-"""The memory that a worker writes and the main process reads: counters, never a queue, so that nobody waits.
+"""The memory that a worker writes and the main process reads: counters, never a queue, so nobody waits.
 
 Everything is a float of eight bytes, written whole; a reader may be one batch behind and never sees half a number.
 """

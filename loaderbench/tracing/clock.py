@@ -1,4 +1,4 @@
-"""Charges one thread's time to the stage it is in: each moment to the innermost stage alone, so that stages add up."""
+"""Charges one thread's time to the stage it is in: each moment to the innermost stage only, so stages add up."""
 
 from __future__ import annotations
 
