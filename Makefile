@@ -1,7 +1,7 @@
 # `make` runs what CI runs, but for the installation of a browser.
-.PHONY: all lint types test slow format
+.PHONY: all lint types docs docs-outputs test slow format
 
-all: lint types test slow
+all: lint types docs test slow
 
 lint:
 	uv run ruff check
@@ -9,6 +9,12 @@ lint:
 
 types:
 	uv run mypy
+
+docs:
+	NO_MKDOCS_2_WARNING=1 uv run --group docs mkdocs build --strict
+
+docs-outputs:
+	uv run python docs/quoted_outputs.py
 
 test:
 	uv run pytest

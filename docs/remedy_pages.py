@@ -1,4 +1,4 @@
-"""`docs/remedies/`: a page for each fix, made from the docstring of its file, and the list of them all.
+"""`docs/reference/fixes/`: a page for each fix, made from the docstring of its file, and the list of them all.
 
 A docstring says what is wrong, then `Triggers when`, `What it does` and `How to confirm`, a paragraph each. `Costs`
 are those of the fix in the code; a fix without any there has them in its docstring.
@@ -24,7 +24,7 @@ _EFFORTS = ("one argument", "code change", "code change; samples or their order 
 def pages() -> dict[str, str]:
     """File name to text: one for each fix, and the list of them all."""
     made = {f"{remedy.id}.md": _page(remedy) for remedy in REMEDIES}
-    return {"README.md": _index(), **made}
+    return {"index.md": _index(), **made}
 
 
 def _index() -> str:
@@ -37,7 +37,7 @@ def _index() -> str:
         "",
         "`loaderbench` suggests only fixes for the diagnosed cause, and none that is already in place. It measures a",
         "fix before it prints a gain, in interleaved pairs with the unchanged config. See",
-        "[verification.md](../verification.md).",
+        "[verification](../../explanation/verification.md).",
         "",
         "| id | fix | what is wrong | measured |",
         "| --- | --- | --- | --- |",
@@ -116,4 +116,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(__file__).parent / "remedies")
+    main(Path(__file__).parent / "reference" / "fixes")

@@ -1,4 +1,4 @@
-"""`docs/training-rates.md`: the table of training rates as a page, so that the two cannot differ.
+"""`docs/reference/training-rates.md`: the table of training rates as a page, so that the two cannot differ.
 
 uv run python docs/training_rates_page.py
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from loaderbench.consumers.demand import DEFAULT_DEMAND
 from loaderbench.consumers.training_rates import PRECISIONS, RATES, TrainingRate
 
-PAGE = "training-rates.md"
+PAGE = "reference/training-rates.md"
 _H100_LOG = (
     "https://github.com/mlcommons/training_results_v3.0/blob/9f08e30c/"
     "Dell/results/XE9680x8H100-SXM-80GB/resnet/result_0.txt"

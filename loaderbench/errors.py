@@ -4,7 +4,7 @@
 class LoaderbenchError(Exception):
     """An error that a user can fix; the message is one line: what is wrong, where, and the fix.
 
-    `exit_code` is that of its kind in docs/command-line.md.
+    `exit_code` is that of its kind in docs/reference/exit-codes.md.
     """
 
     exit_code = 70

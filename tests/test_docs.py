@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
+import typer
+from command_line import Cli
+from prose import code_of_markdown
 
 from loaderbench.commands.app import app
+from loaderbench.records import Bound, Limit, RunRecord, Stage
 from loaderbench.suite import load_suite
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+_BEFORE = r"(?:^|&& |srun |[\"`]|\$ )(?:\S+=\S+ )*(?:taskset \S+ \S+ )?(?:uv run (?:--\S+ )*)?"
+COMMAND = re.compile(_BEFORE + r"loaderbench((?: [^`\n&|\"]*)?)", re.MULTILINE)
+"""A command where a page names one, in a line of code or in a block; what follows `&` or `|` is another's."""
+WORDS = {"bound": get_args(Bound), "stage": get_args(Stage), "limit": get_args(Limit)}
+VERDICTS = [f"{kind}-{word}" for kind, words in WORDS.items() for word in words]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The arguments of each `loaderbench` command of a page, without what brackets mark as optional."""
+    pieces = [code for language, code in code_of_markdown(text) if language in ("", "console", "bash", "inline")]
+    found = [arguments for piece in pieces for arguments in COMMAND.findall(piece.replace("\\\n", " "))]
+    return [shlex.split(re.sub(r"\[[^\]]*\]", "", one), comments=True) for one in found if one.strip()]
 
 
 def verbs() -> list[str]:
@@ -31,7 +52,7 @@ def test_every_flag_of_run_is_documented() -> None:
         [sys.executable, "-m", "loaderbench", "run", "--help"], capture_output=True, text=True, check=True
     ).stdout
     flags = set(re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", shown.split("Options:")[1])) - {"--help", "-P"}
-    documented = (ROOT / "docs" / "command-line.md").read_text()
+    documented = (ROOT / "docs" / "reference" / "command-line.md").read_text()
     assert {flag for flag in flags if f"`{flag}" not in documented} == set()
 
 
@@ -45,13 +66,88 @@ def test_links_and_files_named_in_a_page_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_in_a_page_has_the_flags_that_it_names(page: Path) -> None:
+    group = typer.main.get_command(app)
+    for arguments in commands(page.read_text()):
+        if arguments[0].startswith("-"):
+            continue
+        context = group.make_context("loaderbench", arguments[:1], resilient_parsing=True)
+        command = group.get_command(context, arguments[0])
+        assert command is not None, f"there is no command {arguments[0]}"
+        alone = not arguments[1:]  # a verb by itself names the command
+        parsed = command.make_context(arguments[0], arguments[1:], parent=context, resilient_parsing=alone)
+        assert parsed.command is command
+
+
+def test_a_flag_that_is_not_there_is_noticed_in_each_form_of_a_command() -> None:
+    block = "A=1 uv run --no-dev loaderbench show RUN --nope && loaderbench check X"
+    text = f"Use `loaderbench run SUITE --nothing`.\n\n```\n{block}\n```\n"
+    assert commands(text) == [["run", "SUITE", "--nothing"], ["show", "RUN", "--nope"], ["check", "X"]]
+
+
+def test_the_outputs_that_pages_quote_are_what_is_printed_today() -> None:
+    quoted = runpy.run_path(str(ROOT / "docs" / "quoted_outputs.py"))
+    pages = quoted["pages"]()
+    assert pages, "no page quotes an output"
+    for page in pages:
+        assert page.read_text() == quoted["filled"](page.read_text()), "make docs-outputs"
+
+
+def test_a_quoted_output_that_differs_is_filled_in() -> None:
+    filled = runpy.run_path(str(ROOT / "docs" / "quoted_outputs.py"))["filled"]
+    text = "<!-- output: loaderbench --version -->\n\n```text\nan older one\n```\n\nMore.\n"
+    assert re.fullmatch(r"<!-- .* -->\n\n```text\nloaderbench \d+\.\d+\.\d+\n```\n\nMore.\n", filled(text))
+
+
+def test_every_verdict_has_a_page_and_no_page_is_of_another() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "reference" / "verdicts").glob("*.md")} - {"index"}
+    assert pages == set(VERDICTS)
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_the_page_of_a_verdict_says_what_it_means_how_to_fix_it_and_how_to_confirm_it(verdict: str) -> None:
+    folder = ROOT / "docs" / "reference" / "verdicts"
+    headings = re.findall(r"^## (.+)$", (folder / f"{verdict}.md").read_text(), re.MULTILINE)
+    assert headings == ["Meaning", "What it looks like", "Fix", "Confirm"]
+    assert f"({verdict}.md)" in (folder / "index.md").read_text()
+    assert f"reference/verdicts/{verdict}.md" in (ROOT / "mkdocs.yml").read_text()
+
+
+def test_every_field_of_a_run_is_in_its_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "run-json.md").read_text()
+    assert [name for name in RunRecord.__dataclass_fields__ if f"`{name}`" not in page] == []
+
+
+def test_every_key_of_a_suite_is_in_its_reference(cli: Cli, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "suite.md").read_text()
+    schema = json.loads(cli("schema", "suite").stdout)
+    known = {name for part in (schema, *schema["$defs"].values()) for name in part.get("properties", {})}
+    inside_values = {"images", "like", "seed"}  # of `generate`, which is one value of the page
+    missing = [name for name in known - inside_values if not re.search(rf"`(?:\w+\.)?{name}[`.]", page)]
+    assert missing == []
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_tutorial_on_datasets_lead_to_a_report(cli: Cli, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "tutorials" / "your-own-dataset.md").read_text()
+    for name, content in re.findall(r"Create `([^`]+)`:\n\n```\w+\n(.*?)```", text, re.DOTALL):
+        (tmp_path / name).write_text(content)
+    steps = re.findall(r"^\$ loaderbench (.+)$", text, re.MULTILINE)
+    quick = {"run": ["--rounds", "1", "--seconds", "0.05", "--no-verify", "-P", "num_workers=0"], "photos": []}
+    for step in map(shlex.split, steps):
+        done = cli(*step, *quick.get(step[0], []))
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "mine" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_in_a_page_compiles(page: Path) -> None:
     for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         assert compile(code, str(page), "exec")
 
 
 def test_the_page_of_each_remedy_is_made_from_its_docstring() -> None:
-    written = {path.name: path.read_text() for path in (ROOT / "docs" / "remedies").glob("*.md")}
+    written = {path.name: path.read_text() for path in (ROOT / "docs" / "reference" / "fixes").glob("*.md")}
     pages = runpy.run_path(str(ROOT / "docs" / "remedy_pages.py"))["pages"]
     assert written == pages(), "uv run python docs/remedy_pages.py"
 
@@ -87,5 +183,5 @@ def test_a_committed_example_is_whole_and_names_no_path_of_the_machine_it_ran_on
 def test_every_kind_of_failure_is_explained() -> None:
     from loaderbench.diagnosis.failures import _KNOWN
 
-    text = (ROOT / "docs" / "failures.md").read_text()
+    text = (ROOT / "docs" / "reference" / "failures.md").read_text()
     assert [kind for kind, *_ in _KNOWN if f"`{kind}`" not in text] == []

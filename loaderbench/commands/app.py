@@ -64,7 +64,7 @@ def options(
 
 
 def main() -> None:
-    """Run the command line and exit with the code that docs/command-line.md gives to what happened."""
+    """Run the command line and exit with the code that docs/reference/exit-codes.md gives to what happened."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
         exit_code = _call()

@@ -94,7 +94,7 @@ sweep:                        # axes: any DataLoader argument or dataset option
 {_pinning(gpus)}
 consumer:
   kind: auto                  # {eats}
-  # accelerator: a100         # emulates this GPU at its published training rate (docs/training-rates.md)
+  # accelerator: a100         # emulates this GPU at its published training rate (docs/reference/training-rates.md)
   # demand: 1000              # or your own target in samples/s; 1,000 where neither is set
   model: resnet50             # for the training step, and for the rate of `accelerator`
 

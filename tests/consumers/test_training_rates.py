@@ -94,4 +94,4 @@ def test_the_table_is_read_without_torch() -> None:
 
 def test_the_page_of_the_rates_is_made_from_the_table() -> None:
     page = runpy.run_path(str(DOCS / "training_rates_page.py"))["page"]
-    assert (DOCS / "training-rates.md").read_text() == page(), "uv run python docs/training_rates_page.py"
+    assert (DOCS / "reference" / "training-rates.md").read_text() == page(), "uv run python docs/training_rates_page.py"
