@@ -26,7 +26,11 @@ def page() -> str:
 
 
 def _row(term: Term) -> str:
-    return f"| {term.name} | {term.meaning} | {', '.join(term.not_called)} |"
+    of_loop = " (of your own loop)" if term.used == "profile" and term.name in _OF_SWEEPS else ""
+    return f"| {term.name}{of_loop} | {term.meaning} | {', '.join(term.not_called)} |"
+
+
+_OF_SWEEPS = {term.name for term in GLOSSARY if term.used == "sweep"}
 
 
 if __name__ == "__main__":

@@ -9,75 +9,126 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
+
+Used = Literal["any", "sweep", "profile", "docs"]
+"""The kind of run whose report has a term, or uses it in this sense; `docs`: none has it, the docs explain it."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """A word with its one meaning. `not_called`: other words for the same thing, which users do not read here."""
+    """A word with its one meaning. `not_called`: other words for the same thing, which reports do not use."""
 
     name: str
     meaning: str
     not_called: tuple[str, ...] = ()
+    used: Used = "any"
 
 
 GLOSSARY: tuple[Term, ...] = (
-    Term("A/A test", "One configuration measured twice per round, as if it were two. The difference is noise."),
-    Term("available CPUs", "CPUs that the process may use: its affinity mask and its CPU quota.", ("allotted CPUs",)),
-    Term("axis", "One swept parameter with its values, such as `num_workers` or `decoder`."),
-    Term("baseline", "The starting configuration that gains are compared with. An earlier run is a reference run."),
-    Term("best configuration", "The cheapest of the configurations that are tied with the fastest."),
-    Term("bound", "What sets the pace of training: input, compute or transfer."),
-    Term("ceiling", "Samples/s with free data loading: batches replayed from memory, or the demand."),
-    Term("cold page cache", "None of the files is in memory: reads go to storage.", ("evicted",)),
-    Term("configuration", "One point of the sweep: a value for every axis."),
-    Term("consumer", "What takes the batches: a training step, an emulated GPU, or nothing."),
-    Term("contention", "The extra cost of a sample when workers share caches, memory, CPUs or a lock."),
-    Term("CPU time", "Time a thread spends on a CPU. Waiting for storage or a lock is not CPU time."),
-    Term("data wait", "Time blocked in `next()` with nothing left to compute: a data stall."),
+    Term("A/A test", "Two identical configurations compared: any difference is noise.", used="sweep"),
     Term(
-        "data wait, % of step time",
-        "Data wait divided by the wall time of the steady state. In `run.json`: `data_wait_share`.",
-        ("data wait share",),
+        "available CPUs",
+        "CPUs that the process may use: its affinity mask and its CPU quota.",
+        ("allotted CPUs",),
+        used="docs",
     ),
-    Term("demand", "Samples/s that the GPU could take if data loading were free."),
-    Term("emulated GPU", "A stand-in that takes `demand` samples/s without using CPU time.", ("emulated accelerator",)),
-    Term("fix", "A change of the loader, the code or the data, with its gain.", ("remedy", "card", "recommendation")),
-    Term("gate", "A limit for a run, by itself or compared with a reference run. Set it with `--fail-if`."),
-    Term("head-of-line blocking", "Finished batches wait for a slow batch ahead of them. In `run.json`: `order`."),
-    Term("headroom", "The share of step time that free data loading would save.", ("headspace",)),
+    Term("axis", "One swept parameter with its values, such as `num_workers` or `decoder`.", used="docs"),
+    Term("baseline", "The starting configuration of the sweep.", used="sweep"),
+    Term("best configuration", "The cheapest of the configurations that are tied with the fastest.", used="docs"),
+    Term("bound", "What sets the pace of training: input, compute or transfer.", used="docs"),
+    Term("ceiling", "Samples/s with free loading: cached batches replayed, or the emulated demand.", used="sweep"),
+    Term("ceiling", "Samples/s of your loop without any data wait.", used="profile"),
+    Term("configuration", "One point of the sweep: a value for every axis.", used="sweep"),
+    Term("consumer", "What takes the batches: a real training step, an emulated GPU, or nothing.", used="sweep"),
+    Term("contention", "Extra time per sample because workers share caches, memory, CPUs or a lock.", used="sweep"),
+    Term("CPU time", "Time a thread spends on a CPU. Waiting for storage or a lock is not CPU time.", used="docs"),
+    Term(
+        "data wait", "Time blocked in next() with no work left (a data stall), as % of step time.", ("data wait share",)
+    ),
+    Term("demand", "Samples/s the consumer would take if loading were free.", ("target",), used="sweep"),
+    Term(
+        "emulated GPU",
+        "A substitute that takes the demand in samples/s without using CPU time.",
+        ("emulated accelerator",),
+        used="docs",
+    ),
+    Term(
+        "epoch boundary", "From asking for more at the end of an epoch to the first batch of the next.", used="profile"
+    ),
+    Term(
+        "fix",
+        "A change of the loader, the code or the data, with its gain.",
+        ("remedy", "card", "recommendation"),
+        used="docs",
+    ),
+    Term(
+        "gate", "A limit for a run, by itself or compared with a reference run. Set it with `--fail-if`.", used="docs"
+    ),
+    Term(
+        "head-of-line blocking",
+        "Finished batches wait for a slow one, because batches are returned in order.",
+        ("order",),
+    ),
+    Term(
+        "headroom",
+        "Share of the time per batch that free loading would save: (measured \N{MINUS SIGN} ceiling) / measured.",
+        ("headspace",),
+    ),
     Term("host-to-device copy", "Copying a batch from host memory to the GPU.", ("transfer",)),
-    Term("input-bound", "Training waits for data: 5% of step time or more."),
-    Term("interference", "Extra time when loader and consumer run together, minus the slower one alone."),
-    Term("isolation run", "A configuration measured without one of its parts.", ("rung", "ladder", "parts taken away")),
-    Term("limit", "What keeps a stage from going faster: CPUs, workers, storage, a lock, memory or another resource."),
-    Term("main process", "The process that runs the training loop and takes the batches."),
-    Term("page-fault overhead", "The kernel zeroes memory pages again and again. In `run.json`: `memory`."),
-    Term("Passed", "A fix that the run already uses or does not need.", ("already fine",)),
-    Term("report", "`report.html`, the HTML file of a run.", ("page",)),
-    Term("round", "Every configuration measured once, in shuffled order."),
-    Term("run", "One execution of a suite, or one profile. `run.json` holds all of it."),
-    Term("sample", "One item of the dataset, such as an image with its label."),
-    Term("stage", "A part of loading: read, decode, transform, collate, IPC or copy."),
-    Term("steady state", "The measured batches, after warm-up and without the first batch of an epoch."),
-    Term("suite", "One YAML file: dataset, loader, axes, consumer and measuring rules."),
-    Term("tie", "Two configurations within 5% whose difference is not significant."),
-    Term("time slice", "A short time in which one trial of a round runs while the others are stopped."),
-    Term("time to first batch", "From `iter(loader)` to the first batch, including worker startup."),
-    Term("trial", "One configuration measured once, in its own process."),
-    Term("verdict", "What explains the run: its bound, the stage, and the limit of that stage."),
-    Term("warm page cache", "The files are in memory: reads do not reach storage."),
-    Term("warm-up", "Batches before the loader reaches a steady rate. They are counted separately."),
-    Term("worker-to-main IPC", "Sending a finished batch from a worker to the main process.", ("transport",)),
+    Term("input-bound", "Training waits for data: 5% of step time or more.", used="docs"),
+    Term("interference", "Time of loader and consumer together, minus the slower one alone.", used="sweep"),
+    Term(
+        "isolation run",
+        "A trial with parts of the pipeline removed, such as the loader alone.",
+        ("rung", "ladder"),
+        used="sweep",
+    ),
+    Term(
+        "limit",
+        "What keeps a stage from going faster: CPUs, workers, storage, a lock, memory or another resource.",
+        used="docs",
+    ),
+    Term("main process", "The process that runs the training loop and takes the batches.", used="docs"),
+    Term("page-fault overhead", "CPU time the kernel spends on mapping new memory.", ("memory",)),
+    Term(
+        "Pareto frontier",
+        "Configurations with more samples/s than all that use the same resource or less.",
+        used="sweep",
+    ),
+    Term("Passed", "A fix that the run already uses or does not need.", ("already fine",), used="docs"),
+    Term("reference run", "An earlier run to compare with.", used="docs"),
+    Term("report", "`report.html`, the HTML file of a run.", ("page",), used="docs"),
+    Term("round", "Each configuration measured once, in shuffled order.", used="sweep"),
+    Term("run", "One execution of a suite, or one profile. `run.json` holds all of it.", used="docs"),
+    Term("sample", "One item of the dataset, such as an image with its label.", used="docs"),
+    Term("stage", "A part of the pipeline: read, decode, transform, collate, worker-to-main IPC, host-to-device copy."),
+    Term("steady state", "The measured batches, after the warm-up. The first batch is timed separately."),
+    Term("step", "From one call of next() to the next: the data wait plus the work on the batch."),
+    Term("suite", "One YAML file: dataset, loader, axes, consumer and measuring rules.", used="docs"),
+    Term(
+        "tie", "A configuration not significantly slower than the fastest. The cheapest of them is best.", used="sweep"
+    ),
+    Term("time slice", "A short time in which one trial of a round runs while the others are stopped.", used="docs"),
+    Term("time to first batch", "From iter(loader) to the first batch, including worker startup."),
+    Term("trial", "One configuration measured once, in its own process.", used="sweep"),
+    Term("verdict", "What bounds the run, at which stage, and what limits that stage."),
+    Term(
+        "warm / cold page cache",
+        "A trial finds its files cached in memory, or reads them from storage.",
+        ("evicted files",),
+        used="sweep",
+    ),
+    Term("warm-up", "Batches before the loader reaches a steady rate. They are counted separately.", used="docs"),
+    Term("worker-to-main IPC", "Passing a batch from a worker process to the main process.", ("transport",)),
 )
 """In alphabetical order."""
 
 
-def term(name: str) -> Term:
-    """The entry of a word. Raises `KeyError` for a word that has none."""
-    return _BY_NAME[name]
+def of_report(kind: Literal["sweep", "profile"]) -> tuple[Term, ...]:
+    """The terms that the report of a kind of run uses."""
+    return tuple(term for term in GLOSSARY if term.used in ("any", kind))
 
-
-_BY_NAME = {entry.name: entry for entry in GLOSSARY}
 
 RETIRED: Mapping[str, str] = MappingProxyType(
     {

@@ -169,4 +169,4 @@ def _plain(text: str) -> str:
 
 def _is_code(literal: str) -> bool:
     """Whether it is a program, a pattern or a style, and not a text."""
-    return bool(re.search(r"\n(?: {4}|import |from )|\\[sdwb]|\(\?:|[{;]\n|^</?\w+|^SELECT ", literal))
+    return bool(re.search(r"\n(?: {4}|import |from )|\\[sdwb]|\(\?:|\w\|\w|[{;]\n|^</?\w+|^SELECT ", literal))

@@ -1,7 +1,8 @@
 """How many samples per second one GPU trains, as published: the table behind `consumer.accelerator`.
 
 Every rate was read in its source and is for one GPU. No rate is scaled from another GPU, model or precision. A total
-over several GPUs is divided by their number, and the row says so. `docs/reference/training-rates.md` is made from this table.
+over several GPUs is divided by their number, and the row says so. `docs/reference/training-rates.md` is made from this
+table.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ import run_profiles as profiles
 from blocks import ids
 from test_report_isolation import taken_apart
 
+from loaderbench.glossary import GLOSSARY, of_report
 from loaderbench.records import Kind, RunRecord
 from loaderbench.report.document import build_document
-from loaderbench.report.glossary import GLOSSARY, glossary
 from loaderbench.report.html import asset, environment
 from loaderbench.report.model import Document, Section
 from loaderbench.report.sections.trials import Download
@@ -102,14 +102,13 @@ def test_no_template_uses_a_phrase_that_must_be_read_twice(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sweep", "profile"])
 def test_a_term_has_one_meaning_in_a_kind_of_run(kind: Kind) -> None:
-    words = Counter(term.word for term in glossary(kind))
+    words = Counter(term.name for term in of_report(kind))
     assert words
     assert max(words.values()) == 1
-    assert all(term.kind in ("any", kind) for term in glossary(kind))
+    assert all(term.used in ("any", kind) for term in of_report(kind))
 
 
 def test_a_meaning_is_short_and_a_sentence() -> None:
-    assert {term.word for kind in ("sweep", "profile") for term in glossary(kind)} == {term.word for term in GLOSSARY}
     for term in GLOSSARY:
         assert term.meaning.endswith(".")
         assert all(len(one.split()) <= LONGEST for one in sentences(term.meaning))
@@ -120,4 +119,4 @@ def test_the_glossary_is_at_the_end_of_every_report() -> None:
     for run in (runs.typical(), profiles.traced()):
         document = build_document(run)
         assert ids(document)[-1] == "about"
-        assert {term.meaning for term in glossary(run.kind)} <= set(strings(document.sections[-1]))
+        assert {term.meaning for term in of_report(run.kind)} <= set(strings(document.sections[-1]))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from loaderbench.glossary import of_report
 from loaderbench.records import Environment, RunRecord, Trial
 from loaderbench.report import head, numbers, words
-from loaderbench.report.glossary import glossary
 from loaderbench.report.model import Details, Fact, Facts, Paragraph, Section, Text
 from loaderbench.report.view import View
 
 
 def section(view: View) -> Section:
     """Folded, at the end of the report."""
-    terms = tuple(Fact(term.word, Text(term.meaning)) for term in glossary(view.run.kind))
+    terms = tuple(Fact(term.name, Text(term.meaning)) for term in of_report(view.run.kind))
     method = _of_profile(view.profile) if view.profile else _of_sweep(view.run)
     folds = (
         Details("Environment", (Facts(_environment(view.run)),)),
