@@ -1,4 +1,4 @@
-"""What changed from one run to another, and what a run is held to."""
+"""What changed from one run to another, and the limits of a run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from loaderbench.records.words import Config, Interval, Outcome, Reasons
 class MetricChange:
     """One metric of one configuration in two runs.
 
-    `change` is the ratio after/before for `samples_per_s`, and the difference after - before for `data_wait_share`;
-    where it has an estimate without an interval, `not_measured` says why under its name.
+    `change` is the ratio after/before for `samples_per_s`, and the difference after - before for `data_wait_share`.
+    Where it has an estimate without an interval, `not_measured` has the reason under its name.
     """
 
     config: Config
@@ -47,8 +47,8 @@ GateOutcome = Literal["passed", "failed", "inconclusive"]
 class Gate:
     """One expression of `--fail-if` or `--warn-if`.
 
-    `limit` of a `change` is a share of the earlier samples/s, or a difference of shares (-0.05 is -5%, 0.03 is
-    +3 percentage points); of `below` and `above` it is the level itself, in samples/s or as a share.
+    `limit` of a `change` is a share of the earlier samples/s (-0.05 is -5%), or a difference of shares (0.03 is +3
+    percentage points). Of `below` and `above`, it is the level itself, in samples/s or as a share.
     """
 
     text: str

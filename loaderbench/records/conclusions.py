@@ -47,7 +47,7 @@ class Configuration:
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The cheapest configuration of those that cannot be told from the fastest. `gain` is a ratio over the baseline."""
+    """The cheapest of the configurations tied with the fastest. `gain` is a ratio over the baseline."""
 
     config: Config
     samples_per_s: Interval
@@ -166,10 +166,10 @@ class Overhead:
 
 @dataclass(frozen=True)
 class Noise:
-    """How still the machine was.
+    """How steady the machine was.
 
-    `reference_decode_spread` is the slowest over the fastest of one fixed piece of work timed beside every trial.
-    `aa_difference` is the ratio of a configuration to itself, measured as if it were two.
+    `reference_decode_spread` is the slowest over the fastest decode of one fixed JPEG, timed before and after every
+    trial. `aa_difference` is the ratio of one configuration to itself: an A/A test.
     """
 
     reference_decode_spread: float | None
@@ -179,7 +179,7 @@ class Noise:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochCost:
-    """Seconds that every epoch loses beside its steady state, and their share of it; `None` for an unknown length.
+    """Seconds that every epoch loses outside its steady state, and their share of it; `None` for an unknown length.
 
     `name`: `first_batch` (with the start of the workers), `boundary` (from one epoch to the next) or `stragglers`.
     """
@@ -205,12 +205,12 @@ class IsolationRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Isolation:
-    """What is left of one configuration's time when parts of it are taken away: every isolation run, measured or not.
+    """The isolation runs of one configuration, measured or not: each leaves out a part of the pipeline.
 
-    Differences are in seconds per batch (or sample), paired by round. `transfer_s` is replaying from the host less
-    from the device; `fetch_s` the loader with a cold page cache less with a warm one; `interference_s` what end to end
-    takes beyond the slower of loader and consumer alone. An interval that holds 0 saw nothing. `notes` say what is to
-    be known of how they were measured.
+    Differences are in seconds per batch (or sample), paired by round. An interval that includes 0 is not significant.
+    `transfer_s`: replaying from the host minus from the device. `fetch_s`: the loader with a cold page cache minus
+    with a warm one. `interference_s`: end to end minus the slower of loader and consumer alone. `notes` describe how
+    they were measured.
     """
 
     config: Config
@@ -226,11 +226,11 @@ class Isolation:
 
 @dataclass(frozen=True, kw_only=True)
 class Contention:
-    """What a sample costs with so many workers, all else being the configuration that the verdict is about.
+    """What a sample costs at this number of workers, with the rest of the verdict's configuration.
 
-    `wall_s_per_sample` are seconds of all workers together, `cpu_s_per_sample` those that its stages were on a CPU.
-    The ratios are over the smallest number of workers, paired by round. `beyond_cores` is the wall time over what this
-    CPU time and the allotted cores explain: above 1 something else is shared, such as a lock, the GIL or a disk.
+    `wall_s_per_sample` is in seconds of all workers together, `cpu_s_per_sample` in seconds of its stages on a CPU.
+    The ratios are over the smallest number of workers, paired by round. `beyond_cores` is the wall time over what
+    CPU time and available CPUs explain. Above 1, something else is shared, such as a lock, the GIL or a disk.
     """
 
     workers: int

@@ -19,11 +19,11 @@ class StageCost:
 class WorkerStates:
     """Where the time of the workers' main threads went over the steady state; the first three shares add up to 1.
 
-    `other_threads_cpu_share` is CPU time of all their other threads (the one that sends batches among them) over the
-    same time. `page_cache_hit_share` is the part of what they read (`read_bytes_per_s`) that no disk had to give.
-    `runnable_threads` is how many threads, of all of them, ran or stood in a run queue at a time. `system_share` is the
-    part of their CPU time that the kernel took. `blocked_on` says what they stood at when they were looked at (`lock`,
-    `storage`, `device`, `queue`, `running`), as shares. `allowed_cpus` is the smallest number of CPUs that one may use.
+    `other_threads_cpu_share` is the CPU time of all their other threads over the same time, such as the thread that
+    sends batches. `page_cache_hit_share` is the part of their reads (`read_bytes_per_s`) that came from memory.
+    `runnable_threads` is how many of all threads ran or waited in a run queue at a time. `system_share` is the part of
+    their CPU time in the kernel. `blocked_on` says what they were blocked on when checked (`lock`, `storage`, `device`,
+    `queue`, `running`), as shares. `allowed_cpus` is the smallest number of CPUs that one worker may use.
     """
 
     on_cpu_share: float
@@ -46,7 +46,7 @@ class WorkerStates:
 
 @dataclass(frozen=True)
 class Spread:
-    """How one time is distributed over the batches or samples of one process; quantiles are right within 5%."""
+    """How one time is distributed over the batches or samples of one process. Percentiles are accurate to 5%."""
 
     count: int
     mean_s: float
@@ -72,8 +72,8 @@ class SlowSample:
 class SampleTimes:
     """How long the workers took for a sample, which were the slowest, and what these cost.
 
-    `tail_share` is the part of the workers' time that samples slower than four times the median took beyond that
-    median: what would be won if they were like the others.
+    `tail_share` is the maximum gain from fixing outliers, as a share of the workers' time. Outliers take more than
+    four times the median; their time beyond the median counts.
     """
 
     wall: Spread

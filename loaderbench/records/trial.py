@@ -62,10 +62,10 @@ class TimeSlices:
 class LoopTimes:
     """How fast batches came, and how long the consumer waited for them.
 
-    Everything but `time_to_first_batch_s` belongs to the steady state. `epoch_ends` lie within it (a loader that is not
-    ours to make endless); `ended_early`: the loader ran dry before it was long enough. `samples_per_epoch` is the
-    dataset's length where it has one. `step` is the time from a batch to asking for the next; `step_stages` are the
-    parts of it that were marked, per batch.
+    Everything but `time_to_first_batch_s` belongs to the steady state. `epoch_ends` counts the epochs that ended in it,
+    for a loader that cannot be made endless. `ended_early`: the loader ran out of data before it was long enough.
+    `samples_per_epoch` is the dataset's length where it has one. `step` is the time from a batch to the request for
+    the next. `step_stages` are its marked parts, per batch.
     """
 
     samples_per_s: float | None = None

@@ -11,8 +11,7 @@ from loaderbench.records.words import Answer, Config, Interval, Reasons
 class Candidate:
     """A remedy as a changed trial. `estimate` is the ratio of samples/s that is expected, changed over unchanged.
 
-    `effort` is what it asks of the user: 0 an argument, 1 code, 2 other samples or another order than before, 3 a copy
-    of the data.
+    `effort` for the user: 0 is an argument, 1 code, 2 other samples or another order, 3 a copy of the data.
     """
 
     id: str
@@ -53,7 +52,7 @@ IDENTICAL = PixelChange(None, "identical")
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """One remedy on top of one configuration. `accepted`: what was tried after it stands on top of it.
+    """One remedy on top of one configuration. `accepted`: later remedies were tried on top of it.
 
     `judgement` is what its pairs of trials show; `None` only while the run is under way. `psnr_db` compares the
     samples with those of `against`; `None` where they are identical, or where `not_measured` says why it is unknown.

@@ -56,7 +56,7 @@ def to_dict(record: Any) -> dict[str, Any]:
 
 
 def config_label(config: Mapping[str, Scalar]) -> str:
-    """`batch_size=32 num_workers=2`: how a configuration is written wherever it stands in a line."""
+    """`batch_size=32 num_workers=2`: how a configuration is written in a line."""
     return " ".join(f"{axis}={format_scalar(value)}" for axis, value in config.items())
 
 
@@ -71,7 +71,7 @@ def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
 
 
 def format_scalar(value: Scalar) -> str:
-    """A value as YAML writes it, so that what is read can be pasted back."""
+    """A value as YAML writes it: it can be pasted back."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
