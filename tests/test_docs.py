@@ -8,6 +8,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +18,10 @@ from command_line import Cli
 from prose import code_of_markdown
 
 from loaderbench.commands.app import app
-from loaderbench.records import Bound, Limit, RunRecord, Stage
+from loaderbench.diagnosis.cause import Cause
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.headline import in_words
+from loaderbench.records import Bound, Limit, RunRecord, Stage, Verdict, WorkerStates
 from loaderbench.suite import load_suite
 
 ROOT = Path(__file__).parents[1]
@@ -111,6 +115,34 @@ def test_the_page_of_a_verdict_says_what_it_means_how_to_fix_it_and_how_to_confi
     assert headings == ["Meaning", "What it looks like", "Fix", "Confirm"]
     assert f"({verdict}.md)" in (folder / "index.md").read_text()
     assert f"reference/verdicts/{verdict}.md" in (ROOT / "mkdocs.yml").read_text()
+
+
+STATES = WorkerStates(on_cpu_share=0.5, run_queue_share=0.5, blocked_share=0.0, runnable_threads=8.0)
+HALF = Facts(workers=2, cpus=2, own_cpus=2.0, cpu_s={"decode": 1.0, "transform": 1.0}, loads=STATES)
+CAUSES: dict[Limit, tuple[Cause, Facts]] = {
+    "cpu": (Cause("decode", "cpu", ""), HALF),
+    "workers": (Cause("decode", "workers", ""), replace(HALF, workers=1, own_cpus=1.0)),
+    "oversubscription": (Cause("decode", "oversubscription", ""), HALF),
+    "quota": (Cause("decode", "quota", "CPU quota used up"), HALF),
+    "storage_latency": (Cause("read", "storage_latency", ""), HALF),
+    "storage_bandwidth": (Cause("read", "storage_bandwidth", ""), HALF),
+    "lock": (Cause("decode", "lock", ""), HALF),
+    "order": (Cause("stragglers", "order", ""), HALF),
+    "startup": (Cause("startup", "startup", ""), HALF),
+    "memory": (Cause("decode", "memory", ""), HALF),
+}
+
+
+@pytest.mark.parametrize("limit", CAUSES)
+def test_the_page_of_a_limit_shows_the_line_that_a_terminal_prints_for_it(limit: Limit) -> None:
+    said = in_words(*CAUSES[limit])
+    verdict = Verdict(bound="input", stage="decode", limit=limit, headline=said, evidence=(), confidence="high")
+    assert f"\n{verdict}\n" in (ROOT / "docs" / "reference" / "verdicts" / f"limit-{limit}.md").read_text()
+
+
+def test_every_limit_that_a_rule_names_has_its_line() -> None:
+    never = {"none", "neighbors", "imbalance"}  # of no wait, or reserved
+    assert set(CAUSES) == set(get_args(Limit)) - never
 
 
 def test_every_field_of_a_run_is_in_its_reference() -> None:
