@@ -20,7 +20,7 @@ from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
 
 _KILLED = ("worker_killed", "process_killed")
-_BY_ANOTHER = "not killed by the kernel's OOM killer: check for a user, a job scheduler or a memory guard"
+_BY_ANOTHER = "check what else killed it: a user, a job scheduler or a memory guard"
 
 
 def explained(failure: Failure, order: TrialOrder, kills_before: int | None) -> Failure:

@@ -126,7 +126,7 @@ def test_init_quotes_whatever_a_folder_is_called(cli: Cli, tmp_path: Path, photo
 
 def test_init_without_a_folder_writes_a_suite_on_generated_photos(cli: Cli, tmp_path: Path) -> None:
     assert cli("init").stdout == "Wrote images.yaml; measure it with: loaderbench run images.yaml\n"
-    assert cli("check", "images.yaml").stdout.startswith("images: 512 photo-like JPEGs")
+    assert cli("check", "images.yaml").stdout.startswith("images: 512 synthetic JPEGs")
 
 
 @pytest.mark.parametrize(

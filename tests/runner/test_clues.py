@@ -97,7 +97,7 @@ def test_batches_of_another_loader_are_not_made_again_and_not_called_samples() -
 
 def test_a_batch_that_does_not_fit_is_told_in_bytes() -> None:
     loader = DataLoader(Samples((torch.zeros(1 << 18), 1)), batch_size=16)
-    assert clue_of("shared_memory_full", loader) == "a batch of 16 takes about 16 MiB of it"
+    assert clue_of("shared_memory_full", loader) == "a batch of 16 takes about 16 MiB of shared memory"
 
 
 def test_batches_of_unknown_size_are_not_told_in_bytes() -> None:

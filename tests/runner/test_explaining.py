@@ -53,17 +53,17 @@ def test_only_what_the_arguments_say_of_a_loader_is_told(arguments: Config, load
     dataset = {"kind": "target", "target": "a:b"}
     asked = order(arguments, dataset, loader={})
     said = explained(Failure("host_memory", "", "fewer workers"), asked, 0).hint
-    assert re.search(rf"(^|of its processes; ){loads}[\d.]+ [MG]iB of memory is free now", said)
+    assert re.search(rf"(^|of its processes; ){loads}free memory: [\d.]+ [MG]iB", said)
     assert needed_bytes(order(arguments, loader={})) == (3 * 224 * 224 * 4 * 2 * 32 if len(arguments) == 2 else None)
 
 
 def test_without_workers_nothing_is_said_of_their_need_of_shared_memory() -> None:
-    assert hint("shared_memory_full", {"num_workers": 0}).startswith("/dev/shm has ")
+    assert hint("shared_memory_full", {"num_workers": 0}).startswith("/dev/shm: ")
 
 
 def test_shared_memory_is_told_as_needed_and_as_it_is() -> None:
     said = hint("shared_memory_full", {"num_workers": 4})
-    assert said.startswith("4 workers with 2 batches of 32 each need about 147 MiB; /dev/shm has ")
+    assert said.startswith("4 workers with 2 batches of 32 each: about 147 MiB needed; /dev/shm: ")
     assert said.endswith(". Fewer workers")
 
 
@@ -76,18 +76,18 @@ def test_what_the_kernel_did_not_kill_is_not_said_to_have_run_out_of_memory(
     found = explained(Failure(kind, "", "out of memory, most likely"), order({"num_workers": 4}), 3)
     assert found.by_oom_killer is by_kernel
     assert ("Out of memory, most likely" in found.hint) is by_kernel
-    assert ("killed by something else" in found.hint) is not by_kernel
+    assert ("what else killed it" in found.hint) is not by_kernel
 
 
 def test_an_end_for_want_of_memory_says_whether_the_kernel_counted_it() -> None:
-    assert "of memory is free now" in hint("worker_killed", {"num_workers": 4}, None)
+    assert "free memory: " in hint("worker_killed", {"num_workers": 4}, None)
     assert "2 workers with batches of 32" in hint("host_memory", {"num_workers": 2})
 
 
 def test_what_pillow_reads_and_another_decoder_does_not_is_not_called_broken(photos: Path) -> None:
     asked = replace(order({"decoder": "torchvision"}), samples=tuple((str(path), 0) for path in photos.rglob("*.jpg")))
     said = explained(Failure("bad_image", "", "repair it"), asked, None).hint
-    assert said.startswith("Pillow decodes each of 24 files looked at: decoder: pillow reads what torchvision does not")
+    assert said.startswith("Pillow decodes all 24 files checked: use decoder: pillow, not torchvision")
 
 
 def test_what_this_machine_knows_nothing_of_keeps_its_hint() -> None:

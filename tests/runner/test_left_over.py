@@ -117,7 +117,7 @@ def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> Non
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_process_that_was_forked_from_one_with_a_server_is_told_that_it_can_start_nothing() -> None:
     found = subprocess.run([sys.executable, "-c", FORKED], check=True, capture_output=True, text=True, timeout=120)
-    assert "this process was forked from one that had run loaderbench" in found.stdout
+    assert "cannot start trials in a process forked from one that ran loaderbench" in found.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")

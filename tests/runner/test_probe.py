@@ -13,6 +13,6 @@ def test_a_torchvision_of_another_build_is_one_line_with_its_repair(command: Cli
     result = command("run", "s.yaml", "--data", photos, "-q", "--out", "r", PYTHONPATH=str(fake.parent))
     assert result.returncode == 5
     assert len(result.stderr.strip().splitlines()) == 1, result.stderr
-    assert "come from different builds" in result.stderr
+    assert "builds do not match" in result.stderr
     assert "uv pip install --reinstall torch torchvision" in result.stderr
     assert not (tmp_path / "r").exists()

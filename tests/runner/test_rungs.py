@@ -150,7 +150,7 @@ def test_each_rung_is_without_what_it_takes_away(runner: TrialRunner, tmp_path: 
     assert warm.data_wait_share > 0.9
     assert host.data_wait_share < 0.2
     assert host.epoch_ends == 0
-    assert "16 batches were kept" in (host.sampled or "")
+    assert "16 batches cached" in (host.sampled or "")
     assert "no loader ran" in host.not_measured["workers"]
     assert warm.stages
 
@@ -161,13 +161,13 @@ def test_a_loader_of_few_batches_is_replayed_for_as_long_as_any(runner: TrialRun
     assert found.status == "failed"  # `slow` makes a dataset and takes no batch
     found = measured(runner, tmp_path, "replay_host", dataset, {"kind": "none"})
     assert found.batches > 20
-    assert "2 batches were kept" in (found.sampled or "")
+    assert "2 batches cached" in (found.sampled or "")
 
 
 @pytest.mark.parametrize(
     ("dataset", "consumer", "words"),
     [
-        ("no_batch", STEP, "gives no batch"),
+        ("no_batch", STEP, "returned no batch"),
         ("slow", {"kind": "target", "target": "lb_rung_targets:second_time_fails"}, "planted in the step"),
     ],
 )

@@ -48,7 +48,7 @@ def test_files_that_cannot_be_decoded_are_left_out_and_named(folder: Path) -> No
     assert cut.startswith("class_00/photo_00000.jpg: OSError: ")
     assert text.startswith("class_01/text.jpg: UnidentifiedImageError: ")
     assert str(folder) not in cut + text
-    assert any(note.startswith("left out 2 files that cannot be decoded: class_00/") for note in found.record.notes)
+    assert any(note.startswith("skipped 2 files that cannot be decoded: class_00/") for note in found.record.notes)
 
 
 def test_a_trial_that_meets_one_names_it_and_how_many_there_are(folder: Path) -> None:

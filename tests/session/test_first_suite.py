@@ -45,7 +45,7 @@ def loaded(written: str, tmp_path: Path) -> LoadedSuite:
 def test_batches_fill_the_folder_four_times(files: int, sizes: list[int], tmp_path: Path) -> None:
     written = text(replace(PHOTOS, files=files))
     assert loaded(written, tmp_path).suite.sweep["batch_size"] == sizes
-    assert (f"{files} files are several batches" in written) == (files < 512)
+    assert (f"several batches of {files} files" in written) == (files < 512)
 
 
 @pytest.mark.parametrize(("available_bytes", "cache"), [(2 * 4000 * 110_000, "warm"), (2 * 4000 * 110_000 - 2, "cold")])
@@ -59,7 +59,7 @@ def test_pinning_is_swept_where_there_is_an_accelerator(tmp_path: Path) -> None:
     assert loaded(text(PHOTOS, gpus=1), tmp_path).suite.sweep["pin_memory"] == [False, True]
     assert "pin_memory" not in loaded(text(PHOTOS), tmp_path).suite.sweep
     assert "none was found" in text(PHOTOS)
-    assert "training step on the accelerator" in text(PHOTOS, gpus=2)
+    assert "training step on the GPU" in text(PHOTOS, gpus=2)
 
 
 def test_the_folder_is_described_by_what_was_found() -> None:

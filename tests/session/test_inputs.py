@@ -69,7 +69,7 @@ def test_the_files_of_a_folder_are_read_once_for_a_warm_page_cache(
     assert set(found.summary.not_measured) == {"bad_files"}
     assert [line.split(" in ")[0] for line in hears.said] == [
         "looking for images",
-        "reading 5 files once, for a warm page cache",
+        "warming the page cache: reading 5 files",
     ]
 
 
@@ -83,20 +83,20 @@ def test_a_cold_page_cache_is_left_cold(tmp_path: Path, hears: Hears, warmed: li
 def test_two_files_are_told_as_several(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 2)
     prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)  # type: ignore[arg-type]
-    assert hears.said[-1].startswith("reading 2 files once")
+    assert hears.said[-1].startswith("warming the page cache: reading 2 files")
 
 
 def test_one_file_is_told_as_one(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 1)
     prepare_inputs(suite(tmp_path, "dataset: {root: photos}\n"), hears)  # type: ignore[arg-type]
-    assert hears.said[-1].startswith("reading 1 file once")
+    assert hears.said[-1].startswith("warming the page cache: reading 1 file")
 
 
 def test_a_sample_of_a_folder_has_no_known_total(tmp_path: Path, hears: Hears, warmed: list[str]) -> None:
     folder(tmp_path, 4, 4)
     found = prepare_inputs(suite(tmp_path, "dataset: {root: photos, sample: 4}\n"), hears)  # type: ignore[arg-type]
     assert (found.summary.files, found.summary.total_files) == (4, None)
-    assert "a sample of more" in found.summary.description
+    assert "sampled from a larger folder" in found.summary.description
     assert set(found.summary.not_measured) == {"bad_files", "total_files"}
 
 
@@ -126,7 +126,7 @@ def test_a_target_s_files_are_its_own_matter(tmp_path: Path, hears: Hears, warme
     found = prepare_inputs(loaded, hears)  # type: ignore[arg-type]
     assert (found.samples, hears.said, warmed) == ((), [], [])
     assert set(found.summary.not_measured) == {"files", "classes", "total_files", "bad_files"}
-    assert described(loaded) == found.summary.description == "what mine:make returns"
+    assert described(loaded) == found.summary.description == "target mine:make"
 
 
 def test_what_will_be_read_can_be_told_without_reading_it(tmp_path: Path, warmed: list[str]) -> None:
@@ -236,7 +236,7 @@ def test_where_the_suite_does_not_ask_nothing_is_decoded(tmp_path: Path, text: s
 
 @pytest.mark.parametrize(
     ("count", "said"),
-    [(1, "left out 1 file that"), (3, "left out 3 files that"), (4, "and 1 more"), (1_234, "and 1,231 more")],
+    [(1, "skipped 1 file that"), (3, "skipped 3 files that"), (4, "and 1 more"), (1_234, "and 1,231 more")],
 )
 def test_a_reader_is_told_how_many_were_left_out_and_the_first_three(count: int, said: str) -> None:
     named = tuple(f"{n}.jpg: cut" for n in range(min(count, NAMED)))

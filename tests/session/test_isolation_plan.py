@@ -99,7 +99,7 @@ def test_a_pass_that_is_no_steady_state_is_not_measured_cold(batches: int, files
     found = planner(files=files).plan(CONFIG, sweep(epoch=batches * 32))
     assert ("loader_cold" in names(found)) == (batches > 9)
     if "loader_cold" in found.left_out:
-        assert f"{files} files is {batches} batches, and workers read 4 ahead" in found.left_out["loader_cold"]
+        assert f"{files} files = {batches} batches, workers prefetch 4" in found.left_out["loader_cold"]
 
 
 def test_without_workers_a_pass_needs_seven_batches() -> None:
@@ -108,13 +108,13 @@ def test_without_workers_a_pass_needs_seven_batches() -> None:
         found = planner(files=batches * 32).plan(config, sweep(config=config, epoch=batches * 32))
         assert ("loader_cold" in names(found)) == cold
     one = planner(files=1).plan(config, sweep(config=config, epoch=32))
-    assert "1 file is 1 batch: " in one.left_out["loader_cold"]
+    assert "(1 file = 1 batch)" in one.left_out["loader_cold"]
 
 
 def test_a_pass_of_unknown_length_is_not_measured_cold_and_the_loader_alone_reads_all_files() -> None:
     found = planner().plan(CONFIG, sweep(epoch=None))
     assert names(found) == {"replay_host", "loader_warm"}
-    assert "how many samples" in found.left_out["loader_cold"]
+    assert "samples per pass" in found.left_out["loader_cold"]
     assert found.files is None
 
 
@@ -160,7 +160,7 @@ def test_a_sweep_that_is_not_complete_is_not_taken_apart() -> None:
     session = session_of(measuring)
     session.found.why_partial = "a budget"
     measure_isolation(session, CONFIG)
-    assert (measuring.asked, session.found.left_out) == ([], {"isolation": "the sweep is not complete: a budget"})
+    assert (measuring.asked, session.found.left_out) == ([], {"isolation": "incomplete sweep: a budget"})
 
 
 @pytest.mark.parametrize(("spare_s", "measured"), [(0.1, 4), (-0.1, 0)])

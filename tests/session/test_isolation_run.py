@@ -117,8 +117,8 @@ def test_the_rungs_stay_out_of_the_sweep(sleepy: tuple[Path, dict[str, Any]]) ->
 
 def test_progress_counts_the_rungs_and_the_terminal_tells_them(sleepy: tuple[Path, dict[str, Any]]) -> None:
     _, found = sleepy
-    assert "up to 6 with parts taken away" in found["stderr"]
-    assert "[12/12] num_workers=1, " in found["stderr"] or "[12/12] unmodified config, " in found["stderr"]
+    assert "up to 6 isolation runs" in found["stderr"]
+    assert "[Isolation runs 6/6] num_workers=1, " in found["stderr"]
     assert "cached batches in host memory" in found["stdout"]
     assert "Ceiling: " in found["stdout"]
 
@@ -160,7 +160,7 @@ def test_an_emulated_accelerator_is_not_replayed_to(cli: Cli, photos: Path, tmp_
     )
     assert cli("run", "s.yaml", "--out", "r").returncode == 0
     found = json.loads((tmp_path / "r" / "run.json").read_text())
-    assert "its ceiling is known" in rung(found, "replay_host")["not_measured"]["time_s"]
+    assert "the ceiling of an emulated GPU is known" in rung(found, "replay_host")["not_measured"]["time_s"]
     assert found["ceiling"]["samples_per_s"] == 100_000
     assert found["isolation"]["interference_s"] is not None
     workers = [one["workers"] for one in found["contention"]]
@@ -211,7 +211,7 @@ def test_a_budget_without_room_for_the_ladder_leaves_it_out(tmp_path: Path) -> N
     found = json.loads((tmp_path / "r" / "run.json").read_text())
     assert found["complete"] is True
     assert found["isolation"] is None
-    assert found["not_measured"]["isolation"] == "the budget of 4 s left no time for it"
+    assert found["not_measured"]["isolation"] == "the budget of 4 s left no time for isolation runs"
     assert found["not_measured"]["ceiling"].endswith(found["not_measured"]["isolation"])
 
 
@@ -224,7 +224,7 @@ def test_a_signal_while_parts_are_taken_away_keeps_the_sweep(tmp_path: Path) -> 
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
-        if line.startswith("[3/"):  # two of the sweep, and one isolation run
+        if line.startswith("[Isolation runs 1/"):
             os.kill(running.pid, signal.SIGINT)
             break
     running.communicate(timeout=60)
@@ -260,5 +260,5 @@ def test_the_loader_alone_reads_warm_and_cold_from_as_many_files() -> None:
         trials[0].config, [replace(trial, samples_per_epoch=30) for trial in trials]
     )
     assert not few.trials
-    assert "one pass over 30 files is 7 batches, and workers read 4 ahead" in few.left_out["loader_cold"]
+    assert "30 files = 7 batches, workers prefetch 4" in few.left_out["loader_cold"]
     assert "loader alone" in few.left_out["loader_warm"]

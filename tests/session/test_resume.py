@@ -112,7 +112,7 @@ def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_that_can_be_pas
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
-    command = said.splitlines()[-1].partition("go on with: ")[2]
+    command = said.splitlines()[-1].partition("resume with: ")[2]
     assert command == "loaderbench run s.yaml --resume 'a run'"
     again = f"{shlex.quote(sys.executable)} -m {command} --no-verify"
     done = subprocess.run(again, shell=True, cwd=place, capture_output=True, text=True, timeout=300, check=False)
@@ -129,10 +129,10 @@ def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_that_can_be_pas
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"suite": {"sweep": {"batch_size": [8]}}}, r"sweep\.\w+ was .* and is"),
-        ({"environment": {"cpu_model": "another"}}, r"machine\.cpu_model was another and is"),
-        ({"environment": {"versions": {"torch": "1.0"}}}, r"version of torch was 1\.0 and is"),
-        ({"dataset": {"files": 7}}, r"dataset\.files was 7 and is 24"),
+        ({"suite": {"sweep": {"batch_size": [8]}}}, r"sweep\.\w+ changed from .* to"),
+        ({"environment": {"cpu_model": "another"}}, r"machine\.cpu_model changed from another to"),
+        ({"environment": {"versions": {"torch": "1.0"}}}, r"version of torch changed from 1\.0 to"),
+        ({"dataset": {"files": 7}}, r"dataset\.files changed from 7 to 24"),
     ],
 )
 def test_what_has_changed_is_told_and_nothing_is_lost(
@@ -182,7 +182,7 @@ def test_a_line_that_was_cut_costs_that_line_only_and_a_program_resumes_too(kill
     run = loaderbench.run(killed / "s.yaml", resume=killed / "r")
     assert run.record == read_run(killed / "r")
     assert len(run.record.sweep) == TRIALS
-    with pytest.raises(UsageError, match="leave `out` away"):
+    with pytest.raises(UsageError, match="resume cannot be combined with out"):
         loaderbench.run(killed / "s.yaml", resume=killed / "r", out="x")
 
 
@@ -198,4 +198,4 @@ def test_what_cannot_be_resumed_is_one_line(cli: Cli, place: Path, arguments: tu
 def test_a_run_that_came_to_its_end_is_not_resumed(cli: Cli, place: Path) -> None:
     result = cli("run", "s.yaml", "--resume", EXAMPLE)
     assert result.returncode == 2
-    assert "came to its end" in result.stderr
+    assert "that run is complete" in result.stderr

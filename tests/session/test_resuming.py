@@ -52,22 +52,25 @@ def test_how_long_it_may_take_and_whether_remedies_are_tried_may_differ(changed:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"suite": measure(seconds=2.0)}, "measure.seconds was 1.0 and is 2.0"),
-        ({"suite": measure(rounds=7)}, "measure.rounds was None and is 7"),
-        ({"suite": {**SUITE, "name": "t"}}, "name was s and is t"),
-        ({"suite": {**SUITE, "sweep": {"num_workers": [1]}}}, "sweep was None and is {'num_workers': [1]}"),
-        ({"suite": {"name": "s"}}, "measure was {"),
-        ({"machine": replace(MACHINE, cpu_model=None)}, "machine.cpu_model was a CPU and is None"),
-        ({"machine": replace(MACHINE, cpus_allotted=1.5)}, "machine.cpus_allotted was 2.0 and is 1.5"),
-        ({"machine": replace(MACHINE, python="3.12")}, "machine.python was 3.11.7 and is 3.12"),
-        ({"machine": replace(MACHINE, gpus=(Gpu(0, "GPU-7", "H200", 1),))}, "machine.gpus was [] and is ['GPU-7']"),
-        ({"data": replace(DATA, files=23)}, "dataset.files was 24 and is 23"),
-        ({"data": replace(DATA, classes=4)}, "dataset.classes was 3 and is 4"),
-        ({"data": replace(DATA, description="x")}, "dataset.description was some images and is x"),
+        ({"suite": measure(seconds=2.0)}, "measure.seconds changed from 1.0 to 2.0"),
+        ({"suite": measure(rounds=7)}, "measure.rounds changed from None to 7"),
+        ({"suite": {**SUITE, "name": "t"}}, "name changed from s to t"),
+        ({"suite": {**SUITE, "sweep": {"num_workers": [1]}}}, "sweep changed from None to {'num_workers': [1]}"),
+        ({"suite": {"name": "s"}}, "measure changed from {"),
+        ({"machine": replace(MACHINE, cpu_model=None)}, "machine.cpu_model changed from a CPU to None"),
+        ({"machine": replace(MACHINE, cpus_allotted=1.5)}, "machine.cpus_allotted changed from 2.0 to 1.5"),
+        ({"machine": replace(MACHINE, python="3.12")}, "machine.python changed from 3.11.7 to 3.12"),
+        (
+            {"machine": replace(MACHINE, gpus=(Gpu(0, "GPU-7", "H200", 1),))},
+            "machine.gpus changed from [] to ['GPU-7']",
+        ),
+        ({"data": replace(DATA, files=23)}, "dataset.files changed from 24 to 23"),
+        ({"data": replace(DATA, classes=4)}, "dataset.classes changed from 3 to 4"),
+        ({"data": replace(DATA, description="x")}, "dataset.description changed from some images to x"),
         *(
             (
                 {"machine": replace(MACHINE, versions={**MACHINE.versions, name: "9"})},
-                f"version of {name} was {MACHINE.versions[name]} and is 9",
+                f"version of {name} changed from {MACHINE.versions[name]} to 9",
             )
             for name in ("torch", "torchvision", "pillow", "numpy")
         ),
@@ -92,15 +95,15 @@ def test_the_first_of_several_differences_is_named_and_the_others_are_counted() 
 
 def test_of_two_differences_one_more_is_counted_and_they_are_in_the_order_of_their_names() -> None:
     changed = {**SUITE, **dict.fromkeys("zyxwvutsrqpon", 1)}
-    assert refusal(changed).startswith("--resume r: n was None and is 1")
-    assert refusal({**measure(zoo=1, air=2, mud=3)}).startswith("--resume r: measure.air was None")
+    assert refusal(changed).startswith("--resume r: n changed from None to 1")
+    assert refusal({**measure(zoo=1, air=2, mud=3)}).startswith("--resume r: measure.air changed from None")
     assert "(and 1 more)" in refusal(measure(air=1, zoo=2))
 
 
 def test_a_long_value_is_cut_to_sixty_letters() -> None:
     whole, cut = (refusal({**SUITE, "name": "x" * length}) for length in (60, 61))
-    assert f"is {'x' * 60};" in whole
-    assert f"is {'x' * 57}...;" in cut
+    assert f"to {'x' * 60};" in whole
+    assert f"to {'x' * 57}...;" in cut
 
 
 @pytest.fixture
@@ -137,7 +140,7 @@ def test_what_the_flags_of_the_earlier_call_set_is_set_again(left: Any, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"), [({"complete": True}, "came to its end"), ({"kind": "profile"}, "profile")]
+    ("changed", "said"), [({"complete": True}, "that run is complete"), ({"kind": "profile"}, "profile")]
 )
 def test_what_is_over_or_was_no_sweep_is_not_gone_on_with(
     left: Any, tmp_path: Path, changed: dict[str, Any], said: str

@@ -93,7 +93,7 @@ def test_the_order_is_shuffled_within_rounds_and_each_round_is_whole(run: dict[s
 @pytest.mark.skipif(bool(__import__("loaderbench.monitors").monitors.count_gpus()), reason="there is an accelerator")
 def test_pinning_collapsed_and_the_page_says_why(small_run: SmallRun, run: dict[str, Any]) -> None:
     assert {trial["config"]["pin_memory"] for trial in run["trials"]} == {False}
-    assert "no GPU" in run["plan"]["collapsed"]["pin_memory"]
+    assert "without a GPU" in run["plan"]["collapsed"]["pin_memory"]
     assert run["plan"]["collapsed"]["pin_memory"].split(",")[0] in (small_run[0] / "report.html").read_text()
     assert run["environment"]["gpus"] == []
     assert run["trials"][0]["gpus"] == []
@@ -239,7 +239,7 @@ def test_a_program_is_interrupted_by_ctrl_c_after_its_run_was_written(photos: Pa
     wait_for_trials(tmp_path / "r" / "trials.jsonl", 1)
     os.kill(running.pid, signal.SIGINT)
     _, errors = running.communicate(timeout=60)
-    assert "KeyboardInterrupt: what was measured is in r" in errors
+    assert "KeyboardInterrupt: results so far: r" in errors
     assert json.loads((tmp_path / "r" / "run.json").read_text())["complete"] is False
 
 

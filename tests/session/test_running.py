@@ -145,7 +145,7 @@ def test_a_run_is_prepared_measured_concluded_and_written(taken: list[str]) -> N
     assert taken == [
         *("store out", "warm up", "planned plan", f"run.json: {NOT_ENDED}"),
         *STEPS,
-        "drawing the page",
+        "writing the report",
         *WRITTEN,
         "close",
     ]
@@ -319,7 +319,7 @@ def test_the_conditions_of_a_run_are_part_of_what_was_measured(monkeypatch: pyte
 def test_a_run_that_is_not_complete_says_why_first() -> None:
     found = made(left_out=1).measured([], None, {}, "a budget")
     assert (found.complete, found.notes[0]) == (False, "a budget")
-    assert "left out 1 file" in found.notes[1]
+    assert "skipped 1 file" in found.notes[1]
 
 
 def test_trials_have_an_accelerator_where_the_machine_has_one() -> None:

@@ -57,7 +57,7 @@ def test_a_budget_that_is_used_up_in_a_round_ends_the_others_of_it_too(clock: Cl
     session = session_of(measuring, suite(sweep={"num_workers": [0, 1, 2, 3]}, measure={"budget": 3.0}))
     measure_sweep(session)
     assert len(measuring.asked) == 1
-    assert str(session.found.why_partial).endswith("after 1 trials")
+    assert str(session.found.why_partial).endswith("after 1 trial")
 
 
 def test_a_budget_that_the_last_trial_just_meets_is_enough(clock: Clock) -> None:
@@ -151,7 +151,7 @@ def test_a_signal_after_the_sweep_says_what_was_not_done() -> None:
     measure_sweep(session)
     session.step = "isolation"
     session.stopped(KeyboardInterrupt())
-    assert "after the sweep, before all parts" in str(session.found.why_partial)
+    assert "after the sweep, during the isolation runs" in str(session.found.why_partial)
 
 
 def test_a_signal_while_remedies_are_tried_keeps_what_was_said_before() -> None:
@@ -160,7 +160,7 @@ def test_a_signal_while_remedies_are_tried_keeps_what_was_said_before() -> None:
     session.found.left_out["isolation"] = "no files"
     session.found.verification = Verification(present={}, config={}, tried=(), ended="interrupted")
     session.stopped(KeyboardInterrupt())
-    assert "while remedies were tried" in str(session.found.why_partial)
+    assert "while trying fixes" in str(session.found.why_partial)
     assert session.found.left_out == {"isolation": "no files"}
 
 

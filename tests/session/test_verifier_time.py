@@ -180,7 +180,7 @@ def test_a_session_tries_remedies_and_keeps_their_trials(session: Any) -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"why_partial": "a budget"}, "the sweep is not complete: a budget"),
+        ({"why_partial": "a budget"}, "incomplete sweep: a budget"),
         ({"verify": False}, NOT_ASKED),
         ({"subject": None}, "nothing was measured"),
     ],
