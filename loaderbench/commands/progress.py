@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from loaderbench.commands.options import ProgressKind
 from loaderbench.plan import Plan
-from loaderbench.records import Config, IsolationName, PlannedTrial, Trial, config_label
+from loaderbench.records import Config, IsolationName, PlannedTrial, Trial, Verdict, config_label
 from loaderbench.report.words import ISOLATION_RUNS
 from loaderbench.session import Listener, Silent
 from loaderbench.session.listener import Progress as Done
@@ -72,6 +73,10 @@ class PlainLines(Quiet):
         what = _what(self._label(trial.config), trial.isolation)
         _print(f"[{_place(progress, '/')}] {what}: {gave}{why}; {time_left(progress)}")
 
+    def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
+        """Say it."""
+        _print(provisional(verdict, after, report))
+
 
 class Bar(Quiet):
     """A live bar with the phase, the time left and the best configuration so far; its length is that of the run."""
@@ -114,11 +119,20 @@ class Bar(Quiet):
             what = _what(self._label(trial.config), trial.isolation)
             self._progress.console.print(f"Failed: {what}: {_plain(trial.failure.kind)}", markup=False)
 
+    def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
+        """Say it above the bar."""
+        self._progress.console.print(provisional(verdict, after, report), markup=False, style="dim")
+
     def _show(self, progress: Done) -> None:
         best = f"; best so far: {progress.best}" if progress.best else ""
         text = f"{_place(progress, ' of ')}; {time_left(progress)}{best}"
         whole_s = progress.elapsed_s + progress.left_s
         self._progress.update(self._task, description=text, total=whole_s or 1.0, completed=progress.elapsed_s)
+
+
+def provisional(verdict: Verdict, after: str, report: Path) -> str:
+    """The verdict so far, marked as such."""
+    return f"Provisional, after {after}: {verdict}\nReport so far: {report}"
 
 
 def time_left(progress: Done) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from loaderbench.plan import Plan
-from loaderbench.records import PlannedTrial, Trial
+from loaderbench.records import PlannedTrial, Trial, Verdict
 
 Phase = Literal["Sweep", "Isolation runs", "Fixes"]
 
@@ -45,6 +46,9 @@ class Listener(Protocol):
     def trial_ended(self, trial: Trial, progress: Progress) -> None:
         """A trial ended, completed or failed."""
 
+    def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
+        """A provisional verdict, `after` what (`round 1 of 3`), of which the report is drawn already."""
+
 
 class Silent:
     """Ignores every event."""
@@ -62,4 +66,7 @@ class Silent:
         """Ignore it."""
 
     def trial_ended(self, trial: Trial, progress: Progress) -> None:
+        """Ignore it."""
+
+    def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
         """Ignore it."""

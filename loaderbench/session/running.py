@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loaderbench.conclusion import conclude, rank
@@ -88,7 +88,8 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Ea
 def _measure(session: Session) -> None:
     """The sweep, the isolation runs, the remedies; a signal ends any of them, and what was measured is kept."""
     try:
-        measure_sweep(session)
+        measure_sweep(session, lambda after: _show_so_far(session, after))
+        _show_so_far(session, "the sweep")
         found = rank(session.so_far()).subject
         subject = found.config if found else None
         measure_isolation(session, subject)
@@ -96,6 +97,19 @@ def _measure(session: Session) -> None:
     except (KeyboardInterrupt, Terminated) as stop:
         session.stopped(stop)
     put_off_signals(session.found.late_signals)
+
+
+def _show_so_far(session: Session, after: str) -> None:
+    """Draw the report of a run that goes on, and say its verdict; between trials, when nothing is timed."""
+    if not any(trial.status == "completed" for trial in session.found.trials):
+        return
+    why = f"The run was still in progress after {after}"
+    left_out = dict.fromkeys(("isolation", "verification"), why)
+    found = session.found
+    measured = session.conditions.measured(found.trials, found.verification, {**left_out, **found.left_out}, why)
+    so_far = Run(conclude(replace(measured, in_progress=True)), found.timeline, session.store.folder)
+    page = session.store.write_page(so_far.to_html())
+    session.listener.verdict_so_far(so_far.verdict, after, page)
 
 
 def _write(session: Session) -> SessionResult:

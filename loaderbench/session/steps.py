@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -125,8 +126,8 @@ class Session:
         return f"interrupted after {done} of {of} trials"
 
 
-def measure_sweep(session: Session) -> None:
-    """Every configuration, round after round."""
+def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
+    """Every configuration, round after round; `round_ended` hears of each one but the last: `round 1 of 3`."""
     found, plan, search = session.found, session.plan, Grid(session.plan)
 
     def progress() -> Progress:
@@ -145,5 +146,8 @@ def measure_sweep(session: Session) -> None:
                 session.measure(planned) if why_not is None else session.leave_out(planned, why_not)
             )
             session.listener.trial_ended(trial, progress())
+        round_ = proposed[0].round
+        if found.why_partial is None and round_ < plan.rounds:
+            round_ended(f"round {round_} of {plan.rounds}")
         if plan.rounds > 1 and not any(trial.status == "completed" for trial in found.trials):
             found.why_partial = found.why_partial or ALL_FAILED

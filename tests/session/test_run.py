@@ -18,6 +18,8 @@ from command_line import SMALL_SUITE, Cli
 
 import loaderbench as public
 from loaderbench.errors import MissingError
+from loaderbench.records import Verdict
+from loaderbench.session import Silent
 
 SmallRun = tuple[Path, "subprocess.CompletedProcess[str]"]
 
@@ -37,7 +39,7 @@ def test_the_run_folder_holds_everything(small_run: SmallRun) -> None:
     folder, result = small_run
     assert result.returncode == 0, result.stderr
     assert {path.name for path in folder.iterdir()} == {
-        "run.json", "trials.jsonl", "timeline.parquet", "report.html", "logs",
+        "run.json", "trials.jsonl", "timeline.parquet", "batches.parquet", "report.html", "logs",
     }  # fmt: skip
 
 
@@ -49,9 +51,34 @@ def test_the_result_is_on_stdout_and_progress_on_stderr(small_run: SmallRun) -> 
     isolated = re.findall(r"\[Isolation runs (\d+)/(\d+)\]", result.stderr)
     assert isolated[-1] in {("3", "3"), ("6", "6")}  # the best configuration decides which there are
     assert "almost done" in result.stderr
+    provisional = re.findall(r"Provisional, after (.+?): (?:INPUT|COMPUTE)-BOUND|UNKNOWN", result.stderr)
+    assert len(provisional) == 3  # two rounds and the sweep
+    assert "Provisional, after round 1 of 3: " in result.stderr
+    assert "Provisional" not in result.stdout
     assert "\x1b" not in result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     assert "leaked" not in result.stderr
+
+
+def test_a_report_exists_after_the_first_round_and_says_that_it_is_provisional(photos: Path, tmp_path: Path) -> None:
+    pages = list[str]()
+
+    class Reads(Silent):
+        def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
+            pages.append(report.read_text())
+            assert str(verdict).partition(" ")[0] in ("INPUT-BOUND", "COMPUTE-BOUND", "UNKNOWN"), after
+
+    (tmp_path / "s.yaml").write_text(
+        f"name: s\ndataset: {{kind: image_folder, root: {photos}}}\nsweep: {{batch_size: [4], num_workers: [0]}}\n"
+        "measure: {rounds: 2, seconds: 0.05, verify: false}\n"
+    )
+    done = public.run(tmp_path / "s.yaml", out=tmp_path / "run", listener=Reads())
+    assert len(pages) == 2
+    assert all("provisional" in page for page in pages)
+    last = (tmp_path / "run" / "report.html").read_text()
+    assert "provisional" not in last
+    assert done.complete
+    assert not done.in_progress
 
 
 def test_run_json_has_the_shape_that_others_rely_on(run: dict[str, Any]) -> None:

@@ -44,6 +44,19 @@ def test_every_configuration_is_measured_in_every_round_and_each_trial_is_kept_a
     assert (session.found.why_partial, session.step) == (None, "sweep")
 
 
+def test_each_round_but_the_last_is_reported_when_all_of_it_is_kept() -> None:
+    session = session_of(FakeMeasuring(), suite(measure={"rounds": 3}))
+    heard = list[tuple[str, int]]()
+    measure_sweep(session, lambda after: heard.append((after, len(session.found.trials))))
+    assert heard == [("round 1 of 3", 3), ("round 2 of 3", 6)]  # an A/A trial in each
+
+
+def test_a_round_that_a_budget_cuts_is_not_reported(clock: Clock) -> None:
+    heard = list[str]()
+    measure_sweep(session_of(FakeMeasuring(clock=clock, takes_s=3.0), suite(measure={"budget": 3.0})), heard.append)
+    assert heard == []
+
+
 def test_a_budget_ends_the_sweep_before_a_trial_that_would_pass_it(clock: Clock) -> None:
     measuring = FakeMeasuring(clock=clock, takes_s=2.0)
     session = session_of(measuring, suite(measure={"budget": 7.0}))
