@@ -53,5 +53,5 @@ def export(
         else:
             saved.to_perfetto(out, trial)
     except OSError as error:
-        raise UsageError(f"--out {out}: cannot be written to: {error.strerror or error}") from None
+        raise UsageError(f"--out {out}: cannot write: {error.strerror or error}") from None
     print(out)

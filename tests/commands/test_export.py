@@ -55,9 +55,9 @@ def test_what_cannot_be_exported_is_one_line(cli: Cli, small_run: Any, tmp_path:
     folder, _ = small_run
     for arguments, words in (
         (("export", folder, "--to", "excel", "--out", "x"), "expected one of csv, parquet, perfetto"),
-        (("export", folder, "--to", "csv", "--out", tmp_path / "no" / "x"), "cannot be written to"),
+        (("export", folder, "--to", "csv", "--out", tmp_path / "no" / "x"), "cannot write"),
         (("export", folder, "--to", "perfetto", "--out", "x", "--trial", "x"), "expected one of r1-"),
-        (("show", folder, "--perfetto", tmp_path / "no" / "x"), "cannot be written to"),
+        (("show", folder, "--perfetto", tmp_path / "no" / "x"), "cannot write"),
         (("run", "none.yaml", "--perfetto", "same", "--md", "same"), ""),
     ):
         done = cli(*arguments)

@@ -34,7 +34,7 @@ _READY = "ready to be taken"
 
 @dataclass(frozen=True)
 class Bar:
-    """A rectangle of a lane. `kind` is its colour."""
+    """A rectangle of a lane. `kind` is its color."""
 
     kind: Kind
     start: float
@@ -197,7 +197,7 @@ def _epochs(lanes: Lanes, window: Window) -> Iterator[Mark]:
 
 
 def _key(rows: Sequence[Lane]) -> Iterator[tuple[str, str]]:
-    """The colours that are there, in the order of the way of a batch."""
+    """The colors in use, in the order in which a batch meets them."""
     seen = {bar.kind for row in rows for bar in row.bars}
     areas = {name for row in rows for name, _ in row.paths}
     yield from ((kind, name) for kind, name in _NAMES.items() if kind in seen and kind not in _OF_LOOP)
