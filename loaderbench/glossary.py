@@ -149,7 +149,7 @@ RETIRED: Mapping[str, str] = MappingProxyType(
         "whose fault that is": "Cause unknown",
         "of the looks": "blocked on a lock in N of checks",
         "stood at a lock": "blocked on a lock in N of checks",
-        "of what decode takes": "transform costs 67% as much as decode",
+        "of what ... takes": "transform costs 67% as much as decode",
         "what that and the cores explain": "unexplained slowdown 1.04\N{MULTIPLICATION SIGN}",
         "cannot be told apart": "are tied",
         "the fastest looked": "fastest estimate:",
@@ -170,6 +170,7 @@ RETIRED: Mapping[str, str] = MappingProxyType(
         "what speaks for another cause": "Evidence against",
         "what was there": "unmodified config",
         "it ended there": "Stopped early",
+        "change ... together": "Apply ... together",
         "all that was kept": "All accepted fixes vs baseline",
         "copies whose shorter side has": "Pre-resize images to 256 px (short side)",
         "draw the crop before decoding": "Choose the crop first; decode at reduced scale",
@@ -190,4 +191,4 @@ RETIRED: Mapping[str, str] = MappingProxyType(
         "asks for code": "Effort: code change",
     }
 )
-"""A phrase that users met, to what they read instead: the table of the rules for the product's voice."""
+"""A phrase that users met, to what they read instead. Three dots are some words of one sentence."""

@@ -32,13 +32,17 @@ _BLOCKS = {
     "p", "div", "section", "td", "th", "tr", "li", "h1", "h2", "h3", "h4", "dt", "dd", "summary", "figcaption",
     "caption", "button", "label", "option", "title", "span", "a", "code",
 }  # fmt: skip
+_RETIRED = {
+    phrase: re.compile(r"\b" + re.escape(phrase).replace(r"\.\.\.", r"[^.]{1,40}?"), re.IGNORECASE)
+    for phrase in RETIRED
+}
 _SAID = ("title", "aria-label", "alt", "placeholder")  # attributes that are read
 
 
 def wrong_words(text: str) -> list[str]:
     """The retired phrases and calques in a text."""
     joined = " ".join(text.split())
-    found = [phrase for phrase in RETIRED if re.search(rf"\b{re.escape(phrase)}", joined, re.IGNORECASE)]
+    found = [phrase for phrase, pattern in _RETIRED.items() if pattern.search(joined)]
     return found + [match[0] for calque in CALQUES for match in re.finditer(calque, joined, re.IGNORECASE)]
 
 

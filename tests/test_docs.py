@@ -16,13 +16,14 @@ import pytest
 import typer
 from command_line import Cli
 from prose import code_of_markdown
+from ruamel.yaml import YAML
 
 from loaderbench.commands.app import app
 from loaderbench.diagnosis.cause import Cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.headline import in_words
 from loaderbench.records import Bound, Limit, RunRecord, Stage, Verdict, WorkerStates
-from loaderbench.suite import load_suite
+from loaderbench.suite import Suite, load_suite
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -157,6 +158,27 @@ def test_every_key_of_a_suite_is_in_its_reference(cli: Cli, tmp_path: Path) -> N
     inside_values = {"images", "like", "seed"}  # of `generate`, which is one value of the page
     missing = [name for name in known - inside_values if not re.search(rf"`(?:\w+\.)?{name}[`.]", page)]
     assert missing == []
+
+
+def parts_of_suites() -> list[tuple[str, str]]:
+    """Every YAML block of the docs whose keys are those of a suite, with the name of its page."""
+    blocks = [
+        (page.stem, code)
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        for language, code in code_of_markdown(page.read_text())
+        if language == "yaml"
+    ]
+    return [(page, code) for page, code in blocks if set(YAML(typ="safe").load(code)) <= set(Suite.model_fields)]
+
+
+@pytest.mark.parametrize(("page", "code"), parts_of_suites())
+def test_a_part_of_a_suite_in_a_page_is_right(page: str, code: str, tmp_path: Path) -> None:
+    (tmp_path / "part.yaml").write_text(code)
+    load_suite(tmp_path / "part.yaml")
+
+
+def test_the_parts_of_suites_in_the_docs_are_found() -> None:
+    assert {"one-gpu", "your-own-dataset", "suite"} <= {page for page, _ in parts_of_suites()}
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ def test_no_word_is_also_what_another_is_not_called() -> None:
 
 @pytest.mark.parametrize("phrase", RETIRED)
 def test_a_retired_phrase_is_found_in_prose_and_not_in_code(phrase: str) -> None:
-    assert wrong_words(f"Here {phrase} is said.")
+    assert wrong_words(f"Here {phrase.replace('...', 'it all')} is said.")
     assert not [found for text in paragraphs_of_markdown(f"Here `{phrase}` is code.") for found in wrong_words(text)]
 
 
