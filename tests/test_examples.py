@@ -21,17 +21,17 @@ def test_the_training_loop_tells_its_wait_its_stages_and_its_samples(
     photos: Path, tmp_path: Path, workers: int
 ) -> None:
     printed = run("training_loop.py", photos, "--workers", str(workers), cwd=tmp_path)
-    for words in ("waits for data", "transfer", "forward and backward", "decode", "RandomResizedCrop"):
-        assert words in printed
+    assert "Data wait" in printed
     assert "training_loop.html" not in printed
     page = (tmp_path / "training_loop.html").read_text()
-    assert "RandomResizedCrop" in page
-    assert "forward and backward" in page
+    for words in ("transfer", "forward and backward", "decode", "RandomResizedCrop"):
+        assert words in page
 
 
 @pytest.mark.slow
 def test_the_custom_loader_tells_its_wait_and_the_stages_marked_by_hand(photos: Path, tmp_path: Path) -> None:
     printed = run("custom_loader.py", photos, cwd=tmp_path)
-    for words in ("waits for data", "normalize", "step", "threads", "collate"):
-        assert words in printed
-    assert (tmp_path / "custom_loader.html").exists()
+    assert "Data wait" in printed
+    page = (tmp_path / "custom_loader.html").read_text()
+    for words in ("normalize", "step", "threads", "collate"):
+        assert words in page

@@ -34,8 +34,8 @@ TARGETS: Mapping[str, Callable[[Run, Path], None]] = {"csv": _csv, "parquet": _p
 def export(
     run: RunPlace,
     to: Annotated[str, typer.Option("--to", metavar="TOOL", help=f"One of {', '.join(TARGETS)}.")],
-    out: Annotated[Path, typer.Option("--out", metavar="PATH", help="The file to write.")],
-    trial: Annotated[str | None, typer.Option(help="For perfetto: the trial to draw.")] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="PATH", help="File to write.")],
+    trial: Annotated[str | None, typer.Option(help="Trial to draw, for perfetto.")] = None,
 ) -> None:
     """Hand a saved run to another tool: its trials as a table, or one trial as a trace for ui.perfetto.dev."""
     from loaderbench.conclusion import conclude
