@@ -1,4 +1,4 @@
-"""Takes the pictures of the README from the committed example: the head of the page in light and in dark.
+"""Takes the pictures of the README from the committed example: pipeline, head and charts of the report, light and dark.
 
     uv run python docs/pictures/take.py
 
@@ -21,7 +21,7 @@ import loaderbench
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "reports" / "examples" / "two-cores"
-COLOURS = 160  # of a picture: enough for flat paper, ink and the scale of the heat map
+COLORS = 160  # of a picture: enough for flat paper, ink and the scale of the heat map
 
 
 def main() -> int:
@@ -42,11 +42,12 @@ def main() -> int:
 
 
 def take(browser: Browser, page: Path, theme: str) -> None:
-    """The head of the page, and what stands around the heat map."""
+    """The head of the report, its pipeline, and the section with the heat map."""
     view = browser.new_page(viewport={"width": 1120, "height": 1400}, color_scheme=theme)
     view.goto(page.as_uri())
     view.wait_for_selector("html.drawn", state="attached")
     write(view.screenshot(), f"report-{theme}.png")
+    write(view.locator("#pipeline").screenshot(), f"pipeline-{theme}.png")
     top = view.locator("#sweep").bounding_box()["y"]
     view.set_viewport_size({"width": 1120, "height": 1200})
     view.evaluate("top => window.scrollTo(0, top - 24)", top)
@@ -57,7 +58,7 @@ def take(browser: Browser, page: Path, theme: str) -> None:
 
 def write(png: bytes, name: str) -> None:
     """A picture with few colours is a fifth of the size and looks the same."""
-    image = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    image = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
     image.save(HERE / name, optimize=True)
     print(f"{name}: {(HERE / name).stat().st_size / 1e3:.0f} kB")
 
