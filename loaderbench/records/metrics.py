@@ -157,7 +157,7 @@ METRICS = (
     ),
     Metric(
         id="pss_bytes",
-        label="Host memory (PSS)",
+        label="RAM (PSS)",
         unit="bytes",
         hint="peak of all processes, shared pages counted once",
         over_rounds="largest",

@@ -167,8 +167,12 @@ def _cut(ranking: Table) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
     first = next((i for i, c in enumerate(ranking.columns) if c.label == SAMPLES.label), 0)
     end = first + _MOST_COLUMNS
     best_first = sorted(ranking.rows, key=lambda row: row.mark != "best")
-    rows = tuple(Row(row.cells[:end], mark=row.mark) for row in best_first[:_MOST_CONFIGURATIONS])
-    return ranking.columns[:end], rows
+    shown, columns = best_first[:_MOST_CONFIGURATIONS], ranking.columns[:end]
+    if any(row.mark == "baseline" for row in shown):
+        said = {"baseline": Text("baseline")}
+        columns = (*columns, Column(""))
+        return columns, tuple(Row((*row.cells[:end], said.get(row.mark, Text(""))), mark=row.mark) for row in shown)
+    return columns, tuple(Row(row.cells[:end], mark=row.mark) for row in shown)
 
 
 def draw(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:

@@ -79,7 +79,9 @@ class View:
         """Its mark in the first column of a table."""
         if self.is_best(found):
             return "best"
-        return "tied" if self.run.best is not None and found.tied_with_best else ""
+        if self.run.best is not None and found.tied_with_best:
+            return "tied"
+        return "baseline" if axes.same(found.config, self.run.baseline.config) else ""
 
 
 def representative(trials: Iterable[Trial]) -> Trial | None:

@@ -57,7 +57,7 @@ def test_the_best_is_marked_and_the_table_says_in_what_each_is_unbeaten() -> Non
     (table,) = within(build_document(runs.typical()), "cost", Table)
 
     assert [len(trace(chart, "best")["x"]) for chart in charts(runs.typical())] == [1, 1]
-    assert [row.cells[-1].text for row in table.rows if row.mark == "best"] == ["Host memory (PSS), CPUs in use"]
+    assert [row.cells[-1].text for row in table.rows if row.mark == "best"] == ["RAM (PSS), CPUs in use"]
     rates = [row.cells[2].sort for row in table.rows]
     assert rates == sorted(rates, reverse=True)
 

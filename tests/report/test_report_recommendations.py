@@ -55,7 +55,7 @@ def test_each_try_says_on_top_of_what_it_was_and_what_it_added() -> None:
     assert dropped[2] == "normalize=device"
     assert dropped[5:] == ["5", "no gain", "32"]
     assert [row.mark for row in found.tables[0].rows] == ["best", ""]
-    assert found.notes[0].text == "It ended there: no remedy is left."
+    assert found.notes[0].text == "Stopped: no remedy is left."
 
 
 def test_samples_that_were_not_compared_say_why() -> None:
