@@ -93,5 +93,5 @@ def test_a_quota_is_what_a_run_may_use(grouped: Grouped, tmp_path: Path) -> None
     (tmp_path / "s.yaml").write_text("sweep: {num_workers: auto, batch_size: [8]}\n")
     done = grouped("cpu", quota, "check", "s.yaml")
     assert done.returncode == 0, done.stderr
-    assert "0.5 allotted CPUs" in done.stdout
+    assert "Available CPUs: 0.5" in done.stdout
     assert json.dumps([0, 1])[1:-1] in done.stdout

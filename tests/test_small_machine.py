@@ -98,5 +98,5 @@ def test_a_file_system_that_cannot_be_written_to_is_found_before_measuring(place
 def test_too_few_open_files_for_anything_is_one_line(place: Path) -> None:
     done = shell(place, f"ulimit -n 10; {RUN} --out r")
     assert (done.returncode, done.stdout) == (5, "")
-    assert done.stderr == "loaderbench: Too many open files: raise the limit (ulimit -n)\n"
+    assert done.stderr == "loaderbench: Too many open files; raise the limit with `ulimit -n`\n"
     assert not (place / "r").exists()

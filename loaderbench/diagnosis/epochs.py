@@ -27,7 +27,7 @@ def costs_in_words(costs: Sequence[EpochCost]) -> tuple[str, ...]:
     """A line for each that takes a hundredth of an epoch or more."""
     labels = {"first_batch": "Startup", "boundary": "Epoch boundary", "stragglers": "Head-of-line blocking"}
     return tuple(
-        f"{labels[cost.name]}: {in_seconds(cost.s_per_epoch)} per epoch ({in_percent(cost.share)})"
+        f"{labels[cost.name]}: {in_percent(cost.share)} of epoch time ({in_seconds(cost.s_per_epoch)} per epoch)"
         for cost in costs
         if cost.share is not None and cost.share >= 0.01
     )

@@ -12,7 +12,7 @@ from loaderbench.records import Limit
 
 
 def in_words(cause: Cause, facts: Facts) -> str:
-    """`CPUs saturated; decode is the largest stage (50%)`; empty for a cause whose limit is not known."""
+    """`CPUs saturated; decode is the largest stage (50% of CPU time)`; empty for a cause whose limit is not known."""
     return _CLAUSES[cause.limit](cause, facts) if cause.limit in _CLAUSES else ""
 
 
@@ -85,7 +85,7 @@ def _where(cause: Cause, facts: Facts) -> str:
         return "; a few slow samples dominate"
     if not facts.cpu_s:
         return ""
-    share = f" ({in_percent(share_of_cpu(facts))})" if cause.work == busiest(facts) else ""
+    share = f" ({in_percent(share_of_cpu(facts))} of CPU time)" if cause.work == busiest(facts) else ""
     return f"; {stage_name(cause.work)} is the largest stage{share}"
 
 

@@ -73,7 +73,7 @@ def decide(
     wait, bound = subject.data_wait_share, _bound(subject, consumer)
     if bound == "unknown":
         return _unknown(
-            f"too noisy to decide; data wait is {percent(wait)} of time",
+            f"too noisy to decide; data wait is {percent(wait)} of step time",
             f"the interval of the data wait includes {in_percent(NOTICED)}, the limit of input-bound",
         )
     found = Verdict(
@@ -159,7 +159,7 @@ def _subject(subject: Subject, consumer: str) -> str:
 def _headline(subject: Subject, bound: Bound, consumer: str) -> str:
     """What is said where no cause of a wait is looked for, or none is found."""
     if bound == "compute":
-        return f"the loader keeps up; data wait is {percent(subject.data_wait_share)} of time"
+        return f"the loader keeps up; data wait is {percent(subject.data_wait_share)} of step time"
     if bound == "transfer":
         share = subject.facts.transfer_share if subject.facts else 0.0
         return f"host-to-device copy takes {in_percent(share)} of time, data wait {percent(subject.data_wait_share)}"

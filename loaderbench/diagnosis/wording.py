@@ -15,7 +15,7 @@ BEST, FASTEST, THROUGHPUT, TARGET = "Best config", "Fastest estimate", "Throughp
 """How the lines of evidence begin that say what was reached, and what is wanted."""
 
 STAGE_NAMES = {
-    "sample": "dataset code",
+    "sample": "dataset code (__getitem__)",
     "transport": "worker-to-main IPC",
     "main_process": "the main process",
     "stragglers": "slow samples",
@@ -106,7 +106,7 @@ def _costliest(stages: dict[str, StageCost], whose: str) -> str:
         return ""
     name = max(walls_s, key=lambda stage: walls_s[stage])
     share = in_percent(walls_s[name] / whole_s)
-    return f"{label_of(name)}: {share} of {whose} time per sample ({walls_s[name] * 1e3:.3g} ms)"
+    return f"Wall time: {stage_name(name)} {share} of {whose} time per sample ({walls_s[name] * 1e3:.3g} ms)"
 
 
 def percent(share: Interval) -> str:
@@ -122,7 +122,9 @@ def _between(share: Interval) -> str:
 
 def waits(wait: Interval) -> str:
     """How much it waits, and from where on that counts."""
-    return f"Data wait: {in_percent(wait.est)} of time{_between(wait)}; input-bound at {in_percent(NOTICED)} or more"
+    return (
+        f"Data wait: {in_percent(wait.est)} of step time{_between(wait)}; input-bound at {in_percent(NOTICED)} or more"
+    )
 
 
 def throughput(rate: Interval, label: str = THROUGHPUT) -> str:

@@ -88,7 +88,9 @@ class TorchLoader(LoaderBackend):
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """A `DataLoader`, and what each of its workers does first."""
         setup = setup_code(arguments)
-        lines = [f"    {name}={value!r}," for name, value in arguments.items() if self._stated(name, value)]
+        dropped = () if arguments.get("num_workers") else NEEDS_WORKERS  # torch raises an error for them
+        stated = {name: value for name, value in arguments.items() if name not in dropped and self._stated(name, value)}
+        lines = [f"    {name}={value!r}," for name, value in stated.items()]
         if setup and arguments.get("num_workers"):
             lines.append("    worker_init_fn=set_up,")
         head = ["from torch.utils.data import DataLoader", "", *comments]

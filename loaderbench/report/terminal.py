@@ -14,7 +14,7 @@ from rich.text import Text as RichText
 from loaderbench.report.metrics import SAMPLES
 from loaderbench.report.model import Column, Document, Fact, Glance, Row, Table, Text, Value
 from loaderbench.report.sections.failures import FailureGroup, Failures
-from loaderbench.report.sections.recommendations import Card, Cards
+from loaderbench.report.sections.recommendations import Cards
 from loaderbench.report.sections.sweep import Ranking
 from loaderbench.report.sections.verdict import Finding
 
@@ -24,12 +24,12 @@ _MOST_FIXES = 3
 _WIDTH = 100  # columns of a usual terminal
 _MOST_LINES = 3  # of doubts, failures and reasons
 _ONLY_VERBOSE = ("Throughput limits",)
-_FIXES = {"measured": "Fixes, measured", "other": "Fixes, not measured here"}
+_FIXES = {"measured": "Fixes, measured", "other": "Fixes, not measured (gain unknown)"}
 _MARKS = {"best": "\u2605", "tied": "\u2248"}
 _STRONG = ("best", "total")
 _BOUND_STYLES = {"INPUT": "bold red", "TRANSFER": "bold red", "COMPUTE": "bold green", "UNKNOWN": "bold yellow"}
 _PLAIN = {
-    "\u2605": "*", "\u2248": "=", "\u2265": ">=", "\u2013": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...",
+    "\u2605": "*", "\u2248": "=", "\u2013": "-", "\u2212": "-", "\u00d7": "x", "\u2026": "...",
     "\u2192": "->", "\u00b5": "u", "\u2019": "'",
 }  # fmt: skip
 
@@ -44,7 +44,7 @@ def print_summary(
     for found in document.all(Finding):
         _verdict(console, document, found)
     cards, failures = document.find(Cards), document.find(Failures)
-    _fixes(console, cards.cards if cards else (), None if verbose else _MOST_FIXES)
+    _fixes(console, cards, None if verbose else _MOST_FIXES)
     for found in document.all(Finding):
         _why(console, found, verbose=verbose)
     shown = [section for section in document.sections if verbose or not section.only_verbose]
@@ -70,31 +70,34 @@ def _verdict(console: Console, document: Document, found: Finding) -> None:
         say(console, f"{len(found.doubts) - _MOST_LINES} more warnings in the report", "yellow")
 
 
-def _fixes(console: Console, cards: Sequence[Card], most: int | None) -> None:
+def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
     """What to do, then what it gives and over what; what was not measured stands apart."""
+    if found and found.empty:
+        say(console)
+        say(console, found.empty)
     for basis, title in _FIXES.items():
-        chosen = [card for card in cards if (card.badge == "measured") == (basis == "measured")]
+        chosen = [card for card in found.cards if (card.badge == "measured") == (basis == "measured")] if found else []
         if not chosen:
             continue
         shown = chosen[:most]
         say(console)
-        say(console, title, "bold")
+        say(console, f"{title}; code to paste is in the report", "bold")
         _numbered(
             console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]
         )
         if len(chosen) > len(shown):
-            say(console, f" {len(chosen) - len(shown)} more, with code to paste, in the report", "dim")
+            say(console, f" {len(chosen) - len(shown)} more in the report", "dim")
 
 
 def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
     """Each in one line if all fit in `_WIDTH` columns, else with its outcome below it.
 
-    A gain that is only a lower bound has no rank among the others, and gets a sign in place of a number.
+    A gain that the target capped has no rank among the others, and gets a dash in place of a number.
     """
     width = max(cell_len(title) for _, title, _ in fixes)
     in_one_line = width + max(cell_len(outcome) for *_, outcome in fixes) + 6 <= _WIDTH
     for number, (is_floor, title, outcome) in enumerate(fixes, 1):
-        rank = _fit(" \u2265 " if is_floor else f"{number:2}.", console)
+        rank = " - " if is_floor else f"{number:2}."
         if in_one_line and outcome:
             say(console, f"{rank} {_pad(title, width, False)}  {outcome}")
             continue
@@ -155,7 +158,7 @@ def _best(console: Console, ranking: Ranking) -> None:
     """The table, and what its marks mean."""
     columns, rows = _cut(ranking)
     draw(console, columns, rows)
-    marks = {row.mark for row in rows}
+    marks = {row.mark for row in rows} if len(rows) > 1 else set[str]()
     why = ranking.why.text.partition(". ")[0] if ranking.why else ""
     said = {"best": f"recommended: {why[:1].lower()}{why[1:]}" if why else "recommended", "tied": "tied with it"}
     if legend := [f"{_MARKS[mark]} {said[mark]}" for mark in said if mark in marks]:

@@ -79,12 +79,17 @@ def test_cpus_are_saturated_where_less_than_half_of_them_are_idle_and_else_batch
 @pytest.mark.parametrize(
     ("limit", "stage", "why", "clause"),
     [
-        ("quota", "decode", "CPU quota: exhausted", "CPU quota limits the loader; decode is the largest stage (77%)"),
+        (
+            "quota",
+            "decode",
+            "CPU quota: exhausted",
+            "CPU quota limits the loader; decode is the largest stage (77% of CPU time)",
+        ),
         (
             "quota",
             "decode",
             "CPU affinity: 1 of 2",
-            "CPU affinity limits the loader; decode is the largest stage (77%)",
+            "CPU affinity limits the loader; decode is the largest stage (77% of CPU time)",
         ),
         ("storage_latency", "read", "", "storage latency; workers wait in read"),
         ("storage_bandwidth", "read", "", "storage bandwidth; workers wait in read"),

@@ -12,7 +12,7 @@ TRIAL = Trial(role="sweep", id="a", config={}, round=1, status="completed", stag
 
 
 def test_an_opaque_dataset_is_called_by_its_name() -> None:
-    assert describe_inside([TRIAL]) == ("Dataset code: 100% of loader time per sample (20 ms)",)
+    assert describe_inside([TRIAL]) == ("Wall time: dataset code (__getitem__) 100% of loader time per sample (20 ms)",)
 
 
 def test_without_workers_the_time_is_the_main_process_s() -> None:
@@ -52,7 +52,7 @@ TIMED = {"read": StageCost(0.001, 0.002), "decode": StageCost(0.009, 0.006), "co
 
 def test_the_stage_that_takes_longest_is_told_with_its_share() -> None:
     (said,) = describe_inside([replace(TRIAL, stages=TIMED)])
-    assert said.startswith("Decode: 75%")
+    assert said.startswith("Wall time: decode 75%")
     assert "(6 ms)" in said
 
 

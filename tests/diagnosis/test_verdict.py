@@ -20,7 +20,7 @@ def test_a_consumer_that_waits_is_input_bound() -> None:
     assert (found.bound, found.confidence) == ("input", "high")
     assert found.headline == "cause unknown; nothing was measured inside the loader"
     assert found.evidence == (
-        "Data wait: 41% of time (38\N{EN DASH}44%); input-bound at 5% or more",
+        "Data wait: 41% of step time (38\N{EN DASH}44%); input-bound at 5% or more",
         "Best config num_workers=2: 500 samples/s (490\N{EN DASH}510)",
         "Target 1,000 samples/s",
     )
@@ -31,7 +31,7 @@ def test_a_consumer_that_waits_is_input_bound() -> None:
 def test_a_loader_that_keeps_up_leaves_nothing_to_relieve() -> None:
     found = decide(subject(0.01, 0.0, 0.02), "model", 1000, doubts=0)
     assert (found.bound, found.limit) == ("compute", "none")
-    assert found.headline == "the loader keeps up; data wait is 1% (0\N{EN DASH}2%) of time"
+    assert found.headline == "the loader keeps up; data wait is 1% (0\N{EN DASH}2%) of step time"
 
 
 def test_five_per_cent_is_input_bound() -> None:
@@ -92,8 +92,8 @@ def loop(share: float) -> Subject:
 def test_a_loop_is_told_how_long_it_waits_and_what_it_gets_and_of_no_configuration() -> None:
     waits = decide(loop(0.41), "loop", 1, doubts=0)
     assert waits.headline == "cause unknown; use Profiler(trace=True) to measure inside the loader"
-    assert waits.evidence == ("Data wait: 41% of time; input-bound at 5% or more", "Throughput: 512 samples/s")
-    assert decide(loop(0.01), "loop", 1, doubts=0).headline == "the loader keeps up; data wait is 1% of time"
+    assert waits.evidence == ("Data wait: 41% of step time; input-bound at 5% or more", "Throughput: 512 samples/s")
+    assert decide(loop(0.01), "loop", 1, doubts=0).headline == "the loader keeps up; data wait is 1% of step time"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ TRACED = Trial(
 def test_a_traced_loop_names_its_dearest_stage_and_what_the_workers_did_but_no_cause() -> None:
     found = decide(loop(0.41), "loop", 1, doubts=0, trials=[TRACED])
     assert found.evidence[2:] == (
-        "Decode: 75% of worker time per sample (6 ms)",
+        "Wall time: decode 75% of worker time per sample (6 ms)",
         "Workers: 70% on a CPU, 20% waiting for a CPU, 10% blocked",
     )
     assert (found.stage, found.limit) == (None, None)
@@ -210,7 +210,9 @@ def test_a_cause_is_named_with_its_reason_first() -> None:
     found = decide(caused(0.6, 0.55, 0.65, DECODING), "emulated", 1000.0, doubts=0)
     assert (found.bound, found.stage, found.limit, found.confidence) == ("input", "decode", "workers", "high")
     assert found.evidence[0] == "Decode: 77% of CPU time per sample; 1.1 of 2 CPUs busy"
-    assert found.headline == "the only worker is busy, 0.9 of 2 CPUs idle; decode is the largest stage (77%)"
+    assert (
+        found.headline == "the only worker is busy, 0.9 of 2 CPUs idle; decode is the largest stage (77% of CPU time)"
+    )
     assert found.not_measured == {}
     assert "target 1,000" in found.evidence[-1]
     assert "target" not in decide(caused(0.6, 0.5, 0.7, DECODING), "model", 1000.0, doubts=0).evidence[-1]
@@ -231,7 +233,7 @@ def test_where_others_hold_the_cpus_nothing_is_blamed_and_it_says_how_much_they_
     assert (found.bound, found.stage, found.limit, found.confidence) == ("unknown", None, None, "low")
     assert found.headline == "cause unknown; other programs use the CPUs"
     assert found.evidence[0] in ("Other programs: 0.9 of 2 CPUs busy", "Other programs: 1.0 of 2 CPUs busy")
-    assert any("60% of time (50\N{EN DASH}70%)" in line for line in found.evidence[1:])
+    assert any("60% of step time (50\N{EN DASH}70%)" in line for line in found.evidence[1:])
 
 
 def test_a_second_stage_that_costs_as_much_lowers_the_confidence_by_one() -> None:

@@ -169,7 +169,7 @@ def test_fewer_than_twenty_batches_of_a_loop_are_a_first_look() -> None:
         return doubts([replace(rounds(100)[0], batches=count) for count in batches], kind="profile")
 
     assert at_edge("batches were measured", of(20), of(19), of(None), of(0)) == [False, True, False, True]
-    assert "only 19 batches" in of(19, 5)[0]
+    assert "Only 19 batches" in of(19, 5)[0]
 
 
 def test_rounds_that_vary_by_more_than_a_quarter_are_counted() -> None:

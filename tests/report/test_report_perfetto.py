@@ -147,7 +147,8 @@ def test_ready_batches_and_readings_are_counters(run_and_events: Any) -> None:
         if event["ph"] == "C":
             counters[event["name"]].append(event["args"]["value"])
     assert ("ready batches" in counters) is (workers > 0)
-    assert all(0 <= count <= 2 * workers for count in counters.get("ready batches", ()))
+    most = 2 * workers + 1  # torch asks for another before it hands one over
+    assert all(0 <= count <= most for count in counters.get("ready batches", ()))
     assert any(name != "ready batches" for name in counters)
 
 

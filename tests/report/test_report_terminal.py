@@ -44,7 +44,10 @@ def test_the_summary_has_the_verdict_the_advice_the_warnings_and_where_the_repor
     text = printed(runs.typical())
 
     assert text.startswith("INPUT-BOUND (high confidence): The consumer waits for data 79%")
-    assert "\nFixes, measured\n 1. Use two workers and a batch size of 128  3.9\u00d7 vs baseline" in text
+    assert (
+        "\nFixes, measured; code to paste is in the report\n 1. Use two workers and a batch size of 128  3.9\u00d7 vs baseline"
+        in text
+    )
     assert "The reference decode varied by 14%" in text
     assert text.rstrip().endswith("Report: reports/images/report.html")
 
@@ -172,16 +175,17 @@ def test_the_terminal_gets_plain_spaces_and_dashes() -> None:
 
 
 PROFILE = """\
-INPUT-BOUND (medium confidence): all 4 workers are busy; decode is the largest stage (63%)
+INPUT-BOUND (medium confidence): all 4 workers are busy; decode is the largest stage (63% of CPU time)
+Loader: DataLoader over ImageFolder
 Throughput: 512 samples/s
 
-Fixes, not measured here
+Fixes, not measured (gain unknown); code to paste is in the report
  1. Set num_workers=8
 
 Why
   Decode     63% of CPU time per sample; CPUs busy: not known
-  Data wait  41% of time; input-bound at 5% or more
-  Decode     55% of worker time per sample (4.17 ms)
+  Data wait  41% of step time; input-bound at 5% or more
+  Wall time  decode 55% of worker time per sample (4.17 ms)
   Workers    71% on a CPU, 20% waiting for a CPU, 9% blocked
 
 Mean time per step, 300 batches (512 samples/s)

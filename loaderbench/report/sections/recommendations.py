@@ -164,7 +164,7 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
         caveat=words.sentence(found.caveat) if found.caveat else None,
         snippets=_snippets(found),
         command=command_for_change(run, found.change, before),
-        outcome=_outcome(found, run),
+        outcome=outcome(found, run),
         is_floor=found.gain is not None and found.gain.is_floor,
     )
 
@@ -179,10 +179,10 @@ def _gain(found: Recommendation, run: RunRecord) -> Value | None:
     if found.gain is None:
         return None
     value = numbers.gain(found.gain.est, found.gain.lo, found.gain.hi, _over(found, run))
-    return replace(value, text=f"at least {value.text}", main=f"\u2265 {value.main}") if found.gain.is_floor else value
+    return replace(value, text=f"{value.text}, capped by the target") if found.gain.is_floor else value
 
 
-def _outcome(found: Recommendation, run: RunRecord) -> str:
+def outcome(found: Recommendation, run: RunRecord) -> str:
     """Gain, rates, target and pixels in a line: `+93% vs baseline (83-103%): 522 -> 999, meets the target`."""
     gain = _gain(found, run)
     rates = [_rates(found)] if found.before and found.after else []

@@ -11,6 +11,7 @@ from loaderbench.records import Ceiling, Configuration, GpuUse, RunRecord
 from loaderbench.records.metrics import Metric
 from loaderbench.report import axes, head, metrics, numbers, words
 from loaderbench.report.model import Block, Fact, Section, Text, Value
+from loaderbench.report.sections.recommendations import outcome
 from loaderbench.report.view import View, find
 
 _REACHED = (BEST, FASTEST, f"{THROUGHPUT}:", f"{TARGET} ")
@@ -25,7 +26,7 @@ class Finding(Block):
     """The one finding that explains the run.
 
     `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `evidence` holds
-    both as lines. `doubts` are the reasons to distrust the run, `notes` what changes nothing in the finding.
+    both as lines, `next_step` is the first fix with its gain. `doubts` are the reasons to distrust the run, `notes` what changes nothing in the finding.
     """
 
     template = "finding.html"
@@ -37,6 +38,7 @@ class Finding(Block):
     against: tuple[Text, ...]
     doubts: tuple[Text, ...]
     notes: tuple[Text, ...]
+    next_step: Text | None = None
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,28 @@ def finding(view: View) -> Section:
     block = Finding(
         headline=words.sentence(str(found)),
         confidence=f"{found.confidence} confidence",
-        reached=tuple(words.sentence(line) for line in reached),
+        reached=(*_loader(view), *(words.sentence(line) for line in reached)),
         why=tuple(_fact(line) for line in found.evidence if line not in reached),
         evidence=tuple(words.sentence(line) for line in found.evidence),
         against=tuple(words.sentence(text) for text in found.against),
         doubts=head.warnings(view.run),
         notes=head.notes(view.run),
+        next_step=_next_step(view.run),
     )
     return Section(id="verdict", title="Verdict", label="Verdict", blocks=(block,), look="verdict")
+
+
+def _next_step(run: RunRecord) -> Text | None:
+    """The first fix, and its gain or that it was not measured."""
+    first = next((found for found in run.recommendations if found.status == "open"), None)
+    if first is None:
+        return None
+    return words.sentence(f"{first.title}: {outcome(first, run) or 'gain not measured'}")
+
+
+def _loader(view: View) -> tuple[Text, ...]:
+    """What a profile iterated, with its arguments; a sweep names its configuration."""
+    return (words.sentence(f"Loader: {view.run.dataset.description}"),) if view.profile else ()
 
 
 def _fact(line: str) -> Fact:
