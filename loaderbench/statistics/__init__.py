@@ -1,1 +1,1 @@
-"""What rounds show: intervals, ties, the best of them, judgements and comparisons, each with its words."""
+"""What rounds show: intervals, ties, the best configuration, judgments and comparisons, each with its words."""

@@ -1,4 +1,4 @@
-"""Which configuration to use, out of those that cannot be told apart, and what it is worth against today's."""
+"""Which of the tied configurations to use, and its gain vs the baseline."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def choose_best(
     planned_rounds: int,
     loader: Mapping[str, Any],
 ) -> tuple[Best | None, str]:
-    """Pick the cheapest of the fastest, or say why there is none to pick. `loader` are the fixed arguments.
+    """Choose the cheapest of the fastest, or say why there is none. `loader` are the fixed arguments.
 
-    Cheap is: fewest workers, then least accelerator memory, then least host memory, then the earlier in the sweep.
+    The cheapest has the fewest workers, then the least GPU memory, then the least host memory. Of equals, the sweep's
+    first is chosen.
     """
     tied = [found for found in configurations if found.tied_with_best]
     chosen = min(tied, key=lambda found: _cost(found, loader), default=None)
@@ -44,7 +45,7 @@ def choose_best(
 
 
 def describe_baseline(configurations: Sequence[Configuration], config: Config, why: str) -> Baseline:
-    """Describe the configuration the user has today, measured like any other."""
+    """Describe the starting configuration, measured like any other."""
     found = next((c for c in configurations if c.config == config), None)
     return Baseline(
         config=config,
@@ -66,7 +67,7 @@ def _cost(found: Configuration, loader: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def _rounded(size: int | None) -> float:
-    """Readings that differ by a few per cent are the same cost; what was not read may be any, and comes last."""
+    """Readings that differ by a few percent are the same cost; a missing one is unknown, and comes last."""
     if size is None:
         return math.inf
     return round(size, _SIGNIFICANT - 1 - math.floor(math.log10(size))) if size else 0.0
@@ -88,7 +89,7 @@ def _no_gain(config: Config, baseline: Config) -> str:
 def why_chosen(
     chosen: Configuration, configurations: Sequence[Configuration], trials: Sequence[Trial], loader: Mapping[str, Any]
 ) -> str:
-    """Say how it stands to the others, and what looked faster on too few rounds to be named."""
+    """Compare it with the others, and name what looked faster in too few rounds."""
     if len(configurations) == 1:
         return "The only config"
     others = [found for found in configurations if found.samples_per_s is not None and found is not chosen]
@@ -113,7 +114,7 @@ def _among_ties(chosen: Configuration, top: Configuration, tied: int) -> str:
 
 
 def _saved(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping[str, Any]) -> list[str]:
-    """What the costliest tie takes more of: worker processes, and memory as measured."""
+    """What it saves vs the costliest tie: worker processes, and memory as measured."""
     said, own = [], worker_count(chosen.config, loader)
     counts = [count for found in tied if (count := worker_count(found.config, loader)) is not None]
     if own is not None and (workers := max(counts) - own) > 0:
@@ -129,7 +130,7 @@ def _saved(chosen: Configuration, tied: Sequence[Configuration], loader: Mapping
 def _alone(
     top: Configuration, others: Sequence[Configuration], faster: Sequence[Configuration], trials: Sequence[Trial]
 ) -> str:
-    if faster:  # on fewer rounds: then it is the fastest of those with rounds enough, and is compared with these
+    if faster:  # in fewer rounds: then it is the fastest of those with enough rounds, and is compared with these
         fastest, of_them = f"Fastest of those with {FEWEST_ROUNDS} rounds or more", " of them"
         others = [found for found in others if len(rates_by_round(found.config, trials)) >= FEWEST_ROUNDS]
     else:
@@ -141,7 +142,7 @@ def _alone(
 
 
 def _not_excluded(top: Configuration, others: Sequence[Configuration], trials: Sequence[Trial]) -> list[str]:
-    """What the noise leaves open of those that are no ties."""
+    """The configurations that are neither ties nor significantly slower."""
     undecided = [ratio for ratio in (ratio_of(o.config, top.config, trials) for o in others) if not _is_slower(ratio)]
     slower = sum(ratio is not None and ratio.est < 1 - PRACTICAL_TIE for ratio in undecided)
     unknown = len(undecided) - slower

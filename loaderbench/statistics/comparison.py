@@ -1,7 +1,7 @@
-"""What changed from one run to another, of the configurations that both measured.
+"""What changed from one run to another, in the configurations that both measured.
 
-The unit is the process. Two runs share no rounds, so that nothing can be paired, and machines are not equally still on
-two days, so that the two spreads are not pooled. Source: Welch, The Generalization of 'Student's' Problem when Several
+The unit is the process. Two runs share no rounds, so nothing can be paired. Machines are not equally quiet on two days,
+so the two spreads are not pooled. Source: Welch, The Generalization of 'Student's' Problem when Several
 Different Population Variances are Involved, Biometrika 1947.
 """
 
@@ -31,17 +31,17 @@ from loaderbench.statistics.ratios import times
 
 SAME_RATE = 0.05
 SAME_SHARE = 0.02
-"""A change whose whole interval lies within these matters to nobody: as a share of samples/s, and of the time."""
+"""A change is noise where its whole interval lies within these: as a share of samples/s, and of the time."""
 
-ONE_PROCESS = "one process on a side: the spread between processes is not known; measure again"
-_WIDE = "the interval holds both no change and one that would matter; more rounds on both sides narrow it"
+ONE_PROCESS = "only one process in a run, so the spread between processes is unknown; measure more rounds"
+_WIDE = "the interval includes both no change and one that matters; more rounds in both runs narrow it"
 _PACKAGES = ("torch", "torchvision")
 
 
 def compare_runs(before: RunRecord, after: RunRecord) -> Comparison:
-    """Compare two runs made on the same machine with the same versions, data and consumer; else say what differs.
+    """Compare two runs of the same machine, versions, data and consumer; otherwise say what differs.
 
-    Where several configurations are shared, the best was picked on the rates of `after`, which flatters it a little.
+    Where several configurations are shared, the best was chosen by the rates of `after`, which favors it a little.
     """
     shared = _shared(before, after)
     different = [*_differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
@@ -60,7 +60,7 @@ def _differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
     """Yield what makes the runs incomparable, each in one sentence with both values."""
     for name, then, now in (
         ("CPU", before.environment.cpu_model, after.environment.cpu_model),
-        ("number of allotted CPUs", f"{before.environment.cpus_allotted:g}", f"{after.environment.cpus_allotted:g}"),
+        ("number of available CPUs", f"{before.environment.cpus_allotted:g}", f"{after.environment.cpus_allotted:g}"),
         ("set of GPUs", _gpus(before), _gpus(after)),
         *((f"version of {name}", _version(name, before), _version(name, after)) for name in _PACKAGES),
         ("version of Python", before.environment.python, after.environment.python),
@@ -72,7 +72,7 @@ def _differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
 
 
 def _doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
-    """Yield what was set otherwise and changes samples/s without any change to a loader."""
+    """Yield the settings that differ and change samples/s without any change to a loader."""
     settings = [("measure", "cache", "state of the page cache")]
     kind = consumer_kind(before.consumer)
     if kind.capped:
@@ -84,7 +84,7 @@ def _doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
 
 
 def _differs(name: str, then: Scalar, now: Scalar) -> str:
-    was, became = ("not known" if value is None else value for value in (then, now))
+    was, became = ("unknown" if value is None else value for value in (then, now))
     return f"The {name} was {was} before and is {became} after."
 
 
@@ -149,7 +149,7 @@ def _shares(trials: Sequence[Trial]) -> list[float]:
 
 
 def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]) -> MetricChange:
-    """On logarithms: machines slow down by factors, and the difference of two logarithms is the ratio asked for."""
+    """On logarithms: machines slow down by factors, and the difference of two logarithms is the ratio."""
     change = None
     if before and after:
         logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after])
@@ -189,7 +189,7 @@ def _exp(value: float | None) -> float | None:
 
 
 def _outcome(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
-    """Judge an interval by the value that means no change, and by how far from it nobody would mind."""
+    """Judge an interval by the value that means no change, and by the distance from it that does not matter."""
     if change is None or change.lo is None or change.hi is None:
         return "inconclusive"
     if not change.lo <= none <= change.hi:
@@ -200,13 +200,13 @@ def _outcome(change: Interval | None, none: float, same: float, *, more_is_bette
 def _missing(before: Sequence[float], after: Sequence[float]) -> Reasons:
     empty = [side for side, held in (("before", before), ("after", after)) if not held]
     if empty:
-        reasons = {side: f"no trial gave it {side}" for side in empty}
-        return {**reasons, "change": f"no trial gave it {' or '.join(empty)}"}
+        reasons = {side: f"not measured {side}" for side in empty}
+        return {**reasons, "change": f"not measured {' or '.join(empty)}"}
     return {"change": ONE_PROCESS} if min(len(before), len(after)) < FEWEST_PROCESSES else {}
 
 
 def _decisive(changes: Sequence[MetricChange], after: RunRecord) -> MetricChange:
-    """Samples/s of the best shared configuration: what `after` named best, else what was fastest in it."""
+    """Samples/s of the best shared configuration: the best of `after`, else the fastest in it."""
     rates = [change for change in changes if change.metric == "samples_per_s"]
     named = after.best.config if after.best else None
     return next((c for c in rates if c.config == named), None) or max(
@@ -223,5 +223,5 @@ def _reasons(change: MetricChange) -> list[str]:
 def _headline(change: MetricChange, config: Config) -> str:
     where = f" with {config_label(config)}" if config else ""
     if change.change is None:
-        return f"Whether samples/s changed{where} is not known: {change.not_measured['change']}."
+        return f"Change of samples/s{where} unknown: {change.not_measured['change']}."
     return f"samples/s changed by {times(change.change)}{where}: {change.outcome}."

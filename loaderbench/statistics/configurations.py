@@ -17,16 +17,16 @@ from loaderbench.statistics.intervals import (
 )
 
 Round = tuple[bool, int]
-"""Whether it is one of the remedies, and its number: the sweep and the remedies each count from 1, at other times."""
+"""Whether it is a round of remedies, and its number: the sweep and the remedies each count from 1."""
 
 PRACTICAL_TIE = 0.05
-"""A configuration that looks more than this slower is no tie, however noisy the rounds: it is merely not decided."""
+"""A configuration whose estimate is slower by more than this is undecided, not a tie, however noisy the rounds."""
 
 
 def summarise(configs: Sequence[Config], trials: Sequence[Trial]) -> tuple[Configuration, ...]:
     """One record per configuration, in the order given.
 
-    Ranks count from 1 for what looks fastest, on however few rounds; to win or to tie takes `FEWEST_ROUNDS`.
+    Ranks count from 1 for the highest estimate, in however few rounds; to win or to tie takes `FEWEST_ROUNDS`.
     """
     found = [_one(config, [trial for trial in trials if trial.config == config]) for config in configs]
     order = sorted((c for c in found if c.samples_per_s), key=_rate, reverse=True)
@@ -45,7 +45,7 @@ def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float
 
 
 def rate_of(trial: Trial) -> float | None:
-    """Samples/s of a completed trial; `None` where no sample was delivered, which has no logarithm either."""
+    """Samples/s of a completed trial; `None` where no sample was delivered, which has no logarithm."""
     rate = trial.samples_per_s
     return rate if trial.status == "completed" and rate is not None and rate > 0 else None
 
@@ -56,7 +56,7 @@ def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Int
 
 
 def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
-    """Whether a configuration cannot be told from the other, and looks no slower than `PRACTICAL_TIE` either."""
+    """Whether a configuration is not significantly different from another, nor slower by more than `PRACTICAL_TIE`."""
     rounds = rates_by_round(config, trials).keys() & rates_by_round(top, trials).keys()
     ratio = ratio_of(config, top, trials)
     if ratio is None or len(rounds) < FEWEST_ROUNDS:

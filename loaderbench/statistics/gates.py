@@ -1,15 +1,15 @@
-"""Guards a loader: whether a run may pass, by itself or beside an earlier one.
+"""Gates: whether a run passes a limit, by itself or compared with a reference run.
 
-A gate reads `samples_per_s:-5%` (it may not fall by more than 5%), `data_wait_share:+3pp` (it may not rise by more
-than 3 percentage points), or without an earlier run `samples_per_s<800` and `data_wait_share>20%`. What an interval
-leaves open is inconclusive, and no gate turns noise into a failure.
+With a reference run: `samples_per_s:-5%` fails on a fall of more than 5%, and `data_wait_share:+3pp` on a rise of more
+than 3 percentage points. Without one: `samples_per_s<800`, `data_wait_share>20%`. A gate is inconclusive where the
+interval includes its limit, so noise alone fails nothing.
 """
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from math import copysign
+from math import copysign, isclose
 
 from loaderbench.errors import UsageError
 from loaderbench.records import Comparison, Config, Gate, GateOutcome, GateResult, Interval, RunRecord, config_name
@@ -17,26 +17,31 @@ from loaderbench.records import Comparison, Config, Gate, GateOutcome, GateResul
 METRICS = ("samples_per_s", "data_wait_share")
 _CHANGE = re.compile(r"(\w+):([+-])(\d+(?:\.\d+)?)(%|pp)")
 _LEVEL = re.compile(r"(\w+)([<>])(\d+(?:\.\d+)?)(%?)")
-_FORMS = "samples_per_s:-5%, data_wait_share:+3pp, samples_per_s<800 or data_wait_share>20%"
+_CHANGES = {"samples_per_s": "samples_per_s:-5%", "data_wait_share": "data_wait_share:+3pp"}
+_LEVELS = {"samples_per_s": "samples_per_s<800", "data_wait_share": "data_wait_share>20%"}
+_FORMS = ", ".join([*_CHANGES.values(), *_LEVELS.values()])
+_NOT_IN_BOTH = "not measured in both runs"
+_MINUS, _EN_DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
 def parse_gate(text: str, flag: str) -> Gate:
-    """Read one expression. Raises `UsageError`, which says what is wrong and what it could have been."""
+    """Read one expression. Raises `UsageError`, which says what is wrong and what is expected."""
     compact = "".join(text.split())
     change, level = _CHANGE.fullmatch(compact), _LEVEL.fullmatch(compact)
     found = change or level
     if found is None:
-        raise UsageError(f"{flag} {text}: is no gate; write {_FORMS}")
+        raise UsageError(f"{flag} {text}: invalid; expected e.g. {_FORMS}")
     metric = _known(found[1], text, flag)
     share = metric == "data_wait_share"
     if change is not None:
         unit = "pp" if share else "%"
         if change[4] != unit:
-            raise UsageError(f"{flag} {text}: a change of {metric} is given in {unit}, such as {metric}:+3{unit}")
+            raise UsageError(f"{flag} {text}: a change of {metric} is in {unit}; expected e.g. {_CHANGES[metric]}")
         return Gate(text=compact, metric=metric, kind="change", limit=float(f"{change[2]}{change[3]}") / 100)
     assert level is not None
     if bool(level[4]) != share:
-        raise UsageError(f"{flag} {text}: {metric} is {'a percentage: 20%' if share else 'a plain number: 800'}")
+        form = "a percentage" if share else "a number without %"
+        raise UsageError(f"{flag} {text}: {metric} takes {form}; expected e.g. {_LEVELS[metric]}")
     limit = float(level[3]) / (100 if share else 1)
     return Gate(text=compact, metric=metric, kind="below" if level[2] == "<" else "above", limit=limit)
 
@@ -45,40 +50,39 @@ def _known(metric: str, text: str, flag: str) -> str:
     if metric in METRICS:
         return metric
     near = get_close_matches(metric, METRICS, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {' and '.join(METRICS)}"
-    raise UsageError(f"{flag} {text}: {metric} is no metric of a gate; {hint}")
+    hint = f"did you mean {near[0]}?" if near else f"expected {' or '.join(METRICS)}"
+    raise UsageError(f"{flag} {text}: unknown metric {metric}; {hint}")
 
 
 def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> GateResult:
-    """Hold a run to a gate; `comparison` is with the earlier run, where there is one."""
+    """Judge a run by a gate; `comparison` is with the reference run, `None` without one."""
     if gate.kind == "change":
         return _judge_change(gate, comparison)
     config, found = _level_of(gate.metric, run)
     if config is None or found is None:
         return GateResult(gate=gate, outcome="inconclusive", said="no configuration was measured")
     where = config_name(config)
-    said = f"{_shown(gate.metric, found)} with {where}"
+    said = f"{_shown(gate, found)} with {where}"
     return GateResult(gate=gate, outcome=_side(found, gate.limit, fails_below=gate.kind == "below"), said=said)
 
 
 def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:
     if comparison is None:
-        said = "there is no run to compare with: give --baseline"
-        return GateResult(gate=gate, outcome="inconclusive", said=said)
+        return GateResult(gate=gate, outcome="inconclusive", said="no reference run; add --baseline RUN")
     if comparison.outcome == "incomparable":
         return GateResult(gate=gate, outcome="inconclusive", said=comparison.headline)
     own = [c for c in comparison.metrics if c.metric == gate.metric and c.config == comparison.config]
     if not own or own[0].change is None:
-        reason = own[0].not_measured.get("change") if own else "it was not measured in both"
-        return GateResult(gate=gate, outcome="inconclusive", said=reason or "it was not measured in both")
+        reason = own[0].not_measured.get("change") if own else None
+        return GateResult(gate=gate, outcome="inconclusive", said=reason or _NOT_IN_BOTH)
     none = 1.0 if gate.metric == "samples_per_s" else 0.0
     falls = copysign(1, gate.limit) < 0  # -0% forbids every fall: the sign of its zero counts
     outcome = _side(own[0].change, none + gate.limit, fails_below=falls)
-    return GateResult(gate=gate, outcome=outcome, said=_changed(gate.metric, own[0].change))
+    return GateResult(gate=gate, outcome=outcome, said=_changed(gate, own[0].change))
 
 
 def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:
-    """On which side of the limit the whole interval lies; without an interval nothing is sure."""
+    """On which side of the limit the whole interval lies; inconclusive without an interval."""
     if found.lo is None or found.hi is None:
         return "inconclusive"
     if fails_below:
@@ -87,7 +91,7 @@ def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:
 
 
 def _level_of(metric: str, run: RunRecord) -> tuple[Config | None, Interval | None]:
-    """The metric of the best configuration, or of the one that looked fastest."""
+    """The metric of the best configuration, else of the one with the highest estimate."""
     ranked = sorted((c for c in run.configurations if c.rank and c.samples_per_s), key=lambda c: c.rank or 0)
     named = [c for c in ranked if run.best is not None and c.config == run.best.config] or ranked
     if not named:
@@ -95,25 +99,39 @@ def _level_of(metric: str, run: RunRecord) -> tuple[Config | None, Interval | No
     return named[0].config, named[0].samples_per_s if metric == "samples_per_s" else named[0].data_wait_share
 
 
-def _shown(metric: str, found: Interval) -> str:
-    if metric == "samples_per_s":
-        return f"{found.est:,.0f}{_between(found, ',.0f')} samples/s"
-    return f"data wait share {found.est:.1%}{_between(found, '.1%')}"
+def _shown(gate: Gate, found: Interval) -> str:
+    if gate.metric == "samples_per_s":
+        est, between = _figures(found, gate.limit, places=0)
+        return f"{est} samples/s{between}"
+    est, between = _figures(_scaled(found, 100, 0), gate.limit * 100, unit="%")
+    return f"data wait {est}%{between}"
 
 
-def _changed(metric: str, change: Interval) -> str:
+def _changed(gate: Gate, change: Interval) -> str:
     """The change as it is judged, with its interval."""
-    if metric == "samples_per_s":
-        found = _scaled(change, 1, -1)
-        return f"samples/s changed by {found.est:+.1%}{_between(found, '+.1%')}"
-    points = _scaled(change, 100, 0)
-    return f"data wait share changed by {points.est:+.1f}{_between(points, '+.1f')} percentage points"
+    if gate.metric == "samples_per_s":
+        est, between = _figures(_scaled(change, 100, -100), gate.limit * 100, signed=True, unit="%")
+        return f"samples/s changed by {est}%{between}"
+    est, between = _figures(_scaled(change, 100, 0), gate.limit * 100, signed=True)
+    return f"data wait changed by {est} percentage points{between}"
 
 
-def _between(found: Interval, form: str) -> str:
-    if found.lo is None or found.hi is None:
-        return " (no interval: one process)"
-    return f" ({found.lo:{form}} to {found.hi:{form}})"
+def _figures(
+    found: Interval, limit: float, *, places: int | None = None, signed: bool = False, unit: str = ""
+) -> tuple[str, str]:
+    """The estimate, and its bounds in parentheses: `-10`, ` (-12 to -8%)`, with a minus sign.
+
+    Two digits, and one more while rounding would write a bound as the limit.
+    """
+    bounds = [bound for bound in (found.lo, found.hi) if bound is not None]
+    fewest = places if places is not None else 0 if abs(found.est) >= 10 else 1
+    hidden = [bound for bound in bounds if not isclose(bound, limit, rel_tol=1e-9)]
+    digits = next((n for n in range(fewest, 3) if all(round(b, n) != round(limit, n) for b in hidden)), 3)
+    est = f"{found.est:{'+' if signed else ''},.{digits}f}".replace("-", _MINUS)
+    if len(bounds) < 2:
+        return est, " (no interval: one process)"
+    low, high = (f"{bound:,.{digits}f}".replace("-", _MINUS) for bound in bounds)
+    return est, f" ({low}{' to ' if bounds[0] < 0 else _EN_DASH}{high}{unit})"
 
 
 def _scaled(found: Interval, factor: float, added: float) -> Interval:

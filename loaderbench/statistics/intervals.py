@@ -1,8 +1,8 @@
 """95% intervals over rounds. The unit is the process: one value is one trial.
 
-A percentile bootstrap over three rounds covers far less than it says (its ends are the extremes of three values), so
-that Student's t is used, on logarithms where values are rates or ratios: machines slow down by factors, not by
-amounts. Source: Student, The Probable Error of a Mean, Biometrika 1908.
+A percentile bootstrap over three rounds covers far less than it claims: it ends at the extremes of three values.
+Student's t is used instead, on logarithms where values are rates or ratios, because machines slow down by factors.
+Source: Student, The Probable Error of a Mean, Biometrika 1908.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Key = TypeVar("Key")
 
 LEVEL = 0.95
 FEWEST_PROCESSES = 2
-"""On a side, for the spread between processes to be known."""
+"""In each run, for the spread between processes to be known."""
 
 FEWEST_ROUNDS = 3
 """No winner is declared on fewer: an interval from two values is as wide as its t of 12.7."""
@@ -57,7 +57,7 @@ def ratio_interval(
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """The difference of two means, after - before, with its 95% interval; without one for fewer than two values."""
+    """The difference of two means, after - before, with its 95% interval; no interval for fewer than two values."""
     difference = mean(after) - mean(before)
     if min(len(before), len(after)) < FEWEST_PROCESSES:
         return Interval(difference, None, None)

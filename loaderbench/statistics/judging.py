@@ -1,9 +1,9 @@
-"""What a remedy gave that was tried: pairs of trials, interleaved, each pair of one round.
+"""What a tried remedy gained, by interleaved pairs of trials, each pair of one round.
 
-Several remedies are tried in one run, each of which could look like a gain by chance. Each is therefore held to an
-interval of 99%, so that five of them together keep to 5% (Bonferroni's inequality; Dunn 1961, "Multiple Comparisons
-Among Means", JASA 56). What is printed is the interval of 95%, like everywhere. How often they are wrong and how often
-blind is measured by `benchmarks/false_alarms.py`.
+Several remedies are tried in one run, and each could look like a gain by chance. Each is therefore judged by a 99%
+interval, and five together keep to 5%. Source: Bonferroni's inequality; Dunn 1961, "Multiple Comparisons Among Means",
+JASA 56. The printed interval is 95%, as everywhere. `benchmarks/false_alarms.py` measures how often a judgment is
+wrong, and how often it misses a gain.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from loaderbench.statistics.intervals import excludes_one, ratio_interval
 DECISION_LEVEL = 0.99
 FEWEST_PAIRS, MOST_PAIRS = 5, 12
 WIDE = 1.08
-"""More pairs are measured while the interval of 95% is wider than this, from end to end, as a ratio: an interval that
-narrow around a true tenth lies clear of 1. `benchmarks/false_alarms.py` prints how often it is found."""
+"""More pairs are measured while the 95% interval is wider than this, as a ratio of its ends.
+
+A narrower interval around a true gain of 10% excludes 1. `benchmarks/false_alarms.py` prints how often it is found.
+"""
 
 SMALL = 1.10
-"""A gain that surely does not exceed this is called none."""
+"""No gain is reported where the whole interval lies below this."""
 
 WORTH_IT = 1.02
-"""A gain below this is nothing that a loader is changed for, however surely it is one."""
+"""A smaller gain is not worth a change, however certain it is."""
 
 
 def wants_more(found: Judgement) -> bool:
-    """Whether another pair would say more: the interval is wide, or holds a gain that is not sure enough yet."""
+    """Whether another pair would help: the interval is wide, or a gain is not yet certain enough."""
     ratio = found.ratio
     if ratio is None or ratio.lo is None or ratio.hi is None:
         return True
@@ -38,7 +40,7 @@ def wants_more(found: Judgement) -> bool:
 
 
 def judged(verification: Verification, trials: Sequence[Trial], baseline: Config) -> Verification:
-    """The same with the judgement of every remedy that was tried, and of all that were accepted together."""
+    """The same with the judgment of every tried remedy, and of all accepted ones together."""
     tried = [replace(one, judgement=judge(one.config, one.against, trials)) for one in verification.tried]
     return replace(verification, tried=tuple(tried), whole=judge(verification.config, baseline, trials))
 
@@ -61,7 +63,7 @@ def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgem
 
 
 def is_lost(changed: Config, unchanged: Config, trials: Sequence[Trial], fewest: int = 3) -> bool:
-    """Whether a few pairs suffice to see that it is slower, or that it does not run at all."""
+    """Whether a few pairs already show that it is slower, or that it does not run at all."""
     found = judge(changed, unchanged, trials)
     if found.answer == "failed":
         return True

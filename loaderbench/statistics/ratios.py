@@ -1,4 +1,4 @@
-"""How a ratio of two rates is written, in conclusions and on the page alike."""
+"""How a ratio of two rates is written, in conclusions and in the report alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def times(ratio: Interval) -> str:
 
 
 def times_and_bounds(ratio: Interval) -> tuple[str, str]:
-    """The two halves of `times`, with as many places as keep a number from reading as 0 or 1 when it is not."""
+    """The two halves of `times`, with enough decimals that only 0 reads as 0, and only 1 as 1."""
     values = [value for value in (ratio.est, ratio.lo, ratio.hi) if value is not None and math.isfinite(value)]
     fewest = 2 if ratio.est < 2 else 1 if ratio.est < 100 else 0
     others = [value for value in values if value not in (0, 1)]

@@ -156,7 +156,7 @@ def test_a_configuration_that_gave_nothing_on_a_side_is_inconclusive_with_a_reas
     failed = Trial(role="sweep", id="a", config=workers(0), round=1, status="failed")
     found = compare_runs(run({}, trials=(failed,)), run({0: [100, 101, 102]}))
     assert found.outcome == "inconclusive"
-    assert found.headline == "Whether samples/s changed is not known: no trial gave it before."
+    assert found.headline == "Change of samples/s unknown: not measured before."
     assert (found.metrics[0].before, found.metrics[0].change) == (None, None)
     assert found.metrics[0].not_measured.keys() == {"before", "change"}
     assert found.metrics[0].after is not None
@@ -211,8 +211,8 @@ H200 = Gpu(0, "GPU-1", "NVIDIA H200", 1)
     ("changed", "values"),
     [
         ({"environment": replace(MACHINE, cpu_model="another")}, ("CPU", "a CPU", "another")),
-        ({"environment": replace(MACHINE, cpu_model=None)}, ("CPU", "a CPU", "not known")),
-        ({"environment": replace(MACHINE, cpus_allotted=1.5)}, ("allotted CPUs", "2", "1.5")),
+        ({"environment": replace(MACHINE, cpu_model=None)}, ("CPU", "a CPU", "unknown")),
+        ({"environment": replace(MACHINE, cpus_allotted=1.5)}, ("available CPUs", "2", "1.5")),
         ({"environment": replace(MACHINE, gpus=(H200,))}, ("GPUs", "none", "NVIDIA H200")),
         ({"environment": replace(MACHINE, python="3.12.1")}, ("Python", "3.11.7", "3.12.1")),
         (
@@ -221,7 +221,7 @@ H200 = Gpu(0, "GPU-1", "NVIDIA H200", 1)
         ),
         (
             {"environment": replace(MACHINE, versions={"torch": "2.4.0"})},
-            ("torchvision", "0.19.0", "not known"),
+            ("torchvision", "0.19.0", "unknown"),
         ),
         ({"dataset": DatasetSummary("other images")}, ("dataset", "some images", "other images")),
         ({"consumer": "model"}, ("consumer", "emulated", "model")),

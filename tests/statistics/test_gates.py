@@ -38,17 +38,17 @@ def test_an_expression_is_read(text: str, kind: str, limit: float) -> None:
     ("text", "said"),
     [
         ("samples_per_second:-5%", "did you mean samples_per_s?"),
-        ("speed:-5%", "there are samples_per_s and data_wait_share"),
-        ("samples_per_s:-5pp", "is given in %"),
-        ("data_wait_share:+3%", "is given in pp"),
-        ("samples_per_s<80%", "a plain number"),
-        ("data_wait_share>0.2", "a percentage"),
-        ("samples_per_s", "is no gate"),
-        ("samples_per_s:-nan%", "is no gate"),
-        ("", "is no gate"),
+        ("speed:-5%", "unknown metric speed; expected samples_per_s or data_wait_share"),
+        ("samples_per_s:-5pp", "is in %; expected e.g. samples_per_s:-5%"),
+        ("data_wait_share:+3%", "is in pp; expected e.g. data_wait_share:+3pp"),
+        ("samples_per_s<80%", "a number without %; expected e.g. samples_per_s<800"),
+        ("data_wait_share>0.2", "a percentage; expected e.g. data_wait_share>20%"),
+        ("samples_per_s", "invalid; expected e.g. samples_per_s:-5%, data_wait_share:+3pp"),
+        ("samples_per_s:-nan%", "invalid; expected"),
+        ("", "invalid; expected"),
     ],
 )
-def test_what_is_no_gate_says_what_it_could_have_been(text: str, said: str) -> None:
+def test_an_invalid_gate_says_what_is_expected(text: str, said: str) -> None:
     with pytest.raises(UsageError, match="--fail-if") as raised:
         parse_gate(text, "--fail-if")
     assert said in str(raised.value)
@@ -141,18 +141,18 @@ def test_a_level_is_that_of_the_best_configuration_and_else_of_the_fastest() -> 
     for named, rate, share, label in ((best, 600, 20, "num_workers=2"), (None, 700, 40, "num_workers=4")):
         measured = run({2: STILL}, configurations=found, best=named)
         said = judge_gate(parse_gate("samples_per_s<1", "--fail-if"), measured, None).said
-        assert f"{rate} ({rate} to {rate}) samples/s" in said
+        assert f"{rate} samples/s ({rate}\u2013{rate})" in said
         assert label in said
         said = judge_gate(parse_gate("data_wait_share>1%", "--fail-if"), measured, None).said
-        assert f"{share}.0%" in said
+        assert f"data wait {share}% ({share}\u2013{share}%)" in said
         assert label in said
 
 
 def test_a_level_says_its_interval_or_that_there_is_none() -> None:
     gate = parse_gate("samples_per_s<800", "--fail-if")
-    assert "1,234 (1,200 to 1,300) samples/s" in judge_gate(gate, level(Interval(1234, 1200, 1300), None), None).said
+    assert "1,234 samples/s (1,200\u20131,300)" in judge_gate(gate, level(Interval(1234, 1200, 1300), None), None).said
     for unknown in (Interval(1234, None, None), Interval(1234, 1200, None)):
-        assert "1,234 (no interval" in judge_gate(gate, level(unknown, None), None).said
+        assert "1,234 samples/s (no interval" in judge_gate(gate, level(unknown, None), None).said
 
 
 def test_a_loader_without_axes_is_named_as_it_is() -> None:
@@ -193,15 +193,15 @@ def changed(metric: Literal["samples_per_s", "data_wait_share"], *values: float 
 @pytest.mark.parametrize(
     ("text", "values", "expected", "said"),
     [
-        ("samples_per_s:-5%", (0.9, 0.88, 0.92), "failed", "-10.0% (-12.0% to -8.0%)"),
-        ("samples_per_s:-5%", (0.97, 0.96, 0.98), "passed", "-3.0% (-4.0% to -2.0%)"),
-        ("samples_per_s:-5%", (0.97, 0.9, 1.04), "inconclusive", "-3.0% (-10.0% to +4.0%)"),
-        ("samples_per_s:+5%", (1.1, 1.06, 1.14), "failed", "+10.0% (+6.0% to +14.0%)"),
-        ("samples_per_s:+0%", (1.1, 1.06, 1.14), "failed", "+10.0%"),
-        ("samples_per_s:-5%", (0.5, None, None), "inconclusive", "-50.0% (no interval"),
-        ("data_wait_share:+3pp", (0.05, 0.04, 0.06), "failed", "+5.0 (+4.0 to +6.0) percentage points"),
-        ("data_wait_share:+3pp", (0.02, 0.01, 0.03), "passed", "+2.0 (+1.0 to +3.0) percentage points"),
-        ("data_wait_share:-3pp", (-0.05, -0.06, -0.04), "failed", "-5.0 (-6.0 to -4.0) percentage points"),
+        ("samples_per_s:-5%", (0.9, 0.88, 0.92), "failed", "samples/s changed by \u221210% (\u221212 to \u22128%)"),
+        ("samples_per_s:-5%", (0.97, 0.96, 0.98), "passed", "\u22123.0% (\u22124.0 to \u22122.0%)"),
+        ("samples_per_s:-5%", (0.97, 0.9, 1.04), "inconclusive", "\u22123.0% (\u221210.0 to 4.0%)"),
+        ("samples_per_s:+5%", (1.1, 1.06, 1.14), "failed", "+10% (6\u201314%)"),
+        ("samples_per_s:+0%", (1.1, 1.06, 1.14), "failed", "+10%"),
+        ("samples_per_s:-5%", (0.5, None, None), "inconclusive", "\u221250% (no interval"),
+        ("data_wait_share:+3pp", (0.05, 0.04, 0.06), "failed", "+5.0 percentage points (4.0\u20136.0)"),
+        ("data_wait_share:+3pp", (0.02, 0.01, 0.03), "passed", "+2.0 percentage points (1.0\u20133.0)"),
+        ("data_wait_share:-3pp", (-0.05, -0.06, -0.04), "failed", "data wait changed by \u22125.0 percentage points"),
     ],
 )
 def test_a_change_is_judged_and_said_with_its_interval(
@@ -213,14 +213,28 @@ def test_a_change_is_judged_and_said_with_its_interval(
     assert (result.outcome, said in result.said) == (expected, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "values", "said"),
+    [
+        ("samples_per_s:-20%", (0.78, 0.76, 0.797), "\u221222.0% (\u221224.0 to \u221220.3%)"),
+        ("samples_per_s:-20%", (0.78, 0.75, 0.80), "\u221222% (\u221225 to \u221220%)"),
+        ("data_wait_share:+3pp", (0.05, 0.0304, 0.07), "+5.00 percentage points (3.04\u20137.00)"),
+    ],
+)
+def test_a_bound_close_to_the_limit_is_not_rounded_to_it(text: str, values: tuple[float, ...], said: str) -> None:
+    gate = parse_gate(text, "--fail-if")
+    metric: Any = gate.metric
+    assert said in judge_gate(gate, level(None, None), changed(metric, *values)).said
+
+
 def test_a_change_that_is_not_known_says_why() -> None:
     gate = parse_gate("samples_per_s:-5%", "--fail-if")
     assert "--baseline" in judge_gate(gate, level(None, None), None).said
-    for reason, said in (("one process", "one process"), ("", "it was not measured in both")):
+    for reason, said in (("one process", "one process"), ("", "not measured in both runs")):
         result = judge_gate(gate, level(None, None), changed("samples_per_s", None, None, None, reason=reason))
         assert (result.outcome, result.said) == ("inconclusive", said)
     elsewhere = replace(changed("samples_per_s", 0.5, 0.5, 0.5), config=workers(16))
-    assert judge_gate(gate, level(None, None), elsewhere).said == "it was not measured in both"
+    assert judge_gate(gate, level(None, None), elsewhere).said == "not measured in both runs"
 
 
 def test_of_two_metrics_that_a_typo_resembles_only_the_nearest_is_offered() -> None:
