@@ -65,6 +65,7 @@ def _sections(document: Document) -> Iterator[tuple[str, str]]:
     cards, failures = document.find(Cards), document.find(Failures)
     advice = cards.cards if cards else ()
     yield "headline", _head(document, finding) if finding else ""
+    yield "warnings", _titled("Reasons to distrust this run", _list(document.warnings))
     yield "key figures", _figures(document, figures) if figures else ""
     yield "evidence", _titled("Evidence", _list(finding.evidence)) if finding else ""
     yield "evidence against", _titled("Evidence against", _list(finding.against)) if finding else ""
@@ -74,7 +75,6 @@ def _sections(document: Document) -> Iterator[tuple[str, str]]:
         for block in section.glance if section.in_markdown else ():
             yield "configurations" if isinstance(block, Ranking) else "a table", _block(block)
     yield "failures", _titled("Failed trials", _lines(list(map(_failure, failures.groups)) if failures else []))
-    yield "warnings", _titled("Reasons to distrust this run", _list(document.warnings))
     yield "notes", _titled("Notes", _list(document.notes))
     yield "environment", _environment(document)
 
@@ -95,9 +95,8 @@ def _list(texts: Sequence[Text]) -> str:
 
 
 def _head(document: Document, finding: Finding) -> str:
-    """The headline, and how sure and how complete it is."""
-    said = (finding.confidence, document.state.label)
-    line = f"**{inline(document.name.text)}**: {', '.join(map(inline, said))}"
+    """The headline, and how complete the run is."""
+    line = f"**{inline(document.name.text)}**: {inline(document.state.label)}"
     hint = f"\n\n{inline(document.state.hint)}" if document.state.hint else ""
     return f"## {inline(finding.headline.text)}\n\n{line}{hint}"
 

@@ -149,7 +149,7 @@ def test_a_sweep_says_what_the_page_says() -> None:
 
     for expected in (
         "The consumer waits for data 79% of each step",
-        "images: high confidence, complete: 24 trials",
+        "images: complete: 24 trials",
         "212 (206\u2013218)",
         "844 (819\u2013869)",
         "batch_size=32 num_workers=0 pin_memory=false",

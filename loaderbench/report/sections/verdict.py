@@ -26,12 +26,12 @@ class Finding(Block):
     """The one finding that explains the run.
 
     `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `evidence` holds
-    both as lines, `next_step` is the first fix with its gain. `doubts` are the reasons to distrust the run, `notes` what changes nothing in the finding.
+    both as lines, `next_step` is the first fix with its gain. `doubts` are the reasons to distrust the run, `notes`
+    what changes nothing in the finding.
     """
 
     template = "finding.html"
     headline: Text
-    confidence: str
     reached: tuple[Text, ...]
     why: tuple[Fact, ...]
     evidence: tuple[Text, ...]
@@ -81,7 +81,6 @@ def finding(view: View) -> Section:
     reached = [line for line in found.evidence if line.startswith(_REACHED)]
     block = Finding(
         headline=words.sentence(str(found)),
-        confidence=f"{found.confidence} confidence",
         reached=(*_loader(view), *(words.sentence(line) for line in reached)),
         why=tuple(_fact(line) for line in found.evidence if line not in reached),
         evidence=tuple(words.sentence(line) for line in found.evidence),
