@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -24,7 +23,8 @@ _MOST_FIXES = 3
 _WIDTH = 100  # columns of a usual terminal
 _MOST_LINES = 3  # of doubts, failures and reasons
 _ONLY_VERBOSE = ("Throughput limits",)
-_FIXES = {"measured": "Fixes, measured", "other": "Fixes, not measured (gain unknown)"}
+_MEASURED, _NOT_MEASURED = "Fixes, measured", "Fixes, not measured (gain unknown)"
+_MOST_DOUBTS, _MOST_REASONS = 2, 4  # lines
 _MARKS = {"best": "\u2605", "tied": "\u2248"}
 _STRONG = ("best", "total")
 _BOUND_STYLES = {"INPUT": "bold red", "TRANSFER": "bold red", "COMPUTE": "bold green", "UNKNOWN": "bold yellow"}
@@ -48,8 +48,15 @@ def print_summary(
     for found in document.all(Finding):
         _why(console, found, verbose=verbose)
     shown = [section for section in document.sections if verbose or not section.only_verbose]
-    _at_a_glance(console, [block for section in shown for block in section.glance], verbose=verbose)
-    _list(console, "Failures", [_failure(group) for group in failures.groups] if failures else [])
+    blocks = [block for section in shown for block in (section.glance if verbose else _last_table(section.glance))]
+    _at_a_glance(console, blocks, verbose=verbose)
+    _list(
+        console,
+        "Failures",
+        [_failure(group, with_log=verbose or document.state.tone == "bad") for group in failures.groups]
+        if failures
+        else [],
+    )
     if verbose:
         _list(console, "Notes", [text.text for text in document.notes], "dim", most=None)
     if report_path is not None:
@@ -64,29 +71,31 @@ def _verdict(console: Console, document: Document, found: Finding) -> None:
         say(console, text.text)
     if document.state.tone != "ok":
         say(console, f"Run {document.state.label}", "bold red" if document.state.tone == "bad" else "yellow")
-    for text in found.doubts[:_MOST_LINES]:
+    shown = found.doubts if len(found.doubts) <= _MOST_DOUBTS else found.doubts[: _MOST_DOUBTS - 1]
+    for text in shown:
         say(console, f"Warning: {text.text}", "yellow")
-    if len(found.doubts) > _MOST_LINES:
-        say(console, f"{len(found.doubts) - _MOST_LINES} more warnings in the report", "yellow")
+    if left := len(found.doubts) - len(shown):
+        say(console, f"{left} more warnings in the report", "yellow")
 
 
 def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
-    """What to do, then what it gives and over what; what was not measured stands apart."""
+    """What to do, then what it gives and over what; in brief those that were not measured only if none was."""
     if found and found.empty:
         say(console)
         say(console, found.empty)
-    for basis, title in _FIXES.items():
-        chosen = [card for card in found.cards if (card.badge == "measured") == (basis == "measured")] if found else []
-        if not chosen:
-            continue
-        shown = chosen[:most]
+    cards = found.cards if found else ()
+    measured = [card for card in cards if card.badge == "measured"]
+    others = [card for card in cards if card.badge != "measured"]
+    groups = [(_MEASURED, measured), (_NOT_MEASURED, others)]
+    for title, chosen in [group for group in groups if group[1]][: None if most is None else 1]:
         say(console)
         say(console, f"{title}; code to paste is in the report", "bold")
+        shown = chosen[:most]
         _numbered(
             console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]
         )
-        if len(chosen) > len(shown):
-            say(console, f" {len(chosen) - len(shown)} more in the report", "dim")
+    if most is not None and (left := len(cards) - min(most, len(measured or others))):
+        say(console, f" {left} more in the report", "dim")
 
 
 def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
@@ -109,6 +118,7 @@ def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
 def _why(console: Console, found: Finding, *, verbose: bool) -> None:
     said = found.headline.text
     rows = [fact for fact in found.why if fact.value.text not in said and (verbose or fact.label not in _ONLY_VERBOSE)]
+    rows = rows if verbose else rows[:_MOST_REASONS]
     rows += [Fact("Against", text) for text in found.against if verbose]
     if not rows:
         return
@@ -119,9 +129,9 @@ def _why(console: Console, found: Finding, *, verbose: bool) -> None:
         say(console, f"  {_pad(fact.label, width, False)}  {fact.value.text}" if width else f"  {fact.value.text}")
 
 
-def _failure(group: FailureGroup) -> str:
+def _failure(group: FailureGroup, *, with_log: bool) -> str:
     """What ended the trials, what to do, and where to read on: a line for each that is known."""
-    log = f"log: {group.log.text}" if group.log else ""
+    log = f"log: {group.log.text}" if group.log and with_log else ""
     what = [f"{group.kind.text} ({group.count}): {group.last_words.text or group.hint.text}"]
     return "\n    ".join(what + [text for text in (group.hint.text, log) if text and text not in what[0]])
 
@@ -136,6 +146,12 @@ def _list(console: Console, title: str, lines: Sequence[str], style: str = "", m
     left = len(lines) - len(lines[:most])
     if left > 0:
         say(console, f"  {left} more in the report", "dim")
+
+
+def _last_table(blocks: Sequence[Glance]) -> list[Glance]:
+    """The last of several tables, and all lines."""
+    tables = [block for block in blocks if isinstance(block, Table)]
+    return [block for block in blocks if block not in tables[:-1]]
 
 
 def _at_a_glance(console: Console, blocks: list[Glance], *, verbose: bool) -> None:
@@ -185,7 +201,7 @@ def draw(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -
 
 
 def _rich_table(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("")
     for column in columns:
         table.add_column(

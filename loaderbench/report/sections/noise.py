@@ -59,7 +59,15 @@ def _of_profile(view: View) -> Section | None:
         return None
     glance = Fact(_OVERHEAD, Text("; ".join(fact.value.text for fact in facts)))
     blocks = (Facts(facts),)
-    return Section(id="noise", title=_OVERHEAD, label="Overhead", blocks=blocks, glance=(glance,), in_markdown=True)
+    return Section(
+        id="noise",
+        title=_OVERHEAD,
+        label="Overhead",
+        blocks=blocks,
+        glance=(glance,),
+        in_markdown=True,
+        only_verbose=True,
+    )
 
 
 def _facts(run: RunRecord) -> tuple[Fact, ...]:
