@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset  # noqa: E402
 
+from loaderbench.loaders import LOADER_BACKENDS  # noqa: E402
 from loaderbench.loaders.torch_loader import build_loader  # noqa: E402
 
 DATA = TensorDataset(torch.arange(6))
@@ -85,3 +86,12 @@ def test_a_loader_over_a_dataset_without_a_length_has_no_known_epoch() -> None:
 def test_what_cannot_be_loaded_is_an_error(source: Any, arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         build_loader(source, arguments, seed=0)
+
+
+def test_code_without_workers_has_no_argument_that_torch_refuses_then() -> None:
+    arguments = {"batch_size": 4, "num_workers": 0, "prefetch_factor": 2, "persistent_workers": True}
+    text = "\n".join(LOADER_BACKENDS["torch"].code(arguments, ()))
+    assert "num_workers=0" in text
+    assert "prefetch_factor" not in text
+    assert "persistent_workers" not in text
+    assert "prefetch_factor=2" in "\n".join(LOADER_BACKENDS["torch"].code({**arguments, "num_workers": 1}, ()))
