@@ -59,6 +59,22 @@ class ForwardSelection:
         self._random.shuffle(planned)
         return planned
 
+    def keep_what_fits(self, done: Sequence[Trial], trials_left: float) -> None:
+        """Put off candidates of this step that leave no time for the fewest pairs of the others, the worst first."""
+        rounds = FEWEST_PAIRS - self._in_step
+        while self._in_step and rounds > 0 and len(self._live) > 1:
+            if rounds * (1 + len(self._racing(done))) <= trials_left:
+                return
+            worst = min(self._live, key=lambda found: self._promise(found, done))
+            self._live.remove(worst)
+            self._waiting.insert(0, worst)
+            self.tried.append(self._noted(worst))
+
+    def _promise(self, found: Candidate, done: Sequence[Trial]) -> float:
+        """Its ratio so far; 0 for one that failed."""
+        ratio = self._judge(found, done).ratio
+        return ratio.est if ratio else 0.0
+
     def finish(self, done: Sequence[Trial]) -> None:
         """Decide with what there is: nothing more will be measured."""
         if not self._final:

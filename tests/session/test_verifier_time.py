@@ -240,3 +240,33 @@ def test_an_accelerator_has_memory_for_one_and_no_slices_are_taken(session: Any)
     session.conditions.accelerator = True
     try_remedies(session, PRESENT)
     assert Slicing.in_time_slices is False
+
+
+def test_candidates_are_put_off_when_trials_take_longer_than_expected_and_the_others_get_all_their_pairs(
+    clock: Clock,
+) -> None:
+    """Four at once are expected to take 50 of 62 seconds; with trials twice as long five rounds would take 100."""
+    found = verifier(clock, 62.5, MANY[:4])
+    assert len(found._selection.candidates) == 4
+    rounds = run(found, clock, takes_s=4.0)
+    sizes = [len(one) for one in rounds]
+    assert sizes[0] == 5
+    assert sizes[1] < 5
+    done = [trial for one in rounds for trial in one]
+    tried, _ = found.result(done)
+    assert tried is not None
+    answers = {one.id: one.judgement for one in tried.tried}
+    assert any(how and how.pairs >= 5 and how.answer == "gain" for how in answers.values())
+    assert any(how and how.pairs < 5 and how.answer == "undecided" for how in answers.values())
+
+
+def test_the_least_promising_candidate_is_put_off_first(clock: Clock) -> None:
+    found = verifier(clock, 62.5, MANY[:4])._selection
+    trials = [
+        replace(trial_of(one, 100.0 + 10.0 * len(one.config.keys() & {"axis0", "axis2"})), duration_s=4.0)
+        for one in found.next_round([])
+    ]
+    found.keep_what_fits(trials, 4 * 3.0)
+    assert {one.id for one in found.candidates} == {"c0", "c2"}
+    found.keep_what_fits(trials, 0.0)
+    assert len(found.candidates) == 1
