@@ -83,8 +83,8 @@ def test_a_worker_that_the_kernel_kills_is_told_with_limit_count_and_what_had_ro
     kinds = {trial.failure.kind for trial in with_worker if trial.failure}
     assert kinds <= {"worker_killed", "pruned"}
     killed = next(trial.failure for trial in with_worker if trial.failure and trial.failure.kind == "worker_killed")
-    assert "the out-of-memory killer ended 1 of its processes" in killed.hint
-    assert "the cgroup allows 2.0 GiB" in killed.hint
+    assert "OOM killer killed 1 of its processes" in killed.hint
+    assert "cgroup limit: 2.0 GiB" in killed.hint
     assert "Fits in memory with num_workers=0" in done.stdout
 
 

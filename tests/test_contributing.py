@@ -118,7 +118,8 @@ def assert_loader_backend(place: Place) -> None:
 def assert_consumer(place: Place) -> None:
     record = place.run()
     assert record["consumer"] == "slow_step"
-    assert "the slow step" in record["verdict"]["headline"].lower()
+    assert {trial["consumer"] for trial in record["trials"] if trial["role"] == "sweep"} == {"slow_step"}
+    assert all(trial["data_wait_share"] < 1 for trial in record["trials"] if trial["role"] == "sweep")
 
 
 def assert_axis(place: Place) -> None:

@@ -62,8 +62,8 @@ def test_a_shared_memory_of_64_mb_is_told_in_bytes_and_costs_only_what_does_not_
     full = trials.pop((2, 128))
     assert full.failure is not None
     assert full.failure.kind == "shared_memory_full"
-    assert "/dev/shm has 64 MiB" in full.failure.hint
-    assert "A batch of 128 takes about 74 MiB of it" in full.failure.hint
+    assert "/dev/shm: 64 MiB free of 64 MiB" in full.failure.hint
+    assert "A batch of 128 takes about 74 MiB" in full.failure.hint
     assert [trial.status for trial in trials.values()] == ["completed"] * 3
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -108,8 +109,9 @@ def _show_so_far(session: Session, after: str) -> None:
     found = session.found
     measured = session.conditions.measured(found.trials, found.verification, {**left_out, **found.left_out}, why)
     so_far = Run(conclude(replace(measured, in_progress=True)), found.timeline, session.store.folder)
-    page = session.store.write_page(so_far.to_html())
-    session.listener.verdict_so_far(so_far.verdict, after, page)
+    with suppress(UsageError):  # a full disk: the run goes on, for its trials may fit
+        page = session.store.write_page(so_far.to_html())
+        session.listener.verdict_so_far(so_far.verdict, after, page)
 
 
 def _write(session: Session) -> SessionResult:

@@ -42,5 +42,5 @@ def test_a_very_long_run_has_a_light_page_that_works(page: Path, open_file: Any)
     assert seen.complaints == []
     assert shown.locator("#chosen code").inner_text() != before
     assert shown.locator("table.heat").count() > 1
-    assert "run.json, with all 1,998 trials, is in the same folder" in shown.locator("#trials").inner_text()
+    assert "run.json, with all 1,998 trials, is in the folder of this report" in shown.locator("#trials").inner_text()
     assert shown.locator("#trials tbody tr").count() == 400
