@@ -1,4 +1,4 @@
-"""Three tests run at a time, since they wait more than they compute; each file on one worker, timed tests last, alone.
+"""Two tests run at a time, each file on one worker; tests that time something run last, one at a time.
 
 While a test runs, its worker holds a lock on a file that all workers share: exclusive if the test is marked `timed`.
 """

@@ -71,6 +71,7 @@ def test_a_gpu_that_cannot_be_read_says_why(monkeypatch: pytest.MonkeyPatch) -> 
     assert reasons == dict.fromkeys(("utilization_percent", "memory_used_bytes"), prof._observer.gpu_monitor.why_not[0])
 
 
+@pytest.mark.timed
 @quiet_once
 def test_wait_and_step_are_told_as_they_were_planted() -> None:
     loader = Planted()
