@@ -1,4 +1,4 @@
-"""`docs/reference/training-rates.md`: the table of training rates as a page, so that the two cannot differ.
+"""`docs/reference/training-rates.md`: generated from the table of training rates.
 
 uv run python docs/training_rates_page.py
 """

@@ -61,7 +61,7 @@ def train(folder: str, threads: int) -> None:
             for images in prof.iter(loader):
                 normalize(images)
                 with prof.stage("step"):
-                    time.sleep(0.005)  # stands for a training step
+                    time.sleep(0.005)  # in place of a training step
     print(prof.result)
     prof.result.to_html("custom_loader.html")
 

@@ -1,14 +1,8 @@
-"""The product's words, one for each thing, and the phrases that they replaced.
-
-`docs/reference/glossary.md` is made from here by `docs/glossary_page.py`; `tests/test_words.py` keeps `RETIRED` out of
-the docs and out of all texts that the product prints.
-"""
+"""The product's words, one for each thing. `docs/glossary_page.py` generates `docs/reference/glossary.md` from them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 Used = Literal["any", "sweep", "profile", "docs"]
@@ -128,67 +122,3 @@ GLOSSARY: tuple[Term, ...] = (
 def of_report(kind: Literal["sweep", "profile"]) -> tuple[Term, ...]:
     """The terms that the report of a kind of run uses."""
     return tuple(term for term in GLOSSARY if term.used in ("any", kind))
-
-
-RETIRED: Mapping[str, str] = MappingProxyType(
-    {
-        "would let through": "Throughput limits, samples/s",
-        "with parts taken away": "Isolation runs",
-        "files in memory": "warm page cache",
-        "files evicted": "cold page cache",
-        "less files in memory": "Storage cost (cold \N{MINUS SIGN} warm)",
-        "less the slower of": "minus the slower one alone",
-        "none seen": "not significant",
-        "the first batch of an epoch that starts": "Worker startup costs",
-        "waiting for slow samples while others are ready": "Head-of-line blocking by slow samples",
-        "the CPUs are full": "CPUs are saturated",
-        "CPUs are full": "CPUs are saturated",
-        "the one process that takes the batches": "the main process",
-        "goes on in one thread at a time": "is serialized",
-        "is the kernel's, at": "in the kernel (N page faults/sample)",
-        "whose fault that is": "Cause unknown",
-        "of the looks": "blocked on a lock in N of checks",
-        "stood at a lock": "blocked on a lock in N of checks",
-        "of what ... takes": "transform costs 67% as much as decode",
-        "what that and the cores explain": "unexplained slowdown 1.04\N{MULTIPLICATION SIGN}",
-        "cannot be told apart": "are tied",
-        "the fastest looked": "fastest estimate:",
-        "the dearest of them it leaves": "saves ... vs the costliest tie",
-        "the noise does not exclude": "difference not significant",
-        "the machine's speed changed by a factor of": "reference decode time varied by",
-        "ran dry": "ran out of data",
-        "measured as if it were two": "A/A test",
-        "the consumer stood in next()": "time blocked in next()",
-        "told of": "From trial ...",
-        "where a step goes": "Step time breakdown",
-        "takes its batches without end": "endless sampler; training step not split",
-        "dataset itself": "other `__getitem__` time",
-        "so much would be won": "maximum gain from fixing outliers",
-        "quantiles are right within": "Percentiles accurate to ±5%",
-        "those that nothing beats": "Pareto frontier",
-        "headspace": "Headroom",
-        "what speaks for another cause": "Evidence against",
-        "what was there": "unmodified config",
-        "it ended there": "Stopped early",
-        "change ... together": "Apply ... together",
-        "all that was kept": "All accepted fixes vs baseline",
-        "copies whose shorter side has": "Pre-resize images to 256 px (short side)",
-        "draw the crop before decoding": "Choose the crop first; decode at reduced scale",
-        "takes on the normalising": "Normalization moves to the GPU",
-        "over so few samples each epoch also takes": "Excludes per-epoch worker startup:",
-        "so that pinning memory does nothing": "pin_memory has no effect",
-        "in so many processes": "Repeats per configuration",
-        "stop after so long": "Time limit",
-        "go on with a run that did not end": "Resume an interrupted run",
-        "leave --out away": "cannot be combined with --out",
-        "say so when it holds": "Warn when true",
-        "JPEGs that cost what photographs cost": "realistic synthetic JPEGs",
-        "fault of its own": "internal error",
-        "must be mended": "must be fixed",
-        "stands twice": "duplicate key",
-        "is let go after": "stops after five batches",
-        "whoever read stdout": "broken pipe",
-        "asks for code": "Effort: code change",
-    }
-)
-"""A phrase that users met, to what they read instead. Three dots are some words of one sentence."""

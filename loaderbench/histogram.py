@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 BINS = 256
-BINS_PER_OCTAVE = 8  # neighbours differ by 9%; a bin's mean is known, so that quantiles are right within half of it
+BINS_PER_OCTAVE = 8  # bins are 9% wide; each keeps its mean, which bounds the error of a quantile to half of that
 FLOOR_S = 1e-7  # 256 bins reach from here to 430 s; what lies beyond is counted in the last, with its sum
 
 

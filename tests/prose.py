@@ -9,8 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from markdown_it import MarkdownIt
-
-from loaderbench.glossary import RETIRED
+from retired_phrases import RETIRED
 
 MOST_WORDS = 25
 CALQUES = (
@@ -22,11 +21,13 @@ CALQUES = (
     r"(?<!there )\bis no (?!longer\b|more\b|less\b|fewer\b|larger\b|smaller\b|slower\b|faster\b|better\b)",
     r"\bst(?:ands?|ood)\b(?! (?:for|out)\b)",
     r"\bmend(?:s|ed|ing)?\b",
+    r"\bgo(?:es)? on\b",
+    r"\banew\b",
     r"\bas (?:it is|they are)\b(?=[,.;:)]|$)",
 )
-"""Rule 7: words that are English, and not in this sense. A purpose ("so that it fits") takes no comma."""
+"""Rule 7: English words in a sense that they do not have. "So that" for a purpose takes no comma."""
 
-_CODE = "\N{WHITE SQUARE}"  # stands for one piece of code: a word, whatever it says
+_CODE = "\N{WHITE SQUARE}"  # replaces a piece of code, which counts as one word
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])[\"')\u201d]*\s+(?=[\"'(\u201c]?[A-Z0-9" + _CODE + r"])")
 _BLOCKS = {
     "p", "div", "section", "td", "th", "tr", "li", "h1", "h2", "h3", "h4", "dt", "dd", "summary", "figcaption",

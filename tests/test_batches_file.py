@@ -1,4 +1,4 @@
-"""Batches of a run are written beside its timeline, and read back as they were."""
+"""Batches of a run are written next to its timeline, and read back unchanged."""
 
 from __future__ import annotations
 

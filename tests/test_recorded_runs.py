@@ -85,11 +85,11 @@ were means that included rounds without the baseline, which its ratio is taken o
 
 PROSE = ("headline", "evidence", "against", "why_this_one", "basis", "title", "costs", "caveat", "reason", "notes",
          "warnings", "ended")  # fmt: skip
-"""Fields of sentences. They may be worded anew; no figure of theirs may be lost or change."""
+"""Fields that hold sentences. They may be reworded, but no figure may be lost or changed."""
 
 _FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 _COMMENT = re.compile(r'\s*#[^\n]*|\s*""".*?"""|raise \w+\([^\n]*', re.DOTALL)
-"""What of a program may be worded anew: comments, docstrings, errors."""
+"""Parts of a program that may be reworded: comments, docstrings, error messages."""
 
 
 def recording(name: str) -> dict[str, Any]:

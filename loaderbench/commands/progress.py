@@ -1,4 +1,4 @@
-"""Progress on stderr while a run goes on: a bar on a terminal, plain lines elsewhere."""
+"""Progress of a run on stderr: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

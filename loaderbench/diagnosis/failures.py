@@ -110,13 +110,13 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
     return Failure(kind, f"exited with code {exit_code} before it was measured", known.hint)
 
 
-def hang(timeout_s: float, phase: str, stands: str = "", log_end: str = "") -> Failure:
+def hang(timeout_s: float, phase: str, blocked_at: str = "", log_end: str = "") -> Failure:
     """Name a trial that was ended by the watchdog, what it was doing, and where each of its processes stood.
 
     What a process had written of an exception before that is the cause where it has a name: torch's queues wait for
     ever for what could not be sent.
     """
-    where = f"; {stands}; stack traces are in the log" if stands else ""
+    where = f"; {blocked_at}; stack traces are in the log" if blocked_at else ""
     raised = last_words(log_end) if _TRACEBACK in log_end else ""
     known = classify(raised) if raised else None
     return Failure(

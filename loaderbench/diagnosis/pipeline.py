@@ -262,7 +262,7 @@ def _bottleneck(verdict: Verdict, facts: Facts, bounds: Bounds) -> PartName | No
 
 
 def _stage(verdict: Verdict, workers: PipelinePart) -> str | None:
-    """The verdict's stage as the shares call it: `sample` stands for what the user named, too."""
+    """The verdict's stage by its name among the shares; a stage that the user named has the stage `sample`."""
     if verdict.bound == "transfer":
         return COPY
     if verdict.stage != "sample":

@@ -32,7 +32,7 @@ def not_traced(epoch: int, batch: int) -> Made | None:  # noqa: ARG001 - a `Find
 class BatchWindows:
     """Takes tables of rows in order, as `batches.table_of` makes them.
 
-    Workers forget what they made, so that `find_made` is asked soon after a batch was taken.
+    Workers overwrite their ring, which means `find_made` must be called soon after a batch is taken.
     """
 
     def __init__(self, find_made: FindMade = not_traced) -> None:
@@ -58,7 +58,7 @@ class BatchWindows:
         self._last = recent[-LAST:]
 
     def epoch_ended(self) -> None:
-        """Workers begin anew, and forget."""
+        """The workers restart with empty rings."""
         self._remember(list(self._last))
 
     def batches(self) -> tuple[BatchTimes, ...]:
@@ -79,7 +79,7 @@ class BatchWindows:
         return np.column_stack([table, waits_s, places])
 
     def _look_for_longer(self, rows: Numbers) -> bool:
-        """Keep what lies around the longest wait of the steady state; whether it is longer than those before."""
+        """Keep the batches around the longest wait of the steady state; return whether this wait is a new longest."""
         waits_s = np.where(rows[:, _KIND] == STEADY, rows[:, _WAIT], -1.0)
         place = int(waits_s.argmax())
         longer = bool(waits_s[place] > self._longest_s)
@@ -147,7 +147,7 @@ def _with_made(batch: BatchTimes, made: Made) -> BatchTimes:
 
 
 def _is_amiss(batch: BatchTimes) -> bool:
-    """Whether it came before it was made, so that it cannot be the one it is said to be."""
+    """Whether it arrived before it was made, which means it was matched with the wrong batch."""
     return batch.made_s is not None and batch.got_s is not None and batch.made_s > batch.got_s + TOLERANCE_S
 
 

@@ -1,6 +1,6 @@
 """The one table of metrics: what each is, where a trial and a configuration keep it, and how rounds become one value.
 
-A monitor adds a metric by one line here: without a field of its own it is in `metrics` of trials and configurations.
+A monitor adds a metric with one line here. A metric without a field is in `metrics` of trials and configurations.
 """
 
 from __future__ import annotations

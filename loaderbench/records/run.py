@@ -21,7 +21,7 @@ class Measured:
     user's own loop. `suite_file` is the suite as it was named to the command, and `overrides` what its flags set in it,
     such as `measure.rounds`. `cpu_percent_before` is what other programs used of all CPUs before the first trial.
     `assumed_demand` is `None` where no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
-    `in_progress`: the run goes on, and its conclusions are provisional.
+    `in_progress`: the run is not finished, and its conclusions are provisional.
     `left_out` says why isolation runs (by name, or under `isolation` all of them) or `verification` were not measured.
     """
 

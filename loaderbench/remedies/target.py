@@ -11,7 +11,7 @@ from loaderbench.remedies.findings import Findings
 
 
 def with_target(advice: Recommendation, findings: Findings) -> Recommendation:
-    """The recommendation with what its rate means for the demand; as it was where there is no demand or no rate."""
+    """The recommendation with whether its rate meets the demand; unchanged without a demand or a rate."""
     demand, after = findings.demand, advice.after
     if demand is None or after is None or advice.gain is None:
         return advice

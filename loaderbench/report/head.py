@@ -16,7 +16,9 @@ def state(view: View) -> State:
     tried = [found for found in run.configurations if found.trials]
     counted, hint = _of_profile(run, view.profile) if view.profile else _of_sweep(run)
     if run.in_progress:
-        return State("warn", f"provisional: {counted}", "The run goes on. Reload this report after the next round.")
+        return State(
+            "warn", f"provisional: {counted}", "The run is in progress. Reload this report after the next round."
+        )
     tone, word = outcome(run.complete, len(tried), sum(found.samples_per_s is not None for found in tried))
     return State(tone, f"{word}: {counted}", hint)
 

@@ -19,7 +19,7 @@ ORDER = ("read", "decode", "transform")
 UNDIVIDED = "sample"
 COLLATE = "collate"
 MOST_BATCHES = 1_000  # of a trial: a recorder keeps fewer
-_LONGEST_S = 1e9  # a moment beyond it is none, and neither is one that is no number
+_LONGEST_S = 1e9  # a later time, or one that is not finite, is invalid
 
 
 @dataclass(frozen=True)

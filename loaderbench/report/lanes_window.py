@@ -1,4 +1,4 @@
-"""Which stretches of a trial are worth drawing: the start of an epoch, and what lies around the slowest batch."""
+"""Which parts of a trial to draw: the start of an epoch, and the time around the slowest batch."""
 
 from __future__ import annotations
 

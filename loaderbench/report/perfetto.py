@@ -29,7 +29,7 @@ _EDGE_US = 0.5  # an arrow starts and ends inside the slices that it joins
 
 
 def chrome_trace(run: RunRecord, readings: Readings, trial: str | None = None) -> Json:
-    """The trace of a trial, or of the one that stands for the verdict's configuration.
+    """The trace of a trial, by default the representative trial of the verdict's configuration.
 
     Raises `UsageError` for a trial of which no batch was kept.
     """
@@ -145,14 +145,14 @@ def _counter(name: str, at_s: float, value: float) -> Json:
 
 
 def _readings(name: str, series: Series) -> Iterator[Json]:
-    """A counter of one metric, without what is no number."""
+    """A counter of one metric; values that are not finite are left out."""
     for at_s, value in zip(*series, strict=True):
         if isfinite(at_s) and isfinite(value):
             yield _counter(name, at_s, value)
 
 
 def _metric(name: str) -> str:
-    """A reading's name as the tables have it, with its unit as it is kept."""
+    """The name of a reading as in the tables, with the unit it is stored in."""
     metric = BY_ID.get(name)
     return f"{metric.label} ({metric.unit})" if metric else name
 

@@ -1,7 +1,7 @@
 """A pipe as a drawing: a piece for each part, as wide as its rate, with what flows through it.
 
-Pieces lie below one another, each in a box of `WIDTH` by `HEIGHT` that a page stretches, so that they join into one
-pipe whatever the height of a row. Widths are linear: a logarithm would hide the difference of a fifth that decides.
+Pieces lie below one another, each in a box of `WIDTH` by `HEIGHT` that the page stretches. They join into one
+pipe at any row height. Widths are linear: a logarithm would hide the difference of a fifth that decides.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from loaderbench.report.model import Json
 
 Color = tuple[int, int, int]
 
-# Okabe and Ito's colors without the ones that vanish on the paper: told apart with any color vision.
+# Okabe and Ito's colors, distinct for any color vision, without those too pale for the background.
 LINES = {
     "light": ["#0b63a5", "#b34a00", "#00735a", "#9a4b82", "#5d5d5d", "#7a6400", "#3f3fbf", "#a3202a"],
     "dark": ["#6bb6f2", "#f0965a", "#4cc9a3", "#e09cc6", "#b8b8b8", "#e6d04d", "#a5a5ff", "#ff8a8a"],

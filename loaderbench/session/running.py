@@ -42,7 +42,7 @@ class SessionResult:
 def run_suite(
     loaded: LoadedSuite, out: Path | None = None, listener: Listener | None = None, resume: Path | None = None
 ) -> SessionResult:
-    """Measure a suite and write the run folder; with `resume`, go on in the folder of a run that did not end.
+    """Measure a suite and write the run folder; with `resume`, continue in the folder of a run that did not end.
 
     Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
     """
@@ -101,7 +101,7 @@ def _measure(session: Session) -> None:
 
 
 def _show_so_far(session: Session, after: str) -> None:
-    """Draw the report of a run that goes on, and say its verdict; between trials, when nothing is timed."""
+    """Draw a provisional report and announce its verdict; between trials, when nothing is timed."""
     if not any(trial.status == "completed" for trial in session.found.trials):
         return
     why = f"The run was still in progress after {after}"
@@ -109,7 +109,7 @@ def _show_so_far(session: Session, after: str) -> None:
     found = session.found
     measured = session.conditions.measured(found.trials, found.verification, {**left_out, **found.left_out}, why)
     so_far = Run(conclude(replace(measured, in_progress=True)), found.timeline, session.store.folder)
-    with suppress(UsageError):  # a full disk: the run goes on, for its trials may fit
+    with suppress(UsageError):  # the disk may be full for a report, but not for trials
         page = session.store.write_page(so_far.to_html())
         session.listener.verdict_so_far(so_far.verdict, after, page)
 

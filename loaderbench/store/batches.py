@@ -28,7 +28,7 @@ def write_batches(file: Path, batches: Mapping[str, Sequence[BatchTimes]]) -> No
 
 
 def read_batches(file: Path) -> dict[str, tuple[BatchTimes, ...]]:
-    """The batches of each trial; none where there is no such file. Raises `RunFileError`, in one line."""
+    """The batches of each trial; empty without the file. Raises `RunFileError`, in one line."""
     if not file.is_file():
         return {}
     from pyarrow import ArrowException, parquet

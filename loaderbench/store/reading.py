@@ -63,7 +63,7 @@ def read_trials(folder: Path) -> list[Trial]:
 
 
 def read_timeline(path: Path) -> Readings:
-    """Read the timeline and the batches beside a run, where there are any. Raises `RunFileError`, in one line."""
+    """Read the timeline and the batches in a run folder, if any. Raises `RunFileError`, in one line."""
     folder, found = path if path.is_dir() else path.parent, Readings()
     file = folder / TIMELINE_FILE
     for trial, batches in read_batches(folder / BATCHES_FILE).items():

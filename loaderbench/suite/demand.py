@@ -1,4 +1,4 @@
-"""Whether the options that set the demand fit together, and whether a published rate stands for them."""
+"""Checks that the options that set the demand fit together, and that a rate is published for them."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Suite(Part):
         return data
 
     def as_run(self) -> dict[str, Any]:
-        """What a run keeps of it: plain values, with the number that stands for `consumer.demand`."""
+        """The suite as a run keeps it: plain values, with the resolved `consumer.demand`."""
         kept = self.model_dump(mode="json")
         kept["consumer"]["demand"] = assumed_demand(self.consumer).samples_per_s
         return kept

@@ -59,7 +59,7 @@ class MadeBatches:
 
 
 def _made(block: Block, number: int, worker: int | None) -> Made | None:
-    """The batch that a worker made after `number` others, while it lies in the ring."""
+    """The batch that a worker made after `number` others, if it is still in the ring."""
     made = int(block.header[layout.BATCHES])
     if not made - layout.SPANS <= number < made:
         return None

@@ -1,4 +1,4 @@
-"""What a user reads while a run goes on."""
+"""What a user reads during a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which demand a run assumed, who said so, and how a reader is told."""
+"""Which demand a run assumed, where it came from, and how reports state it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ATTEMPTS, PAUSE_S = 20, 0.3
 
 
 def told_truly(told: float, planted: float, gap_s: float = 0.0) -> bool:
-    """Within 2% or 50 microseconds, beside the `gap_s` that any stop-watch has to what it times."""
+    """Within 2% or 50 microseconds, plus the `gap_s` that any timer adds."""
     return told == pytest.approx(planted, rel=0.02, abs=50e-6 + gap_s)
 
 

@@ -43,7 +43,7 @@ def test_the_first_batch_of_an_epoch_is_not_its_longest_wait() -> None:
     assert {699, 700, 701} <= {one.batch for one in windows.batches()}
 
 
-def test_batches_are_numbered_anew_in_each_epoch() -> None:
+def test_each_epoch_numbers_its_batches_from_zero() -> None:
     windows = BatchWindows()
     for epoch in range(3):
         windows.add(table(range(5), epoch), waits(range(5)))

@@ -47,7 +47,7 @@ def batches(count: int = 60, epochs: int = 1, straggler: int | None = STRAGGLER)
 
 
 def readings(run: RunRecord, *own: BatchTimes) -> Readings:
-    """What a run keeps beside its record."""
+    """What a run keeps in addition to its record."""
     found = Readings()
     found.keep_batches(run.trials[0].id, own or batches())
     return found

@@ -151,7 +151,7 @@ def untraced() -> RunRecord:
 
 
 def keeps_up() -> RunRecord:
-    """The loader is no trouble: 1% of the time is data wait."""
+    """The loader keeps up: data wait is 1% of the time."""
     return profile_of(replace(measured_trial(), data_wait_share=0.01))
 
 

@@ -1,4 +1,4 @@
-"""How a configuration with Isolation runs is told, on the page and in a terminal."""
+"""How isolation runs are shown, in the report and in a terminal."""
 
 from __future__ import annotations
 

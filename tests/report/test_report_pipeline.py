@@ -42,7 +42,7 @@ def part(run: RunRecord, name: str) -> Part:
 
 
 def explanations(found: Picture) -> list[str]:
-    """Why the widths do not show the limit: beside the bottleneck, or below the picture."""
+    """Why the widths do not show the limit: next to the bottleneck, or below the picture."""
     return [*(one.why for one in found.parts if one.why), *(note.text for note in found.notes)]
 
 

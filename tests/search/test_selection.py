@@ -149,7 +149,7 @@ def test_out_of_time_it_decides_with_what_there_is() -> None:
 
 
 def test_one_configuration_offered_as_a_remedy_is_hardly_ever_taken_for_a_gain() -> None:
-    """A/A over two hundred seeds: the level is 1%, so that more than eight would be a fault of ours."""
+    """A/A over two hundred seeds: at a level of 1%, more than eight would be an error."""
     wrong = 0
     for seed in range(200):
         chance = random.Random(seed)
@@ -175,7 +175,7 @@ def test_a_tenth_more_is_found_where_pairs_differ_by_three_percent() -> None:
 
 @pytest.mark.parametrize(("gain", "spread", "more"), [(1.03, 0.02, True), (1.03, 0.001, False), (1.005, 0.002, False)])
 def test_a_gain_that_is_almost_sure_is_measured_once_more(gain: float, spread: float, more: bool) -> None:
-    """Of five pairs: 95% lies above 1 and 99% does not; both do; both do, of what is not worth a change."""
+    """Five pairs each: only the 95% interval is above 1; both are; both are, but the gain is too small to matter."""
     logs = [-1.2, -0.6, 0.0, 0.6, 1.2]  # their spread is 0.95
     changed: Config = {"num_workers": 3}
     trials = [

@@ -91,7 +91,7 @@ STAGES = {"decode": "decode", "First": "transform", "Second": "transform", "samp
 
 
 def told_truly(measure: Callable[[], tuple[list[Any], Traced]]) -> Traced:
-    """Measure until each stage was told, once, within 2% or 50 microseconds of what its own code clocked.
+    """Measure until each stage was reported once within 2% or 50 microseconds of its own clock.
 
     What a sample takes beside its planted stages is the dataset's own, and is clocked without a tracer. A neighbour may
     take the CPU between the planted clock and ours; not each time, and not in each stage.

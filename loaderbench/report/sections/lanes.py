@@ -26,7 +26,7 @@ _COLUMNS = (
 
 
 def section(view: View) -> Section | None:
-    """Of the trial that stands for the verdict's configuration; `None` where no batch of it was kept."""
+    """The representative trial of the verdict's configuration; `None` if none of its batches were kept."""
     found = lanes_of(view)
     if found is None:
         return None
@@ -145,7 +145,7 @@ def _row(label: str, pieces: Sequence[Piece | Made], window: Window) -> Row:
             Text(label),
             numbers.whole(len(inside)),
             numbers.share(min(1.0, busy)),
-            *tables.milliseconds([longest.seconds if longest else None], "nothing of it lies in this window"),
+            *tables.milliseconds([longest.seconds if longest else None], "not in this window"),
             words.stage(stage) if stage else Text("\u2013"),
         )
     )

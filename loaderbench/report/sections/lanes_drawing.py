@@ -1,4 +1,4 @@
-"""A window of the swim lanes as rectangles: places and lengths are shares of the width, so that any width will do."""
+"""A window of the swim lanes as rectangles, positioned and sized as shares of the width."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _THINNEST = 4e-4  # of the width: less than half a pixel
 _NUMBERED = 0.012  # of the width, for each digit of a batch's number
 _TICKS = 6
 MOST_LANES = 24  # of workers
-READY_WIDTH, READY_HEIGHT = 1000, 100  # of the drawing of what lies ready
+READY_WIDTH, READY_HEIGHT = 1000, 100  # of the drawing of ready batches
 _NAMES: dict[Kind, str] = {
     "read": "read",
     "decode": "decode",
@@ -66,7 +66,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Mark:
-    """A place on the axis of time, or where an epoch starts; `anchor` is how its text lies there."""
+    """A tick of the time axis, or the start of an epoch; `anchor` aligns its text."""
 
     place: float
     text: str
