@@ -1,4 +1,4 @@
-"""Loaders and loops whose waits and steps were planted, and a picture of everything that a hook could be left on."""
+"""Loaders and loops that clock their own waits and steps, and a picture of everything that a hook could be left on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import builtins
 import io
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,15 +26,44 @@ def trial_of(run: Run) -> Trial:
     return trial
 
 
-def pause(seconds: float) -> float:
+def seconds_of(work: Callable[[], Any]) -> float:
     began_s = time.perf_counter()
-    time.sleep(seconds)
+    work()
     return time.perf_counter() - began_s
+
+
+def pause(seconds: float) -> float:
+    return seconds_of(lambda: time.sleep(seconds))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Clocks inside and around what a profiler times: a true figure lies between them, however busy the machine is."""
+
+    inside_s: Sequence[float]
+    around_s: Sequence[float]
+
+    def hold(self, mean_s: float | None, over: int | None = None) -> bool:
+        """Whether the mean lies within, over each clocked part or over so many of something else."""
+        count = over or len(self.inside_s)
+        rounding_s = 1e-9
+        return (
+            mean_s is not None
+            and len(self.inside_s) == len(self.around_s)
+            and sum(self.inside_s) - rounding_s <= mean_s * count <= sum(self.around_s) + rounding_s
+        )
 
 
 @marker.stage("augment")
 def augment(index: int) -> float:
     return pause(0.002)
+
+
+def augment_twice_clocked(index: int) -> tuple[float, float]:
+    """What `augment` took by its own clock, and by one around the marked function."""
+    took_s: list[float] = []
+    around_s = seconds_of(lambda: took_s.append(augment(index)))
+    return took_s[0], around_s
 
 
 class Numbers(Dataset[Any]):
@@ -46,7 +76,7 @@ class Numbers(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         if index == self.raise_at:
             raise ValueError("planted in the dataset")
-        return torch.zeros(3), augment(index)
+        return torch.zeros(3), *augment_twice_clocked(index)
 
 
 class Unpicklable(Numbers):
@@ -56,16 +86,22 @@ class Unpicklable(Numbers):
 
 
 class Planted:
-    """An iterable of lists that sleeps before each batch, and clocks it; no DataLoader, no length."""
+    """An iterable of lists that sleeps before each batch; no DataLoader, no length.
+
+    `slept_s` and `away_s` are what it clocked of each batch: its sleep, and the time until it was asked again.
+    """
 
     def __init__(self, batches: int = 40, wait_s: float = 0.004) -> None:
         self.batches, self.wait_s = batches, wait_s
         self.slept_s: list[float] = []
+        self.away_s: list[float] = []
 
     def __iter__(self) -> Iterator[list[int]]:
         for _ in range(self.batches):
             self.slept_s.append(pause(self.wait_s))
+            gave_s = time.perf_counter()
             yield [0] * 4
+            self.away_s.append(time.perf_counter() - gave_s)
 
 
 def members(kind: type) -> dict[str, Any]:
