@@ -174,7 +174,8 @@ def parts_of_suites() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "code"), parts_of_suites())
 def test_a_part_of_a_suite_in_a_page_is_right(page: str, code: str, tmp_path: Path) -> None:
     (tmp_path / "part.yaml").write_text(code)
-    load_suite(tmp_path / "part.yaml")
+    written = set(YAML(typ="safe").load(code))
+    assert written <= load_suite(tmp_path / "part.yaml").suite.model_fields_set
 
 
 def test_the_parts_of_suites_in_the_docs_are_found() -> None:

@@ -27,6 +27,7 @@ from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
 if TYPE_CHECKING:
     from loaderbench.records import Comparison, GateResult, RunRecord
     from loaderbench.result import Run
+    from loaderbench.session import SessionResult
 
 
 def run(
@@ -62,7 +63,6 @@ def run(
     from loaderbench.commands.progress import make_listener
     from loaderbench.result import load
     from loaderbench.session import overrides_of, run_suite
-    from loaderbench.store import run_json
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
     measure |= {"verify": False} if no_verify else {}
@@ -73,27 +73,38 @@ def run(
     asked = Gates(fail_if, warn_if, load(baseline).record if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener, resume)
-    if json_file is not None:
-        write_output("--json", json_file, run_json(result.run.record) + "\n")
     comparison, gates = asked.judge(result.run.record)
     text = _markdown(result.run.to_markdown(), comparison, gates)
-    if md_file is not None:
-        write_output("--md", md_file, text)
+    _write_run(result.run, text, json_file, md_file, perfetto)
     if STDOUT not in (json_file, md_file, str(junit)):
         _print_summary(result.run, result.page, comparison, gates, verbose=verbose)
     write_junit_and_summary(junit, result.run.record, gates, text)
-    if perfetto is not None and result.run.readings.batches:  # where nothing was measured, that is said below
-        write_perfetto("--perfetto", perfetto, result.run)
     if open_page:
         webbrowser.open(result.page.absolute().as_uri())
+    _raise_for_end(result, suite)
+    raise_for(gates)
+
+
+def _write_run(run: Run, markdown: str, json_file: str | None, md_file: str | None, perfetto: Path | None) -> None:
+    from loaderbench.store import run_json
+
+    if json_file is not None:
+        write_output("--json", json_file, run_json(run.record) + "\n")
+    if md_file is not None:
+        write_output("--md", md_file, markdown)
+    if perfetto is not None and run.readings.batches:  # if nothing was measured, the command fails with that reason
+        write_perfetto("--perfetto", perfetto, run)
+
+
+def _raise_for_end(result: SessionResult, suite: Path) -> None:
+    """Raise `Interrupted` for a run that a signal ended, and `NoMeasurementError` where no trial was completed."""
+    record = result.run.record
     if result.stopped_by is not None:
         said = f"loaderbench: interrupted; results so far: {result.folder}"
         again = f"resume with: loaderbench run {shlex.quote(str(suite))} --resume {shlex.quote(str(result.folder))}"
-        whole = result.run.record.complete
-        raise Interrupted(f"{said} (complete)" if whole else f"{said}; {again}", result.stopped_by)
-    if not any(trial.status == "completed" for trial in result.run.record.sweep):
-        raise NoMeasurementError(_nothing_measured(result.run.record, result.page))
-    raise_for(gates)
+        raise Interrupted(f"{said} (complete)" if record.complete else f"{said}; {again}", result.stopped_by)
+    if not any(trial.status == "completed" for trial in record.sweep):
+        raise NoMeasurementError(_nothing_measured(record, result.page))
 
 
 def _print_summary(
