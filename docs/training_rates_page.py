@@ -41,7 +41,7 @@ shows 56,000 images/s, or 7,000 per GPU. Lambda's PyTorch run reaches 2,791. Whe
 
 No published training rate was found for T4, L4 and A10G. Set `demand` for these.
 
-To add a rate, add a row with its source to `loaderbench/consumers/training_rates.py`.
+To add a rate, add a row to `loaderbench/consumers/training_rates.csv`, and its source to `training_rates.py`.
 Then run `uv run python docs/training_rates_page.py`.
 """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.consumers.training_rates import RATES, NoRateError, find_rate, gpus
+from loaderbench.consumers.training_rates import PRECISIONS, RATES, NoRateError, find_rate, gpus
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -19,6 +19,7 @@ def test_every_rate_is_cited_and_says_how_it_was_measured() -> None:
         assert rate.source.address.startswith("https://"), rate
         assert rate.source.title, rate
         assert rate.source.software, rate
+        assert rate.precision in PRECISIONS, rate
         assert "batch" in rate.measured, rate
         assert rate.samples_per_s > 0
 
