@@ -49,6 +49,13 @@ def test_a_run_without_batches_has_no_such_file_and_none_are_read(tmp_path: Path
     assert not read_timeline(tmp_path / "run").batches
 
 
+def test_the_batches_of_an_earlier_call_do_not_outlive_a_run_that_kept_none(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run")
+    store.write_timeline(readings())
+    store.write_timeline(Readings())
+    assert not (tmp_path / "run" / BATCHES_FILE).exists()
+
+
 @pytest.mark.parametrize("content", [b"", b"PAR1 is not enough"])
 def test_a_damaged_file_is_one_line(tmp_path: Path, content: bytes) -> None:
     Store(tmp_path / "run").write_timeline(readings())

@@ -61,17 +61,18 @@ class ForwardSelection:
 
     def keep_what_fits(self, done: Sequence[Trial], trials_left: float) -> None:
         """Put off candidates of this step that leave no time for the fewest pairs of the others, the worst first."""
-        rounds = FEWEST_PAIRS - self._in_step
-        while self._in_step and rounds > 0 and len(self._live) > 1:
-            if rounds * (1 + len(self._racing(done))) <= trials_left:
-                return
-            worst = min(self._live, key=lambda found: self._promise(found, done))
-            self._live.remove(worst)
+        if not 0 < self._in_step < FEWEST_PAIRS:
+            return
+        racing = self._racing(done)
+        while len(racing) > 1 and (FEWEST_PAIRS - self._in_step) * (1 + len(racing)) > trials_left:
+            worst = min(racing, key=lambda found: self._promise(found, done))
+            for left in (racing, self._live):
+                left.remove(worst)
             self._waiting.insert(0, worst)
-            self.tried.append(self._noted(worst))
+            self._note(worst)
 
     def _promise(self, found: Candidate, done: Sequence[Trial]) -> float:
-        """Its ratio so far; 0 for one that failed."""
+        """Its ratio so far; 0 before its first pair."""
         ratio = self._judge(found, done).ratio
         return ratio.est if ratio else 0.0
 
@@ -93,7 +94,9 @@ class ForwardSelection:
     def _settle(self, done: Sequence[Trial], late: bool) -> None:
         """Note what the step has shown, and go on with what is to be tried on top of it."""
         judged = [(candidate, self._judge(candidate, done)) for candidate in self._live]
-        self.tried += [self._noted(candidate) for candidate, how in judged if how.pairs or how.answer == "failed"]
+        for candidate, how in judged:
+            if how.pairs or how.answer == "failed":
+                self._note(candidate)
         gains = sorted((pair for pair in judged if pair[1].answer == "gain"), key=_least_costly)
         hopeful = [found for found, how in judged if how.answer == "undecided" and how.ratio and how.ratio.est > 1]
         left = [candidate for candidate, _ in gains[1:]] + hopeful * (len(judged) > 1)
@@ -127,14 +130,18 @@ class ForwardSelection:
         ]
         self.config = self._with(candidate)
 
-    def _noted(self, candidate: Candidate) -> Tried:
-        return Tried(
-            id=candidate.id,
-            change=candidate.change,
-            against=self.config,
-            accepted=False,
-            estimate=candidate.estimate,
-        )
+    def _note(self, candidate: Candidate) -> None:
+        """Note that it was tried on the present configuration: once, also where it was put off and tried again."""
+        if not any(tried.id == candidate.id and tried.against == self.config for tried in self.tried):
+            self.tried.append(
+                Tried(
+                    id=candidate.id,
+                    change=candidate.change,
+                    against=self.config,
+                    accepted=False,
+                    estimate=candidate.estimate,
+                )
+            )
 
     def _with(self, candidate: Candidate) -> Config:
         return {**self.config, **candidate.change}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from loaderbench.conclusion import conclude, rank
@@ -90,7 +89,8 @@ def _measure(session: Session) -> None:
     """The sweep, the isolation runs, the remedies; a signal ends any of them, and what was measured is kept."""
     try:
         measure_sweep(session, lambda after: _show_so_far(session, after))
-        _show_so_far(session, "the sweep")
+        if session.found.why_partial is None and (session.plan.isolation_trials or session.plan.verify_s):
+            _show_so_far(session, "the sweep")
         found = rank(session.so_far()).subject
         subject = found.config if found else None
         measure_isolation(session, subject)
@@ -104,14 +104,12 @@ def _show_so_far(session: Session, after: str) -> None:
     """Draw a provisional report and announce its verdict; between trials, when nothing is timed."""
     if not any(trial.status == "completed" for trial in session.found.trials):
         return
-    why = f"The run was still in progress after {after}"
-    left_out = dict.fromkeys(("isolation", "verification"), why)
-    found = session.found
-    measured = session.conditions.measured(found.trials, found.verification, {**left_out, **found.left_out}, why)
-    so_far = Run(conclude(replace(measured, in_progress=True)), found.timeline, session.store.folder)
-    with suppress(UsageError):  # the disk may be full for a report, but not for trials
+    so_far = Run(conclude(session.provisional(after)), session.found.timeline, session.store.folder)
+    try:
         page = session.store.write_page(so_far.to_html())
-        session.listener.verdict_so_far(so_far.verdict, after, page)
+    except UsageError:  # the disk may be full for a report, but not for trials
+        return
+    session.listener.verdict_so_far(so_far.verdict, after, page)
 
 
 def _write(session: Session) -> SessionResult:

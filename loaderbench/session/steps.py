@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from loaderbench.errors import Terminated
@@ -73,6 +73,12 @@ class Session:
         """The run so far."""
         found = self.found
         return self.conditions.measured(found.trials, found.verification, found.left_out, found.why_partial)
+
+    def provisional(self, after: str) -> Measured:
+        """The run so far, as one that is still in progress after this step."""
+        why, found = f"The run was still in progress after {after}", self.found
+        left_out = dict.fromkeys(("isolation", "verification"), why) | found.left_out
+        return replace(self.conditions.measured(found.trials, found.verification, left_out, why), in_progress=True)
 
     def measure(self, planned: PlannedTrial) -> Trial:
         """Measure a trial and keep it."""

@@ -125,7 +125,7 @@ class Verifier:
     def next_round(self, done: Sequence[Trial]) -> Sequence[PlannedTrial]:
         """The next round, or nothing when all is tried or the time is up."""
         trial_s = self._trial_s(done)
-        self._selection.keep_what_fits(done, (self._until_s - time.monotonic()) / trial_s)
+        self._selection.keep_what_fits(done, (self._steps_until_s - time.monotonic()) / trial_s)
         late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
         planned = self._selection.next_round(done, late=late)
         over = time.monotonic() + len(planned) * trial_s > self._until_s

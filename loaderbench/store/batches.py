@@ -34,10 +34,9 @@ def read_batches(file: Path) -> dict[str, tuple[BatchTimes, ...]]:
     from pyarrow import ArrowException, parquet
 
     try:
-        table = parquet.ParquetFile(file).read(columns=list(BATCH_COLUMNS)).cast(_schema())
-        rows = table.to_pylist(maps_as_pydicts="strict")
+        rows = parquet.ParquetFile(file).read(columns=list(BATCH_COLUMNS)).cast(_schema()).to_pylist()
         grouped = groupby(rows, lambda row: str(row.pop("trial")))
-        return {trial: tuple(BatchTimes(**row) for row in own) for trial, own in grouped}
+        return {trial: tuple(map(_batch, own)) for trial, own in grouped}
     except (ArrowException, KeyError, OSError, TypeError, ValueError) as error:
         raise RunFileError(f"{file}: cannot be read: {str(error).splitlines()[0]}") from None
 
@@ -48,6 +47,11 @@ def batches_frame(batches: Mapping[str, Sequence[BatchTimes]]) -> pd.DataFrame:
 
     rows = [{"trial": trial} | to_dict(batch) for trial, own in batches.items() for batch in own]
     return pd.DataFrame(rows, columns=list(BATCH_COLUMNS))
+
+
+def _batch(row: dict[str, Any]) -> BatchTimes:
+    """A row as a record; pyarrow reads a map as pairs, and only its later versions as a dictionary."""
+    return BatchTimes(**{**row, "stages_s": dict(row["stages_s"])})
 
 
 def _schema() -> Any:

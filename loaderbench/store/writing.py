@@ -81,9 +81,11 @@ class Store:
         schema = pyarrow.schema(list(zip(TIMELINE_COLUMNS, types, strict=True)))
         with _one_line(self.folder / TIMELINE_FILE):
             parquet.write_table(pyarrow.table(columns, schema=schema), self.folder / TIMELINE_FILE, compression="zstd")
-        if readings.batches:
-            with _one_line(self.folder / BATCHES_FILE):
+        with _one_line(self.folder / BATCHES_FILE):
+            if readings.batches:
                 write_batches(self.folder / BATCHES_FILE, readings.batches)
+            else:  # a resumed run may have those of its earlier call
+                (self.folder / BATCHES_FILE).unlink(missing_ok=True)
         return self.folder / TIMELINE_FILE
 
     def discard(self) -> None:

@@ -19,12 +19,12 @@ from loaderbench.session import conditions, running
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.first_suite import Folder
 from loaderbench.session.isolation import IsolationPlan
-from loaderbench.session.listener import Progress
+from loaderbench.session.listener import Progress, Silent
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.running import NOT_ENDED, SessionResult, run, run_suite
 from loaderbench.session.signals import put_off_signals, restored_signals
 
-STEPS = ["sweep", "rank", "isolation best", "remedies best", "put off signals"]
+STEPS = ["sweep", "provisional after the sweep", "rank", "isolation best", "remedies best", "put off signals"]
 WRITTEN = ["run.json", "timeline", "page", "index"]
 
 
@@ -83,8 +83,10 @@ class FakeSession(SimpleNamespace):
     """What the steps of a run are given."""
 
     def __init__(self, made: Any, measuring: Any, *, store: Any, listener: Any, earlier: Any) -> None:
-        found = SimpleNamespace(timeline=None, stopped_by=None, late_signals=[])
-        super().__init__(found=found, store=store, listener=listener, so_far=lambda: "so far")
+        found = SimpleNamespace(timeline=None, stopped_by=None, late_signals=[], why_partial=None, trials=[])
+        plan = SimpleNamespace(isolation_trials=1, verify_s=0.0)
+        so_far = {"so_far": lambda: "so far", "provisional": lambda after: f"provisional after {after}"}
+        super().__init__(found=found, plan=plan, store=store, listener=listener, **so_far)
 
     def stopped(self, stop: BaseException) -> None:
         LOG.append(f"stopped by {type(stop).__name__}")
@@ -114,7 +116,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "conclude": lambda measured: measured,
         "Run": lambda *_: finished,
         "measure_sweep": lambda session, _: step("sweep")(session),
-        "_show_so_far": lambda *_: None,
+        "_show_so_far": lambda _, after: LOG.append(f"provisional after {after}"),
         "rank": lambda _: step("rank")(),
         "measure_isolation": step("isolation"),
         "try_remedies": step("remedies"),
@@ -151,6 +153,36 @@ def test_a_run_is_prepared_measured_concluded_and_written(taken: list[str]) -> N
         "close",
     ]
     assert (found.folder, found.page, found.stopped_by) == (Path("out"), Path("out/report.html"), None)
+
+
+@pytest.mark.parametrize(("why_partial", "isolation_trials"), [("the budget of 5 s was used up", 3), (None, 0)])
+def test_a_sweep_that_was_cut_off_or_that_nothing_follows_has_no_provisional_report(
+    taken: list[str], why_partial: str | None, isolation_trials: int
+) -> None:
+    session: Any = FakeSession(None, None, store=None, listener=None, earlier=None)
+    session.found.why_partial, session.plan.isolation_trials = why_partial, isolation_trials
+    running._measure(session)
+    assert taken == [step for step in STEPS if "provisional" not in step]
+
+
+def test_a_provisional_report_that_cannot_be_written_is_not_announced_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full_disk(_: str) -> Path:
+        raise UsageError("No space left on device")
+
+    store = SimpleNamespace(folder=Path("out"), write_page=full_disk)
+    session: Any = FakeSession(None, None, store=store, listener=Silent(), earlier=None)
+    session.found.trials = [trial_of(planned("r1-c00"))]
+    drawn: list[Any] = []
+    monkeypatch.setattr(running, "conclude", drawn.append)
+    monkeypatch.setattr(running, "Run", lambda *_: SimpleNamespace(to_html=lambda: "<p>", verdict="a verdict"))
+    monkeypatch.setattr(session.listener, "verdict_so_far", lambda *_: drawn.append("announced"), raising=False)
+    running._show_so_far(session, "round 1 of 3")
+    assert drawn == ["provisional after round 1 of 3"]
+    store.write_page = lambda _: Path("out/report.html")
+    running._show_so_far(session, "round 2 of 3")
+    assert drawn[-1] == "announced"
 
 
 def test_without_a_listener_nobody_hears_it_and_without_a_folder_it_has_the_suite_s_name(taken: list[str]) -> None:

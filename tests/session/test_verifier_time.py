@@ -270,3 +270,15 @@ def test_the_least_promising_candidate_is_put_off_first(clock: Clock) -> None:
     assert {one.id for one in found.candidates} == {"c0", "c2"}
     found.keep_what_fits(trials, 0.0)
     assert len(found.candidates) == 1
+    found.finish(trials)
+    tried = [(one.id, tuple(one.against.items())) for one in found.tried]
+    assert len(set(tried)) == len(tried)
+
+
+def test_a_candidate_that_failed_is_not_put_off_since_that_saves_no_time(clock: Clock) -> None:
+    found = verifier(clock, 62.5, MANY[:3])._selection
+    trials = [trial_of(one, None if one.id.endswith("-c0") else 100.0) for one in found.next_round([])]
+    found.keep_what_fits(trials, 0.0)
+    put_off = {one.id for one in found.tried}
+    assert "c0" in {one.id for one in found.candidates}
+    assert len(put_off) == 1
