@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from loaderbench.conclusion import conclude, with_judgements
-from loaderbench.records import Comparison, Readings, RunRecord, TimelinePoint, Trial
+from loaderbench.records import Comparison, Readings, RunRecord, Trial
 from loaderbench.report.document import build_document
 from loaderbench.report.html import notebook_html, render_html
 from loaderbench.report.markdown import render_markdown
@@ -24,6 +24,7 @@ from loaderbench.statistics.comparison import compare_runs
 from loaderbench.store import (
     TRIALS_FILE,
     batches_frame,
+    folder_of,
     read_run,
     read_timeline,
     read_trials,
@@ -45,15 +46,11 @@ class Run:
     shows the verdict, the fixes and the table; in a notebook the run shows itself.
     """
 
-    def __init__(self, record: RunRecord, timeline: Iterable[TimelinePoint] = (), folder: Path | None = None) -> None:
+    def __init__(self, record: RunRecord, readings: Readings | None = None, folder: Path | None = None) -> None:
         self.record = record
         self.folder = folder
-        self._timeline = timeline
-
-    @property
-    def readings(self) -> Readings:
+        self.readings = Readings() if readings is None else readings
         """What the monitors read, and the batches that were kept, by trial."""
-        return self._timeline if isinstance(self._timeline, Readings) else Readings(self._timeline)
 
     def batches_to_dataframe(self) -> pd.DataFrame:
         """Return one row per batch that was kept: `trial`, its number, when it was made and taken, by which worker."""
@@ -90,7 +87,7 @@ class Run:
 
     def timeline_to_dataframe(self) -> pd.DataFrame:
         """Return one row per monitor reading: `trial`, `t_s` (seconds), `metric`, `value`."""
-        return timeline_frame(self._timeline)
+        return timeline_frame(self.readings)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the HTML report; with `path`, also write it there."""
@@ -121,7 +118,7 @@ class Run:
     @cached_property
     def document(self) -> Document:
         """Every word and number of the report, which HTML, terminal and Markdown draw."""
-        return build_document(self.record, self._timeline)
+        return build_document(self.record, self.readings)
 
 
 def load(path: str | Path) -> Run:
@@ -130,10 +127,16 @@ def load(path: str | Path) -> Run:
     Raises `RunFileError`, in one line.
     """
     place = Path(path)
-    folder, record = place if place.is_dir() else place.parent, read_run(place)
+    folder, record = folder_of(place), read_run(place)
     if _has_left_trials(record) and (folder / TRIALS_FILE).is_file():
         record = _with_left_trials(record, read_trials(folder))
     return Run(with_judgements(record), read_timeline(place), folder)
+
+
+def load_concluded(path: str | Path) -> Run:
+    """Read a run as `load` does, and conclude it again with the rules of this version."""
+    saved = load(path)
+    return Run(conclude(saved.record), saved.readings, saved.folder)
 
 
 def _has_left_trials(run: RunRecord) -> bool:

@@ -31,10 +31,10 @@ def compare(
 
     from loaderbench.records import to_dict
     from loaderbench.report.compare import comparison_markdown, print_comparison
-    from loaderbench.result import load
+    from loaderbench.result import load_concluded
 
     check_outputs(json_file, md_file, junit)
-    then, now = load(before).record, load(after).record
+    then, now = load_concluded(before).record, load_concluded(after).record
     comparison, gates = Gates(fail_if, warn_if, then).judge(now)
     assert comparison is not None
     text = comparison_markdown(comparison, gates)

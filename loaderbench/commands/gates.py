@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loaderbench.commands.outputs import write_output
+from loaderbench.commands.outputs import write_output, writing
 from loaderbench.errors import GateFailedError, InconclusiveError, UsageError
 
 if TYPE_CHECKING:
@@ -74,8 +74,5 @@ def write_junit_and_summary(junit: Path | None, run: RunRecord, results: Sequenc
     if junit is not None:
         write_output("--junit", str(junit), render_junit(run, results))
     if place := os.environ.get("GITHUB_STEP_SUMMARY"):
-        try:
-            with Path(place).open("a", encoding="utf-8") as file:
-                file.write(summary + "\n")
-        except OSError as error:
-            raise UsageError(f"GITHUB_STEP_SUMMARY {place}: cannot write: {error.strerror}") from None
+        with writing(f"GITHUB_STEP_SUMMARY {place}"), Path(place).open("a", encoding="utf-8") as file:
+            file.write(summary + "\n")

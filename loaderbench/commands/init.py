@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from loaderbench.commands.outputs import writing
 from loaderbench.errors import UsageError
 
 
@@ -24,12 +25,9 @@ def init(
 
     file = out or Path(f"{name_of(root)}.yaml")
     text = suite_text(look_at(root) if root is not None else GENERATED, file, gpus=count_gpus())
-    try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-    except FileExistsError:
-        raise UsageError(f"{file}: already exists; choose another file with --out") from None
-    except OSError as error:
-        raise UsageError(f"{file}: cannot write: {error.strerror or error}") from None
+    if file.exists():
+        raise UsageError(f"{file}: already exists; choose another file with --out")
+    with writing(str(file)), file.open("x", encoding="utf-8") as opened:
+        opened.write(text)
     load_suite(file)
     print(f"Wrote {file}; measure it with: loaderbench run {file}")

@@ -41,7 +41,7 @@ def check_outputs(
         if alike := [f"{other} {place}" for other in given if given[other] == place and other != flag]:
             raise UsageError(f"{flag} {place} and {alike[0]}: two results cannot share one file; change one of them")
         if place != STDOUT:
-            with _one_line(flag, place):
+            with writing(f"{flag} {place}"):
                 Path(place).open("a").close()
 
 
@@ -52,14 +52,14 @@ def write_output(flag: str, place: str, text: str) -> None:
         sys.stdout.buffer.write(text.encode("utf-8"))
         sys.stdout.buffer.flush()
         return
-    with _one_line(flag, place):
+    with writing(f"{flag} {place}"):
         Path(place).write_text(text, encoding="utf-8")
 
 
-def write_perfetto(flag: str, place: Path, run: Run, trial: str | None = None) -> None:
-    """Write the trace of a run's trial. Raises `UsageError`, also where no batch of it was kept."""
-    with _one_line(flag, str(place)):
-        run.to_perfetto(place, trial)
+def write_perfetto(place: Path, run: Run) -> None:
+    """Write the trace of a run. Raises `UsageError`, also where no batch was kept."""
+    with writing(f"--perfetto {place}"):
+        run.to_perfetto(place)
 
 
 def make_console() -> Console:
@@ -74,8 +74,9 @@ def make_console() -> Console:
 
 
 @contextmanager
-def _one_line(flag: str, place: str) -> Iterator[None]:
+def writing(what: str) -> Iterator[None]:
+    """Turn what keeps a file from being written into one line that begins with `what`. Raises `UsageError`."""
     try:
         yield
     except OSError as error:
-        raise UsageError(f"{flag} {place}: cannot write: {error.strerror or error}") from None
+        raise UsageError(f"{what}: cannot write: {error.strerror or error}") from None

@@ -21,9 +21,10 @@ def photos(
     """Write a folder of realistic synthetic JPEGs."""
     from loaderbench.commands.progress import make_listener
     from loaderbench.datasets.photos import generate_photos
+    from loaderbench.report.numbers import count
 
     with make_listener(progress, verbose=False) as listener:
         generate_photos(
             folder, images=images, seed=seed, like=like, classes=classes, on_progress=listener.generating
         )  # fmt: skip
-    print(f"Wrote {images:,} photo{'' if images == 1 else 's'} to {folder}")
+    print(f"Wrote {count(images, 'photo')} to {folder}")

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from loaderbench.commands.options import ProgressKind
 from loaderbench.plan import Plan
 from loaderbench.records import Config, IsolationName, PlannedTrial, Trial, Verdict, config_label
+from loaderbench.report.numbers import count
 from loaderbench.report.words import ISOLATION_RUNS
 from loaderbench.session import Listener, Silent
 from loaderbench.session.listener import Progress as Done
@@ -144,17 +145,13 @@ def time_left(progress: Done) -> str:
 
 def describe_plan(plan: Plan) -> str:
     """One line on how much there is to do."""
-    count, rounds = len(plan.configurations), plan.rounds
-    sweep = f"{_count(count * rounds, 'trial')} ({_count(count, 'configuration')}, {_count(rounds, 'round')})"
-    others = [_count(rounds, "A/A trial")] if plan.with_twins else []
-    others += [f"up to {_count(plan.isolation_trials, 'isolation run')}"] if plan.isolation_trials else []
+    size, rounds = len(plan.configurations), plan.rounds
+    sweep = f"{count(size * rounds, 'trial')} ({count(size, 'configuration')}, {count(rounds, 'round')})"
+    others = [count(rounds, "A/A trial")] if plan.with_twins else []
+    others += [f"up to {count(plan.isolation_trials, 'isolation run')}"] if plan.isolation_trials else []
     more = f", plus {' and '.join(others)}" if others else ""
     fixes = f", then up to {_minutes(plan.verify_s)} to try fixes" if plan.verify_s else ""
     return f"{sweep}{more}; about {_minutes(plan.estimated_s)}{fixes}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _place(progress: Done, of: str) -> str:

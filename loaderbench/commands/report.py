@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, write_output
+from loaderbench.commands.outputs import STDOUT, MarkdownFile, write_output, writing
 
 
 def report(
@@ -19,21 +19,16 @@ def report(
     md_file: MarkdownFile = None,
 ) -> None:
     """Rebuild a saved run's report with this version's rules."""
-    from loaderbench.conclusion import conclude
-    from loaderbench.errors import UsageError
     from loaderbench.report.index import update_index
-    from loaderbench.result import Run, load
-    from loaderbench.store import read_timeline
+    from loaderbench.result import load_concluded
+    from loaderbench.store import PAGE_FILE, folder_of
 
-    saved = load(run)
-    page = out or (run if run.is_dir() else run.parent) / "report.html"
-    again = Run(conclude(saved.record), read_timeline(run))
-    try:
-        again.to_html(page)
-    except OSError as error:
-        raise UsageError(f"{page}: cannot write: {error.strerror or error}") from None
-    update_index(run if run.is_dir() else run.parent)
+    saved = load_concluded(run)
+    page = out or folder_of(run) / PAGE_FILE
+    with writing(str(page)):
+        saved.to_html(page)
+    update_index(folder_of(run))
     if md_file is not None:
-        write_output("--md", md_file, again.to_markdown())
+        write_output("--md", md_file, saved.to_markdown())
     if md_file != STDOUT:
         print(page)

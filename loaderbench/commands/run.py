@@ -61,7 +61,7 @@ def run(
     """Measure a suite, find the bottleneck and try fixes."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
-    from loaderbench.result import load
+    from loaderbench.result import load_concluded
     from loaderbench.session import overrides_of, run_suite
 
     measure = {"strategy": strategy, "rounds": rounds, "seconds": seconds, "budget": budget, "seed": seed}
@@ -70,7 +70,7 @@ def run(
         raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
     check_outputs(json_file, md_file, junit, perfetto)
-    asked = Gates(fail_if, warn_if, load(baseline).record if baseline else None)
+    asked = Gates(fail_if, warn_if, load_concluded(baseline).record if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener, resume)
     comparison, gates = asked.judge(result.run.record)
@@ -93,7 +93,7 @@ def _write_run(run: Run, markdown: str, json_file: str | None, md_file: str | No
     if md_file is not None:
         write_output("--md", md_file, markdown)
     if perfetto is not None and run.readings.batches:  # if nothing was measured, the command fails with that reason
-        write_perfetto("--perfetto", perfetto, run)
+        write_perfetto(perfetto, run)
 
 
 def _raise_for_end(result: SessionResult, suite: Path) -> None:

@@ -7,7 +7,15 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.options import RunPlace
-from loaderbench.commands.outputs import STDOUT, MarkdownFile, PerfettoFile, make_console, write_output, write_perfetto
+from loaderbench.commands.outputs import (
+    STDOUT,
+    MarkdownFile,
+    PerfettoFile,
+    check_outputs,
+    make_console,
+    write_output,
+    write_perfetto,
+)
 
 
 def show(
@@ -17,17 +25,17 @@ def show(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Add limits, isolation runs and notes.")] = False,
 ) -> None:
     """Print the verdict, fixes and best configurations of a saved run."""
-    from loaderbench.conclusion import conclude
     from loaderbench.report.terminal import print_summary
-    from loaderbench.result import Run, load
+    from loaderbench.result import load_concluded
+    from loaderbench.store import PAGE_FILE, folder_of
 
-    loaded = load(run)
-    saved = Run(conclude(loaded.record), loaded.readings)
+    saved = load_concluded(run)
+    check_outputs(None, md_file, perfetto=perfetto)
     if perfetto is not None:
-        write_perfetto("--perfetto", perfetto, saved)
+        write_perfetto(perfetto, saved)
     if md_file is not None:
         write_output("--md", md_file, saved.to_markdown())
     if md_file == STDOUT:
         return
-    page = (run if run.is_dir() else run.parent) / "report.html"
+    page = folder_of(run) / PAGE_FILE
     print_summary(saved.document, make_console(), report_path=page if page.is_file() else None, verbose=verbose)

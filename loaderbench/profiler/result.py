@@ -19,6 +19,9 @@ from loaderbench.records.words import utc_now
 from loaderbench.result import Run
 from loaderbench.tracing.loader import is_loader
 
+WAIT_OF_HOST = "data wait: host time in next(), since the loop used no CUDA device"
+WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around next()"
+
 
 def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run:
     """Conclude from what was recorded until now."""
@@ -80,9 +83,9 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
     """What is to be known of how it was recorded."""
     log = counted(recorder)
     if recorder.events is None:
-        yield "data wait: host time in next(), since the loop used no CUDA device"
+        yield WAIT_OF_HOST
     else:
-        yield "data wait: time the CUDA device was idle, by events around next()"
+        yield WAIT_OF_DEVICE
     if log is not recorder.log and log.batches:
         yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
     if observer.passed:

@@ -2,7 +2,7 @@
 
 from loaderbench.store.batches import BATCHES_FILE, batches_frame
 from loaderbench.store.frames import timeline_frame, trials_frame
-from loaderbench.store.reading import read_run, read_timeline, read_trials
+from loaderbench.store.reading import folder_of, read_run, read_timeline, read_trials
 from loaderbench.store.writing import (
     PAGE_FILE,
     RUN_FILE,
@@ -21,6 +21,7 @@ __all__ = [
     "TRIALS_FILE",
     "Store",
     "batches_frame",
+    "folder_of",
     "new_run_folder",
     "read_run",
     "read_timeline",

@@ -19,6 +19,11 @@ from loaderbench.store.writing import RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE,
 MAX_RUN_BYTES = 500_000_000
 
 
+def folder_of(path: Path) -> Path:
+    """The run folder that is given as itself or as its `run.json`."""
+    return path if path.is_dir() else path.parent
+
+
 def read_run(path: Path) -> RunRecord:
     """Read a run folder or its `run.json`. Raises `RunFileError`, in one line."""
     file = path / RUN_FILE if path.is_dir() else path
@@ -64,7 +69,7 @@ def read_trials(folder: Path) -> list[Trial]:
 
 def read_timeline(path: Path) -> Readings:
     """Read the timeline and the batches in a run folder, if any. Raises `RunFileError`, in one line."""
-    folder, found = path if path.is_dir() else path.parent, Readings()
+    folder, found = folder_of(path), Readings()
     file = folder / TIMELINE_FILE
     for trial, batches in read_batches(folder / BATCHES_FILE).items():
         found.keep_batches(trial, batches)

@@ -51,14 +51,16 @@ def test_run_writes_the_trace_too(cli: Cli, photos: Path, tmp_path: Path) -> Non
     assert {"batch 0", "decode", "collate", "next() for batch 0"} <= names
 
 
-def test_what_cannot_be_exported_is_one_line(cli: Cli, small_run: Any, tmp_path: Path) -> None:
+def test_what_cannot_be_exported_is_one_line(cli: Cli, small_run: Any, photos: Path, tmp_path: Path) -> None:
     folder, _ = small_run
+    (tmp_path / "one.yaml").write_text(f"name: one\ndataset: {{root: {photos}}}\n")
     for arguments, words in (
         (("export", folder, "--to", "excel", "--out", "x"), "expected one of csv, parquet, perfetto"),
         (("export", folder, "--to", "csv", "--out", tmp_path / "no" / "x"), "cannot write"),
         (("export", folder, "--to", "perfetto", "--out", "x", "--trial", "x"), "expected one of r1-"),
         (("show", folder, "--perfetto", tmp_path / "no" / "x"), "cannot write"),
-        (("run", "none.yaml", "--perfetto", "same", "--md", "same"), ""),
+        (("run", "one.yaml", "--perfetto", "same", "--md", "same"), "two results cannot share one file"),
+        (("show", folder, "--perfetto", "same", "--md", "same"), "two results cannot share one file"),
     ):
         done = cli(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
