@@ -60,7 +60,8 @@ class Readings:
 
     def only(self, trials: Container[str]) -> Readings:
         """What belongs to these trials."""
-        found = Readings(point for point in self if point.trial in trials)
+        found = Readings()
+        found._trials = {trial: series for trial, series in self._trials.items() if trial in trials}
         found._batches = {trial: batches for trial, batches in self._batches.items() if trial in trials}
         return found
 

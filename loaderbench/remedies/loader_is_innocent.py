@@ -15,7 +15,7 @@ from loaderbench.records import Recommendation
 from loaderbench.remedies.base import already_ok
 from loaderbench.remedies.findings import Findings
 
-TITLE = "Switch to another loader"
+TITLE = "Keep the loader: it is not the bottleneck"
 
 
 class _LoaderIsInnocent:

@@ -17,7 +17,7 @@ from loaderbench.session.listener import Listener, Progress
 from loaderbench.session.measuring import Measuring
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
-from loaderbench.session.time_left import TimeLeft, typical_s
+from loaderbench.session.time_left import TimeLeft, mean_trial_s
 from loaderbench.store import Store
 
 Step = Literal["sweep", "isolation", "remedies"]
@@ -142,7 +142,7 @@ def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda 
     while (proposed := search.next_round()) and found.why_partial is None:
         for planned in proposed:
             done = found.of("sweep", "twin")
-            if session.is_late(typical_s(done, plan)):
+            if session.is_late(mean_trial_s(done, plan.trial_s)):
                 trials = "1 trial" if len(done) == 1 else f"{len(done)} trials"
                 found.why_partial = f"{session.budget_used_up} was used up after {trials}"
                 break

@@ -33,7 +33,7 @@ class TimeLeft:
 
     def in_isolation(self, done: int, total: int, runs: Sequence[Trial], sweep: Sequence[Trial]) -> Progress:
         """After `done` of `total` isolation runs, of which `runs` were measured."""
-        left_s = (total - done) * _mean_s(runs, self._plan.isolation_s) + self._plan.verify_s
+        left_s = (total - done) * mean_trial_s(runs, self._plan.isolation_s) + self._plan.verify_s
         return self._progress("Isolation runs", done, total, left_s, sweep)
 
     def in_fixes(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
@@ -62,7 +62,7 @@ def sweep_left_s(done: Sequence[Trial], plan: Plan) -> float:
     for trial in done:
         if trial.duration_s is not None:
             took_s[_key(trial.config)].append(trial.duration_s)
-    unmeasured_s = max(plan.trial_s, typical_s(done, plan))
+    unmeasured_s = max(plan.trial_s, mean_trial_s(done, plan.trial_s))
     rounds_done = Counter(_key(trial.config) for trial in done if trial.role == "sweep")
 
     def expected_s(config: Config) -> float:
@@ -73,12 +73,8 @@ def sweep_left_s(done: Sequence[Trial], plan: Plan) -> float:
     return left_s + twins * expected_s(plan.baseline)
 
 
-def typical_s(trials: Sequence[Trial], plan: Plan) -> float:
-    """Seconds that a trial takes: the mean of those that are done; before any, what the plan expects."""
-    return _mean_s(trials, plan.trial_s)
-
-
-def _mean_s(trials: Sequence[Trial], expected_s: float) -> float:
+def mean_trial_s(trials: Sequence[Trial], expected_s: float) -> float:
+    """Seconds that a trial takes: the mean of those that are done; before any, what is expected."""
     took_s = [trial.duration_s for trial in trials if trial.duration_s is not None]
     return fmean(took_s) if took_s else expected_s
 

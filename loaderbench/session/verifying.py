@@ -16,6 +16,7 @@ from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
 from loaderbench.session.listener import Progress
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.steps import Session
+from loaderbench.session.time_left import mean_trial_s
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.judging import FEWEST_PAIRS, judged
 
@@ -124,7 +125,7 @@ class Verifier:
 
     def next_round(self, done: Sequence[Trial]) -> Sequence[PlannedTrial]:
         """The next round, or nothing when all is tried or the time is up."""
-        trial_s = self._trial_s(done)
+        trial_s = mean_trial_s(done, self._expected_s)
         self._selection.keep_what_fits(done, (self._steps_until_s - time.monotonic()) / trial_s)
         late = time.monotonic() + (1 + len(self._selection.candidates)) * trial_s > self._steps_until_s
         planned = self._selection.next_round(done, late=late)
@@ -133,11 +134,6 @@ class Verifier:
             return planned
         self._selection.finish(done)
         return () if self._strict else self._selection.next_round(done, late=True)
-
-    def _trial_s(self, done: Sequence[Trial]) -> float:
-        """How long a trial takes: the mean of those that are done; before any, what is expected."""
-        took_s = [trial.duration_s for trial in done if trial.duration_s is not None]
-        return fmean(took_s) if took_s else self._expected_s
 
     def result(self, done: Sequence[Trial], why_ended: str = "") -> tuple[Verification | None, str]:
         """What was tried, or why nothing was; `why_ended` where it was cut short, and nobody waits for pixels then."""

@@ -16,6 +16,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.records import Verdict
 
+pytestmark = pytest.mark.timed  # on busy CPUs the verdict names no cause
+
 
 class Waiting(Dataset[torch.Tensor]):
     """Samples that wait: all of them, or one in so many; for a device, or for one another."""

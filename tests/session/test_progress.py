@@ -17,7 +17,7 @@ from loaderbench.session import Silent, run, steps
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Progress
 from loaderbench.session.steps import measure_sweep
-from loaderbench.session.time_left import TimeLeft, sweep_left_s, typical_s
+from loaderbench.session.time_left import TimeLeft, mean_trial_s, sweep_left_s
 
 PLAN = replace(plan_of(suite()), trial_s=5.0, isolation_s=3.0, isolation_runs=4, verify_s=60.0, verify_trial_s=2.0)
 ZERO, TWO = PLAN.configurations
@@ -67,8 +67,8 @@ def test_the_fastest_so_far_is_named() -> None:
 
 
 def test_a_trial_takes_as_long_as_those_that_say_how_long_they_took() -> None:
-    assert typical_s(sweep(None, None), PLAN) == 5.0
-    assert typical_s(sweep(None, 1.0, 4.0), PLAN) == 2.5
+    assert mean_trial_s(sweep(None, None), PLAN.trial_s) == 5.0
+    assert mean_trial_s(sweep(None, 1.0, 4.0), PLAN.trial_s) == 2.5
 
 
 def test_an_estimate_that_would_grow_stays_where_it_is() -> None:
