@@ -93,14 +93,6 @@ def test_a_strict_time_is_never_passed_and_another_is_for_the_comparison(clock: 
         assert (clock.now_s - began_s <= 24.0) == strict
 
 
-def test_the_time_of_a_trial_is_the_mean_of_those_that_said_it(clock: Clock) -> None:
-    found = verifier(clock, 100.0)
-    one = planned("v1", PRESENT)
-    assert found._trial_s([]) == 2.0
-    assert found._trial_s([measured(one, None)]) == 2.0
-    assert found._trial_s([measured(one, None), measured(one, 3.0), measured(one, 5.0)]) == 4.0
-
-
 def test_pixels_are_compared_of_the_whole_and_of_each_against_what_it_was_tried_on(clock: Clock) -> None:
     asked: list[tuple[Config, Config]] = []
 
