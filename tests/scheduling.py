@@ -18,6 +18,9 @@ except ImportError:  # Windows: `timed` tests run last, but possibly in parallel
     fcntl = None  # type: ignore[assignment]
 
 TIMED = "timed"
+SHARED_RUN = "small_run"
+"""A fixture that takes long: what uses it runs on one worker, in whichever file."""
+
 LONGEST_FIRST = ("session", "browser", "runner", "commands", "profiler", "tracing")
 """Folders of tests that take longest: the short files left at the end fill up the workers."""
 
@@ -35,6 +38,8 @@ def order(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker(TIMED):
             item.add_marker(pytest.mark.xdist_group(TIMED))
+        elif SHARED_RUN in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(SHARED_RUN))
     items.sort(key=_place)
 
 
