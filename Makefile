@@ -1,5 +1,5 @@
 # `make` runs what CI runs, but for the installation of a browser.
-.PHONY: all lint types docs docs-outputs test slow format
+.PHONY: all lint types docs docs-outputs pages test slow format
 
 all: lint types docs test slow
 
@@ -15,6 +15,11 @@ docs:
 
 docs-outputs:
 	uv run python docs/quoted_outputs.py
+
+pages:
+	uv run python docs/glossary_page.py
+	uv run python docs/remedy_pages.py
+	uv run python docs/training_rates_page.py
 
 test:
 	uv run pytest

@@ -1,6 +1,6 @@
-"""`docs/reference/training-rates.md`: generated from the table of training rates.
+"""`docs/reference/training-rates.md`: generated from the table of training rates, with every rate in its text.
 
-uv run python docs/training_rates_page.py
+uv run python docs/training_rates_page.py, or make pages
 """
 
 from __future__ import annotations
@@ -8,13 +8,37 @@ from __future__ import annotations
 from pathlib import Path
 
 from loaderbench.consumers.demand import DEFAULT_DEMAND
-from loaderbench.consumers.training_rates import PRECISIONS, RATES, TrainingRate
+from loaderbench.consumers.training_rates import PRECISIONS, RATES, NoRateError, TrainingRate, find_rate
 
 PAGE = "reference/training-rates.md"
 _H100_LOG = (
     "https://github.com/mlcommons/training_results_v3.0/blob/9f08e30c/"
     "Dell/results/XE9680x8H100-SXM-80GB/resnet/result_0.txt"
 )
+_OFTEN_ASKED = ("T4", "L4", "A10", "A10G", "L40S", "A100", "H100")  # GPUs of cloud machines
+
+
+def _without_a_rate() -> list[str]:
+    missing = []
+    for gpu in _OFTEN_ASKED:
+        try:
+            find_rate(gpu)
+        except NoRateError:
+            missing.append(gpu)
+    return missing
+
+
+def _no_rate() -> str:
+    """Which of the GPUs that people ask for are not in the table."""
+    missing = _without_a_rate()
+    names = " and ".join(part for part in (", ".join(missing[:-1]), *missing[-1:]) if part)
+    return f"No published training rate was found for {names}. Set `demand` for these." if missing else ""
+
+
+def _samples_per_s(*asked: str) -> str:
+    return f"{find_rate(*asked).samples_per_s:,.0f}"
+
+
 _HEAD = f"""# Training rates
 
 `consumer.accelerator` sets the target of an emulated GPU to a published training rate. The target is the samples/s that
@@ -22,9 +46,9 @@ your training could consume if loading took no time.
 
 ```yaml
 consumer:
-  accelerator: a100      # ResNet-50 in mixed precision: 2,470 samples/s
-  model: efficientnet_b4 # with this line: 331 samples/s
-  precision: tf32        # with this line too: 157 samples/s
+  accelerator: a100      # ResNet-50 in mixed precision: {_samples_per_s('a100')} samples/s
+  model: efficientnet_b4 # with this line: {_samples_per_s('a100', 'efficientnet_b4')} samples/s
+  precision: tf32        # with this line too: {_samples_per_s('a100', 'efficientnet_b4', 'tf32')} samples/s
 ```
 
 - Rates are **per GPU**. With one process per GPU, each process has to load this many samples/s.
@@ -37,12 +61,13 @@ consumer:
 
 Do not compare rates from different sources: software, memory layout and batch size differ. Tuned software is faster.
 On eight H100, an [MLPerf Training 3.0 log]({_H100_LOG})
-shows 56,000 images/s, or 7,000 per GPU. Lambda's PyTorch run reaches 2,791. Where it matters, measure your own step.
+shows 56,000 images/s, or 7,000 per GPU. Lambda's PyTorch run reaches {_samples_per_s('h100')}. Where it matters,
+measure your own step.
 
-No published training rate was found for T4, L4 and A10G. Set `demand` for these.
+{_no_rate()}
 
 To add a rate, add a row to `loaderbench/consumers/training_rates.csv`, and its source to `training_rates.py`.
-Then run `uv run python docs/training_rates_page.py`.
+Then run `make pages`.
 """
 
 
