@@ -1,7 +1,6 @@
 """Opening and reading many small files takes longer than decoding them.
 
-Triggers when reading waits for storage latency. Measurements show gains on network
-and object storage, and none on local disks.
+Triggers when reading waits for storage latency.
 
 What it does: packs the files into a few large tar shards and reads them in sequence.
 
