@@ -46,9 +46,9 @@ your training could consume if loading took no time.
 
 ```yaml
 consumer:
-  accelerator: a100      # ResNet-50 in mixed precision: {_samples_per_s('a100')} samples/s
-  model: efficientnet_b4 # with this line: {_samples_per_s('a100', 'efficientnet_b4')} samples/s
-  precision: tf32        # with this line too: {_samples_per_s('a100', 'efficientnet_b4', 'tf32')} samples/s
+  accelerator: a100      # ResNet-50 in mixed precision: {_samples_per_s("a100")} samples/s
+  model: efficientnet_b4 # with this line: {_samples_per_s("a100", "efficientnet_b4")} samples/s
+  precision: tf32        # with this line too: {_samples_per_s("a100", "efficientnet_b4", "tf32")} samples/s
 ```
 
 - Rates are **per GPU**. With one process per GPU, each process has to load this many samples/s.
@@ -61,7 +61,7 @@ consumer:
 
 Do not compare rates from different sources: software, memory layout and batch size differ. Tuned software is faster.
 On eight H100, an [MLPerf Training 3.0 log]({_H100_LOG})
-shows 56,000 images/s, or 7,000 per GPU. Lambda's PyTorch run reaches {_samples_per_s('h100')}. Where it matters,
+shows 56,000 images/s, or 7,000 per GPU. Lambda's PyTorch run reaches {_samples_per_s("h100")}. Where it matters,
 measure your own step.
 
 {_no_rate()}
