@@ -142,6 +142,25 @@ def docstring_of_module(path: Path) -> list[str]:
     return [_plain(paragraph) for paragraph in text.split("\n\n")]
 
 
+def paragraphs_of_comments(text: str) -> list[str]:
+    """The comments of a YAML or Python file: each block of lines, and each after code; an indented line is code."""
+    found = [""]
+    for line in text.splitlines():
+        whole, after = re.match(r"\s*#(?: (.*))?$", line), re.search(r"\S\s+# (.*)$", line)
+        if whole:
+            is_text = whole[1] and not whole[1].startswith(" ")
+            found[-1:] = [f"{found[-1]} {whole[1]}".strip()] if is_text else [found[-1], ""]
+        else:
+            found += [after[1], ""] if after else [""]
+    return [_plain(comment) for comment in found if words(comment) > 2]
+
+
+def values_of(text: str, *keys: str) -> list[str]:
+    """What a YAML or TOML file has as names and descriptions."""
+    named = rf"^\s*(?:- )?(?:{'|'.join(keys)})\s*[:=]\s*\"?(.*?)\"?$"
+    return re.findall(named, text, re.MULTILINE)
+
+
 def _docstrings(tree: ast.Module, *, public: bool) -> Iterator[ast.Constant]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -26,7 +26,7 @@ from loaderbench.records import Bound, Limit, RunRecord, Stage, Verdict, WorkerS
 from loaderbench.suite import Suite, load_suite
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 
 
 _BEFORE = r"(?:^|&& |srun |[\"`]|\$ )(?:\S+=\S+ )*(?:taskset \S+ \S+ )?(?:uv run (?:--\S+ )*)?"
@@ -83,8 +83,21 @@ def test_links_and_files_named_in_a_page_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_in_a_page_has_the_flags_that_it_names(page: Path) -> None:
+    follow(commands(page.read_text()))
+
+
+def test_every_command_of_the_workflow_has_the_flags_that_it_names() -> None:
+    workflow = YAML(typ="safe").load(ROOT / "examples" / "ci" / "loader.yml")
+    steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    found = commands("\n".join(f"```bash\n{step}\n```\n" for step in steps).replace('"$SUITE"', "SUITE"))
+    assert [arguments[:2] for arguments in found] == [["run", "SUITE"]] * 2
+    follow(found)
+
+
+def follow(found: list[list[str]]) -> None:
+    """Parse the commands as the command line does; raises where one has no such flag."""
     group = typer.main.get_command(app)
-    for arguments in commands(page.read_text()):
+    for arguments in found:
         if arguments[0].startswith("-"):
             continue
         context = group.make_context("loaderbench", arguments[:1], resilient_parsing=True)

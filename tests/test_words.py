@@ -10,20 +10,26 @@ from prose import (
     cells_of_markdown,
     docstring_of_module,
     long_sentences,
+    paragraphs_of_comments,
     paragraphs_of_markdown,
     texts_of_source,
     texts_of_template,
+    values_of,
     words,
     wrong_words,
 )
 from retired_phrases import RETIRED
 
+from loaderbench.commands.app import app
 from loaderbench.glossary import GLOSSARY
 from loaderbench.remedies import REMEDIES
 
 ROOT = Path(__file__).parents[1]
 GLOSSARY_PAGE = "docs/reference/glossary.md"
-PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    path.relative_to(ROOT)
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+)
 SOURCES = sorted(
     path.relative_to(ROOT)
     for pattern in ("*.py", "report/templates/*.html")
@@ -44,6 +50,35 @@ FIXES = {remedy.id for remedy in REMEDIES}
 """Their files have a docstring that is a page of the docs."""
 
 
+COPIED = sorted(
+    path.relative_to(ROOT)
+    for pattern in ("examples/**/*.py", "examples/**/*.yml", "suites/*.yaml")
+    for path in ROOT.glob(pattern)
+)
+"""Files that users copy: their comments, docstrings and texts are read, too."""
+
+DESCRIBED = {"mkdocs.yml": "site_description", "pyproject.toml": "description"}
+"""Files that say in a line what this is, and the key of that."""
+
+
+def copied_texts(path: Path) -> list[str]:
+    """What a reader of a file to copy reads."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return [*paragraphs_of_comments(text), *values_of(text, "name")]
+    return [
+        *paragraphs_of_comments(text),
+        *docstring_of_module(ROOT / path),
+        *texts_of_source(ROOT / path, documented=True),
+    ]
+
+
+def wrong_in(texts: list[str]) -> list[str]:
+    """All that is wrong with some texts."""
+    wrong = [f"{found!r} in: {text}" for text in texts for found in wrong_words(text)]
+    return wrong + [f"{words(found)} words: {found}" for text in texts for found in long_sentences(text)]
+
+
 def violations(path: Path) -> list[str]:
     """All that is wrong with the words of a file."""
     if path.suffix == ".md":
@@ -56,13 +91,26 @@ def violations(path: Path) -> list[str]:
         inside = path.relative_to("loaderbench").as_posix()
         prose, others = texts_of_source(ROOT / path, documented=inside.startswith(DOCUMENTED)), []
         prose += docstring_of_module(ROOT / path) if path.stem in FIXES and "remedies" in path.parts else []
-    wrong = [f"{found!r} in: {text}" for text in (*prose, *others) for found in wrong_words(text)]
-    return wrong + [f"{words(found)} words: {found}" for text in prose for found in long_sentences(text)]
+    return [*wrong_in(prose), *(f"{found!r} in: {text}" for text in others for found in wrong_words(text))]
 
 
 @pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=str)
 def test_the_words_of_a_file_keep_the_rules(path: Path) -> None:
     assert violations(path) == []
+
+
+@pytest.mark.parametrize("path", COPIED, ids=str)
+def test_the_words_of_a_file_to_copy_keep_the_rules(path: Path) -> None:
+    assert wrong_in(copied_texts(path)) == []
+
+
+@pytest.mark.parametrize("path", DESCRIBED)
+def test_every_description_is_the_sentence_of_the_help(path: str) -> None:
+    assert values_of((ROOT / path).read_text(encoding="utf-8"), DESCRIBED[path]) == [app.info.help]
+
+
+def test_the_words_of_the_configuration_of_the_docs_keep_the_rules() -> None:
+    assert wrong_in(paragraphs_of_comments((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))) == []
 
 
 def test_the_glossary_is_written_out() -> None:
@@ -149,6 +197,13 @@ def test_the_texts_of_a_source_file_are_what_it_may_print(tmp_path: Path) -> Non
     printed = "\N{WHITE SQUARE} is the dearest of them all"
     assert texts_of_source(file, documented=False) == [printed]
     assert texts_of_source(file, documented=True) == ["What a user reads.", printed]
+
+
+def test_the_comments_of_a_file_are_its_blocks_and_what_follows_code() -> None:
+    blocks = "# One two\n# three.\n#   a command to run\n# Four five six.\n"
+    text = f"{blocks}\nkey: value  # seven eight nine\n# ten `a b` eleven\n"
+    found = ["One two three.", "Four five six.", "seven eight nine", "ten \N{WHITE SQUARE} eleven"]
+    assert paragraphs_of_comments(text) == found
 
 
 def test_the_texts_of_a_template_are_what_a_reader_sees() -> None:
