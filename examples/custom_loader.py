@@ -1,5 +1,6 @@
 """Profile a custom loader: batches from a thread pool, with stages marked by hand.
 
+    uv pip install path/to/loaderbench  # the clone
     loaderbench photos /tmp/photos
     python examples/custom_loader.py /tmp/photos
 

@@ -1,5 +1,6 @@
 """Profile a training loop over a folder of images: three extra lines, marked 1 to 3.
 
+    uv pip install path/to/loaderbench        # the clone
     loaderbench photos /tmp/photos            # or your own folder, one subfolder per class
     python examples/training_loop.py /tmp/photos
 
