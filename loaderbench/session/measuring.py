@@ -17,6 +17,9 @@ from loaderbench.session.listener import Listener
 from loaderbench.store import Store
 from loaderbench.suite import LoadedSuite
 
+LOADER_ALONE = ("loader_warm", "loader_cold")
+"""The isolation runs that nothing consumes."""
+
 
 class Measuring:
     """Turns a planned trial into an order and lets it run. `files_alone` bounds the files of the loader alone."""
@@ -75,12 +78,7 @@ class Measuring:
     def _order(self, planned: PlannedTrial) -> TrialOrder:
         loaded = self._loaded
         samples, log = self._samples(planned.config), self._store.log(planned.id)
-        return TrialOrder(planned, loaded.suite, loaded.folder, samples, self._consumer_of(planned), log)
-
-    def _consumer_of(self, planned: PlannedTrial) -> str:
-        """The run's consumer; none for a remedy where its demand would cap the gain."""
-        capped = planned.role == "remedy" and consumer_kind(self._consumer).capped
-        return NOTHING if capped else self._consumer
+        return TrialOrder(planned, loaded.suite, loaded.folder, samples, consumer_for(planned, self._consumer), log)
 
     def _samples(self, config: Config) -> Samples:
         """The files, or what the configuration asks for in their place; made once."""
@@ -91,14 +89,20 @@ class Measuring:
         return self._changed[key]
 
 
+def consumer_for(planned: PlannedTrial, own: str) -> str:
+    """The run's `own` consumer; none for the loader alone, nor for a remedy where the demand would cap the gain."""
+    capped = planned.role == "remedy" and consumer_kind(own).capped
+    return NOTHING if capped or planned.isolation in LOADER_ALONE else own
+
+
 def isolation_order(order: TrialOrder, files: int | None) -> TrialOrder:
-    """The order of an isolation run: shorter, and for the loader alone no consumer and a sample of the files."""
+    """The order of an isolation run: shorter, and for the loader alone a sample of the files."""
     planned, suite = order.planned, order.suite
     order = order.lasting(isolation_seconds(suite))
-    if planned.isolation not in ("loader_warm", "loader_cold"):
+    if planned.isolation not in LOADER_ALONE:
         return order
     samples = order.samples
     if files is not None and files < len(samples):
         chosen = random.Random(suite.measure.seed + planned.round).sample(range(len(samples)), files)
         samples = tuple(samples[index] for index in sorted(chosen))
-    return replace(order, samples=samples, consumer=NOTHING)
+    return replace(order, samples=samples)

@@ -24,7 +24,7 @@ from loaderbench.records.words import IsolationName
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
 from loaderbench.runner.batch_source import batch_source, prepare_files
 from loaderbench.runner.replay import Replayed, changed, keep
-from loaderbench.session.measuring import isolation_order
+from loaderbench.session.measuring import consumer_for, isolation_order
 from loaderbench.suite import Suite
 from loaderbench.suite.model import Measure
 
@@ -131,7 +131,8 @@ def measured(
     planned = PlannedTrial(
         id=f"r1-{rung}", role="isolation", config=config, round=1, isolation=None if rung == "end_to_end" else rung
     )
-    order = TrialOrder(planned, suite, place, samples, suite.consumer.kind, place / "log")
+    kind = consumer_for(planned, suite.consumer.kind)
+    order = TrialOrder(planned, suite, place, samples, kind, place / "log")
     return runner.run(order if rung == "end_to_end" else isolation_order(order, None)).trial
 
 

@@ -56,7 +56,10 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def measure(
-    tmp_path: Path, text: str = "dataset: {root: photos}\nmeasure: {seconds: 4.0, seed: 5}\n", files: Any = FILES
+    tmp_path: Path,
+    text: str = "dataset: {root: photos}\nmeasure: {seconds: 4.0, seed: 5}\n",
+    files: Any = FILES,
+    consumer: str = "model",
 ) -> Any:
     (tmp_path / "s.yaml").write_text(text)
     runner: Any = FakeRunner()
@@ -66,7 +69,7 @@ def measure(
         runner,
         load_suite(tmp_path / "s.yaml"),
         Inputs(files, DatasetSummary("")),
-        consumer="model",
+        consumer=consumer,
         **rest,  # type: ignore[arg-type]
     )
     return made, runner.orders
@@ -114,6 +117,25 @@ def test_the_loader_alone_reads_a_part_of_the_files_and_nothing_eats_them(
     numbers = [int(path.partition(".")[0]) for path, _ in first.samples]
     assert numbers == sorted(numbers)
     assert (first.samples != second.samples) == alone
+
+
+@pytest.mark.parametrize(("own", "of_a_remedy"), [("model", "model"), ("emulated", "none"), ("target", "target")])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_remedy_is_consumed_as_the_sweep_is_but_for_a_demand_that_would_cap_its_gain(
+    tmp_path: Path, own: str, of_a_remedy: str, begun: bool
+) -> None:
+    made, orders = measure(tmp_path, consumer=own)
+    (made.begin if begun else made)(planned("v01", role="remedy"))
+    made(planned("r1-c00"))
+    assert [order.consumer for order in orders] == [of_a_remedy, own]
+
+
+@pytest.mark.parametrize("own", ["model", "emulated", "target"])
+def test_nothing_consumes_the_loader_alone_and_a_replay_has_the_run_s_consumer(tmp_path: Path, own: str) -> None:
+    made, orders = measure(tmp_path, consumer=own)
+    for name in ("loader_warm", "loader_cold", "replay_host", "replay_device"):
+        made(planned("i", role="isolation", isolation=name))
+    assert [order.consumer for order in orders] == ["none", "none", own, own]
 
 
 @pytest.mark.parametrize("files", [None, 5_000, 9_000])
