@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from loaderbench.consumers import LOOP
 from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import cpu_percent, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.observer import Observer
@@ -38,7 +39,7 @@ _HINT = "iterate over prof.iter(loader) while the profiler is running, for at le
 def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment) -> Trial:
     """The trial, with a reason for everything that is missing."""
     log = counted(recorder)
-    trial = Trial(id=TRIAL, role="profile", config=config, round=1, status="failed")
+    trial = Trial(id=TRIAL, role="profile", config=config, round=1, status="failed", consumer=LOOP)
     if not log.batches or not log.samples:
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return with_reasons(replace(trial, failure=failure), "nothing was measured")

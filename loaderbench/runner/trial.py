@@ -42,10 +42,10 @@ class Outcome:
     batches: Sequence[BatchTimes] = ()
 
 
-def not_tried(planned: PlannedTrial, why: str) -> Trial:
-    """The record of a trial that was pruned: nothing of it was run."""
+def not_tried(planned: PlannedTrial, why: str, consumer: str) -> Trial:
+    """The record of a trial that was pruned: nothing of it was run. `consumer` is the kind it would have had."""
     failure = Failure("pruned", f"not tried: {why}", "fix the failed trial, or remove this configuration")
-    return with_reasons(Trial(**vars(planned), status="unavailable", failure=failure), "not tried")
+    return with_reasons(Trial(**vars(planned), status="unavailable", consumer=consumer, failure=failure), "not tried")
 
 
 class TrialRunner:

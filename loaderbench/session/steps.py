@@ -14,7 +14,7 @@ from loaderbench.runner import Outcome, not_tried
 from loaderbench.search import Grid
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Listener, Progress
-from loaderbench.session.measuring import Measuring
+from loaderbench.session.measuring import Measuring, consumer_for
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.time_left import TimeLeft, mean_trial_s
@@ -94,7 +94,7 @@ class Session:
 
     def leave_out(self, planned: PlannedTrial, why: str) -> Trial:
         """Keep a record that a trial was not tried, and why; it costs no time."""
-        return self.keep(Outcome(not_tried(planned, why), []))
+        return self.keep(Outcome(not_tried(planned, why, consumer_for(planned, self.conditions.consumer)), []))
 
     def keep(self, outcome: Outcome) -> Trial:
         """Keep what came of a trial."""

@@ -225,6 +225,16 @@ def test_every_missing_figure_has_a_reason() -> None:
     assert silent == {"failure", "isolation"}
 
 
+def test_the_trial_of_a_profile_has_the_consumer_of_its_run_measured_or_not() -> None:
+    with Profiler(warmup=0) as measured:
+        list(measured.iter(Planted(5, 0.0)))
+    with Profiler() as empty:
+        list(empty.iter([]))
+    for prof, status in ((measured, "completed"), (empty, "failed")):
+        trial = trial_of(prof.result)
+        assert (trial.status, trial.consumer, prof.result.record.consumer) == (status, "loop", "loop")
+
+
 def test_the_profiled_loader_is_the_loader_in_everything_else() -> None:
     dataset = TensorDataset(torch.arange(12))
     sampler: Any = DistributedSampler(dataset, num_replicas=1, rank=0)

@@ -111,13 +111,14 @@ def test_the_only_round_may_fail_and_the_run_is_complete() -> None:
 
 def test_what_hung_is_not_tried_again_and_says_so_without_being_run() -> None:
     measuring, notes = FakeMeasuring(lambda one: None if one.config["num_workers"] else 100.0), Notes()
-    session = session_of(measuring, notes=notes)
+    session = session_of(measuring, notes=notes, consumer="model")
     measure_sweep(session)
     assert sum(one.config["num_workers"] == 2 for one in measuring.asked) == 1
     left_out = session.found.trials[-1] if session.found.trials[-1].config["num_workers"] else session.found.trials[-2]
     assert left_out.status != "completed"
     assert left_out.failure is not None
     assert "failed in round" in left_out.failure.message
+    assert left_out.consumer == "model"
     assert len(notes.kept) == 4
 
 
