@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -47,34 +47,40 @@ def problem_of(detail: ErrorDetails) -> Problem:
     """Say one finding of pydantic's in this program's words."""
     path, kind, given = _without_tag(detail["loc"]), detail["type"], detail["input"]
     if kind == "extra_forbidden":
-        words = _keys(path[:-1], detail["loc"])
+        words = [*getattr(_part(path[:-1], detail["loc"]), "model_fields", {})]
         return Problem(path, f"unknown key{nearest(path[-1], words) or '; valid keys: ' + ', '.join(words)}", True)
     if kind == "missing":
         return Problem(path[:-1], f"missing key {path[-1]}")
     if kind == "union_tag_invalid":
         given, words = given["kind"], [*DATASET_KINDS]
         return Problem((*path, "kind"), not_one_of(given, words))
+    if kind == "literal_error":
+        return Problem(path, not_one_of(given, _words(_part(path, detail["loc"]))))
     return Problem(path, _what_is_wrong(detail))
 
 
-def _keys(path: KeyPath, loc: KeyPath) -> list[str]:
-    """The keys that a section has; the dataset's are those of its kind, which `loc` names."""
+def _part(path: KeyPath, loc: KeyPath) -> Any:
+    """The type of a section or value of a suite; in the dataset that of its kind, which `loc` names."""
     part: Any = Suite
     for key in path:
         part = DATASET_KINDS[str(loc[1])] if part is Suite and key == "dataset" else _field(part, str(key))
-    return [*getattr(part, "model_fields", {})]
+    return part
 
 
 def _field(part: type[BaseModel], name: str) -> Any:
     return part.model_fields[name].annotation
 
 
+def _words(declared: Any) -> list[str]:
+    """The words that a type allows, alone or as part of a union."""
+    if get_origin(declared) is Literal:
+        return [str(word) for word in get_args(declared)]
+    return [word for part in get_args(declared) for word in _words(part)]
+
+
 def _what_is_wrong(detail: ErrorDetails) -> str:
     """Say it of a value at a key that may be there."""
     kind, given = detail["type"], detail["input"]
-    if kind == "literal_error":
-        words = detail["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
-        return not_one_of(given, words)
     if kind in _NEEDED:
         return f"expected {_NEEDED[kind]}, got {shown(given)}"
     if kind in _LIMITS:
