@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from loaderbench.errors import RunFileError
 from loaderbench.records import BatchTimes, Readings, TimelinePoint
-from loaderbench.store import Store, read_timeline
+from loaderbench.records.batches import MOMENTS
+from loaderbench.store import Store, batches, read_timeline
 from loaderbench.store.batches import BATCHES_FILE, batches_frame
 
 MADE = BatchTimes(
@@ -54,6 +57,35 @@ def test_the_batches_of_an_earlier_call_do_not_outlive_a_run_that_kept_none(tmp_
     store.write_timeline(readings())
     store.write_timeline(Readings())
     assert not (tmp_path / "run" / BATCHES_FILE).exists()
+
+
+def test_each_column_has_the_type_of_its_field_and_only_what_may_be_missing_can_be(tmp_path: Path) -> None:
+    Store(tmp_path / "run").write_timeline(readings())
+    schema = parquet.read_schema(tmp_path / "run" / BATCHES_FILE)
+    found = {field.name: str(field.type) + (" or null" if field.nullable else "") for field in schema}
+    whole, times = ("epoch", "batch", "samples"), (*MOMENTS, "wait_s")
+    assert found.pop("stages_s").startswith("map<string, double")
+    assert found == {
+        "trial": "string",
+        **dict.fromkeys(whole, "int64"),
+        "steady": "bool",
+        **dict.fromkeys(times, "double or null"),
+        "worker": "int64 or null",
+    }
+
+
+def test_a_field_that_is_added_gets_the_column_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class WithMore(BatchTimes):
+        retries: int = 0
+        node: str | None = None
+
+    monkeypatch.setattr(batches, "BatchTimes", WithMore)
+    schema = batches._schema()
+    assert [(str(schema.field(name).type), schema.field(name).nullable) for name in ("retries", "node")] == [
+        ("int64", False),
+        ("string", True),
+    ]
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 is not enough"])

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from loaderbench.errors import RunFileError
 from loaderbench.records import BatchTimes, to_dict
@@ -55,17 +56,20 @@ def _batch(row: dict[str, Any]) -> BatchTimes:
 
 
 def _schema() -> Any:
+    """A column for each field of `BatchTimes`, of the type that it declares; one that allows `None` may lack values."""
     import pyarrow
 
-    number, whole = pyarrow.float64(), pyarrow.int64()
-    kinds = {
-        "trial": pyarrow.string(),
-        "epoch": whole,
-        "batch": whole,
-        "samples": whole,
-        "worker": whole,
-        "steady": pyarrow.bool_(),
-        "stages_s": pyarrow.map_(pyarrow.string(), number),
-    }
-    needed = {"trial", "epoch", "batch", "samples", "steady", "stages_s"}
-    return pyarrow.schema([pyarrow.field(n, kinds.get(n, number), nullable=n not in needed) for n in BATCH_COLUMNS])
+    declared = {"trial": str, **get_type_hints(BatchTimes)}
+    return pyarrow.schema(
+        [pyarrow.field(name, _column(kind), nullable=NoneType in get_args(kind)) for name, kind in declared.items()]
+    )
+
+
+def _column(declared: Any) -> Any:
+    """The type of a column. Raises `KeyError` for one that no field has so far."""
+    import pyarrow
+
+    if get_origin(declared) is dict:
+        return pyarrow.map_(*map(_column, get_args(declared)))
+    plain = next((kind for kind in get_args(declared) if kind is not NoneType), declared)
+    return {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}[plain]
