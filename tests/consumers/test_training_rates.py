@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.consumers.training_rates import PRECISIONS, RATES, NoRateError, find_rate, gpus
+from loaderbench.consumers.training_rates import PRECISIONS, RATES, SOURCES, NoRateError, find_rate, gpus
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -22,6 +22,11 @@ def test_every_rate_is_cited_and_says_how_it_was_measured() -> None:
         assert rate.precision in PRECISIONS, rate
         assert "batch" in rate.measured, rate
         assert rate.samples_per_s > 0
+
+
+def test_every_source_has_a_rate_and_no_two_are_one_page() -> None:
+    addresses = [source.address for source in SOURCES.values()]
+    assert sorted(addresses) == sorted({rate.source.address for rate in RATES})
 
 
 def test_no_gpu_has_two_rates_for_one_model_in_one_precision() -> None:
