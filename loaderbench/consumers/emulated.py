@@ -48,7 +48,7 @@ class EmulatedAccelerator:
 class Emulated(ConsumerKind):
     """Takes samples at its own rate, or at the published rate of a GPU, and computes nothing."""
 
-    who: ClassVar[str] = "the emulated GPU"
+    who: ClassVar[str] = "emulated GPU"
     capped: ClassVar[bool] = True
     why_not_replayed: ClassVar[str] = "the ceiling of an emulated GPU is known: its demand"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "host"

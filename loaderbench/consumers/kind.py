@@ -67,8 +67,8 @@ class ConsumerKind(Part):
     Options of all kinds share the one section: two kinds that name an option alike mean the same by it.
     """
 
-    who: ClassVar[str] = "the consumer"
-    """Who waits for data, in a sentence."""
+    who: ClassVar[str] = "consumer"
+    """Who takes the batches, as a noun: in sentences, and the name of its lane in the report."""
 
     consumes: ClassVar[bool] = True
     """Whether it takes any time at all; else the loader runs alone."""

@@ -10,6 +10,6 @@ from loaderbench.consumers.kind import ConsumerKind
 class Loop(ConsumerKind):
     """What verdict and report say of it; it is never made here."""
 
-    who: ClassVar[str] = "your loop"
+    who: ClassVar[str] = "training step"
     why_not_replayed: ClassVar[str] = "the loop's own time between batches is known"
     of_loop: ClassVar[bool] = True

@@ -13,7 +13,7 @@ from loaderbench.consumers.training_rates import DEFAULT_MODEL
 class Model(ConsumerKind):
     """Trains `model` on what it gets."""
 
-    who: ClassVar[str] = "the GPU"
+    who: ClassVar[str] = "GPU"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "accelerator"
     needs_accelerator: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("model",)

@@ -240,7 +240,7 @@ def find_ceiling(
         return _loop_ceiling(subject)
     if kind.capped:
         reasons = {_INTERVAL: "given, not measured"}
-        headspace, basis = _headspace(subject, demand), f"demand of {kind.who}"
+        headspace, basis = _headspace(subject, demand), f"demand of the {kind.who}"
         return Ceiling(samples_per_s=demand, headspace=headspace, basis=basis, not_measured=reasons), ""
     if not kind.consumes:
         return None, NO_CONSUMER

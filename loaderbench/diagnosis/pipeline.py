@@ -241,7 +241,7 @@ def _why_no_copy(run: RunRecord) -> str:
     reasons = {
         "no GPU": not run.environment.gpus,
         'not marked with prof.stage("transfer")': kind.of_loop,
-        "the emulated GPU copies nothing": kind.capped,
+        f"the {kind.who} copies nothing": kind.capped,
         "consumer: none": not kind.consumes,
     }
     return next((why for why, holds in reasons.items() if holds), "")

@@ -76,7 +76,7 @@ def _doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
     settings = [("measure", "cache", "state of the page cache")]
     kind = consumer_kind(before.consumer)
     if kind.capped:
-        settings.append(("consumer", "demand", f"demand of {kind.who} (samples/s)"))
+        settings.append(("consumer", "demand", f"demand of the {kind.who} (samples/s)"))
     for section, name, said in settings:
         then, now = (_setting(run, section, name) for run in (before, after))
         if then != now:

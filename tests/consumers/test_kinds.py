@@ -36,7 +36,7 @@ def test_a_kind_that_needs_an_accelerator_is_refused_without_one() -> None:
 
 def test_of_a_kind_that_is_not_registered_here_is_said_what_holds_of_any() -> None:
     assert consumer_kind("of_another_version") is ConsumerKind
-    assert consumer_kind("of_another_version").who == "the consumer"
+    assert consumer_kind("of_another_version").who == "consumer"
 
 
 def test_a_loop_is_no_kind_that_a_suite_can_name() -> None:

@@ -123,6 +123,26 @@ def test_a_sweep_shows_the_typical_trial_of_the_verdict_s_configuration() -> Non
     assert any(f"Trial {name}, of the verdict\u2019s configuration" in text for name in of_best)
 
 
+@pytest.mark.parametrize(
+    ("consumer", "lane"),
+    [
+        ("emulated", "Emulated GPU"),
+        ("model", "GPU"),
+        ("target", "Consumer"),
+        ("none", "Consumer"),
+        ("loop", "Training step"),
+        ("of_another_version", "Consumer"),
+    ],
+)
+def test_the_lane_of_the_loop_is_named_after_what_consumes(consumer: str, lane: str) -> None:
+    run = replace(runs.typical(), consumer=consumer)
+    readings = Readings()
+    for trial in run.sweep:
+        readings.keep_batches(trial.id, own.batches())
+    found = {one.label for drawing in drawings(run, readings) for one in drawing.lanes}
+    assert {name for name in found if not name.startswith(("Worker ", "Ready "))} == {lane}
+
+
 @pytest.mark.parametrize("shape", [{}, {"epochs": 3}, {"count": 20}, {"count": 300}, {"straggler": 2}])
 def test_windows_show_the_slowest_batch_and_a_start_and_never_too_much(shape: dict[str, int]) -> None:
     found = lanes(**shape)

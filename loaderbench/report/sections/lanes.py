@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from loaderbench.consumers import consumer_kind
 from loaderbench.records import Trial
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.lanes import UNDIVIDED, Lanes, Made, Piece, lanes_of
@@ -34,7 +35,7 @@ def section(view: View) -> Section | None:
     windows = windows_of(lanes)
     if not windows:
         return None
-    who = name_of_consumer(view)
+    who = words.capitalised(consumer_kind(view.run.consumer).who)
     drawings = [drawing_of(lanes, window, who, _title(window, lanes)) for window in windows]
     blocks: list[Block] = [Paragraph(Text(sentence)) for sentence in sentences(lanes)]
     blocks += [_without_workers(trial)] if not lanes.makers else []
@@ -42,13 +43,6 @@ def section(view: View) -> Section | None:
     blocks += [Paragraph(Text(_method(view, trial, lanes)), "small")]
     blocks += [data_table(_table(lanes, windows, who, drawings))]
     return Section(id="lanes", title="Batches over time", label="Batches over time", blocks=tuple(blocks))
-
-
-def name_of_consumer(view: View) -> str:
-    """What the lane is called in which batches are used."""
-    if view.profile is not None:
-        return "Training step"
-    return {"emulated": "Emulated GPU", "model": "GPU"}.get(view.run.consumer, "Consumer")
 
 
 def sentences(lanes: Lanes) -> Iterator[str]:
