@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from loaderbench.consumers import consumer_kind, demand_of, describe_demand
+from loaderbench.consumers import demand_of, demand_rate, describe_demand
 from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
@@ -93,13 +93,13 @@ def _conclusions(measured: Measured) -> Conclusions:
         find_warnings(trials, configurations, noise, measured.loader, measured.kind, cpu_percent_before=busy)
     )
     isolation, why_no_isolation = _isolation(measured)
-    ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, measured.demand)
+    assumed, demand = demand_of(measured), demand_rate(measured)
+    ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     costs = epoch_costs([trial for trial in trials if trial.config == config], measured.loader)
-    assumed = demand_of(measured)
     verdict = decide(
         subject,
         measured.consumer,
-        measured.demand,
+        demand,
         len(warnings),
         target=describe_demand(assumed) if assumed else "",
         trials=trials,
@@ -123,7 +123,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         overhead=overhead,
         noise=noise,
         warnings=warnings,
-        remarks=rate_cap(measured.notes, configurations, measured.consumer, measured.demand),
+        remarks=rate_cap(measured.notes, configurations, demand),
         epoch_costs=costs,
         isolation=isolation,
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),
@@ -139,7 +139,7 @@ def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
         measured.isolation_trials,
         left_out=measured.left_out,
         consumer=measured.consumer,
-        demand=measured.demand,
+        demand=demand_rate(measured),
         cache=str((measured.suite.get("measure") or {}).get("cache", "warm")),
     )
 
@@ -165,7 +165,7 @@ def _recommendations(
             profile=measured.kind == "profile",
             verification=measured.verification,
             options=_options(measured),
-            demand=_demand(measured),
+            demand=demand_rate(measured),
         )
     )
 
@@ -199,9 +199,10 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     subject = subject_of(summarise([config], of_it)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None
-    if of_it and not consumed:
-        subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, measured.demand))
-    return _diagnosis(measured, config, decide(subject, measured.consumer, measured.demand, 0, trials=of_it), facts)
+    demand = demand_rate(measured)
+    if of_it and not consumed and demand is not None:
+        subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, demand))
+    return _diagnosis(measured, config, decide(subject, measured.consumer, demand, 0, trials=of_it), facts)
 
 
 def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Facts) -> Diagnosis:
@@ -216,15 +217,10 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         options=None if options is None else {**options, **config},
         files=measured.dataset.files,
         shared_memory_bytes=_shared_memory_bytes(measured.environment),
-        demand=_demand(measured),
+        demand=demand_rate(measured),
         profile=measured.kind == "profile",
         traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
     )
-
-
-def _demand(measured: Measured) -> float | None:
-    """The demand that caps the rate, samples/s; `None` of a consumer that has none."""
-    return measured.demand if consumer_kind(measured.consumer).capped else None
 
 
 def _options(measured: Measured) -> dict[str, Any] | None:

@@ -32,6 +32,7 @@ __all__ = [
     "consumer_kind",
     "consumer_of",
     "demand_of",
+    "demand_rate",
     "describe_demand",
     "resolve_consumer",
 ]
@@ -93,8 +94,18 @@ def assumed_demand(options: BaseModel) -> AssumedDemand:
 def demand_of(run: Measured) -> AssumedDemand | None:
     """The rate that the emulated GPU of a run took samples at; `None` where none was emulated.
 
-    Runs of earlier versions kept the number alone. The default is then taken to be the default.
+    Runs of earlier versions kept the number alone, in their suite. The default is then taken to be the default.
     """
     if run.assumed_demand is not None or not consumer_kind(run.consumer).capped:
         return run.assumed_demand
-    return AssumedDemand(samples_per_s=run.demand, origin="default" if run.demand == DEFAULT_DEMAND else "suite")
+    section = run.suite.get("consumer")
+    number = section.get("demand") if isinstance(section, dict) else None
+    if not isinstance(number, int | float) or number <= 0:
+        return None
+    return AssumedDemand(samples_per_s=float(number), origin="default" if number == DEFAULT_DEMAND else "suite")
+
+
+def demand_rate(run: Measured) -> float | None:
+    """The same in samples/s, without its source."""
+    found = demand_of(run)
+    return found.samples_per_s if found else None

@@ -39,13 +39,13 @@ def describe_isolation(
     *,
     left_out: Reasons,
     consumer: str,
-    demand: float,
+    demand: float | None,
     cache: str,
 ) -> tuple[Isolation | None, str]:
     """Compare the isolation runs with the sweep's `trials`, or say why there are none.
 
     `left_out` are reasons by isolation run, or under `isolation` the one for all. `consumer` is a resolved kind,
-    `cache` the regime of the suite.
+    `demand` in samples/s that of one that has a demand, `cache` the regime of the suite.
     """
     own_reasons = {name: why for name, why in left_out.items() if name in (*ORDER, "isolation")}
     if not runs:
@@ -57,7 +57,7 @@ def describe_isolation(
     times = {name: times_of(found, per_batch=per_batch) for name, found in own.items()}
     all_gone = left_out.get("isolation")
     found = {name: _describe_run(name, own[name], times[name], left_out.get(name, all_gone)) for name in ORDER}
-    if consumer_kind(consumer).capped:
+    if demand is not None:
         times["replay_host"] = _demanded(own["end_to_end"], demand, per_batch)
     differences = _differences(times, consumer, cache)
     return Isolation(
@@ -227,9 +227,9 @@ def _not_cold(cache: str, no_files: str) -> str:
 
 
 def find_ceiling(
-    isolation: Isolation | None, why_no_isolation: str, subject: Subject | None, consumer: str, demand: float
+    isolation: Isolation | None, why_no_isolation: str, subject: Subject | None, consumer: str, demand: float | None
 ) -> tuple[Ceiling | None, str]:
-    """The ceiling of any consumer, or why there is none.
+    """The ceiling of any consumer, or why there is none. `demand` is given, in samples/s, for one that has a demand.
 
     Headroom is (measured - ceiling) / measured in time per batch. Source: SPDL's optimization guide.
     """
@@ -239,9 +239,7 @@ def find_ceiling(
     if kind.of_loop:
         return _loop_ceiling(subject)
     if kind.capped:
-        reasons = {_INTERVAL: "given, not measured"}
-        headspace, basis = _headspace(subject, demand), f"demand of the {kind.who}"
-        return Ceiling(samples_per_s=demand, headspace=headspace, basis=basis, not_measured=reasons), ""
+        return _given_ceiling(subject, kind.who, demand)
     if not kind.consumes:
         return None, NO_CONSUMER
     replayed = next((run for run in isolation.runs if run.name == "replay_host"), None) if isolation else None
@@ -256,6 +254,13 @@ def find_ceiling(
         samples_per_s_interval=rate if rate.lo is not None else None,
         not_measured={} if rate.lo is not None else {_INTERVAL: "one round has no interval"},
     ), ""
+
+
+def _given_ceiling(subject: Subject, who: str, demand: float | None) -> tuple[Ceiling | None, str]:
+    if demand is None:
+        return None, f"the run did not record the demand of the {who}"
+    headspace, basis, reasons = _headspace(subject, demand), f"demand of the {who}", {_INTERVAL: "given, not measured"}
+    return Ceiling(samples_per_s=demand, headspace=headspace, basis=basis, not_measured=reasons), ""
 
 
 def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.facts import Facts, gather
 from loaderbench.diagnosis.verdict import Subject
 from loaderbench.loaders import backend_of, worker_count
@@ -74,14 +73,14 @@ def _is_slower(other: Config, config: Config, trials: Sequence[Trial]) -> bool:
     return ratio is not None and ratio.hi is not None and ratio.hi < 1
 
 
-def rate_cap(
-    notes: Sequence[str], configurations: Sequence[Configuration], consumer: str, demand: float
-) -> tuple[str, ...]:
+def rate_cap(notes: Sequence[str], configurations: Sequence[Configuration], demand: float | None) -> tuple[str, ...]:
     """A remark that the fastest rate is what an emulated GPU asks for; none if `notes` hold it already."""
+    if demand is None:
+        return ()
     rates = [found.samples_per_s.est for found in configurations if found.samples_per_s]
     remark = (
         f"Samples/s are capped by the target of {demand:,.10g}; the loader may be faster. "
         "Set a higher consumer.demand, or consumer.kind: none"
     )
-    capped = consumer_kind(consumer).capped and max(rates, default=0.0) >= AT_THE_CAP * demand
+    capped = max(rates, default=0.0) >= AT_THE_CAP * demand
     return (remark,) if capped and remark not in notes else ()

@@ -56,7 +56,7 @@ class Subject:
 def decide(
     subject: Subject | None,
     consumer: str,
-    demand: float,
+    demand: float | None,
     doubts: int,
     *,
     target: str = "",
@@ -65,8 +65,8 @@ def decide(
 ) -> Verdict:
     """Say what bounds it, and why.
 
-    `consumer` is a resolved kind; `doubts` counts the reasons to distrust the run; `target` is the demand as a
-    line of evidence; `more` is evidence of others.
+    `consumer` is a resolved kind, `demand` in samples/s that of one that has a demand; `doubts` counts the reasons to
+    distrust the run; `target` is the demand as a line of evidence; `more` is evidence of others.
     """
     if subject is None:
         return _nothing(trials, consumer)
@@ -135,15 +135,16 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
     return _ONE_LESS[confidence] if near_tie(facts, cause) else confidence
 
 
-def _evidence(subject: Subject, consumer: str, demand: float, target: str, trials: Sequence[Trial]) -> tuple[str, ...]:
+def _evidence(
+    subject: Subject, consumer: str, demand: float | None, target: str, trials: Sequence[Trial]
+) -> tuple[str, ...]:
     kind = consumer_kind(consumer)
-    wanted = demand if kind.capped else None
-    bounds = bounds_in_words(operational_bounds(subject.facts, wanted)) if subject.facts else ""
+    bounds = bounds_in_words(operational_bounds(subject.facts, demand)) if subject.facts else ""
     return (
         *([waits(subject.data_wait_share)] if kind.consumes else []),
         throughput(subject.samples_per_s, _subject(subject, consumer)),
         *([] if kind.consumes else [_ALONE]),
-        *([target or f"{TARGET} {demand:,.10g} samples/s"] if kind.capped else []),
+        *([] if demand is None else [target or f"{TARGET} {demand:,.10g} samples/s"]),
         *_inside(consumer, trials),
         *([bounds] if bounds else []),
     )

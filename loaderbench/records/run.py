@@ -74,11 +74,6 @@ class Measured:
         """The fixed arguments of the loader."""
         return self.suite.get("loader") or {}
 
-    @property
-    def demand(self) -> float:
-        """Samples/s that an emulated accelerator takes."""
-        return float((self.suite.get("consumer") or {}).get("demand") or 1.0)
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord(Conclusions, Measured):

@@ -12,7 +12,7 @@ from loaderbench.consumers import CONSUMER_KINDS, assumed_demand, resolve_consum
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.environment import describe_machine
 from loaderbench.plan import Plan, make_plan
-from loaderbench.records import DatasetSummary, Environment, Measured, Reasons, Trial, Verification
+from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
 from loaderbench.session.listener import Listener
@@ -34,6 +34,12 @@ class Conditions:
     started_at: str
 
     @property
+    def assumed_demand(self) -> AssumedDemand | None:
+        """The rate that an emulated GPU takes samples at, by the table of today; `None` where none is emulated."""
+        options = self.loaded.suite.consumer
+        return assumed_demand(options) if CONSUMER_KINDS[self.consumer].capped else None
+
+    @property
     def accelerator(self) -> bool:
         """Whether trials have one."""
         return bool(self.environment.gpus)
@@ -45,7 +51,7 @@ class Conditions:
         suite, plan = self.loaded.suite, self.plan
         return Measured(
             name=suite.name,
-            suite=suite.as_run(),
+            suite=suite.model_dump(mode="json"),
             environment=self.environment,
             dataset=self.inputs.summary,
             plan=plan.summary(),
@@ -61,7 +67,7 @@ class Conditions:
             loaderbench_version=version("loaderbench"),
             suite_file=str(self.loaded.file),
             overrides={".".join(map(str, found.path)): found.value for found in self.loaded.overrides},
-            assumed_demand=assumed_demand(suite.consumer) if CONSUMER_KINDS[self.consumer].capped else None,
+            assumed_demand=self.assumed_demand,
         )
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loaderbench.consumers import demand_rate
 from loaderbench.errors import UsageError
-from loaderbench.records import DatasetSummary, Environment, Readings, RunRecord, Trial, to_dict
+from loaderbench.records import Environment, Measured, Readings, RunRecord, Trial, to_dict
 from loaderbench.store import RUN_FILE, read_run, read_timeline, read_trials
 from loaderbench.suite import Override
 
-_MAY_DIFFER = {("measure", "budget"), ("measure", "verify"), ("measure", "timeout_s")}
+_MAY_DIFFER = {("measure", "budget"), ("measure", "verify"), ("measure", "timeout_s"), ("consumer", "demand")}
+"""Keys of a suite that change no trial. The demand is compared as it was resolved: earlier versions kept it so."""
+
 _PACKAGES = ("torch", "torchvision", "pillow", "numpy")
 
 
@@ -51,14 +54,14 @@ def overrides_of(folder: Path | None) -> list[Override]:
     return [Override(tuple(key.split(".", 1)), value, f"--resume {folder}: {key}") for key, value in kept.items()]
 
 
-def refuse_changes(earlier: Earlier, suite: dict[str, Any], environment: Environment, dataset: DatasetSummary) -> None:
+def refuse_changes(earlier: Earlier, now: Measured) -> None:
     """Raise `UsageError` with what is not as it was: trials of two kinds cannot be one run."""
+    then = earlier.record
     changed = [
-        *_suites(earlier.record.suite, suite),
-        *_machines(earlier.record.environment, environment),
-        *_differences(
-            "dataset", to_dict(earlier.record.dataset), to_dict(dataset), ("description", "files", "classes")
-        ),
+        *_suites(then.suite, now.suite),
+        *_demands(demand_rate(then), demand_rate(now)),
+        *_machines(then.environment, now.environment),
+        *_differences("dataset", to_dict(then.dataset), to_dict(now.dataset), ("description", "files", "classes")),
     ]
     if changed:
         more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
@@ -74,6 +77,12 @@ def _suites(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
             yield from _differences(section, then, today, keys)
         elif then != today:
             yield _differs(section, then, today)
+
+
+def _demands(before: float | None, now: float | None) -> Iterator[str]:
+    """The rate of an emulated GPU: the same suite asks for another where the published rate was corrected."""
+    if before != now:
+        yield _differs("demand in samples/s", before, now)
 
 
 def _machines(before: Environment, now: Environment) -> Iterator[str]:

@@ -70,13 +70,12 @@ def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Ea
     server = TrialServer()
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
+    nothing_yet = conditions.measured((), None, dict.fromkeys(("isolation", "verification"), NOT_ENDED), NOT_ENDED)
     if earlier is not None:
-        refuse_changes(earlier, loaded.suite.as_run(), conditions.environment, conditions.inputs.summary)
+        refuse_changes(earlier, nothing_yet)
         store.keep_only(earlier.trials.values())
     listener.planned(conditions.plan)
-    store.write_run(
-        conclude(conditions.measured((), None, dict.fromkeys(("isolation", "verification"), NOT_ENDED), NOT_ENDED))
-    )
+    store.write_run(conclude(nothing_yet))
     runner = TrialRunner(server, conditions.environment)
     inputs, consumer = conditions.inputs, conditions.consumer
     measuring = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)

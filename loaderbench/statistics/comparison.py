@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from loaderbench.consumers import consumer_kind
+from loaderbench.consumers import consumer_kind, demand_rate
 from loaderbench.records import (
     Comparison,
     Config,
@@ -73,12 +73,10 @@ def _differences(before: RunRecord, after: RunRecord) -> Iterator[str]:
 
 def _doubts(before: RunRecord, after: RunRecord) -> Iterator[str]:
     """Yield the settings that differ and change samples/s without any change to a loader."""
-    settings = [("measure", "cache", "state of the page cache")]
-    kind = consumer_kind(before.consumer)
-    if kind.capped:
-        settings.append(("consumer", "demand", f"demand of the {kind.who} (samples/s)"))
-    for section, name, said in settings:
-        then, now = (_setting(run, section, name) for run in (before, after))
+    for said, then, now in (
+        ("state of the page cache", _cache(before), _cache(after)),
+        (f"demand of the {consumer_kind(before.consumer).who} (samples/s)", demand_rate(before), demand_rate(after)),
+    ):
         if then != now:
             yield _differs(said, then, now)
 
@@ -88,9 +86,9 @@ def _differs(name: str, then: Scalar, now: Scalar) -> str:
     return f"The {name} was {was} before and is {became} after."
 
 
-def _setting(run: RunRecord, section: str, name: str) -> Scalar:
-    settings = run.suite.get(section)
-    value = settings.get(name) if isinstance(settings, dict) else None
+def _cache(run: RunRecord) -> Scalar:
+    settings = run.suite.get("measure")
+    value = settings.get("cache") if isinstance(settings, dict) else None
     return value if isinstance(value, str | int | float) else None
 
 

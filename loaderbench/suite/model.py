@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import BeforeValidator, Field, PlainValidator, create_model, model_validator
 
-from loaderbench.consumers import AUTO, CONSUMER_KINDS, assumed_demand, consumer_of
+from loaderbench.consumers import AUTO, CONSUMER_KINDS, consumer_of
 from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
 from loaderbench.loaders import LOADER_BACKENDS, loader_axes
 from loaderbench.options import Amount, Count, Part, Seed
@@ -109,12 +109,6 @@ class Suite(Part):
         if isinstance(dataset, dict) and "kind" not in dataset:
             return {**data, "dataset": {"kind": DEFAULT_KIND, **dataset}}
         return data
-
-    def as_run(self) -> dict[str, Any]:
-        """The suite as a run keeps it: plain values, with the resolved `consumer.demand`."""
-        kept = self.model_dump(mode="json")
-        kept["consumer"]["demand"] = assumed_demand(self.consumer).samples_per_s
-        return kept
 
 
 def suite_schema() -> dict[str, Any]:

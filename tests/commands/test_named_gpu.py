@@ -10,6 +10,7 @@ from command_line import Cli
 
 from loaderbench.consumers import demand_of, describe_demand
 from loaderbench.store import read_run
+from loaderbench.suite import load_suite
 
 SUITE = "name: s\ndataset: {root: data}\nloader: {batch_size: 4}\nmeasure: {rounds: 1, seconds: 0.05, verify: false}\n"
 A100 = "Target 2,470 samples/s (A100, ResNet-50, mixed precision; NVIDIA DeepLearningExamples)"
@@ -53,7 +54,10 @@ def test_a_run_emulates_the_gpu_and_keeps_the_rate_with_its_source(cli: Cli, pla
     result = cli("run", "s.yaml", "--out", "out", "-q")
     assert result.returncode == 0, result.stderr
     kept = json.loads((place / "out" / "run.json").read_text())
-    assert (kept["consumer"], kept["suite"]["consumer"]["demand"]) == ("emulated", 938.0)
+    assert kept["consumer"] == "emulated"
+    assert (kept["suite"]["consumer"]["accelerator"], kept["suite"]["consumer"]["demand"]) == ("a100", None)
+    (place / "again.yaml").write_text(json.dumps(kept["suite"]))
+    assert load_suite(place / "again.yaml").suite.model_dump(mode="json") == kept["suite"]
     assert kept["ceiling"]["samples_per_s"] == 938.0
     assert kept["assumed_demand"]["address"].startswith("https://github.com/NVIDIA/DeepLearningExamples/")
     found = demand_of(read_run(place / "out"))

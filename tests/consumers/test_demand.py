@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from loaderbench.consumers import assumed_demand, consumer_of, demand_of, describe_demand
+from loaderbench.conclusion import conclude
+from loaderbench.consumers import assumed_demand, consumer_of, demand_of, demand_rate, describe_demand
 from loaderbench.consumers.emulated import EmulatedAccelerator
 from loaderbench.records import AssumedDemand, RunRecord
 from loaderbench.store import read_run
@@ -66,20 +67,6 @@ def test_the_emulated_gpu_takes_the_published_rate() -> None:
     assert list(device._done_at_s) == [0.0, pytest.approx(1.0)]
 
 
-def test_a_run_keeps_the_number_that_stands_for_the_demand() -> None:
-    assert suite().as_run()["consumer"]["demand"] == 1000.0
-    assert suite(demand=7.0).as_run()["consumer"]["demand"] == 7.0
-    assert suite(accelerator="a100").as_run()["consumer"] == {
-        "kind": "auto",
-        "demand": 2470.0,
-        "accelerator": "a100",
-        "model": "resnet50",
-        "precision": None,
-        "target": None,
-        "args": {},
-    }
-
-
 def of_schema_1(folder: Path) -> RunRecord:
     """A recorded run whose suite asks for 50 samples/s."""
     (folder / "run.json").write_bytes(gzip.decompress((ROOT / "tests/recorded/run_small.json.gz").read_bytes()))
@@ -89,6 +76,14 @@ def of_schema_1(folder: Path) -> RunRecord:
 def test_a_saved_run_that_kept_only_the_number_says_whether_it_is_the_default(tmp_path: Path) -> None:
     assert demand_of(read_run(ROOT / "reports" / "examples" / "two-cores")) == DEFAULT
     assert demand_of(of_schema_1(tmp_path)) == AssumedDemand(samples_per_s=50.0, origin="suite")
+    assert demand_rate(of_schema_1(tmp_path)) == 50.0
+
+
+@pytest.mark.parametrize("section", [None, [], {}, {"demand": None}, {"demand": 0}, {"demand": "fast"}])
+def test_a_saved_run_that_kept_no_usable_number_has_no_demand(section: Any, tmp_path: Path) -> None:
+    run = replace(of_schema_1(tmp_path), suite={"consumer": section})
+    assert (demand_of(run), demand_rate(run)) == (None, None)
+    assert conclude(run).not_measured["ceiling"] == "the run did not record the demand of the emulated GPU"
 
 
 def test_a_run_says_what_it_recorded_though_the_table_may_have_changed(tmp_path: Path) -> None:

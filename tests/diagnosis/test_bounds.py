@@ -136,19 +136,19 @@ def test_headspace_lies_between_nothing_and_all() -> None:
 
 
 def test_a_replay_of_one_round_has_no_interval_and_counts_as_one() -> None:
-    found, _ = find_ceiling(replayed(Interval(500.0, None, None), 1), "", subject(250.0), "model", 1.0)
+    found, _ = find_ceiling(replayed(Interval(500.0, None, None), 1), "", subject(250.0), "model", None)
     assert found is not None
     assert (found.samples_per_s_interval, found.headspace) == (None, 0.5)
     assert found.basis.endswith("1 round")
     assert "samples_per_s_interval" in found.not_measured
-    several, _ = find_ceiling(replayed(Interval(500.0, 490.0, 510.0)), "", subject(250.0), "target", 1.0)
+    several, _ = find_ceiling(replayed(Interval(500.0, 490.0, 510.0)), "", subject(250.0), "target", None)
     assert several is not None
     assert several.basis.endswith("2 rounds")
     assert (several.samples_per_s_interval, several.not_measured) == (Interval(500.0, 490.0, 510.0), {})
 
 
 def test_a_replay_that_failed_leaves_its_reason() -> None:
-    assert find_ceiling(replayed(None), "", subject(1.0), "model", 1.0) == (
+    assert find_ceiling(replayed(None), "", subject(1.0), "model", None) == (
         None,
         "cached batches were not replayed: its trial failed",
     )
@@ -156,12 +156,12 @@ def test_a_replay_that_failed_leaves_its_reason() -> None:
 
 def test_without_a_subject_or_a_consumer_there_is_no_ceiling() -> None:
     assert find_ceiling(None, "", None, "emulated", 1.0) == (None, "nothing was measured")
-    assert find_ceiling(None, "", subject(1.0), "none", 1.0) == (None, "nothing consumes the batches")
+    assert find_ceiling(None, "", subject(1.0), "none", None) == (None, "nothing consumes the batches")
 
 
 @pytest.mark.parametrize(("wait", "known"), [(0.998, True), (0.999, False), (1.0, False), (0.0, True)])
 def test_a_loop_s_own_pace_is_known_where_it_did_anything_but_wait(wait: float, known: bool) -> None:
-    found, _ = find_ceiling(None, "", subject(10.0, wait), "loop", 1.0)
+    found, _ = find_ceiling(None, "", subject(10.0, wait), "loop", None)
     assert (found is not None) == known
     if found is not None:
         assert found.samples_per_s == pytest.approx(10.0 / (1 - wait))

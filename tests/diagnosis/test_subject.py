@@ -129,12 +129,12 @@ def test_one_round_shows_nothing_to_be_slower() -> None:
 def test_a_rate_at_the_demand_is_capped_by_it() -> None:
     below, at = ([found(0, 1, Interval(1000 * share, None, None))] for share in (AT_THE_CAP - 0.001, AT_THE_CAP))
     assert AT_THE_CAP == 0.97
-    assert rate_cap((), below, "emulated", 1000.0) == ()
-    (remark,) = rate_cap((), [*below, found(1, 2, None), *at], "emulated", 1000.0)
+    assert rate_cap((), below, 1000.0) == ()
+    (remark,) = rate_cap((), [*below, found(1, 2, None), *at], 1000.0)
     assert "1,000" in remark
-    assert rate_cap((remark,), at, "emulated", 1000.0) == ()
-    assert rate_cap((), at, "model", 1000.0) == ()
-    assert rate_cap((), [], "emulated", 1000.0) == ()
+    assert rate_cap((remark,), at, 1000.0) == ()
+    assert rate_cap((), at, None) == ()
+    assert rate_cap((), [], 1000.0) == ()
 
 
 def test_one_worker_is_a_number_of_workers() -> None:

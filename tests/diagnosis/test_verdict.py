@@ -29,7 +29,7 @@ def test_a_consumer_that_waits_is_input_bound() -> None:
 
 
 def test_a_loader_that_keeps_up_leaves_nothing_to_relieve() -> None:
-    found = decide(subject(0.01, 0.0, 0.02), "model", 1000, doubts=0)
+    found = decide(subject(0.01, 0.0, 0.02), "model", None, doubts=0)
     assert (found.bound, found.limit) == ("compute", "none")
     assert found.headline == "the loader keeps up; data wait is 1% (0\N{EN DASH}2%) of step time"
 
@@ -50,7 +50,7 @@ def test_one_round_and_doubts_lower_the_confidence() -> None:
 
 
 def test_without_a_consumer_the_loader_is_the_limit() -> None:
-    assert decide(subject(1.0, 0.99, 1.0), "none", 1, doubts=0).bound == "input"
+    assert decide(subject(1.0, 0.99, 1.0), "none", None, doubts=0).bound == "input"
 
 
 def test_nothing_measured_is_unknown() -> None:
@@ -58,13 +58,13 @@ def test_nothing_measured_is_unknown() -> None:
 
 
 def test_without_a_consumer_doubts_lower_the_confidence_and_no_threshold_is_named() -> None:
-    found = decide(subject(1.0, 0.99, 1.0), "none", 1, doubts=0)
+    found = decide(subject(1.0, 0.99, 1.0), "none", None, doubts=0)
     assert found.confidence == "high"
     assert found.evidence == (
         "Best config num_workers=2: 500 samples/s (490\N{EN DASH}510)",
         "Consumer: none; throughput is that of the loader alone",
     )
-    assert decide(subject(1.0, 0.99, 1.0), "none", 1, doubts=1).confidence == "medium"
+    assert decide(subject(1.0, 0.99, 1.0), "none", None, doubts=1).confidence == "medium"
 
 
 def test_every_trial_failed_is_said_only_where_trials_were_run_and_all_failed() -> None:
@@ -82,7 +82,7 @@ def test_the_ceiling_of_an_emulated_accelerator_is_its_demand() -> None:
     found, _ = find_ceiling(None, "not run", subject(0.5), "emulated", 1000)
     assert found is not None
     assert found.headspace == pytest.approx(0.5)
-    assert find_ceiling(None, "not run", subject(0.5), "model", 1000)[0] is None
+    assert find_ceiling(None, "not run", subject(0.5), "model", None)[0] is None
 
 
 def loop(share: float) -> Subject:
@@ -90,21 +90,21 @@ def loop(share: float) -> Subject:
 
 
 def test_a_loop_is_told_how_long_it_waits_and_what_it_gets_and_of_no_configuration() -> None:
-    waits = decide(loop(0.41), "loop", 1, doubts=0)
+    waits = decide(loop(0.41), "loop", None, doubts=0)
     assert waits.headline == "cause unknown; use Profiler(trace=True) to measure inside the loader"
     assert waits.evidence == ("Data wait: 41% of step time; input-bound at 5% or more", "Throughput: 512 samples/s")
-    assert decide(loop(0.01), "loop", 1, doubts=0).headline == "the loader keeps up; data wait is 1% of step time"
+    assert decide(loop(0.01), "loop", None, doubts=0).headline == "the loader keeps up; data wait is 1% of step time"
 
 
 @pytest.mark.parametrize(
     ("share", "confidence"), [(0.02, "medium"), (0.026, "low"), (0.05, "low"), (0.099, "low"), (0.11, "medium")]
 )
 def test_one_process_decides_where_its_share_is_clearly_on_one_side(share: float, confidence: str) -> None:
-    assert decide(loop(share), "loop", 1, doubts=0).confidence == confidence
+    assert decide(loop(share), "loop", None, doubts=0).confidence == confidence
 
 
 def test_the_ceiling_of_a_loop_is_its_own_pace_without_the_waits() -> None:
-    found, _ = find_ceiling(None, "not run", loop(0.2), "loop", 1)
+    found, _ = find_ceiling(None, "not run", loop(0.2), "loop", None)
     assert found is not None
     assert found.samples_per_s == pytest.approx(640.0)
     assert found.headspace == pytest.approx(0.2)
@@ -112,7 +112,7 @@ def test_the_ceiling_of_a_loop_is_its_own_pace_without_the_waits() -> None:
 
 
 def test_a_loop_that_does_nothing_but_wait_has_no_ceiling_and_says_why() -> None:
-    assert find_ceiling(None, "not run", loop(0.9995), "loop", 1) == (None, "the loop only waited for data")
+    assert find_ceiling(None, "not run", loop(0.9995), "loop", None) == (None, "the loop only waited for data")
 
 
 TRACED = Trial(
@@ -127,7 +127,7 @@ TRACED = Trial(
 
 
 def test_a_traced_loop_names_its_dearest_stage_and_what_the_workers_did_but_no_cause() -> None:
-    found = decide(loop(0.41), "loop", 1, doubts=0, trials=[TRACED])
+    found = decide(loop(0.41), "loop", None, doubts=0, trials=[TRACED])
     assert found.evidence[2:] == (
         "Wall time: decode 75% of worker time per sample (6 ms)",
         "Workers: 70% on a CPU, 20% waiting for a CPU, 10% blocked",
@@ -149,7 +149,7 @@ def test_a_loop_without_batches_says_what_it_failed_by() -> None:
         status="failed",
         failure=Failure("no_batches", "the loop took no batch.", ""),
     )
-    assert decide(None, "loop", 1, doubts=0, trials=[failed]).headline == (
+    assert decide(None, "loop", None, doubts=0, trials=[failed]).headline == (
         "nothing was measured: the loop took no batch"
     )
 
@@ -198,7 +198,7 @@ def test_epochs_that_begin_too_often_bind_the_input_however_little_waits_after(s
 def test_moving_batches_binds_from_a_tenth_of_the_time_on_and_where_it_takes_more_than_waiting(
     transfer: float, wait: float, bound: str
 ) -> None:
-    found = decide(caused(wait, wait, wait, replace(DECODING, transfer_share=transfer)), "model", 1, doubts=0)
+    found = decide(caused(wait, wait, wait, replace(DECODING, transfer_share=transfer)), "model", None, doubts=0)
     assert found.bound == bound
     if bound == "transfer":
         assert f"{transfer * 100:.0f}%" in found.headline
@@ -215,7 +215,7 @@ def test_a_cause_is_named_with_its_reason_first() -> None:
     )
     assert found.not_measured == {}
     assert "target 1,000" in found.evidence[-1]
-    assert "target" not in decide(caused(0.6, 0.5, 0.7, DECODING), "model", 1000.0, doubts=0).evidence[-1]
+    assert "target" not in decide(caused(0.6, 0.5, 0.7, DECODING), "model", None, doubts=0).evidence[-1]
 
 
 def test_a_loader_that_keeps_up_has_no_cause_to_be_named() -> None:
@@ -268,33 +268,33 @@ def test_without_any_fact_the_reason_is_that_nothing_was_seen() -> None:
 def test_the_configuration_is_named_as_best_or_as_the_fastest_estimate() -> None:
     best = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0)
     assert best.evidence[1].startswith("Best config num_workers=2: 500 samples/s")
-    other = decide(replace(subject(0.41, 0.38, 0.44), is_best=False), "model", 1000, doubts=0)
+    other = decide(replace(subject(0.41, 0.38, 0.44), is_best=False), "model", None, doubts=0)
     assert other.evidence[1].startswith("Fastest estimate num_workers=2: 500 samples/s")
-    nameless = decide(replace(subject(0.41, 0.38, 0.44), config={}), "target", 1000, doubts=0)
+    nameless = decide(replace(subject(0.41, 0.38, 0.44), config={}), "target", None, doubts=0)
     assert nameless.evidence[1].startswith("Throughput: 500 samples/s")
 
 
 def test_the_target_is_said_in_the_words_it_came_with() -> None:
     found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, target="Target 1,000 samples/s (default)")
     assert "Target 1,000 samples/s (default)" in found.evidence
-    assert not [line for line in decide(subject(0.41), "model", 1000, doubts=0).evidence if line.startswith("Target")]
+    assert not [line for line in decide(subject(0.41), "model", None, doubts=0).evidence if line.startswith("Target")]
 
 
 def test_without_a_consumer_one_round_leaves_little_confidence() -> None:
     alone = Subject({}, Interval(500.0, None, None), Interval(1.0, None, None), is_best=False)
-    assert decide(alone, "none", 1, doubts=0).confidence == "low"
+    assert decide(alone, "none", None, doubts=0).confidence == "low"
 
 
 @pytest.mark.parametrize(("doubts", "confidence"), [(0, "medium"), (1, "low"), (2, "low")])
 def test_a_loop_that_is_doubted_leaves_little_confidence(doubts: int, confidence: str) -> None:
-    assert decide(loop(0.5), "loop", 1, doubts=doubts).confidence == confidence
+    assert decide(loop(0.5), "loop", None, doubts=doubts).confidence == confidence
 
 
 @pytest.mark.parametrize(
     ("share", "confidence"), [(0.0249, "medium"), (0.025, "low"), (0.1, "low"), (0.1001, "medium")]
 )
 def test_one_process_is_clear_below_half_of_the_threshold_and_above_twice(share: float, confidence: str) -> None:
-    assert decide(loop(share), "loop", 1, doubts=0).confidence == confidence
+    assert decide(loop(share), "loop", None, doubts=0).confidence == confidence
 
 
 def test_the_last_failure_of_a_loop_is_the_one_that_is_told() -> None:
@@ -302,8 +302,8 @@ def test_the_last_failure_of_a_loop_is_the_one_that_is_told() -> None:
         Trial(role="profile", id=said, config={}, round=1, status="failed", failure=Failure("error", said, ""))
         for said in ("ValueError: one.", "ValueError: two.")
     ]
-    assert decide(None, "loop", 1, doubts=0, trials=failed).headline == "nothing was measured: ValueError: two"
-    assert "every trial failed" in decide(None, "model", 1, doubts=0, trials=failed).headline
+    assert decide(None, "loop", None, doubts=0, trials=failed).headline == "nothing was measured: ValueError: two"
+    assert "every trial failed" in decide(None, "model", None, doubts=0, trials=failed).headline
 
 
 def test_a_stage_is_named_where_it_was_timed_or_needs_no_timing() -> None:

@@ -62,19 +62,11 @@ def test_trials_are_found_by_their_role_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suite", "demand", "loader"),
-    [
-        ({}, 1.0, {}),
-        ({"consumer": None, "loader": None}, 1.0, {}),
-        ({"consumer": {"demand": None}}, 1.0, {}),
-        ({"consumer": {"demand": 250}, "loader": {"drop_last": True}}, 250.0, {"drop_last": True}),
-    ],
+    ("suite", "loader"),
+    [({}, {}), ({"loader": None}, {}), ({"loader": {"drop_last": True}}, {"drop_last": True})],
 )
-def test_what_the_suite_leaves_open_has_its_default(
-    suite: dict[str, Any], demand: float, loader: dict[str, Any]
-) -> None:
-    run = replace(RUN, suite=suite)
-    assert (run.demand, run.loader) == (demand, loader)
+def test_a_suite_that_fixes_no_argument_of_the_loader_fixes_none(suite: dict[str, Any], loader: dict[str, Any]) -> None:
+    assert replace(RUN, suite=suite).loader == loader
 
 
 def test_what_was_measured_and_what_was_concluded_make_up_the_run() -> None:

@@ -13,7 +13,7 @@ from fakes import planned, trial_of
 from machine import TWO_CPUS
 
 from loaderbench.errors import UsageError
-from loaderbench.records import DatasetSummary, Environment, Gpu, Readings, TimelinePoint
+from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Gpu, Readings, TimelinePoint
 from loaderbench.session import resuming
 from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
 
@@ -27,10 +27,23 @@ DATA = DatasetSummary("some images", files=24, classes=3)
 SUITE: dict[str, Any] = {"name": "s", "measure": {"seconds": 1.0, "budget": None, "verify": True, "timeout_s": 60}}
 
 
-def refusal(suite: dict[str, Any] = SUITE, machine: Environment = MACHINE, data: DatasetSummary = DATA) -> str:
-    record: Any = SimpleNamespace(suite=SUITE, environment=MACHINE, dataset=DATA)
+DEMAND = AssumedDemand(samples_per_s=2470.0, origin="accelerator", accelerator="A100")
+
+
+def run_of(
+    suite: dict[str, Any] = SUITE,
+    machine: Environment = MACHINE,
+    data: DatasetSummary = DATA,
+    demand: AssumedDemand | None = None,
+    consumer: str = "none",
+) -> Any:
+    return SimpleNamespace(suite=suite, environment=machine, dataset=data, assumed_demand=demand, consumer=consumer)
+
+
+def refusal(*now: Any, then: Any = None, **changed: Any) -> str:
+    """What is said where a run goes on as `now` and with what `changed`."""
     try:
-        refuse_changes(Earlier(Path("r"), record, {}, Readings()), suite, machine, data)
+        refuse_changes(Earlier(Path("r"), then or run_of(), {}, Readings()), run_of(*now, **changed))
     except UsageError as error:
         return str(error)
     return ""
@@ -80,6 +93,24 @@ def test_what_differs_is_named_with_both_values(given: dict[str, Any], said: str
     found = refusal(**given)
     assert found.startswith(f"--resume r: {said}")
     assert "more" not in found
+
+
+def test_a_published_rate_that_was_corrected_is_another_demand() -> None:
+    named = {"suite": {**SUITE, "consumer": {"accelerator": "a100", "demand": None}}, "consumer": "emulated"}
+    then = run_of(**named, demand=DEMAND)
+    assert refusal(**named, demand=DEMAND, then=then) == ""
+    found = refusal(**named, demand=replace(DEMAND, samples_per_s=2500.0), then=then)
+    assert found == "--resume r: demand in samples/s changed from 2470.0 to 2500.0; start a new run"
+
+
+@pytest.mark.parametrize(
+    ("demand", "said"), [(1000.0, ""), (900.0, "demand in samples/s changed from 1000.0 to 900.0")]
+)
+def test_a_run_of_an_earlier_version_kept_the_resolved_demand_in_its_suite(demand: float, said: str) -> None:
+    then = run_of({**SUITE, "consumer": {"demand": 1000.0}}, consumer="emulated")
+    now = AssumedDemand(samples_per_s=demand, origin="default")
+    found = refusal({**SUITE, "consumer": {"demand": None}}, then=then, demand=now, consumer="emulated")
+    assert found == (f"--resume r: {said}; start a new run" if said else "")
 
 
 def test_what_changes_no_measurement_may_differ() -> None:

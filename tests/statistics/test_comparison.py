@@ -9,6 +9,7 @@ import pytest
 from machine import TWO_CPUS
 
 from loaderbench.records import (
+    AssumedDemand,
     Baseline,
     Best,
     Comparison,
@@ -293,6 +294,17 @@ def test_another_demand_or_cache_regime_casts_doubt_on_the_outcome() -> None:
     assert found.outcome == "improved"
     assert "warm" in found.reasons[0]
     assert found.reasons[1] == ("The demand of the emulated GPU (samples/s) was 1000.0 before and is 2000.0 after.")
+
+
+def test_two_published_rates_are_two_demands_though_both_suites_name_one_gpu() -> None:
+    demand = AssumedDemand(samples_per_s=2470.0, origin="accelerator", accelerator="A100")
+    suite = {"consumer": {"demand": None, "accelerator": "a100"}}
+    before, after = run({0: [100, 101, 102]}, suite=suite), run({0: [124, 125, 126]}, suite=suite)
+    same = compare_runs(replace(before, assumed_demand=demand), replace(after, assumed_demand=demand))
+    assert same.reasons == ()
+    corrected = replace(demand, samples_per_s=2500.0)
+    found = compare_runs(replace(before, assumed_demand=demand), replace(after, assumed_demand=corrected))
+    assert found.reasons == ("The demand of the emulated GPU (samples/s) was 2470.0 before and is 2500.0 after.",)
 
 
 def test_a_bound_never_reads_as_no_change_beside_a_clear_outcome() -> None:
