@@ -9,7 +9,7 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     """Validate a suite and print its plan, without measuring."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
-    from loaderbench.consumers import CONSUMER_KINDS, assumed_demand, describe_demand, resolve_consumer
+    from loaderbench.consumers import consumer_of, describe_demand, resolve_consumer
     from loaderbench.environment import cpus_allotted
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
@@ -22,8 +22,8 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=gpus > 0, consumer=consumer)
     print(f"{loaded.suite.name}: {what}")
     print(f"Available CPUs: {cpus:g}; GPUs: {gpus or 'none'}; consumer: {consumer}")
-    if CONSUMER_KINDS[consumer].capped:
-        demand = assumed_demand(loaded.suite.consumer)
+    demand = consumer_of(loaded.suite.consumer, consumer).assumed_demand
+    if demand is not None:
         print(describe_demand(demand))
         if demand.address:
             print(f"  source: {demand.address}")

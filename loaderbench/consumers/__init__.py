@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import BaseModel
 
 from loaderbench.consumers.demand import DEFAULT_DEMAND, describe_demand
 from loaderbench.consumers.emulated import Emulated
-from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, WaitClock
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, OptionProblem, WaitClock
 from loaderbench.consumers.loop import Loop
 from loaderbench.consumers.model import Model
 from loaderbench.consumers.none import NO_CONSUMER, NoConsumer, Nothing
 from loaderbench.consumers.target import TargetStep
-from loaderbench.consumers.training_rates import NoRateError
 from loaderbench.errors import MissingError
 from loaderbench.records import AssumedDemand, Measured
 
@@ -26,14 +27,14 @@ __all__ = [
     "ConsumerKind",
     "HostWaitClock",
     "NoConsumer",
-    "NoRateError",
+    "OptionProblem",
     "WaitClock",
-    "assumed_demand",
     "consumer_kind",
     "consumer_of",
     "demand_of",
     "demand_rate",
     "describe_demand",
+    "option_problems",
     "resolve_consumer",
 ]
 
@@ -84,11 +85,15 @@ def _automatic(where: str) -> str:
     return next(name for name, kind in CONSUMER_KINDS.items() if kind.auto == where)
 
 
-def assumed_demand(options: BaseModel) -> AssumedDemand:
-    """The rate that a suite's section asks of an emulated GPU. Raises `NoRateError` where none is published."""
-    found = consumer_of(options, "emulated")
-    assert isinstance(found, Emulated)
-    return found.assumed_demand
+def option_problems(options: BaseModel) -> Iterator[OptionProblem]:
+    """Yield what is wrong with a suite's section, by the rules of every kind: an option of another has no effect."""
+    chosen: str = getattr(options, "kind", AUTO)
+    for name, kind in CONSUMER_KINDS.items():
+        asked = kind.asked_for_by
+        if asked and getattr(options, asked) is not None and chosen not in (AUTO, name):
+            what = f"has no effect on `kind: {chosen}`; use `kind: {name}`, or drop it"
+            yield OptionProblem(asked, what, at_key=True)
+        yield from consumer_of(options, name).problems(chosen=chosen == name)
 
 
 def demand_of(run: Measured) -> AssumedDemand | None:

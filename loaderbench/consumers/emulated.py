@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from loaderbench.consumers.demand import DEFAULT_DEMAND, demand_from
-from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock
-from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, gpus
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, OptionProblem
+from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, NoRateError, find_rate, gpus
 from loaderbench.options import Amount
 from loaderbench.records import AssumedDemand
 
@@ -64,6 +64,21 @@ class Emulated(ConsumerKind):
     def assumed_demand(self) -> AssumedDemand:
         """The rate it takes samples at. Raises `NoRateError` where none is published."""
         return demand_from(self.demand, self.accelerator, self.model, self.precision)
+
+    def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
+        """Yield what does not fit together of what sets the demand, and a rate that nobody published."""
+        if self.accelerator is None:
+            if self.precision is not None:
+                what = "has no effect without `accelerator`; set both, or drop it"
+                yield OptionProblem("precision", what, at_key=True)
+            return
+        if self.demand is not None:
+            what = "cannot be combined with `demand`: both set the target; drop one of them"
+            yield OptionProblem("accelerator", what, at_key=True)
+        try:
+            find_rate(self.accelerator, self.model, self.precision)
+        except NoRateError as error:
+            yield OptionProblem(error.option, str(error))
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the device."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from loaderbench.options import Part
+from loaderbench.records import AssumedDemand
 
 Clock = Callable[[], float]
 """Says the time in seconds; only differences mean something."""
@@ -61,6 +62,17 @@ class HostWaitClock:
         return self._waits_s
 
 
+class OptionProblem(NamedTuple):
+    """What is wrong with an option of the section `consumer`, or with all of the section where `option` is `None`.
+
+    `at_key`: the place to name is the key; else the value.
+    """
+
+    option: str | None
+    what: str
+    at_key: bool = False
+
+
 class ConsumerKind(Part):
     """One value of `consumer.kind`. Its fields are options under `consumer`, its class says how it is spoken of.
 
@@ -74,7 +86,7 @@ class ConsumerKind(Part):
     """Whether it takes any time at all; else the loader runs alone."""
 
     capped: ClassVar[bool] = False
-    """Whether its option `demand` caps the rate it consumes, samples/s."""
+    """Whether its `assumed_demand` caps the rate it consumes, samples/s."""
 
     why_not_replayed: ClassVar[str] = ""
     """Why cached batches need not be replayed to know its own pace; empty where they have to be."""
@@ -93,9 +105,14 @@ class ConsumerKind(Part):
     texts: ClassVar[tuple[str, ...]] = ()
     """Options that stay text whatever they look like."""
 
-    def problem(self) -> str | None:
-        """What is wrong with the options taken together, or `None`."""
+    @property
+    def assumed_demand(self) -> AssumedDemand | None:
+        """The rate it takes samples at, with its source; `None` of a kind whose rate is its own."""
         return None
+
+    def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
+        """Yield what is wrong with the options taken together. `chosen`: `kind` names this one, and not `auto`."""
+        yield from ()
 
     def targets(self) -> list[str]:
         """What has to be importable before anything is measured: names of the form `package.module:name`."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, OptionProblem
 from loaderbench.options import TargetName
 from loaderbench.targets import call_target, find_target
 
@@ -33,9 +33,10 @@ class TargetStep(ConsumerKind):
     target: TargetName | None = None
     args: dict[str, Any] = {}
 
-    def problem(self) -> str | None:
+    def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
         """Say that a target is missing."""
-        return "kind: target needs target: package.module:name" if self.target is None else None
+        if chosen and self.target is None:
+            yield OptionProblem(None, "kind: target needs target: package.module:name")
 
     def targets(self) -> list[str]:
         """The step."""

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import psutil
 
-from loaderbench.consumers import CONSUMER_KINDS, assumed_demand, resolve_consumer
+from loaderbench.consumers import consumer_of, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.environment import describe_machine
 from loaderbench.plan import Plan, make_plan
@@ -36,8 +36,7 @@ class Conditions:
     @property
     def assumed_demand(self) -> AssumedDemand | None:
         """The rate that an emulated GPU takes samples at, by the table of today; `None` where none is emulated."""
-        options = self.loaded.suite.consumer
-        return assumed_demand(options) if CONSUMER_KINDS[self.consumer].capped else None
+        return consumer_of(self.loaded.suite.consumer, self.consumer).assumed_demand
 
     @property
     def accelerator(self) -> bool:

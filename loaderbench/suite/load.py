@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from loaderbench.consumers import CONSUMER_KINDS
+from loaderbench.consumers import CONSUMER_KINDS, option_problems
 from loaderbench.datasets import DATASET_KINDS
 from loaderbench.errors import SuiteError, printable
 from loaderbench.suite.axes import find_problems
-from loaderbench.suite.demand import find_demand_problems
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem, problem_of
 from loaderbench.suite.yaml_text import KeyPath, ParsedText, Position, TextError, parse_text
@@ -62,7 +61,7 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
         _apply(parsed.value, override)
     where = _Locator(str(file), parsed, {override.path: override.flag for override in overrides})
     suite = _validate(parsed.value, where, file)
-    if problems := [*find_problems(suite), *find_demand_problems(suite.consumer)]:
+    if problems := [*find_problems(suite), *_consumer_problems(suite)]:
         raise SuiteError(where.first(problems))
     return LoadedSuite(suite, file, tuple(overrides))
 
@@ -98,6 +97,11 @@ def _validate(data: dict[str, Any], where: _Locator, file: Path) -> Suite:
         return Suite.model_validate(filled)
     except ValidationError as error:
         raise SuiteError(where.first([problem_of(detail) for detail in error.errors()])) from None
+
+
+def _consumer_problems(suite: Suite) -> Iterator[Problem]:
+    for option, what, at_key in option_problems(suite.consumer):
+        yield Problem(("consumer", option) if option else ("consumer",), what, at_key)
 
 
 class _Locator:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import BeforeValidator, Field, PlainValidator, create_model, model_validator
 
-from loaderbench.consumers import AUTO, CONSUMER_KINDS, consumer_of
+from loaderbench.consumers import AUTO, CONSUMER_KINDS
 from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
 from loaderbench.loaders import LOADER_BACKENDS, loader_axes
 from loaderbench.options import Amount, Count, Part, Seed
@@ -43,12 +43,6 @@ class ConsumerPart(Part):
     """What is common to all kinds of consumer."""
 
     kind: str = AUTO
-
-    @model_validator(mode="after")
-    def _fits_its_kind(self) -> ConsumerPart:
-        if self.kind in CONSUMER_KINDS and (what := consumer_of(self, self.kind).problem()):
-            raise ValueError(what)
-        return self
 
 
 def _consumer() -> type[ConsumerPart]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from loaderbench.conclusion import conclude
-from loaderbench.consumers import assumed_demand, consumer_of, demand_of, demand_rate, describe_demand
+from loaderbench.consumers import consumer_of, demand_of, demand_rate, describe_demand
 from loaderbench.consumers.emulated import EmulatedAccelerator
 from loaderbench.records import AssumedDemand, RunRecord
 from loaderbench.store import read_run
@@ -44,7 +44,7 @@ def suite(**consumer: Any) -> Suite:
     ],
 )
 def test_the_demand_is_the_default_the_suite_s_or_that_of_a_gpu(options: dict[str, Any], demand: AssumedDemand) -> None:
-    assert assumed_demand(suite(**options).consumer) == demand
+    assert consumer_of(suite(**options).consumer, "emulated").assumed_demand == demand
 
 
 @pytest.mark.parametrize(

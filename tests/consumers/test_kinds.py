@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from loaderbench.consumers import CONSUMER_KINDS, LOOP, ConsumerKind, consumer_kind, consumer_of, resolve_consumer
-from loaderbench.errors import MissingError
-from loaderbench.suite import Suite
+from loaderbench.consumers import (
+    CONSUMER_KINDS,
+    LOOP,
+    ConsumerKind,
+    OptionProblem,
+    consumer_kind,
+    consumer_of,
+    option_problems,
+    resolve_consumer,
+)
+from loaderbench.consumers.none import Nothing
+from loaderbench.errors import MissingError, SuiteError
+from loaderbench.suite import Suite, load_suite
 
 
 def section(**options: Any) -> BaseModel:
@@ -42,6 +54,42 @@ def test_of_a_kind_that_is_not_registered_here_is_said_what_holds_of_any() -> No
 def test_a_loop_is_no_kind_that_a_suite_can_name() -> None:
     assert consumer_kind(LOOP).of_loop
     assert LOOP not in CONSUMER_KINDS
+
+
+def test_the_kinds_that_a_demand_caps_are_those_that_assume_one() -> None:
+    assert {name for name in CONSUMER_KINDS if consumer_of(section(), name).assumed_demand} == {
+        name for name, kind in CONSUMER_KINDS.items() if kind.capped
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        ({}, []),
+        ({"kind": "target"}, [None]),
+        ({"kind": "target", "target": "mine:step"}, []),
+        ({"kind": "none", "precision": "fp32"}, ["precision"]),
+        ({"kind": "emulated", "accelerator": "a100", "precision": "tf32"}, []),
+        ({"accelerator": "a100", "demand": 5.0}, ["accelerator"]),
+        ({"kind": "model", "accelerator": "a100"}, ["accelerator"]),
+        ({"kind": "target", "accelerator": "a1000"}, ["accelerator", "accelerator", None]),
+        ({"accelerator": ""}, ["accelerator"]),
+    ],
+)
+def test_each_kind_says_what_is_wrong_with_the_options(options: dict[str, Any], wrong: list[str | None]) -> None:
+    assert [problem.option for problem in option_problems(section(**options))] == wrong
+
+
+def test_what_a_kind_finds_wrong_is_said_at_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Picky(Nothing):
+        def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
+            yield OptionProblem("demand", f"not wanted: {chosen}")
+            yield OptionProblem("kind", "and a second", at_key=True)
+
+    monkeypatch.setitem(CONSUMER_KINDS, "none", Picky)
+    (tmp_path / "s.yaml").write_text("consumer:\n  demand: 5\n  kind: none\n")
+    with pytest.raises(SuiteError, match=r"s\.yaml:2:11: consumer\.demand: not wanted: True \(and 1 more\)"):
+        load_suite(tmp_path / "s.yaml")
 
 
 def test_a_consumer_gets_its_own_options_of_the_section() -> None:

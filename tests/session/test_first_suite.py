@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from loaderbench.consumers import assumed_demand
+from loaderbench.consumers import consumer_of
 from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.session.first_suite import GENERATED, Folder, look_at, name_of, suite_text
 from loaderbench.suite import LoadedSuite, load_suite
@@ -134,5 +134,7 @@ def test_of_many_files_some_spread_over_all_are_looked_at(tmp_path: Path, monkey
 def test_the_target_is_the_default_until_a_line_is_uncommented(chosen: str, demand: float, tmp_path: Path) -> None:
     written = text(PHOTOS)
     assert (f"# {chosen}: " in written) or not chosen
-    found = assumed_demand(loaded(written.replace(f"# {chosen}: ", f"{chosen}: "), tmp_path).suite.consumer)
+    section = loaded(written.replace(f"# {chosen}: ", f"{chosen}: "), tmp_path).suite.consumer
+    found = consumer_of(section, "emulated").assumed_demand
+    assert found is not None
     assert (found.samples_per_s, found.origin) == (demand, chosen.replace("demand", "suite") or "default")
