@@ -141,7 +141,7 @@ def readings_of(recorder: LoopRecorder, resources: ResourceSamples, environment:
     points = [(at_s, "data_wait_s", wait_s) for at_s, wait_s in log.timeline.shown()]
     points += series(resources.taken, environment.cpus_allotted)
     found = Readings(TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for at_s, name, value in points)
-    found.keep_batches(TRIAL, (batch.since(began_s) for batch in recorder.windows.batches()))
+    found.keep_batches(TRIAL, (batch.since(began_s) for batch in recorder.batches()))
     return found
 
 

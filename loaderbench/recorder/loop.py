@@ -14,6 +14,7 @@ from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochR
 from loaderbench.recorder.samples import count_samples, sample_counter
 from loaderbench.recorder.stalls import Wait
 from loaderbench.recorder.windows import BatchWindows, FindMade, not_traced
+from loaderbench.records import BatchTimes
 
 ROWS = 1_024  # are kept before they are added up
 LOOK_S = 0.5
@@ -130,6 +131,10 @@ class LoopRecorder:
     def take_waits(self) -> list[Wait]:
         """The waits of the epoch's steady state that are added up, once; none where they were not kept."""
         return self._epoch_rows.take() if self._epoch_rows else []
+
+    def batches(self) -> tuple[BatchTimes, ...]:
+        """The batches that are kept; those whose wait a device has not reported yet are left out."""
+        return self.windows.batches([*self._waiting, *self._rows])
 
     def add_up(self) -> None:
         """Add what is not added yet, as far as a device has reported."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from loaderbench.recorder.batches import STEADY, Numbers, table_of
+from loaderbench.recorder.batches import STEADY, Numbers, Row, table_of
 from loaderbench.recorder.measure import Steps
 from loaderbench.recorder.stalls import MOST_AMISS, TOLERANCE_S
 from loaderbench.records import BatchTimes
@@ -61,14 +61,17 @@ class BatchWindows:
         """The workers restart with empty rings."""
         self._remember(list(self._last))
 
-    def batches(self) -> tuple[BatchTimes, ...]:
-        """What is kept, in order; without its workers where these cannot have made what was taken."""
+    def batches(self, waiting: Sequence[Row] = ()) -> tuple[BatchTimes, ...]:
+        """What is kept, in order; without its workers where these cannot have made what was taken.
+
+        `waiting` are batches that were taken and not added yet.
+        """
         self._remember(list(self._last))
         rows = {_key(row): row for row in (*self._first, *self._around, *self._last)}
         found = [_times(rows[key], self._made.get(key)) for key in sorted(rows)]
         if sum(map(_is_amiss, found)) > MOST_AMISS * len(found):
             return tuple(_untraced(one) for one in found)
-        return (*found, *self._not_taken())
+        return (*found, *self._not_taken([int(row[_EPOCH]) for row in waiting]))
 
     def _numbered(self, table: Numbers, waits_s: Numbers) -> Numbers:
         """The rows with their waits, and with the number that each has in its epoch."""
@@ -99,13 +102,15 @@ class BatchWindows:
             if key not in self._made and (found := self._find_made(*key)) is not None:
                 self._made[key] = found
 
-    def _not_taken(self) -> Iterator[BatchTimes]:
-        """What workers had made for the last epoch when the loop was over."""
-        for batch in range(self._next, self._next + MOST_AHEAD):
-            made = self._find_made(self._epoch, batch)
+    def _not_taken(self, waiting: Sequence[int]) -> Iterator[BatchTimes]:
+        """What workers had made for the last epoch when the loop was over; `waiting` holds the epoch of each row."""
+        epoch = waiting[-1] if waiting else self._epoch
+        first = waiting.count(epoch) + (self._next if epoch == self._epoch else 0)
+        for batch in range(first, first + MOST_AHEAD):
+            made = self._find_made(epoch, batch)
             if made is None:
                 return
-            yield _with_made(BatchTimes(epoch=self._epoch, batch=batch, samples=made.samples), made)
+            yield _with_made(BatchTimes(epoch=epoch, batch=batch, samples=made.samples), made)
 
 
 def batches_of(steps: Steps, warmup: int, find_made: FindMade) -> tuple[BatchTimes, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from loaderbench.recorder.batches import MAX_POINTS, Timeline
 from loaderbench.recorder.loop import LoopRecorder, Watch
 from loaderbench.recorder.samples import count_samples, sample_counter
 from loaderbench.recorder.trials import spread_of
+from loaderbench.tracing.made import Made
 
 
 class LateDevice:
@@ -51,6 +52,28 @@ def test_waits_of_a_device_are_taken_in_order_and_the_last_ones_left_out() -> No
     list(recorder.epoch(lambda: batches(100)))
     assert recorder.log.batches == 97  # the first is apart, two were not told
     assert recorder.log.waits.max_s == 1e-9
+
+
+def made_of(*counts: int) -> Callable[[int, int], Made | None]:
+    """Workers that made so many batches of each epoch."""
+    return lambda epoch, batch: Made(0, 0.0, 0.0, 0.0, 4, {}) if batch < counts[epoch] else None
+
+
+@pytest.mark.parametrize("behind", [0, 5])
+def test_a_batch_whose_wait_is_not_told_yet_was_taken_all_the_same(behind: int) -> None:
+    recorder = LoopRecorder(warmup=0, steps=None, watch=Watch(find_made=made_of(103)))
+    recorder.events = LateDevice(wait_s=1e-9, behind=behind)
+    list(recorder.epoch(lambda: batches(100)))
+    assert [one.batch for one in recorder.batches() if one.asked_s is None] == [100, 101, 102]
+
+
+def test_waits_that_are_not_told_yet_may_be_of_two_epochs() -> None:
+    recorder = LoopRecorder(warmup=0, steps=None, watch=Watch(find_made=made_of(10, 8)))
+    recorder.events = LateDevice(wait_s=1e-9, behind=9)
+    for count in (10, 5):
+        list(recorder.epoch(lambda count=count: batches(count)))
+    not_taken = [(one.epoch, one.batch) for one in recorder.batches() if one.asked_s is None]
+    assert not_taken == [(1, 5), (1, 6), (1, 7)]
 
 
 def test_a_wait_never_exceeds_the_time_from_batch_to_batch() -> None:
