@@ -41,9 +41,13 @@ class MadeBatches:
 
     def begin_epoch(self) -> None:
         """The batches that are made from now on are those of another epoch."""
-        self._begun[self.epochs] = [int(block.header[layout.BATCHES]) for block in self._blocks]
-        self._begun.pop(self.epochs - _EPOCHS, None)
         self.epochs += 1
+        self.count_from_now()
+        self._begun.pop(self.epochs - 1 - _EPOCHS, None)
+
+    def count_from_now(self) -> None:
+        """What was made until now belongs to earlier epochs, such as batches of one that was left early."""
+        self._begun[self.epochs - 1] = [int(block.header[layout.BATCHES]) for block in self._blocks]
 
     def find(self, epoch: int, batch: int) -> Made | None:
         """The batch, by torch's order: worker w of W makes batches w, w + W, w + 2 W; `None` if it is not known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from loaderbench.tracing.clock import cpu_now_s, now_s
@@ -71,3 +71,33 @@ class TimedSampler:
             return next(self._indices)
         finally:
             self._clock.sampler_s += now_s() - began_s
+
+
+class ToldSampler:
+    """The same indices of batches; `tell` is called just before the first is drawn.
+
+    Workers that persist have by then confirmed that they are done with the epoch before, and got nothing of this one.
+    """
+
+    def __init__(self, sampler: Any, tell: Callable[[], None]) -> None:
+        self._sampler, self._tell = sampler, tell
+
+    def __iter__(self) -> Iterator[Any]:
+        return ToldIndices(iter(self._sampler), self._tell)
+
+
+class ToldIndices:
+    """One epoch of a `ToldSampler`."""
+
+    def __init__(self, indices: Iterator[Any], tell: Callable[[], None]) -> None:
+        self._indices = indices
+        self._tell: Callable[[], None] | None = tell
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._tell is not None:
+            self._tell()
+            self._tell = None
+        return next(self._indices)

@@ -41,6 +41,22 @@ def test_each_epoch_s_batches_are_found_with_their_worker(workers: int, persiste
     assert trace.made(0, 3) != trace.made(1, 3)  # the first epoch's are still known
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_batches_that_workers_made_for_an_epoch_that_was_left_are_not_the_next_one_s(workers: int) -> None:
+    trace = LoaderTrace(DataLoader(Straggling(), 4, num_workers=workers, persistent_workers=True, prefetch_factor=4))
+    for left in (0, 2):
+        for _ in zip(range(2), trace.batches(), strict=False):
+            pass  # the straggler is still to come
+        assert all(trace.made(left, batch) for batch in range(2))
+        began_s = time.perf_counter()
+        got_s = [time.perf_counter() for _ in trace.batches()]
+        made = [trace.made(left + 1, batch) for batch in range(11)]
+        assert made.pop() is None
+        assert [one and one.worker for one in made] == [batch % workers for batch in range(10)]
+        assert all(one and began_s <= one.began_s <= one.ended_s <= got for one, got in zip(made, got_s, strict=True))
+        assert len(trace.epoch_spans()) == 10
+
+
 def test_its_time_is_divided_by_stage() -> None:
     trace = LoaderTrace(DataLoader(FolderStyle(), 4, num_workers=2))
     list(trace.batches())

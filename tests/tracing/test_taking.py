@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.tracing.loader import LoaderTrace
-from loaderbench.tracing.taking import Taken, TakingClock
+from loaderbench.tracing.taking import Taken, TakingClock, ToldSampler
 
 
 class Ready(Dataset[torch.Tensor]):
@@ -60,6 +60,13 @@ def test_an_iterator_that_is_taken_from_is_its_own_in_everything_else() -> None:
     assert (taken.name, len(taken), next(taken), len(taken)) == ("mine", 3, 1, 2)
     with pytest.raises(AttributeError):
         _ = taken.other
+
+
+def test_a_sampler_that_tells_of_its_first_index_gives_the_same_ones() -> None:
+    told: list[str] = []
+    indices = iter(ToldSampler([3, 1, 2], lambda: told.append("first")))
+    assert told == []
+    assert [next(indices), told, *indices, told] == [3, ["first"], 1, 2, ["first"]]
 
 
 def test_each_epoch_numbers_its_batches_anew() -> None:
