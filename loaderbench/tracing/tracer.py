@@ -60,6 +60,7 @@ class Tracer:
         self._walls_s: list[float] = []
         self._traced = self._left_out = self._tiny = self._in_spans = 0
         self._spans_s = [0.0] * layout.SPAN_STAGES  # of the batches since the last flush, by stage
+        self._after_short = False  # the batch before was not divided, and nothing was flushed since
         self.read_bytes = 0  # of the sample that is being made
         self._reads = [0.0] * layout.READS
 
@@ -270,8 +271,9 @@ class Tracer:
         began_s = self._began_s or collate_at_s
         spans[at], spans[at + 1] = began_s, collate_at_s
         spans[at + 2], spans[at + 3] = ended_s, self._made() - self._in_spans
-        staged = ended_s - began_s > STAGED_S
-        spans[at + 4 : at + layout.SPAN_FIELDS] = self._stages_of_batch() if staged else _UNDIVIDED
+        short = ended_s - began_s <= STAGED_S
+        spans[at + 4 : at + layout.SPAN_FIELDS] = _UNDIVIDED if short else self._stages_of_batch()
+        self._after_short = short
         self._in_spans = self._made()
         self._began_s = 0.0
         header[layout.BATCHES] += 1
@@ -282,11 +284,13 @@ class Tracer:
             self._flushed_s = ended_s
 
     def _stages_of_batch(self) -> array[float]:
-        """Wall seconds by stage since the batch before."""
+        """Wall seconds by stage since the batch before; none after a short one, whose seconds are among them."""
         before_s, total_s = self._spans_s, [0.0] * layout.SPAN_STAGES
         for slot, wall_s in zip(self._slots, self.clock.wall_s, strict=True):
             total_s[slot] += wall_s
         self._spans_s = total_s
+        if self._after_short:
+            return _UNDIVIDED
         return array("d", [now - then for now, then in zip(total_s, before_s, strict=True)])
 
     def flush(self) -> None:
@@ -319,6 +323,7 @@ class Tracer:
         self._walls_s.clear()
         self._traced = self._left_out = self._tiny = self._in_spans = 0
         self._spans_s = [0.0] * layout.SPAN_STAGES
+        self._after_short = False
         self._reads = [0.0] * layout.READS
 
 
