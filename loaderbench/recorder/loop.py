@@ -15,8 +15,11 @@ from loaderbench.recorder.samples import count_samples, sample_counter
 from loaderbench.recorder.stalls import Wait
 from loaderbench.recorder.windows import BatchWindows, FindMade, not_traced
 from loaderbench.records import BatchTimes
+from loaderbench.tracing.block import SPANS
 
-ROWS = 1_024  # are kept before they are added up
+ROWS = SPANS // 2
+"""Rows that are kept before they are added up: a worker must still remember the first of them when it is asked for."""
+
 LOOK_S = 0.5
 FIRST_LOOK_S = 0.02  # doubled from look to look: an epoch may be short
 LOOK_COST_SHARE = 0.005
@@ -189,10 +192,11 @@ class LoopRecorder:
         self._steady += done if kind == STEADY else 0
 
     def _until_due(self, kind: int) -> int:
-        """Batches until the warm-up or the steps are used up."""
+        """Batches until the rows are to be added up, or the warm-up or the steps are used up."""
+        room = ROWS - len(self._rows) % ROWS
         if kind == WARMUP:
-            return self._warmup - self.seen
-        return ROWS if self._steps is None else min(ROWS, self._steps - self._steady)
+            return min(room, self._warmup - self.seen)
+        return room if self._steps is None else min(room, self._steps - self._steady)
 
     def _look(self, at_s: float) -> None:
         """Let the others look around, the less often the longer that takes."""

@@ -32,7 +32,7 @@ def not_traced(epoch: int, batch: int) -> Made | None:  # noqa: ARG001 - a `Find
 class BatchWindows:
     """Takes tables of rows in order, as `batches.table_of` makes them.
 
-    Workers overwrite their ring, which means `find_made` must be called soon after a batch is taken.
+    A worker remembers its last `SPANS` batches: rows must be added before it has made as many more.
     """
 
     def __init__(self, find_made: FindMade = not_traced) -> None:
@@ -58,7 +58,7 @@ class BatchWindows:
         self._last = recent[-LAST:]
 
     def epoch_ended(self) -> None:
-        """The workers restart with empty rings."""
+        """Ask who made its last batches: the next epoch's workers may be others, which know nothing of them."""
         self._remember(list(self._last))
 
     def batches(self, waiting: Sequence[Row] = ()) -> tuple[BatchTimes, ...]:
@@ -114,7 +114,11 @@ class BatchWindows:
 
 
 def batches_of(steps: Steps, warmup: int, find_made: FindMade) -> tuple[BatchTimes, ...]:
-    """What is kept of a trial's batches, of which the first `warmup` are no part of the steady state."""
+    """What is kept of a trial's batches, of which the first `warmup` are no part of the steady state.
+
+    Workers are asked once, at the end, and not while the trial is measured. What a worker made before its last `SPANS`
+    batches is kept without it.
+    """
     windows = BatchWindows(find_made)
     windows.add(table_of(list(steps.rows(warmup))), np.array(steps.waits_s()))
     return windows.batches()

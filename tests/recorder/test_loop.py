@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import count, islice
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from loaderbench.recorder.batches import MAX_POINTS, Timeline
 from loaderbench.recorder.loop import LoopRecorder, Watch
 from loaderbench.recorder.samples import count_samples, sample_counter
 from loaderbench.recorder.trials import spread_of
+from loaderbench.tracing.block import SPANS
 from loaderbench.tracing.made import Made
 
 
@@ -33,8 +35,8 @@ class LateDevice:
         return [self.pending.popleft() for _ in range(max(0, len(self.pending) - self.behind))]
 
 
-def batches(count: int) -> Iterator[list[int]]:
-    return iter([[0] * 4] * count)
+def batches(number: int) -> Iterator[list[int]]:
+    return iter([[0] * 4] * number)
 
 
 def test_the_first_of_an_epoch_and_the_warm_up_are_not_counted() -> None:
@@ -70,10 +72,36 @@ def test_a_batch_whose_wait_is_not_told_yet_was_taken_all_the_same(behind: int) 
 def test_waits_that_are_not_told_yet_may_be_of_two_epochs() -> None:
     recorder = LoopRecorder(warmup=0, steps=None, watch=Watch(find_made=made_of(10, 8)))
     recorder.events = LateDevice(wait_s=1e-9, behind=9)
-    for count in (10, 5):
-        list(recorder.epoch(lambda count=count: batches(count)))
+    for number in (10, 5):
+        list(recorder.epoch(lambda number=number: batches(number)))
     not_taken = [(one.epoch, one.batch) for one in recorder.batches() if one.asked_s is None]
     assert not_taken == [(1, 5), (1, 6), (1, 7)]
+
+
+@pytest.mark.parametrize("warmup", [10, 3_000])
+@pytest.mark.parametrize("longest", [0, 1_500])
+def test_a_worker_is_asked_for_each_batch_while_it_remembers_it(
+    warmup: int, longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often there is a look in between, which happens by the clock."""
+    moments_s = count(step=1e-3)
+    monkeypatch.setattr("loaderbench.recorder.loop._now_s", lambda: next(moments_s))
+    made = 0
+
+    def worker() -> Iterator[list[int]]:
+        """Is some batches ahead; one of them comes late."""
+        nonlocal made
+        for made in range(64, 64 + 4_000):
+            if made - 64 == longest:
+                deque(islice(moments_s, 1_000), maxlen=0)
+            yield [0] * 4
+
+    def find(epoch: int, batch: int) -> Made | None:
+        return Made(0, 0.0, 0.0, 0.0, 4, {}) if made - SPANS <= batch < made else None
+
+    recorder = LoopRecorder(warmup, steps=None, watch=Watch(find_made=find))
+    list(recorder.epoch(worker))
+    assert all(one.worker == 0 for one in recorder.batches())
 
 
 def test_a_wait_never_exceeds_the_time_from_batch_to_batch() -> None:

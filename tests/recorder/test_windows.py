@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from loaderbench.recorder.batches import APART, STEADY, Numbers
+from loaderbench.recorder.loop import ROWS
 from loaderbench.recorder.windows import AROUND, FIRST, LAST, BatchWindows
+from loaderbench.tracing.block import SPANS
 from loaderbench.tracing.made import Made
 
 STEP_S = 0.01
@@ -75,16 +77,18 @@ def test_who_made_a_batch_is_kept_and_what_nobody_took_follows() -> None:
 
 
 def test_workers_that_forget_were_asked_in_time() -> None:
-    """A worker remembers its last 1,024 batches: those of the beginning are asked for while it does."""
+    """A worker remembers so many batches, and is some ahead: those of the beginning are asked for while it does."""
     asked: list[int] = []
+    ahead = SPANS // 8
 
     def find(epoch: int, batch: int) -> Made | None:
         asked.append(batch)
-        return made_at(epoch, batch % 8) if windows_now - 1_100 < batch < windows_now else None
+        made = windows_now + ahead
+        return made_at(epoch, batch % 8) if made - SPANS <= batch < windows_now else None
 
     windows = BatchWindows(find)
-    for windows_now in range(1_000, 6_000, 1_000):
-        numbers = range(windows_now - 1_000, windows_now)
+    for windows_now in range(ROWS, 8 * ROWS, ROWS):
+        numbers = range(windows_now - ROWS, windows_now)
         windows.add(table(numbers), waits(numbers))
     assert all(one.worker is not None for one in windows.batches())
     assert len(asked) < 1_000  # each kept batch about once, not every batch
