@@ -88,7 +88,7 @@ class Observer:
     def divide(self, waits: Sequence[Wait]) -> None:
         """Put the waits of an epoch together with the batches that its workers made."""
         if waits and isinstance(self.trace, LoaderTrace) and self.trace.workers:
-            self.stalls.add(stalls_of(waits, self.trace.epoch_spans(), self.trace.workers))
+            self.stalls.add(stalls_of(waits, self.trace.made_last(), self.trace.workers))
 
     def epoch_ended(self) -> None:
         """What happens until the next look is no part of the steady state."""

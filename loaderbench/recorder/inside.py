@@ -10,7 +10,8 @@ from typing import Any
 from loaderbench.recorder.stalls import Spans, StallSums, Wait, divide_waits
 from loaderbench.recorder.trials import spread_of
 from loaderbench.records import LoaderInside, Reads, Reasons, SampleTimes, SlowSample, StageCost, Taking, WaitParts
-from loaderbench.tracing.reading import ReadSums, Slow, Span, Traced
+from loaderbench.tracing.made import Made
+from loaderbench.tracing.reading import ReadSums, Slow, Traced
 
 ORDER = ("read", "decode", "transform", "sample", "collate")
 SHOWN_SLOWEST = 10
@@ -152,9 +153,9 @@ NO_READS = "no file reads were seen"
 ONE_SIZE = "too few files, or their sizes are too similar"
 
 
-def stalls_of(waits: Sequence[Wait], spans: Iterable[Span], workers: int) -> StallSums:
-    """Put the waits of one epoch together with the batches that the workers made for it."""
-    rows = [(span.worker, span.number, span.began_s, span.ended_s) for span in spans]
+def stalls_of(waits: Sequence[Wait], batches: Iterable[tuple[int, Made]], workers: int) -> StallSums:
+    """Put the waits of one epoch together with the batches that the workers made for it, by number and in order."""
+    rows = ((number, made.began_s, made.ended_s) for number, made in batches)
     return divide_waits(waits, Spans.of(workers, rows))
 
 

@@ -62,13 +62,13 @@ class Spans:
     by_worker: Sequence[Sequence[Made]] = field(default_factory=tuple)
 
     @staticmethod
-    def of(workers: int, spans: Iterable[tuple[int, int, float, float]]) -> Spans:
-        """From (worker, its how-manieth batch, began, ended): worker w makes batches w, w + W, w + 2 W and so on."""
+    def of(workers: int, spans: Iterable[tuple[int, float, float]]) -> Spans:
+        """From (batch, began, ended), in order: worker w of W makes batches w, w + W, w + 2 W and so on."""
         made: dict[int, Made] = {}
         by_worker: list[list[Made]] = [[] for _ in range(workers)]
-        for worker, number, began_s, ended_s in spans:
-            made[number * workers + worker] = began_s, ended_s
-            by_worker[worker].append((began_s, ended_s))
+        for batch, began_s, ended_s in spans:
+            made[batch] = began_s, ended_s
+            by_worker[batch % workers].append((began_s, ended_s))
         return Spans(workers, made, by_worker)
 
 

@@ -136,7 +136,7 @@ class WatchedLoader:
         """Put the waits together with what the workers made; there are none without workers."""
         if not isinstance(self._trace, LoaderTrace) or not self._trace.workers:
             return None
-        return stalls_of(waits, self._trace.epoch_spans(), self._trace.workers)
+        return stalls_of(waits, self._trace.made_last(), self._trace.workers)
 
 
 class PassRules(Rules):

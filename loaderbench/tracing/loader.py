@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from inspect import isgenerator
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
@@ -15,7 +14,7 @@ from loaderbench.tracing.attach import Attachment, InProcess
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.made import Made, MadeBatches
 from loaderbench.tracing.parts import Finder, SampleProxy
-from loaderbench.tracing.reading import Mark, Span, Traced, mark, read, spans_of
+from loaderbench.tracing.reading import Mark, Traced, mark, read
 from loaderbench.tracing.taking import Taken, TakingClock, ToldSampler
 from loaderbench.tracing.tracer import Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit
@@ -56,16 +55,12 @@ class LoaderTrace:
         taken: Iterator[Any] = self._late(batches) if isgenerator(batches) else self._taken(batches)
         return taken
 
-    def epoch_spans(self) -> tuple[Span, ...]:
-        """The batches of the epoch that was begun last, numbered from 0 for each worker, as far as they are kept.
+    def made_last(self) -> list[tuple[int, Made]]:
+        """The batches of the epoch that was begun last with their numbers in it, in order, as far as they are known.
 
         None of a loader that hands them out in another order: which is which cannot be told then.
         """
-        if not self._in_order:
-            return ()
-        before = self._made.before_epoch
-        numbered = ((span, span.number - before[span.worker]) for span in spans_of(self.blocks))
-        return tuple(replace(span, number=number) for span, number in numbered if number >= 0)
+        return self._made.of_last_epoch() if self._in_order else []
 
     def made(self, epoch: int, batch: int) -> Made | None:
         """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or not any more."""

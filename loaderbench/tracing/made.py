@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
@@ -31,13 +32,8 @@ class MadeBatches:
 
     def __init__(self, blocks: Sequence[Block], *, in_workers: bool) -> None:
         self._blocks, self._in_workers = blocks, in_workers
-        self._begun: dict[int, list[int]] = {}
+        self._begun: dict[int, Sequence[int]] = {}
         self.epochs = 0
-
-    @property
-    def before_epoch(self) -> list[int]:
-        """How many batches each worker had made before the last epoch began."""
-        return self._begun.get(self.epochs - 1, [0] * len(self._blocks))
 
     def begin_epoch(self) -> None:
         """The batches that are made from now on are those of another epoch."""
@@ -59,16 +55,34 @@ class MadeBatches:
         following = self._begun.get(epoch + 1)
         if following is not None and number >= following[worker]:
             return None
-        return _made(self._blocks[worker], number, worker if self._in_workers else None)
+        block = self._blocks[worker]
+        return self._made(worker, number, block.span_stages()) if number in _remembered(block) else None
+
+    def of_last_epoch(self) -> list[tuple[int, Made]]:
+        """The batches of the epoch that was begun last with their numbers in it, in order, as far as they are known."""
+        begun = self._begun.get(self.epochs - 1, ())
+        found = (one for worker, first in enumerate(begun) for one in self._numbered(worker, first))
+        return sorted(found, key=itemgetter(0))
+
+    def _numbered(self, worker: int, first: int) -> Iterator[tuple[int, Made]]:
+        """What a worker remembers from its `first` batch of an epoch on."""
+        block = self._blocks[worker]
+        known, stages = _remembered(block), block.span_stages()
+        for number in range(max(first, known.start), known.stop):
+            yield (number - first) * len(self._blocks) + worker, self._made(worker, number, stages)
+
+    def _made(self, worker: int, number: int, stages: Sequence[str]) -> Made:
+        """The batch that a worker made after `number` others, which must still be in its ring."""
+        at = number % layout.SPANS * layout.SPAN_FIELDS
+        spans = self._blocks[worker].spans
+        began_s, collate_began_s, ended_s, samples, *spent_s = spans[at : at + layout.SPAN_FIELDS]
+        named = zip(stages, spent_s, strict=False)
+        stages_s = {stage: spent for stage, spent in named if spent > 0 and stage != "idle"}
+        maker = worker if self._in_workers else None
+        return Made(maker, began_s, collate_began_s, ended_s, int(samples), stages_s)
 
 
-def _made(block: Block, number: int, worker: int | None) -> Made | None:
-    """The batch that a worker made after `number` others, if it is still in the ring."""
+def _remembered(block: Block) -> range:
+    """The numbers of the batches that are still in a worker's ring."""
     made = int(block.header[layout.BATCHES])
-    if not made - layout.SPANS <= number < made:
-        return None
-    at = number % layout.SPANS * layout.SPAN_FIELDS
-    began_s, collate_began_s, ended_s, samples, *spent_s = block.spans[at : at + layout.SPAN_FIELDS]
-    stages = zip(block.span_stages(), spent_s, strict=False)
-    stages_s = {stage: spent for stage, spent in stages if spent > 0 and stage != "idle"}
-    return Made(worker, began_s, collate_began_s, ended_s, int(samples), stages_s)
+    return range(max(0, made - layout.SPANS), made)

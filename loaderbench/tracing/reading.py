@@ -58,18 +58,6 @@ class ReadSums:
 
 
 @dataclass(frozen=True)
-class Span:
-    """One batch as a worker made it, its `number`-th; moments are of the performance counter, in seconds."""
-
-    worker: int
-    number: int
-    began_s: float
-    collate_began_s: float
-    ended_s: float
-    samples: int
-
-
-@dataclass(frozen=True)
 class Traced:
     """What all workers did since a mark. `traced` samples had their stages timed, the others only their length."""
 
@@ -79,7 +67,6 @@ class Traced:
     parts: dict[tuple[str, str], PartTotal]
     times: Histogram
     slowest: tuple[Slow, ...]
-    spans: tuple[Span, ...]
     reads: ReadSums
     taking: Sequence[float] = NOTHING_TAKEN
     reasons: tuple[str, ...] = field(default=())
@@ -113,7 +100,6 @@ def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -
         slowest=tuple(slowest[: layout.SLOWEST]),
         reads=ReadSums(*total[layout.READS_AT : layout.READS_AT + layout.READS]),
         taking=tuple(now - then for now, then in zip(taking, since.taking if since else NOTHING_TAKEN, strict=True)),
-        spans=tuple(span for pair in enumerate(blocks) for span in _spans(*pair, began_s)),
         reasons=tuple(sorted({block.reason for block in blocks} - {""})),
     )
 
@@ -144,20 +130,6 @@ def _slow(worker: int, block: Block, since_s: float) -> Iterator[Slow]:
         wall_s, index, stage, ended_s = block.slow[at : at + layout.SLOW_FIELDS]
         if wall_s > 0 and ended_s >= since_s:
             yield Slow(wall_s, None if index < 0 else int(index), names[int(stage)], worker, block.path(place))
-
-
-def _spans(worker: int, block: Block, since_s: float) -> Iterator[Span]:
-    made = int(block.header[layout.BATCHES])
-    for number in range(max(0, made - layout.SPANS), made):
-        at = number % layout.SPANS * layout.SPAN_FIELDS
-        began_s, collate_began_s, ended_s, samples = block.spans[at : at + 4]
-        if ended_s >= since_s:
-            yield Span(worker, number, began_s, collate_began_s, ended_s, int(samples))
-
-
-def spans_of(blocks: Sequence[Block]) -> tuple[Span, ...]:
-    """Every batch that the workers still remember, each worker's in order."""
-    return tuple(span for worker, block in enumerate(blocks) for span in _spans(worker, block, 0.0))
 
 
 _SAMPLES = 100

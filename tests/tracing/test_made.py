@@ -11,7 +11,10 @@ from planted import FolderStyle
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.recorder.samples import count_samples
+from loaderbench.tracing.block import BATCHES, BLOCK_BYTES, ENABLED, SPAN_STAGES, SPANS, Block
 from loaderbench.tracing.loader import IterableTrace, LoaderTrace
+from loaderbench.tracing.made import MadeBatches
+from loaderbench.tracing.tracer import Tracer
 
 STRAGGLER = 13  # a sample: of batch 3, for batches of 4
 
@@ -54,7 +57,7 @@ def test_batches_that_workers_made_for_an_epoch_that_was_left_are_not_the_next_o
         assert made.pop() is None
         assert [one and one.worker for one in made] == [batch % workers for batch in range(10)]
         assert all(one and began_s <= one.began_s <= one.ended_s <= got for one, got in zip(made, got_s, strict=True))
-        assert len(trace.epoch_spans()) == 10
+        assert trace.made_last() == list(enumerate(made))
 
 
 def test_its_time_is_divided_by_stage() -> None:
@@ -68,10 +71,6 @@ def test_its_time_is_divided_by_stage() -> None:
 
 
 def test_more_stages_than_a_span_has_room_for_count_as_the_sample_s_own_time() -> None:
-    from loaderbench.tracing.block import BLOCK_BYTES, ENABLED, SPAN_STAGES, Block
-    from loaderbench.tracing.made import MadeBatches
-    from loaderbench.tracing.tracer import Tracer
-
     block = Block(bytearray(BLOCK_BYTES))
     block.header[ENABLED] = 1.0
     tracer, found = Tracer(block), MadeBatches([block], in_workers=False)
@@ -96,6 +95,19 @@ def test_a_loader_out_of_order_does_not_say_which_is_which() -> None:
     trace = LoaderTrace(DataLoader(Straggling(), 4, num_workers=2, in_order=False))
     list(trace.batches())
     assert trace.made(0, 0) is None
+    assert trace.made_last() == []
+
+
+def test_of_a_long_epoch_the_last_batches_are_known_and_before_the_first_none() -> None:
+    blocks = [Block(bytearray(BLOCK_BYTES)) for _ in range(2)]
+    found = MadeBatches(blocks, in_workers=True)
+    assert found.of_last_epoch() == []
+    found.begin_epoch()
+    for block, made in zip(blocks, (SPANS + 2, SPANS + 1), strict=True):
+        block.header[BATCHES] = made
+    known = found.of_last_epoch()
+    assert [number for number, _ in known] == list(range(3, 2 * SPANS + 3))
+    assert known == [(number, found.find(0, number)) for number, _ in known]
 
 
 def test_a_generator_s_batches_are_made_inside_next() -> None:

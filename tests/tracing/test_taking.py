@@ -73,9 +73,9 @@ def test_each_epoch_numbers_its_batches_anew() -> None:
     trace = LoaderTrace(DataLoader(Ready(), 8, num_workers=2))
     for _ in range(2):
         list(trace.batches())
-        spans = trace.epoch_spans()
-        assert sorted((span.worker, span.number) for span in spans) == [(w, n) for w in range(2) for n in range(4)]
-        assert all(span.began_s <= span.collate_began_s <= span.ended_s for span in spans)
+        made = trace.made_last()
+        assert [(number, one.worker) for number, one in made] == [(number, number % 2) for number in range(8)]
+        assert all(one.began_s <= one.collate_began_s <= one.ended_s for _, one in made)
 
 
 def test_what_is_counted_between_two_marks_is_what_was_taken_in_between() -> None:
