@@ -13,7 +13,7 @@ from loaderbench.histogram import Histogram
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row, table_of, waits_of
 from loaderbench.recorder.samples import count_samples, sample_counter
 from loaderbench.recorder.stalls import Wait
-from loaderbench.recorder.windows import BatchWindows, FindMade, not_traced
+from loaderbench.recorder.windows import BatchWindows, FindMade
 from loaderbench.records import BatchTimes
 from loaderbench.tracing.block import SPANS
 
@@ -32,7 +32,7 @@ class Watch:
     """What a recorder calls while it records: when warm-up is over, now and then, at an epoch's end, after the last.
 
     `body` is called with the kind of each batch when the loop is done with it, once `LoopRecorder.marks` is set.
-    `find_made` is asked who made a batch.
+    `find_made` is asked who made a batch, unless it is `None`.
     """
 
     steady: Callable[[], None] = lambda: None
@@ -40,7 +40,7 @@ class Watch:
     look: Callable[[], None] = lambda: None
     epoch_ended: Callable[[], None] = lambda: None
     full: Callable[[], None] = lambda: None
-    find_made: FindMade = not_traced
+    find_made: FindMade | None = None
 
 
 class LoopRecorder:

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
-Made = tuple[float, float]
+Times = tuple[float, float]
 """When a batch was begun and when it was made, in seconds."""
 
 TOLERANCE_S = 1e-3
@@ -58,14 +58,14 @@ class Spans:
     """Batches of one epoch by number, and what every worker made, in order."""
 
     workers: int
-    made: Mapping[int, Made]
-    by_worker: Sequence[Sequence[Made]] = field(default_factory=tuple)
+    made: Mapping[int, Times]
+    by_worker: Sequence[Sequence[Times]] = field(default_factory=tuple)
 
     @staticmethod
     def of(workers: int, spans: Iterable[tuple[int, float, float]]) -> Spans:
         """From (batch, began, ended), in order: worker w of W makes batches w, w + W, w + 2 W and so on."""
-        made: dict[int, Made] = {}
-        by_worker: list[list[Made]] = [[] for _ in range(workers)]
+        made: dict[int, Times] = {}
+        by_worker: list[list[Times]] = [[] for _ in range(workers)]
         for batch, began_s, ended_s in spans:
             made[batch] = began_s, ended_s
             by_worker[batch % workers].append((began_s, ended_s))
@@ -106,7 +106,7 @@ def _idle_s(spans: Spans, from_s: float, to_s: float) -> float:
     return max(0.0, *idle_s) if idle_s else 0.0
 
 
-def _busy_s(made: Sequence[Made], from_s: float, to_s: float) -> float:
+def _busy_s(made: Sequence[Times], from_s: float, to_s: float) -> float:
     place = max(0, bisect_left(made, (from_s, from_s)) - 1)
     busy_s = 0.0
     for began_s, ended_s in made[place:]:
@@ -116,7 +116,7 @@ def _busy_s(made: Sequence[Made], from_s: float, to_s: float) -> float:
     return busy_s
 
 
-def _soonest_later(made: Mapping[int, Made]) -> dict[int, float]:
+def _soonest_later(made: Mapping[int, Times]) -> dict[int, float]:
     """For each batch, when the first of those that come after it was made."""
     found, soonest_s = {}, float("inf")
     for number in sorted(made, reverse=True):

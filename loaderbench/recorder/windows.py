@@ -24,18 +24,14 @@ FindMade = Callable[[int, int], Made | None]
 _ASKED, _ENDED, _GOT, _SAMPLES, _KIND, _EPOCH, _WAIT, _BATCH = range(8)
 
 
-def not_traced(epoch: int, batch: int) -> Made | None:  # noqa: ARG001 - a `FindMade`
-    """What is known of a loader that is not traced."""
-    return None
-
-
 class BatchWindows:
     """Takes tables of rows in order, as `batches.table_of` makes them.
 
-    A worker remembers its last `SPANS` batches: rows must be added before it has made as many more.
+    `find_made` is `None` where nothing is traced. A worker remembers its last `SPANS` batches: rows must be added
+    before it has made as many more.
     """
 
-    def __init__(self, find_made: FindMade = not_traced) -> None:
+    def __init__(self, find_made: FindMade | None = None) -> None:
         self._find_made = find_made
         self._first, self._around, self._last = (np.empty((0, 8)) for _ in range(3))
         self._missing = 0  # rows after the longest wait that are still to come
@@ -94,7 +90,7 @@ class BatchWindows:
 
     def _remember(self, rows: list[Any]) -> None:
         """Ask who made these batches, of those that are not known yet; forget what is not kept any more."""
-        if self._find_made is not_traced:
+        if self._find_made is None:
             return
         kept = {_key(row) for row in (*self._first, *self._around, *self._last)}
         self._made = {key: made for key, made in self._made.items() if key in kept}
@@ -104,6 +100,8 @@ class BatchWindows:
 
     def _not_taken(self, waiting: Sequence[int]) -> Iterator[BatchTimes]:
         """What workers had made for the last epoch when the loop was over; `waiting` holds the epoch of each row."""
+        if self._find_made is None:
+            return
         epoch = waiting[-1] if waiting else self._epoch
         first = waiting.count(epoch) + (self._next if epoch == self._epoch else 0)
         for batch in range(first, first + MOST_AHEAD):

@@ -168,7 +168,7 @@ class IterableTrace:
         self._source, self._count = source, count
         self._block = Block(bytearray(BLOCK_BYTES))
         self._tracer = Tracer(self._block)
-        self._made_batches = MadeBatches([self._block], in_workers=False)
+        self._made = MadeBatches([self._block], in_workers=False)
         self._hooked = not marks_only
         self.taking = TakingClock()
         self._block.header[layout.ENABLED] = 1.0
@@ -180,13 +180,13 @@ class IterableTrace:
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
         self._tracer.bind()
-        self._made_batches.begin_epoch()
-        made = InProcess(self._made(iter(self._source)), self._tracer, None, hooked=self._hooked)
+        self._made.begin_epoch()
+        made = InProcess(self._batches_made(iter(self._source)), self._tracer, None, hooked=self._hooked)
         return Taken(made, self.taking) if self._hooked else made
 
     def made(self, epoch: int, batch: int) -> Made | None:
         """When a batch of the `epoch`-th epoch was made, inside `next()`; `None` where that is not known any more."""
-        return self._made_batches.find(epoch, batch)
+        return self._made.find(epoch, batch)
 
     def mark(self) -> Mark:
         """A moment from which `read` can count."""
@@ -201,7 +201,7 @@ class IterableTrace:
         """Trace no more."""
         self._block.header[layout.ENABLED] = 0.0
 
-    def _made(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def _batches_made(self, batches: Iterator[Any]) -> Iterator[Any]:
         while True:
             try:
                 yield self._tracer.batch(batches.__next__, self._count)
