@@ -101,7 +101,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         measured.consumer,
         demand,
         len(warnings),
-        target=describe_demand(assumed) if assumed else "",
+        target=describe_demand(assumed) if assumed else None,
         trials=trials,
         more=costs_in_words(costs),
     )

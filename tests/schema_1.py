@@ -11,6 +11,8 @@ from loaderbench.store import run_json
 GONE = {"prediction": None}
 """What schema 1 had and nothing produces any more."""
 
+NEW_IN_VERDICT = ("evidence_parts",)
+
 
 def as_schema_1(run: RunRecord) -> dict[str, Any]:
     """The `run.json` that the code of schema 1 would have written."""
@@ -25,6 +27,7 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
         "plan": plan,
         "configurations": [{k: v for k, v in one.items() if k != "metrics"} for one in found["configurations"]],
         "recommendations": [_recommendation(one) for one in found["recommendations"]],
+        "verdict": {name: value for name, value in found["verdict"].items() if name not in NEW_IN_VERDICT},
         "trials": _trials(run.sweep),
         "noise": {
             **found["noise"],

@@ -22,7 +22,7 @@ from loaderbench.commands.app import app
 from loaderbench.diagnosis.cause import Cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.headline import in_words
-from loaderbench.records import Bound, Limit, RunRecord, Stage, Verdict, WorkerStates
+from loaderbench.records import Bound, Evidence, Limit, RunRecord, Stage, Verdict, WorkerStates
 from loaderbench.suite import Suite, load_suite
 
 ROOT = Path(__file__).parents[1]
@@ -148,10 +148,10 @@ CAUSES: dict[Limit, tuple[Cause, Facts]] = {
     "cpu": (Cause("decode", "cpu", ""), HALF),
     "workers": (Cause("decode", "workers", ""), replace(HALF, workers=1, own_cpus=1.0)),
     "oversubscription": (Cause("decode", "oversubscription", ""), HALF),
-    "quota": (Cause("decode", "quota", "CPU quota used up"), HALF),
+    "quota": (Cause("decode", "quota", Evidence("cause", "CPU quota", "used up")), HALF),
     "storage_latency": (Cause("read", "storage_latency", ""), HALF),
     "storage_bandwidth": (Cause("read", "storage_bandwidth", ""), HALF),
-    "lock": (Cause("decode", "lock", ""), HALF),
+    "lock": (Cause("decode", "lock", Evidence("cause", "Lock", "")), HALF),
     "order": (Cause("stragglers", "order", ""), HALF),
     "startup": (Cause("startup", "startup", ""), HALF),
     "memory": (Cause("decode", "memory", ""), HALF),

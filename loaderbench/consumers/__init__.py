@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from loaderbench.consumers.demand import DEFAULT_DEMAND, describe_demand
+from loaderbench.consumers.demand import DEFAULT_DEMAND, describe_demand, describe_target
 from loaderbench.consumers.emulated import Emulated
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, OptionProblem, WaitClock
 from loaderbench.consumers.loop import Loop
@@ -34,6 +34,7 @@ __all__ = [
     "demand_of",
     "demand_rate",
     "describe_demand",
+    "describe_target",
     "option_problems",
     "resolve_consumer",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, find_rate
-from loaderbench.records import AssumedDemand
+from loaderbench.records import AssumedDemand, Evidence
 
 DEFAULT_DEMAND = 1000.0
 """Samples/s. Nobody's GPU in particular: every place that shows it says that it is the default."""
@@ -32,9 +32,14 @@ def demand_from(
     return AssumedDemand(samples_per_s=DEFAULT_DEMAND, origin="default")
 
 
-def describe_demand(demand: AssumedDemand) -> str:
+def describe_demand(demand: AssumedDemand) -> Evidence:
     """One line for a reader: the target, where it is from, and how to change what nobody chose."""
-    return f"Target {demand.samples_per_s:,.10g} samples/s ({_origin(demand)})"
+    return describe_target(demand.samples_per_s, f" ({_origin(demand)})")
+
+
+def describe_target(samples_per_s: float, origin: str = "") -> Evidence:
+    """The target alone, or with where it is from."""
+    return Evidence("target", "", f"Target {samples_per_s:,.10g} samples/s{origin}")
 
 
 def _origin(demand: AssumedDemand) -> str:

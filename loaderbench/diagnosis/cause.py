@@ -46,7 +46,7 @@ from loaderbench.diagnosis.thresholds import (
     TIED,
 )
 from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_percent, in_seconds, label_of, stage_name
-from loaderbench.records import Limit, Stage
+from loaderbench.records import Evidence, Limit, Stage
 
 _STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
 
@@ -60,7 +60,7 @@ class Cause:
 
     stage: Stage
     limit: Limit | None
-    why: str
+    why: Evidence
     named: str | None = None
 
     @property
@@ -69,10 +69,14 @@ class Cause:
         return self.named or self.stage
 
 
-def _cause(work: str, limit: Limit | None, why: str) -> Cause:
+def _cause(work: str, limit: Limit | None, why: Evidence) -> Cause:
     """A part of a sample that the user named is of the stage `sample`."""
     stage = _STAGES.get(work)
     return Cause(stage, limit, why) if stage else Cause("sample", limit, why, named=work)
+
+
+def _why(label: str, figures: str) -> Evidence:
+    return Evidence("cause", label, figures)
 
 
 def find_cause(facts: Facts) -> Cause | None:
@@ -85,7 +89,7 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
     if facts.startup_s is None or facts.startup_share < max(NOTICED, facts.wait_share * (1 - facts.startup_share)):
         return None
     of_all = f"{in_percent(facts.startup_share)} of all time"
-    why = f"Startup: {in_seconds(facts.startup_s)} before the first batch of each epoch, {of_all}"
+    why = _why("Startup", f"{in_seconds(facts.startup_s)} before the first batch of each epoch, {of_all}")
     return _cause("startup", "startup", why)
 
 
@@ -94,14 +98,14 @@ def finished_batches_wait(facts: Facts) -> Cause | None:
     share = part_of_wait(facts, "order_s")
     if share < MOST:
         return None
-    why = f"Order: in {in_percent(share)} of the wait, a later batch was ready and a worker idle"
+    why = _why("Order", f"in {in_percent(share)} of the wait, a later batch was ready and a worker idle")
     return _cause("stragglers", "order", why)
 
 
 def quota_holds_back(facts: Facts) -> Cause | None:
     """The work wants a CPU and is kept from one by a quota, or by a mask that is narrower than the machine."""
     if wants_cpu(facts) and (facts.throttled_share or 0.0) >= THROTTLED:
-        why = f"CPU quota: exhausted in {in_percent(facts.throttled_share or 0.0)} of its periods"
+        why = _why("CPU quota", f"exhausted in {in_percent(facts.throttled_share or 0.0)} of its periods")
         return _cause(busiest(facts), "quota", why)
     allowed = facts.loads.allowed_cpus if facts.loads else None
     of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
@@ -110,7 +114,7 @@ def quota_holds_back(facts: Facts) -> Cause | None:
         return None
     who = "the workers" if facts.workers else "this process"
     waited = f"{in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
-    why = f"CPU affinity: {who} may use {allowed:.0f} of {of_all:.0f} CPUs; {waited}"
+    why = _why("CPU affinity", f"{who} may use {allowed:.0f} of {of_all:.0f} CPUs; {waited}")
     return _cause(busiest(facts), "quota", why)
 
 
@@ -119,9 +123,9 @@ def threads_outnumber_cpus(facts: Facts) -> Cause | None:
     enough = (2 * RUNNABLE if disturbed(facts) else RUNNABLE) * facts.cpus  # neighbours make queues, too
     if facts.waited_for_cpu < QUEUED or facts.runnable_threads < enough or facts.fewer_are_slower:
         return None
-    threads = f"Threads: {facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
+    threads = f"{facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
     why = f"{threads}; {in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
-    return _cause(busiest(facts), "oversubscription", why)
+    return _cause(busiest(facts), "oversubscription", _why("Threads", why))
 
 
 def main_process_is_late(facts: Facts) -> Cause | None:
@@ -129,7 +133,7 @@ def main_process_is_late(facts: Facts) -> Cause | None:
     share = own_part_of_main(facts)
     if share < MOST:
         return None
-    why = f"Main process: {in_percent(share)} of the wait is its own work, outside every sample"
+    why = _why("Main process", f"{in_percent(share)} of the wait is its own work, outside every sample")
     return _cause("main_process", limit_of_one_thread(facts), why)
 
 
@@ -142,8 +146,9 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     if share < MOST and not shared:
         return None
     if shared:
-        return _cause("transport", "memory", f"Shared memory: {in_kernel(facts)} while batches are written to it")
-    why = f"Worker-to-main IPC: {in_percent(share)} of the wait is for finished batches in transit"
+        why = _why("Shared memory", f"{in_kernel(facts)} while batches are written to it")
+        return _cause("transport", "memory", why)
+    why = _why("Worker-to-main IPC", f"{in_percent(share)} of the wait is for finished batches in transit")
     return _cause("transport", limit_of_transport(facts), why)
 
 
@@ -152,7 +157,8 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     if cpus_left(facts) < SPARE_CPUS:
         return None
     if facts.workers and (share := facts.stood_at("lock")) >= LOCKED:
-        return _cause(most_blocked(facts), "lock", f"Lock: workers blocked on a lock in {in_percent(share)} of checks")
+        why = _why("Lock", f"workers blocked on a lock in {in_percent(share)} of checks")
+        return _cause(most_blocked(facts), "lock", why)
     states = facts.loads
     if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
         return None
@@ -160,7 +166,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     at_work = (states.runnable_threads or total) / max(1, facts.workers)
     if at_work < ONE_THREAD or total > 2 - ONE_THREAD:
         return None
-    why = f"GIL: all threads together use {total:.2f} CPUs, as if only one could run at a time"
+    why = _why("GIL", f"all threads together use {total:.2f} CPUs, as if only one could run at a time")
     return _cause(busiest(facts) if facts.is_loader else "main_process", "lock", why)
 
 
@@ -174,20 +180,23 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
         stage = "read"  # nothing else in a sample waits for a device
     per_sample = f", {in_seconds(max(facts.blocked_s(name) for name in facts.wall_s))}/sample" if facts.wall_s else ""
     who = "workers wait" if facts.workers else "the main process waits"
-    why = f"Blocked: {who} in the kernel for {in_percent(share)} of their working time{per_sample}"
+    why = f"{who} in the kernel for {in_percent(share)} of their working time{per_sample}"
     if facts.tail_share >= MOST:
         stage = "stragglers"
     if grows_with_bytes(facts):
-        return _cause(stage, "storage_bandwidth", f"{why}; longer for larger files")
+        return _cause(stage, "storage_bandwidth", _why("Blocked", f"{why}; longer for larger files"))
     if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
-        return _cause(stage, "storage_bandwidth", f"{why}; {facts.bytes_read / 2**20:.1f} MiB/sample")
+        why = f"{why}; {facts.bytes_read / 2**20:.1f} MiB/sample"
+        return _cause(stage, "storage_bandwidth", _why("Blocked", why))
     size = "" if facts.bytes_share is None else "; independent of file size"
-    return _cause(stage, "storage_latency", f"{why}{size}")
+    return _cause(stage, "storage_latency", _why("Blocked", f"{why}{size}"))
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:
     """Most of the CPU time is the kernel's, at pages of memory that are given and taken back."""
-    return _cause(busiest(facts), "memory", f"Page faults: {in_kernel(facts)}") if kernel_works(facts) else None
+    if not kernel_works(facts):
+        return None
+    return _cause(busiest(facts), "memory", _why("Page faults", in_kernel(facts)))
 
 
 def work_fills_its_cpus(facts: Facts) -> Cause | None:
@@ -202,8 +211,9 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
     limit = limit_of_cpus(facts)
     if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
         limit = "cpu"  # a worker would cost more than it takes over
-    what = f"{label_of(busiest(facts))}: {in_percent(share)} of CPU time per sample" if share else "CPU use"
-    return _cause(stage, limit, f"{what}{'; ' if share else ': '}{cpus_in_use(facts)}")
+    what = f"{in_percent(share)} of CPU time per sample; " if share else ""
+    why = _why(label_of(busiest(facts)) if share else "CPU use", f"{what}{cpus_in_use(facts)}")
+    return _cause(stage, limit, why)
 
 
 RULES: tuple[Callable[[Facts], Cause | None], ...] = (
@@ -223,7 +233,7 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
 def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
     """What rules for other causes found, and the stage that costs almost as much."""
     others = [found for rule in RULES[:-1] if (found := rule(facts)) is not None]
-    said = [found.why for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
+    said = [str(found.why) for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
     if near_tie(facts, cause, ALMOST):
         first, second, *_ = _ranked(facts)
         said.append(

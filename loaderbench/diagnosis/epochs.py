@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from loaderbench.diagnosis.wording import in_percent, in_seconds
-from loaderbench.records import CostName, EpochCost, Trial
+from loaderbench.records import CostName, EpochCost, Evidence, Trial
 
 
 def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[EpochCost, ...]:
@@ -23,11 +23,15 @@ def epoch_costs(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[Epo
     return tuple(_cost(name, rows) for name, rows in found.items())
 
 
-def costs_in_words(costs: Sequence[EpochCost]) -> tuple[str, ...]:
+def costs_in_words(costs: Sequence[EpochCost]) -> tuple[Evidence, ...]:
     """A line for each that takes a hundredth of an epoch or more."""
     labels = {"first_batch": "Startup", "boundary": "Epoch boundary", "stragglers": "Head-of-line blocking"}
     return tuple(
-        f"{labels[cost.name]}: {in_percent(cost.share)} of epoch time ({in_seconds(cost.s_per_epoch)} per epoch)"
+        Evidence(
+            "epoch",
+            labels[cost.name],
+            f"{in_percent(cost.share)} of epoch time ({in_seconds(cost.s_per_epoch)} per epoch)",
+        )
         for cost in costs
         if cost.share is not None and cost.share >= 0.01
     )

@@ -32,7 +32,7 @@ def _threads(cause: Cause, facts: Facts) -> str:
 
 
 def _quota(cause: Cause, facts: Facts) -> str:
-    what = "CPU quota" if cause.why.startswith("CPU quota") else "CPU affinity"
+    what = "CPU quota" if cause.why.label == "CPU quota" else "CPU affinity"
     return f"{what} limits the loader{_where(cause, facts)}"
 
 
@@ -45,7 +45,7 @@ def _storage(of: str) -> Callable[[Cause, Facts], str]:
 
 
 def _lock(cause: Cause, _facts: Facts) -> str:
-    what = "the GIL" if cause.why.startswith("GIL") else "a lock"
+    what = "the GIL" if cause.why.label == "GIL" else "a lock"
     if cause.stage == "main_process":
         return f"the main process works in one thread{' (the GIL)' if what == 'the GIL' else ''}"
     return f"{what} serializes {stage_name(cause.work)}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.records import Evidence
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,12 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
 LIMIT_NAMES = {"workers": "workers", "cpus": "CPUs", "main_process": "main process", "demand": "target"}
 
 
-def bounds_in_words(bounds: Bounds) -> str:
+def bounds_in_words(bounds: Bounds) -> tuple[Evidence, ...]:
     """All bounds in one line, the tightest first; nothing where fewer than two are known."""
     if len(bounds.known) < 2:
-        return ""
+        return ()
     limits = [f"{LIMIT_NAMES[name]} {rate:,.0f}" for name, rate in bounds.known.items()]
-    return f"Throughput limits: {', '.join(limits)} samples/s"
+    return (Evidence("limits", "Throughput limits", f"{', '.join(limits)} samples/s"),)
 
 
 def at_work_s(facts: Facts, stage: str) -> float:

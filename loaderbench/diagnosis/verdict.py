@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loaderbench.consumers import consumer_kind
+from loaderbench.consumers import consumer_kind, describe_target
 from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, near_tie, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
@@ -14,10 +14,6 @@ from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
-    BEST,
-    FASTEST,
-    TARGET,
-    THROUGHPUT,
     describe_inside,
     in_percent,
     percent,
@@ -25,7 +21,7 @@ from loaderbench.diagnosis.wording import (
     transfers,
     waits,
 )
-from loaderbench.records import Bound, Confidence, Config, Interval, Trial, Verdict, config_label
+from loaderbench.records import Bound, Confidence, Config, Evidence, Interval, Trial, Verdict, config_label
 
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
 
@@ -36,7 +32,7 @@ _ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "l
 _NO_STAGES = "nothing was measured inside the loader"
 _UNTRACED = "use Profiler(trace=True) to measure inside the loader"
 _DISTURBED = "other programs use the CPUs"
-_ALONE = "Consumer: none; throughput is that of the loader alone"
+_ALONE = Evidence("consumer", "Consumer", "none; throughput is that of the loader alone")
 
 
 @dataclass(frozen=True)
@@ -59,9 +55,9 @@ def decide(
     demand: float | None,
     doubts: int,
     *,
-    target: str = "",
+    target: Evidence | None = None,
     trials: Sequence[Trial] = (),
-    more: Sequence[str] = (),
+    more: Sequence[Evidence] = (),
 ) -> Verdict:
     """Say what bounds it, and why.
 
@@ -74,22 +70,31 @@ def decide(
     if bound == "unknown":
         return _unknown(
             f"too noisy to decide; data wait is {percent(wait)} of step time",
-            f"the interval of the data wait includes {in_percent(NOTICED)}, the limit of input-bound",
+            Evidence(
+                "wait", "", f"the interval of the data wait includes {in_percent(NOTICED)}, the limit of input-bound"
+            ),
         )
+    evidence = (*_evidence(subject, consumer, demand, target, trials), *more)
     found = Verdict(
         bound=bound,
         stage=None,
         limit="none" if bound == "compute" else None,
         headline=_headline(subject, bound, consumer),
-        evidence=(*_evidence(subject, consumer, demand, target, trials), *more),
+        evidence=tuple(map(str, evidence)),
+        evidence_parts=evidence,
         confidence=_confidence(subject, consumer, doubts),
         not_measured={"stage": "the loader keeps up"},
     )
     if bound == "transfer" and subject.facts:
         why = "the host-to-device copy is not part of the loader"
-        reasons = {"stage": why, "limit": why}
-        return replace(found, evidence=(transfers(subject.facts), *found.evidence), not_measured=reasons)
+        return replace(_led_by(found, transfers(subject.facts)), not_measured={"stage": why, "limit": why})
     return found if bound == "compute" else _with_cause(found, subject.facts, consumer)
+
+
+def _led_by(found: Verdict, *first: Evidence) -> Verdict:
+    """The same verdict with other evidence before its own."""
+    evidence = (*first, *found.evidence_parts)
+    return replace(found, evidence=tuple(map(str, evidence)), evidence_parts=evidence)
 
 
 def _bound(subject: Subject, consumer: str) -> Bound:
@@ -110,17 +115,14 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
     why = _UNTRACED if consumer_kind(consumer).of_loop else _NO_STAGES
     if facts is None or cause is None:
         return replace(found, not_measured={"stage": why, "limit": why})
-    evidence = (cause.why, *found.evidence)
     if cause.limit is None:
-        busy = f"Other programs: {facts.others_cpus or 0:.1f} of {facts.cpus:g} CPUs busy"
-        unknown = _unknown(f"cause unknown; {_DISTURBED}", busy)
-        return replace(unknown, evidence=(*unknown.evidence, *evidence))
+        busy = Evidence("cause", "Other programs", f"{facts.others_cpus or 0:.1f} of {facts.cpus:g} CPUs busy")
+        return _unknown(f"cause unknown; {_DISTURBED}", busy, cause.why, *found.evidence_parts)
     caused = replace(
-        found,
+        _led_by(found, cause.why),
         stage=cause.stage if facts.cpu_s or cause.stage != "sample" else None,
         limit=cause.limit,
         headline=in_words(cause, facts),
-        evidence=evidence,
         against=speaks_against(facts, cause),
         confidence=_lowered(found.confidence, cause, facts),
         not_measured={},
@@ -136,25 +138,24 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
 
 
 def _evidence(
-    subject: Subject, consumer: str, demand: float | None, target: str, trials: Sequence[Trial]
-) -> tuple[str, ...]:
+    subject: Subject, consumer: str, demand: float | None, target: Evidence | None, trials: Sequence[Trial]
+) -> tuple[Evidence, ...]:
     kind = consumer_kind(consumer)
-    bounds = bounds_in_words(operational_bounds(subject.facts, demand)) if subject.facts else ""
     return (
         *([waits(subject.data_wait_share)] if kind.consumes else []),
         throughput(subject.samples_per_s, _subject(subject, consumer)),
         *([] if kind.consumes else [_ALONE]),
-        *([] if demand is None else [target or f"{TARGET} {demand:,.10g} samples/s"]),
+        *([] if demand is None else [target or describe_target(demand)]),
         *_inside(consumer, trials),
-        *([bounds] if bounds else []),
+        *(bounds_in_words(operational_bounds(subject.facts, demand)) if subject.facts else ()),
     )
 
 
 def _subject(subject: Subject, consumer: str) -> str:
     """`Best config batch_size=32 num_workers=2`; a loop has no configuration but its own."""
     if consumer_kind(consumer).of_loop or not subject.config:
-        return THROUGHPUT
-    return f"{BEST if subject.is_best else FASTEST} {config_label(subject.config)}"
+        return "Throughput"
+    return f"{'Best config' if subject.is_best else 'Fastest estimate'} {config_label(subject.config)}"
 
 
 def _headline(subject: Subject, bound: Bound, consumer: str) -> str:
@@ -183,7 +184,7 @@ def _clear(wait: Interval) -> bool:
     return wait.lo is not None and wait.hi is not None and not wait.lo < NOTICED <= wait.hi
 
 
-def _inside(consumer: str, trials: Sequence[Trial]) -> tuple[str, ...]:
+def _inside(consumer: str, trials: Sequence[Trial]) -> tuple[Evidence, ...]:
     """What a loop's one trial tells; a sweep has many trials, and each tells something else."""
     return describe_inside(trials) if consumer_kind(consumer).of_loop else ()
 
@@ -198,16 +199,19 @@ def _nothing(trials: Sequence[Trial], consumer: str) -> Verdict:
         why = "no trial delivered a sample"
     else:
         why = "every trial failed"
-    return _unknown(f"nothing was measured: {why}", why)
+    return _unknown(f"nothing was measured: {why}", Evidence("failure", "", why))
 
 
-def _unknown(headline: str, why: str) -> Verdict:
+def _unknown(headline: str, *evidence: Evidence) -> Verdict:
+    """The first line of evidence says why nothing else is known."""
+    why = str(evidence[0])
     return Verdict(
         bound="unknown",
         stage=None,
         limit=None,
         headline=headline,
-        evidence=(why,),
+        evidence=tuple(map(str, evidence)),
+        evidence_parts=evidence,
         confidence="low",
         not_measured={"stage": why, "limit": why},
     )

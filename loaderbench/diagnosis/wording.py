@@ -9,10 +9,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.thresholds import NOTICED, SPARE_CPUS
 from loaderbench.loaders import worker_count
-from loaderbench.records import Interval, StageCost, Trial, WorkerStates
-
-BEST, FASTEST, THROUGHPUT, TARGET = "Best config", "Fastest estimate", "Throughput", "Target"
-"""How the lines of evidence begin that say what was reached, and what is wanted."""
+from loaderbench.records import Evidence, Interval, StageCost, Trial, WorkerStates
 
 STAGE_NAMES = {
     "sample": "dataset code (__getitem__)",
@@ -61,14 +58,14 @@ def in_seconds(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
 
 
-def describe_inside(trials: Sequence[Trial]) -> tuple[str, ...]:
+def describe_inside(trials: Sequence[Trial]) -> tuple[Evidence, ...]:
     """Name the costliest stage and what the workers were doing; nothing for what was not measured."""
     trial = next((trial for trial in trials if trial.status == "completed"), None)
     if trial is None:
         return ()
-    said = [_costliest(trial.stages, _whose(trial)) if trial.stages else ""]
-    said += [f"Workers: {states_in_words(trial.workers)}"] if trial.workers else []
-    return tuple(line for line in said if line)
+    costliest = _costliest(trial.stages, _whose(trial)) if trial.stages else ""
+    found = {"Wall time": costliest, "Workers": states_in_words(trial.workers) if trial.workers else ""}
+    return tuple(Evidence("inside", label, figures) for label, figures in found.items() if figures)
 
 
 def loaded_by(trial: Trial) -> Literal["workers", "main_process", "unknown"]:
@@ -106,7 +103,7 @@ def _costliest(stages: dict[str, StageCost], whose: str) -> str:
         return ""
     name = max(walls_s, key=lambda stage: walls_s[stage])
     share = in_percent(walls_s[name] / whole_s)
-    return f"Wall time: {stage_name(name)} {share} of {whose} time per sample ({walls_s[name] * 1e3:.3g} ms)"
+    return f"{stage_name(name)} {share} of {whose} time per sample ({walls_s[name] * 1e3:.3g} ms)"
 
 
 def percent(share: Interval) -> str:
@@ -120,19 +117,19 @@ def _between(share: Interval) -> str:
     return f" ({share.lo * 100:.0f}\N{EN DASH}{share.hi * 100:.0f}%)"
 
 
-def waits(wait: Interval) -> str:
+def waits(wait: Interval) -> Evidence:
     """How much it waits, and from where on that counts."""
-    return (
-        f"Data wait: {in_percent(wait.est)} of step time{_between(wait)}; input-bound at {in_percent(NOTICED)} or more"
-    )
+    share = f"{in_percent(wait.est)} of step time{_between(wait)}"
+    return Evidence("wait", "Data wait", f"{share}; input-bound at {in_percent(NOTICED)} or more")
 
 
-def throughput(rate: Interval, label: str = THROUGHPUT) -> str:
+def throughput(rate: Interval, label: str = "Throughput") -> Evidence:
     """Samples/s, with their interval: `Throughput: 836 samples/s (803-870)`."""
     spread = f" ({rate.lo:,.0f}\N{EN DASH}{rate.hi:,.0f})" if rate.lo is not None and rate.hi is not None else ""
-    return f"{label}: {rate.est:,.0f} samples/s{spread}"
+    return Evidence("rate", label, f"{rate.est:,.0f} samples/s{spread}")
 
 
-def transfers(facts: Facts) -> str:
+def transfers(facts: Facts) -> Evidence:
     """How long the marked transfer takes."""
-    return f"Host-to-device copy: {in_percent(facts.transfer_share)} of time (stage `transfer` of the loop)"
+    share = in_percent(facts.transfer_share)
+    return Evidence("cause", "Host-to-device copy", f"{share} of time (stage `transfer` of the loop)")

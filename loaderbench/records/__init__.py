@@ -20,6 +20,7 @@ from loaderbench.records.conclusions import (
     Configuration as Configuration,
     Contention as Contention,
     EpochCost as EpochCost,
+    Evidence as Evidence,
     Gain as Gain,
     Isolation as Isolation,
     IsolationRun as IsolationRun,
@@ -81,6 +82,7 @@ from loaderbench.records.verification import (
 from loaderbench.records.words import (
     READABLE_VERSIONS as READABLE_VERSIONS,
     SCHEMA_VERSION as SCHEMA_VERSION,
+    About as About,
     Answer as Answer,
     Basis as Basis,
     Bound as Bound,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from loaderbench.records.verification import PixelChange
 from loaderbench.records.words import (
+    About,
     Basis,
     Bound,
     Confidence,
@@ -83,12 +84,25 @@ class Ceiling:
     not_measured: Reasons = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """One line of evidence; as text, `label: figures`. Without a `label`, the figures are the whole line."""
+
+    about: About
+    label: str
+    figures: str
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.figures}" if self.label else self.figures
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The one finding that explains the run; as text, its line: `INPUT-BOUND (high confidence): CPUs saturated; ...`.
 
-    `headline` is the cause in a clause, `evidence` lines of the form `Label: figures`, the cause's first. `against` is
-    the evidence for another cause.
+    `headline` is the cause in a clause, `evidence` lines of text, the cause's first. `evidence_parts` are the same
+    lines, each with its label and what it is about; runs of earlier versions have none. `against` is the evidence for
+    another cause.
     """
 
     bound: Bound
@@ -97,6 +111,7 @@ class Verdict:
     headline: str
     evidence: tuple[str, ...]
     confidence: Confidence
+    evidence_parts: tuple[Evidence, ...] = ()
     against: tuple[str, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
 

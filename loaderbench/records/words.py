@@ -36,6 +36,9 @@ Limit = Literal[
     "workers", "cpu", "oversubscription", "quota", "storage_latency", "storage_bandwidth", "lock", "order", "startup",
     "memory", "neighbors", "imbalance", "none",
 ]  # fmt: skip
+About = Literal["cause", "wait", "rate", "consumer", "target", "inside", "limits", "epoch", "failure"]
+"""What a line of evidence is about."""
+
 Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]
 CostName = Literal["first_batch", "boundary", "stragglers"]
 Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "incomparable"]

@@ -22,7 +22,6 @@ _MOST_COLUMNS = 4  # measured ones; the report has them all
 _MOST_FIXES = 3
 _WIDTH = 100  # columns of a usual terminal
 _MOST_LINES = 3  # of doubts, failures and reasons
-_ONLY_VERBOSE = ("Throughput limits",)
 _MEASURED, _NOT_MEASURED = "Fixes, measured", "Fixes, not measured (gain unknown)"
 _MOST_DOUBTS, _MOST_REASONS = 2, 4  # lines
 _MARKS = {"best": "\u2605", "tied": "\u2248"}
@@ -116,8 +115,7 @@ def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
 
 
 def _why(console: Console, found: Finding, *, verbose: bool) -> None:
-    said = found.headline.text
-    rows = [fact for fact in found.why if fact.value.text not in said and (verbose or fact.label not in _ONLY_VERBOSE)]
+    rows: list[Fact] = [reason for reason in found.why if verbose or not reason.only_verbose]
     rows = rows if verbose else rows[:_MOST_REASONS]
     rows += [Fact("Against", text) for text in found.against if verbose]
     if not rows:

@@ -62,4 +62,4 @@ def test_a_run_emulates_the_gpu_and_keeps_the_rate_with_its_source(cli: Cli, pla
     assert kept["assumed_demand"]["address"].startswith("https://github.com/NVIDIA/DeepLearningExamples/")
     found = demand_of(read_run(place / "out"))
     assert found is not None
-    assert describe_demand(found) == "Target 938 samples/s (A100, ResNet-50, TF32; NVIDIA DeepLearningExamples)"
+    assert str(describe_demand(found)) == "Target 938 samples/s (A100, ResNet-50, TF32; NVIDIA DeepLearningExamples)"

@@ -56,7 +56,7 @@ def test_the_demand_is_the_default_the_suite_s_or_that_of_a_gpu(options: dict[st
     ],
 )
 def test_a_reader_is_told_the_number_and_where_it_is_from(demand: AssumedDemand, words: str) -> None:
-    assert describe_demand(demand) == words
+    assert str(describe_demand(demand)) == words
 
 
 def test_the_emulated_gpu_takes_the_published_rate() -> None:

@@ -102,7 +102,7 @@ def test_bounds_of_nothing_are_not_known() -> None:
     assert (empty.workers, empty.main_process, empty.demand) == (None, None, None)
     assert operational_bounds(FACTS, 500.0).demand == 500.0
     assert operational_bounds(FACTS, workers=0).main_process is None
-    assert bounds_in_words(operational_bounds(replace(FACTS, wall_s={}, next_cpu_s=None))) == ""
+    assert bounds_in_words(operational_bounds(replace(FACTS, wall_s={}, next_cpu_s=None))) == ()
     assert bounds_in_words(operational_bounds(replace(FACTS, next_cpu_s=None)))
 
 

@@ -198,4 +198,4 @@ def test_threads_of_libraries_that_wait_awake_fill_no_cpu_that_a_worker_could_ha
     cause = find_cause(alone)
     assert cause is not None
     assert (cause.stage, cause.limit) == ("decode", "workers")
-    assert "library threads" in cause.why
+    assert "library threads" in cause.why.figures

@@ -12,12 +12,13 @@ from loaderbench.diagnosis.cause import Cause, find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.headline import in_words
 from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_seconds
+from loaderbench.records import Evidence
 
 
 def why(facts: Facts) -> str:
     cause = find_cause(facts)
     assert cause is not None
-    return cause.why
+    return str(cause.why)
 
 
 def said(limit: str, facts: Facts, stage: str = "decode") -> str:
@@ -107,7 +108,7 @@ def test_cpus_are_saturated_where_less_than_half_of_them_are_idle_and_else_batch
 )
 def test_each_limit_has_a_clause_of_its_own(limit: str, stage: str, why: str, clause: str) -> None:
     facts = replace(DECODING, own_cpus=2.0)
-    assert in_words(Cause(stage, limit, why), facts) == clause  # type: ignore[arg-type]
+    assert in_words(Cause(stage, limit, Evidence("cause", *why.partition(": ")[::2])), facts) == clause  # type: ignore[arg-type]
 
 
 def test_storage_without_workers_keeps_the_main_process_waiting() -> None:

@@ -21,7 +21,8 @@ def test_a_boundary_is_told_beyond_what_a_batch_waits_anyway() -> None:
     (found,) = epoch_costs([trial(epochs=Epochs(begun=3, boundary_s=2.1, boundary_max_s=2.2))], {})
     assert (found.name, found.s_per_epoch) == ("boundary", pytest.approx(2.0))
     assert found.share == pytest.approx(2 / 12)
-    assert costs_in_words([found]) == ("Epoch boundary: 17% of epoch time (2 s per epoch)",)
+    (said,) = costs_in_words([found])
+    assert str(said) == ("Epoch boundary: 17% of epoch time (2 s per epoch)")
 
 
 def test_a_sweep_tells_the_first_batch_where_each_epoch_starts_its_workers() -> None:

@@ -1,14 +1,19 @@
 """What one traced trial tells in a sentence."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from loaderbench.diagnosis.wording import describe_inside, loaded_by, percent, throughput, waits
+from loaderbench.diagnosis.wording import describe_inside as evidence_inside, loaded_by, percent, throughput, waits
 from loaderbench.records import Interval, StageCost, Trial, WorkerStates
 
 TRIAL = Trial(role="sweep", id="a", config={}, round=1, status="completed", stages={"sample": StageCost(0.01, 0.02)})
+
+
+def describe_inside(trials: Sequence[Trial]) -> tuple[str, ...]:
+    return tuple(map(str, evidence_inside(trials)))
 
 
 def test_an_opaque_dataset_is_called_by_its_name() -> None:
@@ -79,7 +84,7 @@ def test_shares_and_rates_have_their_intervals_where_there_are_any() -> None:
     assert percent(Interval(0.274, 0.241, 0.302)) == "27% (24\N{EN DASH}30%)"
     for unknown in (Interval(0.274, None, None), Interval(0.274, 0.2, None)):
         assert percent(unknown) == "27%"
-    assert throughput(Interval(1234.4, 1200.0, 1300.0)) == "Throughput: 1,234 samples/s (1,200\N{EN DASH}1,300)"
+    assert str(throughput(Interval(1234.4, 1200.0, 1300.0))) == "Throughput: 1,234 samples/s (1,200\N{EN DASH}1,300)"
     for unknown in (Interval(1234.4, None, None), Interval(1234.4, 1200.0, None)):
-        assert throughput(unknown) == "Throughput: 1,234 samples/s"
-    assert "5% or more" in waits(Interval(0.274, None, None))
+        assert str(throughput(unknown)) == "Throughput: 1,234 samples/s"
+    assert "5% or more" in str(waits(Interval(0.274, None, None)))

@@ -48,7 +48,7 @@ def test_without_workers_the_main_process_is_the_worker() -> None:
 def test_what_is_not_known_is_left_out_and_said_by_nobody() -> None:
     nothing = operational_bounds(Facts(workers=2, cpus=2))
     assert nothing.tightest is None
-    assert bounds_in_words(nothing) == ""
-    assert bounds_in_words(operational_bounds(FACTS, 500)) == (
-        "Throughput limits: workers 417, target 500, CPUs 800, main process 10,000 samples/s"
-    )
+    assert bounds_in_words(nothing) == ()
+    (said,) = bounds_in_words(operational_bounds(FACTS, 500))
+    assert said.about == "limits"
+    assert str(said) == ("Throughput limits: workers 417, target 500, CPUs 800, main process 10,000 samples/s")

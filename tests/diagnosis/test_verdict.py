@@ -8,7 +8,7 @@ from test_cause import BLOCKED, DECODING
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import find_ceiling
 from loaderbench.diagnosis.verdict import Subject, decide
-from loaderbench.records import Failure, Interval, StageCost, Trial, WorkerStates
+from loaderbench.records import Evidence, Failure, Interval, StageCost, Trial, WorkerStates
 
 
 def subject(est: float, lo: float | None = None, hi: float | None = None) -> Subject:
@@ -225,7 +225,8 @@ def test_a_loader_that_keeps_up_has_no_cause_to_be_named() -> None:
 
 
 def test_more_evidence_comes_last() -> None:
-    assert decide(subject(0.41, 0.38, 0.44), "emulated", 1, doubts=0, more=("more",)).evidence[-1] == "more"
+    more = Evidence("epoch", "Startup", "more")
+    assert decide(subject(0.41, 0.38, 0.44), "emulated", 1, doubts=0, more=(more,)).evidence[-1] == "Startup: more"
 
 
 def test_where_others_hold_the_cpus_nothing_is_blamed_and_it_says_how_much_they_use() -> None:
@@ -275,7 +276,8 @@ def test_the_configuration_is_named_as_best_or_as_the_fastest_estimate() -> None
 
 
 def test_the_target_is_said_in_the_words_it_came_with() -> None:
-    found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, target="Target 1,000 samples/s (default)")
+    target = Evidence("target", "", "Target 1,000 samples/s (default)")
+    found = decide(subject(0.41, 0.38, 0.44), "emulated", 1000, doubts=0, target=target)
     assert "Target 1,000 samples/s (default)" in found.evidence
     assert not [line for line in decide(subject(0.41), "model", None, doubts=0).evidence if line.startswith("Target")]
 

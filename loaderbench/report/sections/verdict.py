@@ -6,19 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from loaderbench.diagnosis.wording import BEST, FASTEST, TARGET, THROUGHPUT
-from loaderbench.records import Ceiling, Configuration, GpuUse, RunRecord
+from loaderbench.records import About, Ceiling, Configuration, Evidence, GpuUse, RunRecord, Verdict
 from loaderbench.records.metrics import Metric
 from loaderbench.report import axes, head, metrics, numbers, words
 from loaderbench.report.model import Block, Fact, Section, Text, Value
 from loaderbench.report.sections.recommendations import outcome
 from loaderbench.report.view import View, find
 
-_REACHED = (BEST, FASTEST, f"{THROUGHPUT}:", f"{TARGET} ")
+_REACHED: tuple[About, ...] = ("rate", "target")
+_SAID: About = "failure"  # by the headline
 
 _OF_PROFILE = (metrics.SAMPLES, metrics.WAIT, metrics.FIRST_BATCH, metrics.CPU, metrics.GPU, metrics.GPU_MEMORY)
 
 BarKind = Literal["baseline", "best", "measured", "ceiling"]
+
+
+@dataclass(frozen=True)
+class Reason(Fact):
+    """A line of evidence for the cause; `only_verbose`: a terminal shows it with `-v` alone."""
+
+    only_verbose: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +40,7 @@ class Finding(Block):
     template = "finding.html"
     headline: Text
     reached: tuple[Text, ...]
-    why: tuple[Fact, ...]
+    why: tuple[Reason, ...]
     evidence: tuple[Text, ...]
     against: tuple[Text, ...]
     doubts: tuple[Text, ...]
@@ -78,11 +85,11 @@ class KeyFigures(Block):
 def finding(view: View) -> Section:
     """What bounds the run, and how sure that is."""
     found = view.run.verdict
-    reached = [line for line in found.evidence if line.startswith(_REACHED)]
+    lines = _lines(found)
     block = Finding(
         headline=words.sentence(str(found)),
-        reached=(*_loader(view), *(words.sentence(line) for line in reached)),
-        why=tuple(_fact(line) for line in found.evidence if line not in reached),
+        reached=(*_loader(view), *(words.sentence(str(line)) for line in lines if line.about in _REACHED)),
+        why=tuple(_reason(line) for line in lines if line.about not in (*_REACHED, _SAID)),
         evidence=tuple(words.sentence(line) for line in found.evidence),
         against=tuple(words.sentence(text) for text in found.against),
         doubts=head.warnings(view.run),
@@ -105,12 +112,14 @@ def _loader(view: View) -> tuple[Text, ...]:
     return (words.sentence(f"Loader: {view.run.dataset.description}"),) if view.profile else ()
 
 
-def _fact(line: str) -> Fact:
-    """`Label: figures` in its two parts; a line without a label is all figures."""
-    label, _, figures = line.partition(": ")
-    if not figures or len(label) > words.NAME_LIMIT:
-        return Fact("", words.sentence(line))
-    return Fact(words.plain(label, words.NAME_LIMIT), words.sentence(figures))
+def _lines(found: Verdict) -> tuple[Evidence, ...]:
+    """The evidence; of a run from before it had parts, whole lines."""
+    return found.evidence_parts or tuple(Evidence("cause", "", line) for line in found.evidence)
+
+
+def _reason(line: Evidence) -> Reason:
+    label = words.plain(line.label, words.NAME_LIMIT)
+    return Reason(label, words.sentence(line.figures), only_verbose=line.about == "limits")
 
 
 def figures(view: View) -> Section | None:

@@ -1,0 +1,69 @@
+"""A line of evidence is drawn by what it is about, whatever its words are."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import run_factory as runs
+import run_profiles as profiles
+from blocks import the
+from rich.console import Console
+
+from loaderbench.records import RunRecord, StageCost
+from loaderbench.report.document import build_document
+from loaderbench.report.markdown import render_markdown
+from loaderbench.report.sections.verdict import Finding
+from loaderbench.report.terminal import print_summary
+from loaderbench.store import read_run, run_json
+
+
+def named(stage: str) -> RunRecord:
+    """A profile whose costliest stage has a name of the user's."""
+    cost = {stage: StageCost(0.004, 0.004), "read": StageCost(0.001, 0.001)}
+    return profiles.profile_of(replace(profiles.traced_trial(), stages=cost, sample_times=None))
+
+
+def brief(run: RunRecord) -> str:
+    out = io.StringIO()
+    print_summary(build_document(run), Console(file=out, width=100))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("stage", ["target lookup", "aug: crop", "throughput limits", "best config", "throughput: all"])
+def test_a_stage_of_the_users_own_cannot_move_the_cause(stage: str) -> None:
+    run = named(stage)
+    cause = run.verdict.evidence_parts[0]
+
+    assert the(run, Finding).why[0].label == cause.label == stage[0].upper() + stage[1:]
+    assert [text.text.partition(":")[0] for text in the(run, Finding).reached] == ["Loader", "Throughput"]
+    assert f"  {cause.label}  {cause.figures}\n" in brief(run)
+    assert run.verdict.evidence == tuple(map(str, run.verdict.evidence_parts))
+
+
+def test_throughput_limits_are_for_those_who_ask_for_more() -> None:
+    run = named("decode")
+    assert [reason.label for reason in the(run, Finding).why if reason.only_verbose] == ["Throughput limits"]
+    assert "Throughput limits" not in brief(run)
+
+
+def test_a_run_from_before_evidence_had_parts_is_read_and_its_lines_are_drawn_whole(tmp_path: Path) -> None:
+    fields = json.loads(run_json(named("decode")))
+    del fields["verdict"]["evidence_parts"]
+    (tmp_path / "run.json").write_text(json.dumps(fields))
+    run = read_run(tmp_path)
+
+    assert run.verdict.evidence_parts == ()
+    assert [(one.label, one.value.text) for one in the(run, Finding).why] == [("", x) for x in run.verdict.evidence]
+    for line in run.verdict.evidence:
+        assert line.partition(": ")[2] in render_markdown(build_document(run))
+
+
+def test_what_the_headline_says_is_not_said_again() -> None:
+    run = profiles.nothing_measured()
+    assert [part.about for part in run.verdict.evidence_parts] == ["failure"]
+    assert the(run, Finding).why == ()
+    assert the(runs.all_failed(), Finding).why == ()
