@@ -19,10 +19,9 @@ from prose import code_of_markdown
 from ruamel.yaml import YAML
 
 from loaderbench.commands.app import app
-from loaderbench.diagnosis.cause import Cause
+from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.headline import in_words
-from loaderbench.records import Bound, Evidence, Limit, RunRecord, Stage, Verdict, WorkerStates
+from loaderbench.records import Bound, Limit, RunRecord, Stage, Verdict, WaitParts, WorkerStates
 from loaderbench.suite import Suite, load_suite
 
 ROOT = Path(__file__).parents[1]
@@ -142,25 +141,40 @@ def test_the_page_of_a_verdict_says_what_it_means_how_to_fix_it_and_how_to_confi
     assert f"reference/verdicts/{verdict}.md" in (ROOT / "mkdocs.yml").read_text()
 
 
-STATES = WorkerStates(on_cpu_share=0.5, run_queue_share=0.5, blocked_share=0.0, runnable_threads=8.0)
-HALF = Facts(workers=2, cpus=2, own_cpus=2.0, cpu_s={"decode": 1.0, "transform": 1.0}, loads=STATES)
-CAUSES: dict[Limit, tuple[Cause, Facts]] = {
-    "cpu": (Cause("decode", "cpu", ""), HALF),
-    "workers": (Cause("decode", "workers", ""), replace(HALF, workers=1, own_cpus=1.0)),
-    "oversubscription": (Cause("decode", "oversubscription", ""), HALF),
-    "quota": (Cause("decode", "quota", Evidence("cause", "CPU quota", "used up")), HALF),
-    "storage_latency": (Cause("read", "storage_latency", ""), HALF),
-    "storage_bandwidth": (Cause("read", "storage_bandwidth", ""), HALF),
-    "lock": (Cause("decode", "lock", Evidence("cause", "Lock", "")), HALF),
-    "order": (Cause("stragglers", "order", ""), HALF),
-    "startup": (Cause("startup", "startup", ""), HALF),
-    "memory": (Cause("decode", "memory", ""), HALF),
+PARTS = dict.fromkeys(("not_begun_s", "making_s", "order_s", "transport_s", "main_process_s"), 0.0)
+STATES = WorkerStates(on_cpu_share=0.9, run_queue_share=0.0, blocked_share=0.1, allowed_cpus=2)
+QUEUE = replace(STATES, on_cpu_share=0.5, run_queue_share=0.5, blocked_share=0.0, runnable_threads=8.0)
+STORAGE = replace(STATES, on_cpu_share=0.1, blocked_share=0.9, blocked_on={"device": 1.0})
+HALF = Facts(
+    workers=2,
+    cpus=2,
+    own_cpus=2.0,
+    cpu_s={"decode": 1.0, "transform": 1.0},
+    wall_s={"decode": 1.0, "transform": 1.0},
+    loads=STATES,
+    main=STATES,
+)
+WAITING = replace(HALF, loads=STORAGE, wall_s={"decode": 9.0}, own_cpus=0.2)
+CAUSES: dict[Limit, Facts] = {
+    "cpu": HALF,
+    "workers": replace(HALF, workers=1, own_cpus=1.0),
+    "oversubscription": replace(HALF, loads=QUEUE),
+    "quota": replace(HALF, throttled_share=0.5),
+    "storage_latency": WAITING,
+    "storage_bandwidth": replace(WAITING, bytes_share=0.9),
+    "lock": replace(WAITING, loads=replace(STORAGE, blocked_on={"lock": 1.0})),
+    "order": replace(HALF, parts=WaitParts(batches=9, **{**PARTS, "order_s": 1.0})),
+    "startup": replace(HALF, startup_s=1.0, startup_share=0.6),
+    "memory": replace(HALF, cpu_s={"decode": 1.0}, loads=replace(STATES, system_share=0.9)),
 }
 
 
 @pytest.mark.parametrize("limit", CAUSES)
 def test_the_page_of_a_limit_shows_the_line_that_a_terminal_prints_for_it(limit: Limit) -> None:
-    said = in_words(*CAUSES[limit])
+    cause = find_cause(CAUSES[limit])
+    assert cause is not None
+    assert cause.limit == limit
+    said = cause.clause
     verdict = Verdict(bound="input", stage="decode", limit=limit, headline=said, evidence=(), confidence="high")
     assert f"\n{verdict}\n" in (ROOT / "docs" / "reference" / "verdicts" / f"limit-{limit}.md").read_text()
 

@@ -83,6 +83,12 @@ were means that included rounds without the baseline, which its ratio is taken o
 `prefetch_factor` without workers, for which torch raises an error."""
 
 
+REWORDED = {
+    "scenario_threads_blur_two_each_w2": ("verdict: figures that are gone: 4",),
+}
+"""Lines that say which figures of a sentence are gone on purpose: a mean of 4.1 threads was rounded to 4."""
+
+
 PROSE = ("headline", "evidence", "against", "why_this_one", "basis", "title", "costs", "caveat", "reason", "notes",
          "warnings", "ended")  # fmt: skip
 """Fields that hold sentences. They may be reworded, but no figure may be lost or changed."""
@@ -174,7 +180,8 @@ def test_a_recorded_run_is_concluded_as_it_was(name: str, tmp_path: Path) -> Non
     lines = list(differences(conclusions_of(recording(name)), conclusions_of(today)))
     corrected = [f"recommendations.0{field}" for field in CORRECTED.get(name, ())]
     assert all(any(line.startswith(place) for line in lines) for place in corrected)
-    found = [line for line in lines if not line.startswith(tuple(corrected))]
+    assert set(REWORDED.get(name, ())) <= set(lines)
+    found = [line for line in lines if not line.startswith(tuple(corrected)) and line not in REWORDED.get(name, ())]
     assert not found, "\n".join([f"{name}: {len(found)} fields differ", *found[:SHOWN]])
 
 

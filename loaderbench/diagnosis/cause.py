@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.headline import limit_of_work, threads_compete, where
 from loaderbench.diagnosis.limits import (
     busiest,
     cpus_left,
@@ -45,22 +46,39 @@ from loaderbench.diagnosis.thresholds import (
     THROTTLED,
     TIED,
 )
-from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_percent, in_seconds, label_of, stage_name
+from loaderbench.diagnosis.wording import (
+    cpus_alone,
+    cpus_in_use,
+    in_kernel,
+    in_percent,
+    in_seconds,
+    label_of,
+    stage_name,
+    stage_of,
+)
 from loaderbench.records import Evidence, Limit, Stage
 
 _STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
+_ONE_THREAD = "the main process works in one thread"
+_HELD_IN_TRANSIT: dict[Limit | None, str] = {
+    "cpu": "CPUs saturated",
+    "lock": "the main process is busy",
+    "workers": "finished batches wait in transit",
+}
 
 
 @dataclass(frozen=True)
 class Cause:
     """Stage, limit, and the facts they follow from. `limit` is `None` where other programs leave it open.
 
-    `named` is what the user has named the part of the sample that the cause is about, where they have.
+    `clause` is the cause in the words of a headline, empty where the limit is open. `named` is what the user has named
+    the part of the sample that the cause is about, where they have.
     """
 
     stage: Stage
     limit: Limit | None
     why: Evidence
+    clause: str = ""
     named: str | None = None
 
     @property
@@ -69,14 +87,18 @@ class Cause:
         return self.named or self.stage
 
 
-def _cause(work: str, limit: Limit | None, why: Evidence) -> Cause:
+def _cause(work: str, limit: Limit | None, why: Evidence, clause: str) -> Cause:
     """A part of a sample that the user named is of the stage `sample`."""
-    stage = _STAGES.get(work)
-    return Cause(stage, limit, why) if stage else Cause("sample", limit, why, named=work)
+    stage, said = _STAGES.get(work), clause if limit else ""
+    return Cause(stage, limit, why, said) if stage else Cause("sample", limit, why, said, named=work)
 
 
 def _why(label: str, figures: str) -> Evidence:
     return Evidence("cause", label, figures)
+
+
+def _in_pages(work: str) -> str:
+    return f"page-fault overhead in {stage_name(work)}"
 
 
 def find_cause(facts: Facts) -> Cause | None:
@@ -90,7 +112,8 @@ def epochs_begin_too_often(facts: Facts) -> Cause | None:
         return None
     of_all = f"{in_percent(facts.startup_share)} of all time"
     why = _why("Startup", f"{in_seconds(facts.startup_s)} before the first batch of each epoch, {of_all}")
-    return _cause("startup", "startup", why)
+    clause = "worker startup delays the first batch of every epoch" if facts.workers else "epochs start slowly"
+    return _cause("startup", "startup", why, clause)
 
 
 def finished_batches_wait(facts: Facts) -> Cause | None:
@@ -99,14 +122,14 @@ def finished_batches_wait(facts: Facts) -> Cause | None:
     if share < MOST:
         return None
     why = _why("Order", f"in {in_percent(share)} of the wait, a later batch was ready and a worker idle")
-    return _cause("stragglers", "order", why)
+    return _cause("stragglers", "order", why, "head-of-line blocking by slow samples")
 
 
 def quota_holds_back(facts: Facts) -> Cause | None:
     """The work wants a CPU and is kept from one by a quota, or by a mask that is narrower than the machine."""
     if wants_cpu(facts) and (facts.throttled_share or 0.0) >= THROTTLED:
         why = _why("CPU quota", f"exhausted in {in_percent(facts.throttled_share or 0.0)} of its periods")
-        return _cause(busiest(facts), "quota", why)
+        return _cause(busiest(facts), "quota", why, f"CPU quota limits the loader{where(busiest(facts), facts)}")
     allowed = facts.loads.allowed_cpus if facts.loads else None
     of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
     of_all = facts.cpus_online if allowed == of_all == 1 else of_all
@@ -115,7 +138,7 @@ def quota_holds_back(facts: Facts) -> Cause | None:
     who = "the workers" if facts.workers else "this process"
     waited = f"{in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
     why = _why("CPU affinity", f"{who} may use {allowed:.0f} of {of_all:.0f} CPUs; {waited}")
-    return _cause(busiest(facts), "quota", why)
+    return _cause(busiest(facts), "quota", why, f"CPU affinity limits the loader{where(busiest(facts), facts)}")
 
 
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
@@ -125,7 +148,8 @@ def threads_outnumber_cpus(facts: Facts) -> Cause | None:
         return None
     threads = f"{facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
     why = f"{threads}; {in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
-    return _cause(busiest(facts), "oversubscription", _why("Threads", why))
+    clause = f"{threads_compete(facts)}{where(busiest(facts), facts)}"
+    return _cause(busiest(facts), "oversubscription", _why("Threads", why), clause)
 
 
 def main_process_is_late(facts: Facts) -> Cause | None:
@@ -134,7 +158,9 @@ def main_process_is_late(facts: Facts) -> Cause | None:
     if share < MOST:
         return None
     why = _why("Main process", f"{in_percent(share)} of the wait is its own work, outside every sample")
-    return _cause("main_process", limit_of_one_thread(facts), why)
+    limit = limit_of_one_thread(facts)
+    saturated = f"CPUs saturated{where('main_process', facts)}"
+    return _cause("main_process", limit, why, _ONE_THREAD if limit == "lock" else saturated)
 
 
 def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
@@ -147,9 +173,11 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
         return None
     if shared:
         why = _why("Shared memory", f"{in_kernel(facts)} while batches are written to it")
-        return _cause("transport", "memory", why)
+        return _cause("transport", "memory", why, _in_pages("transport"))
     why = _why("Worker-to-main IPC", f"{in_percent(share)} of the wait is for finished batches in transit")
-    return _cause("transport", limit_of_transport(facts), why)
+    limit = limit_of_transport(facts)
+    held = _HELD_IN_TRANSIT.get(limit)
+    return _cause("transport", limit, why, f"{held}{where('transport', facts)}" if held else _in_pages("transport"))
 
 
 def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
@@ -158,7 +186,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
         return None
     if facts.workers and (share := facts.stood_at("lock")) >= LOCKED:
         why = _why("Lock", f"workers blocked on a lock in {in_percent(share)} of checks")
-        return _cause(most_blocked(facts), "lock", why)
+        return _cause(most_blocked(facts), "lock", why, f"a lock serializes {stage_name(most_blocked(facts))}")
     states = facts.loads
     if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
         return None
@@ -167,7 +195,9 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     if at_work < ONE_THREAD or total > 2 - ONE_THREAD:
         return None
     why = _why("GIL", f"all threads together use {total:.2f} CPUs, as if only one could run at a time")
-    return _cause(busiest(facts) if facts.is_loader else "main_process", "lock", why)
+    if not facts.is_loader:
+        return _cause("main_process", "lock", why, f"{_ONE_THREAD} (the GIL)")
+    return _cause(busiest(facts), "lock", why, f"the GIL serializes {stage_name(busiest(facts))}")
 
 
 def workers_stand_blocked(facts: Facts) -> Cause | None:
@@ -179,41 +209,50 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
     if stage in ("sample", "decode") and facts.wall_s:
         stage = "read"  # nothing else in a sample waits for a device
     per_sample = f", {in_seconds(max(facts.blocked_s(name) for name in facts.wall_s))}/sample" if facts.wall_s else ""
-    who = "workers wait" if facts.workers else "the main process waits"
-    why = f"{who} in the kernel for {in_percent(share)} of their working time{per_sample}"
+    who, whose = ("workers wait", "their") if facts.workers else ("the main process waits", "its")
+    place = f"; {who} in {stage_name(stage)}"
     if facts.tail_share >= MOST:
-        stage = "stragglers"
+        stage, place = "stragglers", where("stragglers", facts)
+    limit, size = _limit_of_storage(facts)
+    why = f"{who} in the kernel for {in_percent(share)} of {whose} working time{per_sample}{size}"
+    return _cause(stage, limit, _why("Blocked", why), f"{limit.replace('_', ' ')}{place}")
+
+
+def _limit_of_storage(facts: Facts) -> tuple[Limit, str]:
+    """Whether bytes or requests are waited for, and what shows it."""
     if grows_with_bytes(facts):
-        return _cause(stage, "storage_bandwidth", _why("Blocked", f"{why}; longer for larger files"))
+        return "storage_bandwidth", "; longer for larger files"
     if facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES:
-        why = f"{why}; {facts.bytes_read / 2**20:.1f} MiB/sample"
-        return _cause(stage, "storage_bandwidth", _why("Blocked", why))
-    size = "" if facts.bytes_share is None else "; independent of file size"
-    return _cause(stage, "storage_latency", _why("Blocked", f"{why}{size}"))
+        return "storage_bandwidth", f"; {facts.bytes_read / 2**20:.1f} MiB/sample"
+    return "storage_latency", "" if facts.bytes_share is None else "; independent of file size"
 
 
 def kernel_zeroes_pages(facts: Facts) -> Cause | None:
     """Most of the CPU time is the kernel's, at pages of memory that are given and taken back."""
     if not kernel_works(facts):
         return None
-    return _cause(busiest(facts), "memory", _why("Page faults", in_kernel(facts)))
+    return _cause(busiest(facts), "memory", _why("Page faults", in_kernel(facts)), _in_pages(busiest(facts)))
 
 
 def work_fills_its_cpus(facts: Facts) -> Cause | None:
     """The work itself: more workers where CPUs are idle, cheaper stages where they are not."""
     if not facts.cpu_s and facts.loads is None:
         return None
-    stage, share = busiest(facts), share_of_cpu(facts)
-    if facts.tail_share >= MOST:
-        stage = "stragglers"
-    elif stage == "sample" and not facts.is_loader:
-        stage = "main_process"  # there is no dataset, and no sample: the loop's own process makes batches
+    stage = "stragglers" if facts.tail_share >= MOST else stage_of(busiest(facts), is_loader=facts.is_loader)
     limit = limit_of_cpus(facts)
     if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
         limit = "cpu"  # a worker would cost more than it takes over
-    what = f"{in_percent(share)} of CPU time per sample; " if share else ""
-    why = _why(label_of(busiest(facts)) if share else "CPU use", f"{what}{cpus_in_use(facts)}")
-    return _cause(stage, limit, why)
+    return _cause(stage, limit, _work_done(stage, facts), f"{limit_of_work(limit, facts)}{where(stage, facts)}")
+
+
+def _work_done(stage: str, facts: Facts) -> Evidence:
+    """The part of the work that the stage is, and the CPUs in use; without a share, these alone."""
+    if stage == "stragglers":
+        return _why(label_of(stage), f"{in_percent(facts.tail_share)} of loading time; {cpus_in_use(facts)}")
+    share = share_of_cpu(facts)
+    if not share:
+        return _why("CPUs busy", cpus_alone(facts))
+    return _why(label_of(stage), f"{in_percent(share)} of CPU time per sample; {cpus_in_use(facts)}")
 
 
 RULES: tuple[Callable[[Facts], Cause | None], ...] = (

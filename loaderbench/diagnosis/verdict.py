@@ -9,7 +9,6 @@ from loaderbench.consumers import consumer_kind, describe_target
 from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, near_tie, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
-from loaderbench.diagnosis.headline import in_words
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
@@ -122,7 +121,7 @@ def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
         _led_by(found, cause.why),
         stage=cause.stage if facts.cpu_s or cause.stage != "sample" else None,
         limit=cause.limit,
-        headline=in_words(cause, facts),
+        headline=cause.clause,
         against=speaks_against(facts, cause),
         confidence=_lowered(found.confidence, cause, facts),
         not_measured={},
@@ -146,7 +145,7 @@ def _evidence(
         throughput(subject.samples_per_s, _subject(subject, consumer)),
         *([] if kind.consumes else [_ALONE]),
         *([] if demand is None else [target or describe_target(demand)]),
-        *_inside(consumer, trials),
+        *_inside(subject, consumer, trials),
         *(bounds_in_words(operational_bounds(subject.facts, demand)) if subject.facts else ()),
     )
 
@@ -184,9 +183,11 @@ def _clear(wait: Interval) -> bool:
     return wait.lo is not None and wait.hi is not None and not wait.lo < NOTICED <= wait.hi
 
 
-def _inside(consumer: str, trials: Sequence[Trial]) -> tuple[Evidence, ...]:
+def _inside(subject: Subject, consumer: str, trials: Sequence[Trial]) -> tuple[Evidence, ...]:
     """What a loop's one trial tells; a sweep has many trials, and each tells something else."""
-    return describe_inside(trials) if consumer_kind(consumer).of_loop else ()
+    if not consumer_kind(consumer).of_loop:
+        return ()
+    return describe_inside(trials, is_loader=subject.facts is None or subject.facts.is_loader)
 
 
 def _nothing(trials: Sequence[Trial], consumer: str) -> Verdict:

@@ -25,6 +25,11 @@ def stage_name(work: str) -> str:
     return STAGE_NAMES.get(work, work)
 
 
+def stage_of(work: str, *, is_loader: bool) -> str:
+    """The stage that a part of the work is of: without a dataset there is no sample, and the main process works."""
+    return "main_process" if work == "sample" and not is_loader else work
+
+
 def label_of(work: str) -> str:
     """The same at the start of a line: `Decode`."""
     name = stage_name(work).removeprefix("the ")
@@ -39,11 +44,18 @@ def in_kernel(facts: Facts) -> str:
 
 def cpus_in_use(facts: Facts) -> str:
     """How many CPUs this program uses, and others where they disturb."""
-    if facts.own_cpus is None:
-        return "CPUs busy: not known"
+    return "CPUs busy: not known" if facts.own_cpus is None else _busy(facts, " CPUs busy")
+
+
+def cpus_alone(facts: Facts) -> str:
+    """The same where the label says what is counted."""
+    return "not known" if facts.own_cpus is None else _busy(facts)
+
+
+def _busy(facts: Facts, counted: str = "") -> str:
     others = f", other programs {facts.others_cpus:.1f}" if facts.others_cpus and disturbed(facts) else ""
     threads = f", {facts.library_cpus:.1f} of them with library threads" if facts.library_cpus >= SPARE_CPUS else ""
-    return f"{facts.own_cpus:.1f} of {facts.cpus:g} CPUs busy{threads}{others}"
+    return f"{facts.own_cpus or 0.0:.1f} of {facts.cpus:g}{counted}{threads}{others}"
 
 
 def in_percent(share: float) -> str:
@@ -58,12 +70,12 @@ def in_seconds(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
 
 
-def describe_inside(trials: Sequence[Trial]) -> tuple[Evidence, ...]:
+def describe_inside(trials: Sequence[Trial], *, is_loader: bool = True) -> tuple[Evidence, ...]:
     """Name the costliest stage and what the workers were doing; nothing for what was not measured."""
     trial = next((trial for trial in trials if trial.status == "completed"), None)
     if trial is None:
         return ()
-    costliest = _costliest(trial.stages, _whose(trial)) if trial.stages else ""
+    costliest = _costliest(trial.stages, _whose(trial), is_loader=is_loader) if trial.stages else ""
     found = {"Wall time": costliest, "Workers": states_in_words(trial.workers) if trial.workers else ""}
     return tuple(Evidence("inside", label, figures) for label, figures in found.items() if figures)
 
@@ -96,14 +108,15 @@ def _whose(trial: Trial) -> str:
     return {"workers": "worker", "main_process": "main-process", "unknown": "loader"}[loaded_by(trial)]
 
 
-def _costliest(stages: dict[str, StageCost], whose: str) -> str:
+def _costliest(stages: dict[str, StageCost], whose: str, *, is_loader: bool) -> str:
     walls_s = {name: cost.wall_s for name, cost in stages.items() if cost.wall_s is not None}
     whole_s = sum(walls_s.values())
     if whole_s <= 0:
         return ""
     name = max(walls_s, key=lambda stage: walls_s[stage])
     share = in_percent(walls_s[name] / whole_s)
-    return f"{stage_name(name)} {share} of {whose} time per sample ({walls_s[name] * 1e3:.3g} ms)"
+    stage = stage_name(stage_of(name, is_loader=is_loader))
+    return f"{stage} {share} of {whose} time per sample ({walls_s[name] * 1e3:.3g} ms)"
 
 
 def percent(share: Interval) -> str:

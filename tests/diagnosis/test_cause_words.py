@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 from test_cause import BLOCKED, DECODING, parts, states
-from test_thresholds import crowd, masked, taking_turns
+from test_thresholds import DISTURBED, at_a_lock, crowd, masked, sampler, taking_turns, throttled, transported, waiting
 
-from loaderbench.diagnosis.cause import Cause, find_cause
+from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.headline import in_words
 from loaderbench.diagnosis.wording import cpus_in_use, in_kernel, in_seconds
-from loaderbench.records import Evidence
 
 
 def why(facts: Facts) -> str:
@@ -21,8 +19,10 @@ def why(facts: Facts) -> str:
     return str(cause.why)
 
 
-def said(limit: str, facts: Facts, stage: str = "decode") -> str:
-    return in_words(Cause(stage, limit, "BECAUSE"), facts)  # type: ignore[arg-type]
+def headline(facts: Facts) -> str:
+    cause = find_cause(facts)
+    assert cause is not None
+    return cause.clause
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def said(limit: str, facts: Facts, stage: str = "decode") -> str:
         (replace(BLOCKED, bytes_per_sample=5 * 2**20), ("5.0 MiB/sample",)),
         (replace(BLOCKED, bytes_share=0.1), ("independent of file size",)),
         (DECODING, ("Decode: 77% of CPU time per sample", "1.1 of 2 CPUs")),
-        (replace(DECODING, cpu_s={}, wall_s={}), ("1.1 of 2 CPUs",)),
+        (replace(DECODING, cpu_s={}, wall_s={}), ("CPUs busy: 1.1 of 2",)),
     ],
 )
 def test_a_cause_says_how_much_it_follows_from(facts: Facts, figures: tuple[str, ...]) -> None:
@@ -57,84 +57,139 @@ def test_only_what_is_known_is_said() -> None:
     assert "per sample" not in why(replace(DECODING, cpu_s={}, wall_s={}))
 
 
+ALONE = replace(DECODING, workers=0, loads=states(0.99))
+IN_DECODE = "; decode is the largest stage (77% of CPU time)"
+PAGES = states(0.99, system_share=0.8, minor_faults_per_s=4e6)
+TINY = {"decode": 1e-5}
+
+
 def test_who_is_kept_busy_is_counted() -> None:
-    assert said("workers", DECODING).startswith("the only worker is busy")
-    assert said("workers", replace(DECODING, workers=2)).startswith("both workers are busy")
-    assert said("workers", replace(DECODING, workers=4)).startswith("all 4 workers are busy")
-    assert said("workers", replace(DECODING, workers=0)).startswith("one process loads everything")
+    assert headline(DECODING).startswith("the only worker is busy")
+    assert headline(replace(DECODING, workers=2)).startswith("both workers are busy")
+    assert headline(replace(DECODING, workers=4, cpus=8, main=states(0.05, allowed_cpus=2))).startswith(
+        "all 4 workers are busy"
+    )
+    assert headline(ALONE).startswith("one process loads everything")
 
 
-def test_the_cpus_that_are_left_are_said_where_they_are_known() -> None:
-    assert ", 0.9 of 2 CPUs idle;" in said("workers", replace(DECODING, own_cpus=1.1))
-    assert "idle" not in said("workers", replace(DECODING, own_cpus=None))
+def test_the_cpus_that_workers_could_use_are_said_where_they_are_known() -> None:
+    assert ", 0.9 of 2 CPUs free for workers;" in headline(replace(DECODING, own_cpus=1.1))
+    assert "free" not in headline(replace(DECODING, own_cpus=None))
 
 
-def test_cpus_are_saturated_where_less_than_half_of_them_are_idle_and_else_batches_are_too_small() -> None:
-    assert "CPUs saturated" in said("cpu", replace(DECODING, own_cpus=1.01))
-    assert "CPUs saturated" in said("cpu", replace(DECODING, own_cpus=None))
-    assert "too small for workers" in said("cpu", replace(DECODING, own_cpus=1.0))
-    assert "CPUs saturated" in said("cpu", replace(DECODING, cpus=4, own_cpus=2.1))
-    assert "too small for workers" in said("cpu", replace(DECODING, cpus=4, own_cpus=2.0))
+def test_cpus_that_library_threads_wait_on_are_free_for_workers_and_not_called_idle() -> None:
+    spinning = states(0.99, other_threads_cpu_share=0.97)
+    busy = replace(ALONE, loads=spinning, main=spinning, own_cpus=1.96, idle_cpus=0.0)
+    assert headline(busy) == f"one process loads everything, 1.0 of 2 CPUs free for workers{IN_DECODE}"
+    assert "2.0 of 2 CPUs busy" in why(busy)
+    assert "idle" not in headline(busy)
+
+
+def test_cpus_are_saturated_only_where_a_worker_would_find_none() -> None:
+    full = replace(DECODING, workers=2, idle_cpus=0.0)
+    assert headline(replace(full, own_cpus=1.61)) == f"CPUs saturated{IN_DECODE}"
+    assert headline(replace(full, own_cpus=1.59)).startswith("both workers are busy, 0.4 of 2 CPUs free")
+
+
+def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers_that_were_slower() -> None:
+    slower = replace(ALONE, workers_are_slower=True)
+    tiny = replace(ALONE, wall_s=TINY, cpu_s=TINY)
+    assert headline(slower) == f"more workers would not help{IN_DECODE}"
+    assert headline(replace(slower, own_cpus=None)) == f"more workers would not help{IN_DECODE}"
+    assert headline(tiny) == "batches too small for workers; decode is the largest stage (100% of CPU time)"
+    assert headline(replace(slower, own_cpus=1.95)) == f"CPUs saturated{IN_DECODE}"
 
 
 @pytest.mark.parametrize(
-    ("limit", "stage", "why", "clause"),
+    ("facts", "clause"),
     [
-        (
-            "quota",
-            "decode",
-            "CPU quota: exhausted",
-            "CPU quota limits the loader; decode is the largest stage (77% of CPU time)",
-        ),
-        (
-            "quota",
-            "decode",
-            "CPU affinity: 1 of 2",
-            "CPU affinity limits the loader; decode is the largest stage (77% of CPU time)",
-        ),
-        ("storage_latency", "read", "", "storage latency; workers wait in read"),
-        ("storage_bandwidth", "read", "", "storage bandwidth; workers wait in read"),
-        ("lock", "decode", "Lock: 60%", "a lock serializes decode"),
-        ("lock", "transform", "GIL: 1.0 CPUs", "the GIL serializes transform"),
-        ("lock", "main_process", "Main process: 90%", "the main process works in one thread"),
-        ("lock", "main_process", "GIL: 1.0 CPUs", "the main process works in one thread (the GIL)"),
-        ("memory", "transport", "", "page-fault overhead in worker-to-main IPC"),
-        ("startup", "startup", "", "worker startup delays the first batch of every epoch"),
-        ("order", "stragglers", "", "head-of-line blocking by slow samples"),
-        ("cpu", "transport", "", "CPUs saturated; worker-to-main IPC is the bottleneck"),
-        ("cpu", "stragglers", "", "CPUs saturated; a few slow samples dominate"),
-        ("cpu", "transform", "", "CPUs saturated; transform is the largest stage"),
+        (throttled(0.7), f"CPU quota limits the loader{IN_DECODE}"),
+        (masked(0.5, 0.5), f"CPU affinity limits the loader{IN_DECODE}"),
+        (BLOCKED, "storage latency; workers wait in read"),
+        (replace(BLOCKED, bytes_share=0.9), "storage bandwidth; workers wait in read"),
+        (replace(BLOCKED, workers=0, loads=states(0.1)), "storage latency; the main process waits in read"),
+        (replace(BLOCKED, tail_share=0.8), "storage latency; a few slow samples dominate"),
+        (replace(BLOCKED, wall_s={"fetch": 1e-2}), "storage latency; workers wait in fetch"),
+        (at_a_lock(0.5), "a lock serializes dataset code (__getitem__)"),
+        (taking_turns(), "the GIL serializes decode"),
+        (replace(taking_turns(), is_loader=False), "the main process works in one thread (the GIL)"),
+        (sampler(), "the main process works in one thread"),
+        (sampler(own_cpus=1.9, sampler_s=0.1, next_cpu_s=0.1), "CPUs saturated; the main process is the bottleneck"),
+        (replace(DECODING, cpu_s={"decode": 9e-3}, loads=PAGES), "page-fault overhead in decode"),
+        (replace(DECODING, cpu_s={"collate": 9e-3}, loads=PAGES), "page-fault overhead in worker-to-main IPC"),
+        (replace(DECODING, startup_s=0.5, startup_share=0.6), "worker startup delays the first batch of every epoch"),
+        (replace(ALONE, startup_s=0.5, startup_share=0.6), "epochs start slowly"),
+        (waiting(order_s=0.8), "head-of-line blocking by slow samples"),
+        (replace(DECODING, tail_share=0.8, own_cpus=2.0), "CPUs saturated; a few slow samples dominate"),
+        (replace(DECODING, cpu_s={}, wall_s={}, own_cpus=2.0), "CPUs saturated"),
     ],
 )
-def test_each_limit_has_a_clause_of_its_own(limit: str, stage: str, why: str, clause: str) -> None:
-    facts = replace(DECODING, own_cpus=2.0)
-    assert in_words(Cause(stage, limit, Evidence("cause", *why.partition(": ")[::2])), facts) == clause  # type: ignore[arg-type]
+def test_each_rule_has_a_clause_of_its_own(facts: Facts, clause: str) -> None:
+    assert headline(facts) == clause
 
 
-def test_storage_without_workers_keeps_the_main_process_waiting() -> None:
-    assert said("storage_latency", replace(DECODING, workers=0), "read").endswith("the main process waits in read")
+@pytest.mark.parametrize(
+    ("facts", "held"),
+    [
+        (transported(), "finished batches wait in transit"),
+        (transported(main=states(0.5)), "the main process is busy"),
+        (transported(own_cpus=1.9), "CPUs saturated"),
+    ],
+)
+def test_batches_in_transit_are_held_by_what_was_seen_and_no_worker_is_called_busy(facts: Facts, held: str) -> None:
+    assert headline(facts) == f"{held}; worker-to-main IPC is the bottleneck"
 
 
-def test_threads_and_the_cpus_they_compete_for_are_counted() -> None:
-    assert said("oversubscription", crowd(0.7, 6.0)).startswith("6 threads compete for 2 CPUs")
-    assert said("oversubscription", replace(crowd(0.7, 6.0), cpus=1)).startswith("6 threads compete for 1 CPU;")
+def test_pages_hold_batches_in_transit_too() -> None:
+    assert headline(transported(loads=PAGES)) == "page-fault overhead in worker-to-main IPC"
 
 
-def test_a_cause_without_a_limit_and_a_sample_without_parts_say_less() -> None:
-    assert in_words(Cause("decode", None, ""), DECODING) == ""
-    assert said("cpu", replace(DECODING, cpu_s={}, own_cpus=2.0), "sample") == "CPUs saturated"
+@pytest.mark.parametrize(
+    ("threads", "cpus", "clause"),
+    [
+        (6.0, 2, "6 threads compete for 2 CPUs;"),
+        (2.5, 2, "2.5 threads compete for 2 CPUs;"),
+        (1.3, 1, "1.3 threads compete for 1 CPU;"),
+    ],
+)
+def test_threads_and_the_cpus_they_compete_for_are_counted(threads: float, cpus: int, clause: str) -> None:
+    crowded = replace(crowd(0.7, threads), cpus=cpus, loads=states(0.3, 0.7, runnable_threads=threads - 0.1))
+    assert headline(crowded).startswith(clause)
+
+
+def test_a_limit_that_is_left_open_has_no_clause() -> None:
+    assert headline(DISTURBED) == ""
+
+
+def test_slow_samples_are_shown_by_their_share_of_loading_time() -> None:
+    assert why(replace(DECODING, tail_share=0.62)) == "Slow samples: 62% of loading time; 1.1 of 2 CPUs busy"
+
+
+def test_a_main_process_that_makes_batches_is_called_that_wherever_its_work_is_shown() -> None:
+    beside = replace(ALONE, is_loader=False, cpu_s={"sample": 2e-3}, wall_s={"sample": 2e-3}, samples_per_s=400)
+    assert why(beside) == "Main process: 100% of CPU time per sample; 1.1 of 2 CPUs busy"
+    assert "the main process is the bottleneck" in headline(beside)
+
+
+def test_without_a_share_the_cpus_in_use_are_the_line() -> None:
+    untimed = replace(DECODING, cpu_s={}, wall_s={})
+    assert why(untimed) == "CPUs busy: 1.1 of 2"
+    assert why(replace(untimed, own_cpus=None)) == "CPUs busy: not known"
+
+
+def test_one_main_process_waits_for_its_own_working_time() -> None:
+    assert "of its working time" in why(replace(BLOCKED, workers=0, loads=states(0.1)))
+    assert "of their working time" in why(BLOCKED)
 
 
 def test_a_part_that_the_user_named_is_called_by_that_name() -> None:
-    cause = Cause("sample", "workers", "", named="augment")
-    assert (cause.work, Cause("sample", "workers", "").work) == ("augment", "sample")
-    assert "; augment is the largest stage" in in_words(cause, DECODING)
     named = find_cause(replace(DECODING, cpu_s={"augment": 2e-3}, wall_s={"augment": 2e-3}))
     assert named is not None
-    assert (named.stage, named.named) == ("sample", "augment")
+    assert (named.stage, named.named, named.work) == ("sample", "augment", "augment")
+    assert "; augment is the largest stage" in named.clause
     known = find_cause(DECODING)
     assert known is not None
-    assert (known.stage, known.named) == ("decode", None)
+    assert (known.stage, known.named, known.work) == ("decode", None, "decode")
 
 
 def test_work_beside_a_loader_of_its_own_is_the_main_process_s_only_where_no_stage_is_known() -> None:

@@ -20,6 +20,11 @@ def test_an_opaque_dataset_is_called_by_its_name() -> None:
     assert describe_inside([TRIAL]) == ("Wall time: dataset code (__getitem__) 100% of loader time per sample (20 ms)",)
 
 
+def test_without_a_dataset_there_is_no_code_of_one() -> None:
+    (said,) = evidence_inside([TRIAL], is_loader=False)
+    assert str(said) == "Wall time: the main process 100% of loader time per sample (20 ms)"
+
+
 def test_without_workers_the_time_is_the_main_process_s() -> None:
     (said,) = describe_inside([replace(TRIAL, config={"num_workers": 0})])
     assert "of main-process time per sample" in said

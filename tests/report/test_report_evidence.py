@@ -12,6 +12,7 @@ import run_factory as runs
 import run_profiles as profiles
 from blocks import the
 from rich.console import Console
+from run_recorded import recorded
 
 from loaderbench.records import RunRecord, StageCost
 from loaderbench.report.document import build_document
@@ -67,3 +68,36 @@ def test_what_the_headline_says_is_not_said_again() -> None:
     assert [part.about for part in run.verdict.evidence_parts] == ["failure"]
     assert the(run, Finding).why == ()
     assert the(runs.all_failed(), Finding).why == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "headline", "first"),
+    [
+        (
+            "synthetic_quiet_transport_tiny_w2",
+            "the main process is busy; worker-to-main IPC is the bottleneck",
+            "Worker-to-main IPC",
+        ),
+        ("run_resumed", "more workers would not help; decode is the largest stage (56% of CPU time)", "Decode"),
+        (
+            "synthetic_quiet_main_generator",
+            "one process loads everything, 1.1 of 2 CPUs free for workers; the main process is the bottleneck",
+            "Main process",
+        ),
+        ("run_a_rung_fails", "one process loads everything; the main process is the bottleneck", "Main process"),
+        (
+            "run_one_configuration_crashes",
+            "one process loads everything; the main process is the bottleneck",
+            "Main process",
+        ),
+        (
+            "profile_generator_untraced",
+            "one process loads everything, 2.0 of 2 CPUs free for workers; the main process is the bottleneck",
+            "CPUs busy",
+        ),
+    ],
+)
+def test_the_first_line_of_why_agrees_with_the_headline(name: str, headline: str, first: str) -> None:
+    run = recorded(name)
+    assert run.verdict.headline == headline
+    assert the(run, Finding).why[0].label == first
