@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from loaderbench.consumers import demand_of, demand_rate, describe_demand
 from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.contention import describe_contention
-from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
+from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
@@ -103,7 +103,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         len(warnings),
         target=describe_demand(assumed) if assumed else None,
         trials=trials,
-        more=costs_in_words(costs),
+        costs=costs,
     )
     overhead = describe_overhead(trials)
     known = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from loaderbench.consumers import consumer_kind, describe_target
 from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, near_tie, speaks_against
+from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.limits import disturbed
@@ -20,7 +21,7 @@ from loaderbench.diagnosis.wording import (
     transfers,
     waits,
 )
-from loaderbench.records import Bound, Confidence, Config, Evidence, Interval, Trial, Verdict, config_label
+from loaderbench.records import Bound, Confidence, Config, EpochCost, Evidence, Interval, Trial, Verdict, config_label
 
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
 
@@ -56,12 +57,12 @@ def decide(
     *,
     target: Evidence | None = None,
     trials: Sequence[Trial] = (),
-    more: Sequence[Evidence] = (),
+    costs: Sequence[EpochCost] = (),
 ) -> Verdict:
     """Say what bounds it, and why.
 
     `consumer` is a resolved kind, `demand` in samples/s that of one that has a demand; `doubts` counts the reasons to
-    distrust the run; `target` is the demand as a line of evidence; `more` is evidence of others.
+    distrust the run; `target` is the demand as a line of evidence; `costs` are those of an epoch.
     """
     if subject is None:
         return _nothing(trials, consumer)
@@ -73,7 +74,8 @@ def decide(
                 "wait", "", f"the interval of the data wait includes {in_percent(NOTICED)}, the limit of input-bound"
             ),
         )
-    evidence = (*_evidence(subject, consumer, demand, target, trials), *more)
+    cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
+    evidence = (*_evidence(subject, consumer, demand, target, trials), *_beyond(cause, costs))
     found = Verdict(
         bound=bound,
         stage=None,
@@ -87,7 +89,7 @@ def decide(
     if bound == "transfer" and subject.facts:
         why = "the host-to-device copy is not part of the loader"
         return replace(_led_by(found, transfers(subject.facts)), not_measured={"stage": why, "limit": why})
-    return found if bound == "compute" else _with_cause(found, subject.facts, consumer)
+    return found if bound == "compute" else _with_cause(found, subject.facts, cause, consumer)
 
 
 def _led_by(found: Verdict, *first: Evidence) -> Verdict:
@@ -108,9 +110,14 @@ def _bound(subject: Subject, consumer: str) -> Bound:
     return "input" if wait.est >= NOTICED else "compute"
 
 
-def _with_cause(found: Verdict, facts: Facts | None, consumer: str) -> Verdict:
+def _beyond(cause: Cause | None, costs: Sequence[EpochCost]) -> tuple[Evidence, ...]:
+    """The costs of an epoch, without its start where that is the cause and said already."""
+    said = ("boundary", "first_batch") if cause and cause.limit == "startup" else ()
+    return costs_in_words([cost for cost in costs if cost.name not in said])
+
+
+def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consumer: str) -> Verdict:
     """Name the cause of a wait, or say why none is named."""
-    cause = find_cause(facts) if facts else None
     why = _UNTRACED if consumer_kind(consumer).of_loop else _NO_STAGES
     if facts is None or cause is None:
         return replace(found, not_measured={"stage": why, "limit": why})

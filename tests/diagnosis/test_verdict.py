@@ -8,7 +8,7 @@ from test_cause import BLOCKED, DECODING
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import find_ceiling
 from loaderbench.diagnosis.verdict import Subject, decide
-from loaderbench.records import Evidence, Failure, Interval, StageCost, Trial, WorkerStates
+from loaderbench.records import EpochCost, Evidence, Failure, Interval, StageCost, Trial, WorkerStates
 
 
 def subject(est: float, lo: float | None = None, hi: float | None = None) -> Subject:
@@ -223,9 +223,24 @@ def test_a_loader_that_keeps_up_has_no_cause_to_be_named() -> None:
     assert found.not_measured == {"stage": "the loader keeps up"}
 
 
-def test_more_evidence_comes_last() -> None:
-    more = Evidence("epoch", "Startup", "more")
-    assert decide(subject(0.41, 0.38, 0.44), "emulated", 1, doubts=0, more=(more,)).evidence[-1] == "Startup: more"
+START = (
+    EpochCost(name="boundary", s_per_epoch=0.5, share=0.5),
+    EpochCost(name="first_batch", s_per_epoch=1, share=0.6),
+)
+ORDER = EpochCost(name="stragglers", s_per_epoch=2.0, share=0.2)
+
+
+def test_the_costs_of_an_epoch_come_last() -> None:
+    found = decide(subject(0.41, 0.38, 0.44), "emulated", 1, doubts=0, costs=(*START, ORDER))
+    assert [part.label for part in found.evidence_parts][-3:] == ["Epoch boundary", "Startup", "Head-of-line blocking"]
+
+
+def test_a_start_of_the_epochs_that_is_the_cause_is_said_once() -> None:
+    facts = replace(DECODING, startup_s=0.5, startup_share=0.6)
+    found = decide(caused(0.6, 0.55, 0.65, facts), "emulated", 1, doubts=0, costs=(*START, ORDER))
+    assert found.limit == "startup"
+    assert [part.label for part in found.evidence_parts].count("Startup") == 1
+    assert [part.label for part in found.evidence_parts if part.about == "epoch"] == ["Head-of-line blocking"]
 
 
 def test_where_others_hold_the_cpus_nothing_is_blamed_and_it_says_how_much_they_use() -> None:
