@@ -88,8 +88,8 @@ REWORDED = {
     "profile_steps_marked": ("verdict: figures that are gone: 54",),
     "scenario_startup_init_w2": ("verdict: figures that are gone: 73",),
 }
-"""Lines that say which figures of a sentence are gone on purpose. A mean of 4.1 threads was rounded to 4. A startup that
-is the cause was said a second time, as a share of an epoch, which is still among the costs of an epoch."""
+"""Lines that say which figures of a sentence are gone on purpose. A mean of 4.1 threads was rounded to 4. A startup
+that is the cause was said a second time, as a share of an epoch; that is still among the costs of an epoch."""
 
 
 PROSE = ("headline", "evidence", "against", "why_this_one", "basis", "title", "costs", "caveat", "reason", "notes",

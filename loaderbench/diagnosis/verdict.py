@@ -66,16 +66,13 @@ def decide(
     """
     if subject is None:
         return _nothing(trials, consumer)
-    wait, bound = subject.data_wait_share, _bound(subject, consumer)
-    if bound == "unknown":
-        return _unknown(
-            f"too noisy to decide; data wait is {percent(wait)} of step time",
-            Evidence(
-                "wait", "", f"the interval of the data wait includes {in_percent(NOTICED)}, the limit of input-bound"
-            ),
-        )
+    bound = _bound(subject, consumer)
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
     evidence = (*_evidence(subject, consumer, demand, target, trials), *_beyond(cause, costs))
+    if bound == "unknown":
+        wait, limit = percent(subject.data_wait_share), f"includes {in_percent(NOTICED)}, the limit of input-bound"
+        interval = Evidence("wait", "Data wait interval", limit)
+        return _unknown(f"too noisy to decide; data wait is {wait} of step time", interval, *evidence)
     found = Verdict(
         bound=bound,
         stage=None,

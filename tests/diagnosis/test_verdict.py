@@ -181,8 +181,18 @@ def test_an_interval_decides_where_it_lies_on_one_side_and_is_too_noisy_where_it
 def test_what_is_too_noisy_says_how_much_and_names_the_threshold() -> None:
     found = decide(subject(0.10, 0.0, 0.40), "emulated", 1, doubts=0)
     assert "10% (0\N{EN DASH}40%)" in found.headline
-    assert "5%" in found.evidence[0]
+    assert found.evidence[0] == "Data wait interval: includes 5%, the limit of input-bound"
     assert set(found.not_measured) == {"stage", "limit"}
+
+
+def test_what_is_too_noisy_keeps_all_that_was_measured() -> None:
+    found = decide(subject(0.10, 0.0, 0.40), "emulated", 1000, doubts=0, costs=(ORDER,))
+    assert found.evidence[1:] == (
+        "Data wait: 10% of step time (0\N{EN DASH}40%); input-bound at 5% or more",
+        "Best config num_workers=2: 500 samples/s (490\N{EN DASH}510)",
+        "Target 1,000 samples/s",
+        "Head-of-line blocking: 20% of epoch time (2 s per epoch)",
+    )
 
 
 @pytest.mark.parametrize(("startup", "bound"), [(0.049, "compute"), (0.05, "input")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,3 +102,10 @@ def test_the_first_line_of_why_agrees_with_the_headline(name: str, headline: str
     run = recorded(name)
     assert run.verdict.headline == headline
     assert the(run, Finding).why[0].label == first
+
+
+def test_a_run_that_is_too_noisy_to_decide_shows_its_throughput_and_target() -> None:
+    text = brief(recorded("scenario_run_healthy_photos_w2"))
+    assert re.search(r"\n(Best config|Fastest estimate|Throughput).*: \d+ samples/s", text)
+    assert "\nTarget " in text
+    assert "  Data wait interval  includes 5%, the limit of input-bound\n" in text
