@@ -9,7 +9,7 @@ when it is used up or queued for, not when it is merely used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from loaderbench.diagnosis.facts import Facts
@@ -72,7 +72,8 @@ class Cause:
     """Stage, limit, and the facts they follow from. `limit` is `None` where other programs leave it open.
 
     `clause` is the cause in the words of a headline, empty where the limit is open. `named` is what the user has named
-    the part of the sample that the cause is about, where they have.
+    the part of the sample that the cause is about, where they have. `read_inside` is the stage that files are read in,
+    where that is not `read` itself.
     """
 
     stage: Stage
@@ -80,6 +81,7 @@ class Cause:
     why: Evidence
     clause: str = ""
     named: str | None = None
+    read_inside: Stage | None = None
 
     @property
     def work(self) -> str:
@@ -205,17 +207,18 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
     share = facts.blocked_at_work
     if share < BLOCKED:
         return None
-    stage = most_blocked(facts)
+    stage, inside = most_blocked(facts), None
     if stage in ("sample", "decode") and facts.wall_s:
-        stage = "read"  # nothing else in a sample waits for a device
+        stage, inside = "read", _STAGES[stage]  # nothing else in a sample waits for a device
     per_sample = f", {in_seconds(max(facts.blocked_s(name) for name in facts.wall_s))}/sample" if facts.wall_s else ""
     who, whose = ("workers wait", "their") if facts.workers else ("the main process waits", "its")
     place = f"; {who} in {stage_name(stage)}"
     if facts.tail_share >= MOST:
-        stage, place = "stragglers", where("stragglers", facts)
+        stage, inside, place = "stragglers", None, where("stragglers", facts)
     limit, size = _limit_of_storage(facts)
     why = f"{who} in the kernel for {in_percent(share)} of {whose} working time{per_sample}{size}"
-    return _cause(stage, limit, _why("Blocked", why), f"{limit.replace('_', ' ')}{place}")
+    found = _cause(stage, limit, _why("Blocked", why), f"{limit.replace('_', ' ')}{place}")
+    return replace(found, read_inside=inside)
 
 
 def _limit_of_storage(facts: Facts) -> tuple[Limit, str]:

@@ -8,15 +8,14 @@ Storage is the exception: its limit is what the workers could read if they did n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.facts import Facts, gather
-from loaderbench.diagnosis.limits import most_blocked
 from loaderbench.diagnosis.operational import Bounds, at_work_s, operational_bounds
 from loaderbench.diagnosis.subject import find_subject
 from loaderbench.diagnosis.thresholds import CONFLICT
-from loaderbench.records import Config, Limit, Reasons, RunRecord, Stage, Trial, Verdict
+from loaderbench.records import Config, Limit, Reasons, RunRecord, Trial, Verdict
 
 PartName = Literal["storage", "workers", "cpus", "ipc", "step"]
 
@@ -60,7 +59,7 @@ class Pipeline:
     `delivered` is the measured throughput and `target` what the training step takes, both in samples/s; `given` says
     that the target was given and not measured. `bottleneck` and `stage` are the verdict's; `None` where it names none.
     A stage of the user's own has the user's name; the copy of a transfer-bound loop is `COPY`.
-    `reads_in_decode`: files are read while they are decoded, and the time that decoding is blocked counts as reading.
+    `reads_inside` is the stage that files are read in, as the verdict says: its blocked time counts as reading.
     `in_turn`: one process loads and trains in turn. `left_out` says why a part is not among them.
     """
 
@@ -75,7 +74,7 @@ class Pipeline:
     bottleneck: PartName | None = None
     stage: str | None = None
     limit: Limit | None = None
-    reads_in_decode: bool = False
+    reads_inside: str | None = None
     in_turn: bool = False
     left_out: Reasons = field(default_factory=dict)
 
@@ -124,11 +123,12 @@ def describe_pipeline(run: RunRecord) -> Pipeline | None:
     if facts is None:
         return None
     kind, bounds = consumer_kind(run.consumer), operational_bounds(facts)
-    reading_s, in_decode = _reading_s(facts, run.verdict)
+    inside = run.verdict.read_inside
+    reading_s = _reading_s(facts, inside)
     copied, no_copy = _copy_share(run, facts)
     parts = (
         _storage(facts, reading_s),
-        _workers(facts, bounds, trials, in_decode=in_decode),
+        _workers(facts, bounds, trials, inside),
         PipelinePart(name="cpus", samples_per_s=bounds.cpus) if bounds.cpus else None,
         _ipc(facts, bounds, trials),
         _step(run, copied) if kind.consumes else None,
@@ -150,21 +150,17 @@ def describe_pipeline(run: RunRecord) -> Pipeline | None:
         target=run.ceiling.samples_per_s if run.ceiling and kind.consumes else None,
         given=kind.capped,
         bottleneck=_bottleneck(run.verdict, facts, bounds),
-        stage=_stage(run.verdict, parts[1]),
+        stage=COPY if run.verdict.bound == "transfer" else run.verdict.work or run.verdict.stage,
         limit=run.verdict.limit,
-        reads_in_decode=in_decode,
+        reads_inside=inside,
         in_turn=facts.is_loader and not facts.workers and kind.consumes and not kind.capped,
         left_out={name: why for name, why in left_out.items() if why},
     )
 
 
-def _reading_s(facts: Facts, verdict: Verdict) -> tuple[float | None, bool]:
-    """Seconds of reading per sample, `None` if not known; and whether part of them passes inside another stage."""
-    own_s = at_work_s(facts, READ) or None
-    inside = most_blocked(facts)
-    if verdict.limit in _STORAGE and verdict.stage == READ and inside != READ and facts.wall_s:
-        return (own_s or 0.0) + _blocked_s(facts, inside), True
-    return own_s, False
+def _reading_s(facts: Facts, inside: str | None) -> float | None:
+    """Seconds of reading per sample, with those that pass `inside` another stage; `None` if not known."""
+    return at_work_s(facts, READ) + (_blocked_s(facts, inside) if inside else 0.0) or None
 
 
 def _blocked_s(facts: Facts, stage: str) -> float:
@@ -177,19 +173,19 @@ def _storage(facts: Facts, reading_s: float | None) -> PipelinePart | None:
     return PipelinePart(name="storage", samples_per_s=max(1, facts.workers) / reading_s)
 
 
-def _workers(facts: Facts, bounds: Bounds, trials: list[Trial], *, in_decode: bool) -> PipelinePart:
+def _workers(facts: Facts, bounds: Bounds, trials: list[Trial], inside: str | None) -> PipelinePart:
     rate = bounds.workers
     why = None if rate else _reason(trials, "stages", "nothing was measured inside the loader")
-    shares = _shares(facts, most_blocked(facts) if in_decode else None)
+    shares = _shares(facts, inside)
     return PipelinePart(name="workers", samples_per_s=rate, stages=shares, reason=why)
 
 
-def _shares(facts: Facts, reads_inside: str | None) -> tuple[StageShare, ...]:
-    """What a sample's time in a worker goes to; the blocked time of `reads_inside` is reading."""
+def _shares(facts: Facts, inside: str | None) -> tuple[StageShare, ...]:
+    """What a sample's time in a worker goes to; the time that it is blocked `inside` a stage is reading."""
     times_s = {stage: at_work_s(facts, stage) for stage in facts.wall_s}
-    if reads_inside is not None:
-        blocked_s = _blocked_s(facts, reads_inside)
-        times_s[reads_inside] -= blocked_s
+    if inside in times_s:
+        blocked_s = _blocked_s(facts, inside)
+        times_s[inside] -= blocked_s
         times_s[READ] = times_s.get(READ, 0.0) + blocked_s
     whole_s = sum(times_s.values())
     names = sorted((name for name, time_s in times_s.items() if time_s > 0), key=_place)
@@ -259,16 +255,6 @@ def _bottleneck(verdict: Verdict, facts: Facts, bounds: Bounds) -> PartName | No
         return "storage"
     full = verdict.limit == "cpu" and bounds.cpus is not None and bounds.cpus <= EQUAL * (bounds.workers or bounds.cpus)
     return "cpus" if full or verdict.limit in ("oversubscription", "quota") else "workers"
-
-
-def _stage(verdict: Verdict, workers: PipelinePart) -> str | None:
-    """The verdict's stage by its name among the shares; a stage that the user named has the stage `sample`."""
-    if verdict.bound == "transfer":
-        return COPY
-    if verdict.stage != "sample":
-        return verdict.stage
-    own = [one for one in workers.stages if one.stage == "sample" or one.stage not in get_args(Stage)]
-    return max(own, key=lambda one: one.share).stage if own else verdict.stage
 
 
 def _reason(trials: list[Trial], name: str, otherwise: str) -> str:

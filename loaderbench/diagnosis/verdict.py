@@ -121,9 +121,12 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
     if cause.limit is None:
         busy = Evidence("cause", "Other programs", f"{facts.others_cpus or 0:.1f} of {facts.cpus:g} CPUs busy")
         return _unknown(f"cause unknown; {_DISTURBED}", busy, cause.why, *found.evidence_parts)
+    timed = bool(facts.cpu_s) or cause.stage != "sample"
     caused = replace(
         _led_by(found, cause.why),
-        stage=cause.stage if facts.cpu_s or cause.stage != "sample" else None,
+        stage=cause.stage if timed else None,
+        work=cause.work if timed else None,
+        read_inside=cause.read_inside,
         limit=cause.limit,
         headline=cause.clause,
         against=speaks_against(facts, cause),

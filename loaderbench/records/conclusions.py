@@ -102,7 +102,8 @@ class Verdict:
 
     `headline` is the cause in a clause, `evidence` lines of text, the cause's first. `evidence_parts` are the same
     lines, each with its label and what it is about; runs of earlier versions have none. `against` is the evidence for
-    another cause.
+    another cause. `work` is the stage by the user's own name where they have one. `read_inside` is the stage that files
+    are read in, where reading is blocked and is not timed apart from it.
     """
 
     bound: Bound
@@ -112,6 +113,8 @@ class Verdict:
     evidence: tuple[str, ...]
     confidence: Confidence
     evidence_parts: tuple[Evidence, ...] = ()
+    work: str | None = None
+    read_inside: Stage | None = None
     against: tuple[str, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
 

@@ -199,3 +199,16 @@ def test_threads_of_libraries_that_wait_awake_fill_no_cpu_that_a_worker_could_ha
     assert cause is not None
     assert (cause.stage, cause.limit) == ("decode", "workers")
     assert "library threads" in cause.why.figures
+
+
+def test_a_cause_says_in_which_stage_files_are_read() -> None:
+    def inside(facts: Facts) -> str | None:
+        cause = find_cause(facts)
+        assert cause is not None
+        return cause.read_inside
+
+    assert inside(BLOCKED) == "sample"
+    assert inside(replace(BLOCKED, wall_s={"decode": 1e-2})) == "decode"
+    assert inside(replace(BLOCKED, wall_s={"read": 1e-2})) is None
+    assert inside(replace(BLOCKED, tail_share=0.8)) is None
+    assert inside(DECODING) is None

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 import run_factory as runs
 import run_profiles as profiles
+from blocks import the
 from run_recorded import NAMES, recorded
 
 from loaderbench.diagnosis.facts import gather
 from loaderbench.diagnosis.operational import operational_bounds
 from loaderbench.diagnosis.pipeline import EQUAL, Pipeline, describe_pipeline
 from loaderbench.diagnosis.subject import find_subject
-from loaderbench.records import Gpu, Interval, Isolation, IsolationRun, RunRecord, StageCost, Trial
+from loaderbench.records import Gpu, Interval, Isolation, IsolationRun, RunRecord, StageCost, Trial, WorkerStates
+from loaderbench.report.sections.pipeline import Picture
 
 
 def pipeline(run: RunRecord) -> Pipeline:
@@ -99,7 +101,7 @@ def test_the_part_that_the_verdict_names_is_the_bottleneck(
 def test_time_that_decoding_is_blocked_for_storage_counts_as_reading() -> None:
     found = pipeline(recorded("scenario_latency_folder_w2"))
 
-    assert found.reads_in_decode
+    assert found.reads_inside == "decode"
     assert shares(found, "workers")["read"] > 0.8
     assert shares(found, "workers")["decode"] < 0.1
     assert (found.rate("workers") or 0) < (found.rate("storage") or 0) < 1.2 * (found.rate("workers") or 0)
@@ -110,7 +112,7 @@ def test_without_that_verdict_storage_allows_what_workers_could_read_if_they_did
     read_s = 0.00091 * (1 - 0.196)
 
     assert found.rate("storage") == pytest.approx(4 / read_s)
-    assert not found.reads_in_decode
+    assert found.reads_inside is None
 
 
 def test_without_workers_the_main_process_loads_and_trains_in_turn_and_nothing_is_handed_over() -> None:
@@ -142,6 +144,29 @@ def test_a_stage_of_the_users_own_is_the_one_that_is_marked() -> None:
     found = pipeline(profiles.profile_of(replace(trial, stages=cpu_bound, sample_times=None)))
 
     assert found.stage == "augment"
+
+
+def test_the_stage_that_is_marked_is_the_one_that_the_headline_names() -> None:
+    """Another of the user's stages takes longer, and uses no CPU."""
+    own = {"tokenize": StageCost(0.004, 0.004), "fetch": StageCost(0.0001, 0.006), "sample": StageCost(0.0001, 0.0001)}
+    run = profiles.profile_of(replace(profiles.traced_trial(), stages=own, sample_times=None, workers=None))
+
+    assert "; tokenize is the largest stage" in run.verdict.headline
+    assert (run.verdict.stage, run.verdict.work, pipeline(run).stage) == ("sample", "tokenize", "tokenize")
+
+
+def test_files_that_are_read_in_the_dataset_s_own_code_are_said_to_be() -> None:
+    """Of a dataset without a decode stage, the rest of a sample is blocked."""
+    trial = profiles.traced_trial()
+    looks = {"device": 1.0}
+    blocked = WorkerStates(on_cpu_share=0.05, run_queue_share=0.0, blocked_share=0.95, blocked_on=looks)
+    stages = {"sample": StageCost(0.0001, 0.006), "collate": StageCost(0.0003, 0.0003)}
+    run = profiles.profile_of(replace(trial, stages=stages, sample_times=None, workers=blocked))
+
+    assert (run.verdict.stage, run.verdict.read_inside, pipeline(run).reads_inside) == ("read", "sample", "sample")
+    assert set(shares(pipeline(run), "workers")) == {"read", "sample", "collate"}
+    notes = [note.text for note in the(run, Picture).notes]
+    assert "Files are read within dataset code (__getitem__). Its blocked time counts as reading." in notes
 
 
 def test_the_copy_of_a_profile_is_a_share_of_the_loops_own_time() -> None:

@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass, replace
 
 from run_factory import partly_failed, typical
 
-from loaderbench.records import Ceiling, Config, DatasetSummary, Failure, RunRecord
+from loaderbench.records import Ceiling, Config, DatasetSummary, Evidence, Failure, RunRecord
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`&\u202eRTL\u2028 \u05e9\u05dc\u05d5\u05dd"
 LONG = "x" * 10_000
@@ -37,7 +37,13 @@ def hostile() -> RunRecord:
         best=replace(run.best, config=taint(run.best.config), why_this_one=HOSTILE, ties=()),
         baseline=replace(run.baseline, config=taint(run.baseline.config), why_this_one=HOSTILE),
         ceiling=Ceiling(samples_per_s=1000, headspace=0.2, basis=HOSTILE),
-        verdict=replace(run.verdict, headline=HOSTILE + LONG, evidence=(HOSTILE, LONG)),
+        verdict=replace(
+            run.verdict,
+            headline=HOSTILE + LONG,
+            work=HOSTILE,
+            evidence=(HOSTILE, LONG),
+            evidence_parts=(Evidence("cause", HOSTILE + LONG, LONG), Evidence("target", "", HOSTILE)),
+        ),
         recommendations=tuple(
             replace(
                 r, id=HOSTILE, title=HOSTILE, caveat=HOSTILE, snippet=HOSTILE, reason=HOSTILE, change={HOSTILE: HOSTILE}

@@ -8,6 +8,7 @@ from typing import Literal
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.pipeline import COPY, REST, PartName, Pipeline, PipelinePart, describe_pipeline
+from loaderbench.diagnosis.wording import stage_name
 from loaderbench.records import Limit, config_label, varying
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Block, Column, Fact, Row, Section, Table, Text, Value
@@ -31,7 +32,7 @@ _WAITS = "The limits do not include time spent waiting for a CPU, a lock or anot
 _CLOSE = "By its limit alone, another part is narrower. The verdict also uses idle CPUs and waits."
 _IN_TURN = "Without workers, loading and training take turns. Throughput is lower than both."
 _EXCEEDS = "Throughput exceeds the lowest limit. The traced times do not explain it."
-_LAZY = "Files are read during decoding. The time that decoding is blocked counts as reading."
+_LAZY = "Files are read within {}. Its blocked time counts as reading."
 _WHY: dict[Limit | None, str] = {
     "lock": "A lock lets one thread work at a time. The limits assume parallel work.",
     "order": "Finished batches wait for a slow one ahead of them. The limits do not include this wait.",
@@ -255,7 +256,7 @@ def _target(found: Pipeline, name: str, *, shown: bool) -> str:
 
 def _notes(found: Pipeline) -> list[str]:
     """What the widths do not say, of no part alone."""
-    said = [_LAZY] if found.reads_in_decode else []
+    said = [_LAZY.format(stage_name(found.reads_inside))] if found.reads_inside else []
     if found.exceeds_limits:
         return [*said, _EXCEEDS]
     return [*said, _why(found)] if found.bottleneck is None and not found.limits_explain_it else said
