@@ -22,8 +22,6 @@ def build_document(run: RunRecord, timeline: Iterable[TimelinePoint] = ()) -> Do
         page_title=f"{words.plain(name, words.NAME_LIMIT)} \u2013 loaderbench",
         state=head.state(view),
         facts=head.facts(view),
-        warnings=head.warnings(run),
-        notes=head.notes(run),
         sections=sections(view),
         made_by=words.plain(f"loaderbench {run.loaderbench_version}", words.NAME_LIMIT),
     )

@@ -65,9 +65,9 @@ def _sections(document: Document) -> Iterator[tuple[str, str]]:
     cards, failures = document.find(Cards), document.find(Failures)
     advice = cards.cards if cards else ()
     yield "headline", _head(document, finding) if finding else ""
-    yield "warnings", _titled("Reasons to distrust this run", _list(document.warnings))
+    yield "warnings", _titled("Reasons to distrust this run", _list(finding.doubts)) if finding else ""
     yield "key figures", _figures(document, figures) if figures else ""
-    yield "evidence", _titled("Evidence", _list(finding.evidence)) if finding else ""
+    yield "evidence", _titled("Evidence", _evidence(finding)) if finding else ""
     yield "evidence against", _titled("Evidence against", _list(finding.against)) if finding else ""
     yield "fixes", _titled("Fixes", _cards(advice) or inline((cards and cards.empty) or ""))
     yield "code", _snippet(advice[0]) if advice else ""
@@ -75,7 +75,7 @@ def _sections(document: Document) -> Iterator[tuple[str, str]]:
         for block in section.glance if section.in_markdown else ():
             yield "configurations" if isinstance(block, Ranking) else "a table", _block(block)
     yield "failures", _titled("Failed trials", _lines(list(map(_failure, failures.groups)) if failures else []))
-    yield "notes", _titled("Notes", _list(document.notes))
+    yield "notes", _titled("Notes", _list(finding.notes)) if finding else ""
     yield "environment", _environment(document)
 
 
@@ -99,6 +99,11 @@ def _head(document: Document, finding: Finding) -> str:
     line = f"**{inline(document.name.text)}**: {inline(document.state.label)}"
     hint = f"\n\n{inline(document.state.hint)}" if document.state.hint else ""
     return f"## {inline(finding.headline.text)}\n\n{line}{hint}"
+
+
+def _evidence(finding: Finding) -> str:
+    """What was reached, and why it was no more."""
+    return _lines([*(inline(text.text) for text in finding.reached), *map(_fact, finding.why)])
 
 
 def _figures(document: Document, found: KeyFigures) -> str:
@@ -151,8 +156,13 @@ def _block(block: Glance) -> str:
     if isinstance(block, Ranking):
         return _ranking(block)
     if isinstance(block, Fact):
-        return f"{inline(block.label)}: {inline(block.value.text)}"
+        return _fact(block)
     return _titled(inline(block.caption), _table(block, block.rows[:MOST_ROWS]))
+
+
+def _fact(fact: Fact) -> str:
+    """On one line; some have no label."""
+    return f"{inline(fact.label)}: {inline(fact.value.text)}" if fact.label else inline(fact.value.text)
 
 
 def _ranking(ranking: Ranking) -> str:

@@ -252,8 +252,6 @@ class Document:
     page_title: str
     state: State
     facts: tuple[Fact, ...]
-    warnings: tuple[Text, ...]
-    notes: tuple[Text, ...]
     sections: tuple[Section, ...]
     made_by: str
 

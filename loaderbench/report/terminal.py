@@ -56,8 +56,8 @@ def print_summary(
         if failures
         else [],
     )
-    if verbose:
-        _list(console, "Notes", [text.text for text in document.notes], "dim", most=None)
+    for found in document.all(Finding) if verbose else ():
+        _list(console, "Notes", [text.text for text in found.notes], "dim", most=None)
     if report_path is not None:
         say(console)
         say(console, f"Report: {report_path}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html as entities
 import io
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from run_recorded import recorded
 
 from loaderbench.records import RunRecord, StageCost
 from loaderbench.report.document import build_document
+from loaderbench.report.html import notebook_html, render_html
 from loaderbench.report.markdown import render_markdown
 from loaderbench.report.sections.verdict import Finding
 from loaderbench.report.terminal import print_summary
@@ -33,6 +36,14 @@ def brief(run: RunRecord) -> str:
     out = io.StringIO()
     print_summary(build_document(run), Console(file=out, width=100))
     return out.getvalue()
+
+
+def _notebook(run: RunRecord) -> str:
+    return notebook_html(build_document(run))
+
+
+def _page(run: RunRecord) -> str:
+    return "".join(re.findall(r'(?s)<section id="verdict".*?</section>', render_html(build_document(run))))
 
 
 @pytest.mark.parametrize("stage", ["target lookup", "aug: crop", "throughput limits", "best config", "throughput: all"])
@@ -109,3 +120,15 @@ def test_a_run_that_is_too_noisy_to_decide_shows_its_throughput_and_target() -> 
     assert re.search(r"\n(Best config|Fastest estimate|Throughput).*: \d+ samples/s", text)
     assert "\nTarget " in text
     assert "  Data wait interval  includes 5%, the limit of input-bound\n" in text
+
+
+@pytest.mark.parametrize("draw", [brief, lambda run: render_markdown(build_document(run)), _notebook, _page])
+def test_every_presenter_says_each_line_of_evidence_and_each_doubt_once(draw: Callable[[RunRecord], str]) -> None:
+    run = recorded("example_two_cores")
+    text = re.sub(
+        r"\s+", " ", entities.unescape(draw(run)).replace("\\", "").replace("\u00a0", " ").replace("\u2060", "")
+    )
+    found = the(run, Finding)
+    assert found.reached
+    for said in (*found.reached, *(reason.value for reason in found.why if not reason.only_verbose), *found.doubts[:1]):
+        assert text.count(said.text) == 1, said.text

@@ -32,16 +32,14 @@ class Reason(Fact):
 class Finding(Block):
     """The one finding that explains the run.
 
-    `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `evidence` holds
-    both as lines, `next_step` is the first fix with its gain. `doubts` are the reasons to distrust the run, `notes`
-    what changes nothing in the finding.
+    `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `next_step` is the
+    first fix with its gain. `doubts` are the reasons to distrust the run, `notes` what changes nothing in the finding.
     """
 
     template = "finding.html"
     headline: Text
     reached: tuple[Text, ...]
     why: tuple[Reason, ...]
-    evidence: tuple[Text, ...]
     against: tuple[Text, ...]
     doubts: tuple[Text, ...]
     notes: tuple[Text, ...]
@@ -90,7 +88,6 @@ def finding(view: View) -> Section:
         headline=words.sentence(str(found)),
         reached=(*_loader(view), *(words.sentence(str(line)) for line in lines if line.about in _REACHED)),
         why=tuple(_reason(line) for line in lines if line.about not in (*_REACHED, _SAID)),
-        evidence=tuple(words.sentence(line) for line in found.evidence),
         against=tuple(words.sentence(text) for text in found.against),
         doubts=head.warnings(view.run),
         notes=head.notes(view.run),
