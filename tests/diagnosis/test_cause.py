@@ -9,7 +9,7 @@ import pytest
 from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
-from loaderbench.records import WaitParts, WorkerStates
+from loaderbench.records import Evidence, WaitParts, WorkerStates
 
 
 def states(on_cpu: float, queued: float = 0.0, **others: object) -> WorkerStates:
@@ -17,6 +17,7 @@ def states(on_cpu: float, queued: float = 0.0, **others: object) -> WorkerStates
     return WorkerStates(on_cpu_share=on_cpu, run_queue_share=queued, blocked_share=1 - on_cpu - queued, **known)  # type: ignore[arg-type]
 
 
+NO_REASON = Evidence("cause", "", "")
 MAIN = states(0.05, runnable_threads=0.1)
 DECODING = Facts(
     workers=1,
@@ -170,12 +171,12 @@ def test_idle_workers_are_not_blocked() -> None:
 
 
 def test_evidence_against_names_another_cause_and_a_stage_that_costs_almost_as_much() -> None:
-    cause = Cause("decode", "workers", "")
+    cause = Cause("decode", "workers", NO_REASON)
     near = replace(DECODING, samples_per_s=270, cpu_s={"decode": 2e-3, "transform": 1.5e-3})
     assert speaks_against(near, cause) == ("transform costs 75% as much as decode",)
     assert speaks_against(DECODING, cause) == ()
     both = replace(BLOCKED, workers=2, samples_per_s=180, parts=parts(order_s=0.6, making_s=0.4))
-    assert len(speaks_against(both, Cause("stragglers", "order", ""))) == 1
+    assert len(speaks_against(both, Cause("stragglers", "order", NO_REASON))) == 1
 
 
 def test_every_cause_says_what_it_follows_from() -> None:
@@ -189,7 +190,7 @@ def test_times_that_do_not_explain_the_rate_speak_against_any_cause() -> None:
     assert not conflicting(DECODING)
     faster = replace(DECODING, samples_per_s=4000, own_cpus=None)
     assert conflicting(faster)
-    assert "4,000 were measured" in speaks_against(faster, Cause("decode", "workers", ""))[-1]
+    assert "4,000 were measured" in speaks_against(faster, Cause("decode", "workers", NO_REASON))[-1]
 
 
 def test_threads_of_libraries_that_wait_awake_fill_no_cpu_that_a_worker_could_have() -> None:

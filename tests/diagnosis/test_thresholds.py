@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_cause import BLOCKED, DECODING, cause_of, parts, states
+from test_cause import BLOCKED, DECODING, NO_REASON, cause_of, parts, states
 
 from loaderbench.diagnosis.cause import Cause, conflicting, near_tie, speaks_against
 from loaderbench.diagnosis.facts import Facts
@@ -340,17 +340,17 @@ def test_a_second_stage_is_worth_a_word_from_three_fifths_on_and_a_tie_from_85_p
     second_s: float, tie: bool, word: bool
 ) -> None:
     facts = replace(DECODING, cpu_s={"decode": 2e-3, "transform": 2e-3 * second_s}, samples_per_s=300)
-    cause = Cause("decode", "workers", "")
+    cause = Cause("decode", "workers", NO_REASON)
     assert near_tie(facts, cause) == tie
     assert bool(speaks_against(facts, cause)) == word
-    assert not near_tie(facts, Cause("decode", "order", ""))
-    assert near_tie(facts, Cause("decode", "cpu", "")) == tie
+    assert not near_tie(facts, Cause("decode", "order", NO_REASON))
+    assert near_tie(facts, Cause("decode", "cpu", NO_REASON)) == tie
 
 
 def test_a_stage_that_costs_nothing_is_no_tie_of_another_that_does_not() -> None:
     free = replace(DECODING, cpu_s={"decode": 0.0, "read": 0.0})
-    assert not near_tie(free, Cause("decode", "cpu", ""))
-    assert not near_tie(replace(DECODING, cpu_s={"decode": 1.0}), Cause("decode", "cpu", ""))
+    assert not near_tie(free, Cause("decode", "cpu", NO_REASON))
+    assert not near_tie(replace(DECODING, cpu_s={"decode": 1.0}), Cause("decode", "cpu", NO_REASON))
 
 
 @pytest.mark.parametrize(("samples_per_s", "found"), [(499.0, False), (501.0, True)])
@@ -380,8 +380,8 @@ def test_a_blocked_stage_is_reading_only_where_it_is_the_sample_or_its_decoding(
 
 
 def test_the_cause_itself_speaks_not_against_it_and_every_other_rule_may() -> None:
-    assert speaks_against(replace(BLOCKED, samples_per_s=80), Cause("read", "storage_latency", "")) == ()
-    assert len(speaks_against(replace(BLOCKED, samples_per_s=80), Cause("decode", "order", ""))) == 1
+    assert speaks_against(replace(BLOCKED, samples_per_s=80), Cause("read", "storage_latency", NO_REASON)) == ()
+    assert len(speaks_against(replace(BLOCKED, samples_per_s=80), Cause("decode", "order", NO_REASON))) == 1
     pages = replace(kernel(0.8), samples_per_s=100.0)
-    assert len(speaks_against(pages, Cause("sample", "order", ""))) == 1
-    assert speaks_against(pages, Cause("sample", "memory", "")) == ()
+    assert len(speaks_against(pages, Cause("sample", "order", NO_REASON))) == 1
+    assert speaks_against(pages, Cause("sample", "memory", NO_REASON)) == ()
