@@ -18,6 +18,7 @@ from loaderbench.report.view import View, representative, trials_of
 ORDER = ("read", "decode", "transform")
 UNDIVIDED = "sample"
 COLLATE = "collate"
+MOST_LANES = 24  # of workers
 MOST_BATCHES = 1_000  # of a trial: a recorder keeps fewer
 _LONGEST_S = 1e9  # a later time, or one that is not finite, is invalid
 
@@ -96,6 +97,15 @@ class Lanes:
         for made in sorted(_made(self.batches), key=lambda one: one.began_s):
             found.setdefault(made.batch.worker, []).append(made)
         return {worker: found[worker] for worker in sorted(found, key=lambda worker: -1 if worker is None else worker)}
+
+    @cached_property
+    def shown(self) -> dict[int | None, list[Made]]:
+        """The makers that have a lane: of more workers than a screen has room for, that of the slowest batch too."""
+        slowest = self.slowest()
+        chosen = [*self.makers][:MOST_LANES]
+        if slowest is not None and slowest.batch.worker not in chosen:
+            chosen[-1] = slowest.batch.worker
+        return {worker: self.makers[worker] for worker in chosen}
 
     @cached_property
     def taken(self) -> list[Taken]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 from loaderbench.report.lanes import Lanes, Taken
@@ -13,13 +15,17 @@ MOST_PIECES = 290  # of one window; a page draws two
 _BEFORE_START, _AFTER_START = 6, 12  # batches
 _AROUND = 12
 _TURNS = 3  # of all workers, at least
+Shows = frozenset[Literal["whole", "start", "slowest"]]
 
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of time, and what it shows: all batches, the start of an `epoch`, the slowest batch, or both."""
+    """A stretch of time, and what it shows: all batches, the start of an `epoch`, the slowest batch, or both.
 
-    shows: frozenset[Literal["whole", "start", "slowest"]]
+    Nothing of that where the first batches that were kept are not the start of an epoch.
+    """
+
+    shows: Shows
     epoch: int
     began_s: float
     ended_s: float
@@ -36,36 +42,100 @@ class Window:
 
 @dataclass(frozen=True)
 class _Range:
-    """Batches that were taken, from one place to another, the last one included."""
+    """Batches that were taken one after another, the last one included.
+
+    It is shown for those from `needed` to `focus`: others are left out before them, at the farther end first.
+    """
 
     first: int
     last: int
-    shows: frozenset[Literal["whole", "start", "slowest"]]
+    shows: Shows
+    needed: int
     focus: int
+
+    @property
+    def _after(self) -> int:
+        return max(self.needed, self.focus)
+
+    @property
+    def _before(self) -> int:
+        return min(self.needed, self.focus)
+
+    @property
+    def is_least(self) -> bool:
+        """Whether nothing can be left out."""
+        return (self.first, self.last) == (self._before, self._after)
+
+    def smaller(self) -> _Range:
+        """Without the batch at its farther end."""
+        if self._before - self.first > self.last - self._after:
+            return replace(self, first=self.first + 1)
+        return replace(self, last=self.last - 1)
 
 
 def windows_of(lanes: Lanes) -> list[Window]:
     """In the order of time; none where nothing was taken."""
-    taken = lanes.taken
-    if not taken:
-        return []
-    ranges = _ranges(lanes, taken)
-    found = (_shortened(lanes, taken, one) for one in ranges)
+    found = (_window(lanes.taken, one) for one in _ranges(lanes))
     return [window for window in found if window is not None]
 
 
-def _ranges(lanes: Lanes, taken: Sequence[Taken]) -> list[_Range]:
-    if len(taken) <= WHOLE:
-        return [_Range(0, len(taken) - 1, frozenset({"whole"}), 0)]
-    turns = _TURNS * max(1, len(lanes.makers))
-    start, slowest = _start(taken), _slowest(lanes, taken)
-    first = _within(taken, _Range(start - _BEFORE_START, start + max(_AFTER_START, turns), frozenset({"start"}), start))
-    around = max(_AROUND, turns)
-    second = _within(taken, _Range(slowest - around, slowest + around, frozenset({"slowest"}), slowest))
-    before, after = sorted((first, second), key=lambda one: one.first)
-    if after.first > before.last + 1:
-        return [before, after]
-    return [_Range(before.first, max(before.last, after.last), before.shows | after.shows, slowest)]
+def _ranges(lanes: Lanes) -> list[_Range]:
+    """All batches, if these are few; else a start and the slowest batch, in one piece where they meet and fit."""
+    taken = lanes.taken
+    if not taken:
+        return []
+    whole = _within(taken, 0, 0, WHOLE - 1, frozenset({"whole"}))
+    if whole.last == len(taken) - 1 and _fits(lanes, whole):
+        return [whole]
+    pair = sorted((_around_start(lanes), _around_slowest(lanes)), key=lambda one: one.focus)
+    joined = _joined(taken, *pair)
+    shortened = _shortened(lanes, joined) if joined else None
+    if shortened and _fits(lanes, shortened):
+        return [shortened]
+    return [_focused(lanes, one) for one in _apart(*pair)]
+
+
+def _around_start(lanes: Lanes) -> _Range:
+    taken, turns = lanes.taken, _TURNS * max(1, len(lanes.makers))
+    start = _start(taken)
+    shows: Shows = frozenset() if taken[start].batch.batch else frozenset({"start"})
+    return _within(taken, start, start - _BEFORE_START, start + max(_AFTER_START, turns), shows)
+
+
+def _around_slowest(lanes: Lanes) -> _Range:
+    """The batches that were taken while the slowest one was made: long before its turn where many are made ahead."""
+    taken, around, made = lanes.taken, max(_AROUND, _TURNS * max(1, len(lanes.makers))), lanes.slowest()
+    slowest, shows = _slowest(lanes, taken), Shows({"slowest"})
+    found = _within(taken, slowest, slowest - around, slowest + around, shows)
+    if made is None:
+        return found
+    asked_s = [taken[i].asked_s for i in range(found.first, slowest + 1)]
+    began, ended = (bisect_right(asked_s, at_s) - 1 for at_s in (made.began_s, made.ended_s))
+    focus = found.first + ended if ended >= 0 else slowest
+    wide = _within(taken, focus, focus - around, focus + around, shows)
+    return replace(wide, needed=min(focus, max(wide.first, found.first + began)))
+
+
+def _joined(taken: Sequence[Taken], before: _Range, after: _Range) -> _Range | None:
+    """One range of two that overlap or follow each other; `None` if batches between them were not kept."""
+    follow = after.first == before.last + 1 and _follows(taken[before.last], taken[after.first])
+    if after.first > before.last and not follow:
+        return None
+    first, last = min(before.first, after.first), max(before.last, after.last)
+    needed, focus = min(before.needed, after.needed), max(before.focus, after.focus)
+    return _Range(first, last, before.shows | after.shows, needed, focus)
+
+
+def _apart(before: _Range, after: _Range) -> list[_Range]:
+    """The two, divided in the middle where they overlap; one of two that are for the same batch."""
+    if before.focus == after.focus:
+        return [replace(before, shows=before.shows | after.shows)]
+    end = min(before.last, max(before.focus, after.needed - 1))
+    start = max(after.first, end + 1)
+    return [
+        replace(before, last=end),
+        replace(after, first=start, needed=max(start, after.needed)),
+    ]
 
 
 def _start(taken: Sequence[Taken]) -> int:
@@ -80,14 +150,14 @@ def _slowest(lanes: Lanes, taken: Sequence[Taken]) -> int:
     return found[0] if found else max(range(len(taken)), key=lambda i: (taken[i].batch.steady, taken[i].wait_s))
 
 
-def _within(taken: Sequence[Taken], wanted: _Range) -> _Range:
+def _within(taken: Sequence[Taken], focus: int, wanted_first: int, wanted_last: int, shows: Shows) -> _Range:
     """The range as far as its batches follow one another: those between two stretches were not kept."""
-    first = last = wanted.focus
-    while first > max(0, wanted.first) and _follows(taken[first - 1], taken[first]):
+    first = last = focus
+    while first > max(0, wanted_first) and _follows(taken[first - 1], taken[first]):
         first -= 1
-    while last < min(len(taken) - 1, wanted.last) and _follows(taken[last], taken[last + 1]):
+    while last < min(len(taken) - 1, wanted_last) and _follows(taken[last], taken[last + 1]):
         last += 1
-    return _Range(first, last, wanted.shows, wanted.focus)
+    return _Range(first, last, shows, focus, focus)
 
 
 def _follows(before: Taken, after: Taken) -> bool:
@@ -96,33 +166,37 @@ def _follows(before: Taken, after: Taken) -> bool:
     return same or (other.epoch == one.epoch + 1 and other.batch == 0)
 
 
-def _shortened(lanes: Lanes, taken: Sequence[Taken], found: _Range) -> Window | None:
-    """The window of a range, with batches left out at its farther end until it is light enough to draw."""
-    first, last = found.first, found.last
-    window = _window(taken, first, last, found.shows)
-    while window and last > first and sum(1 for _ in pieces_in(lanes, window)) > MOST_PIECES:
-        if found.focus - first > last - found.focus:
-            first += 1
-        else:
-            last -= 1
-        window = _window(taken, first, last, found.shows)
-    return window
+def _shortened(lanes: Lanes, found: _Range) -> _Range:
+    """The range with batches left out until it is light enough to draw, or nothing else can be left out."""
+    while not found.is_least and not _fits(lanes, found):
+        found = found.smaller()
+    return found
 
 
-def _window(
-    taken: Sequence[Taken], first: int, last: int, shows: frozenset[Literal["whole", "start", "slowest"]]
-) -> Window | None:
-    began_s, end = taken[first].asked_s, taken[last]
+def _focused(lanes: Lanes, found: _Range) -> _Range:
+    """The same; without what is needed too, on both sides of its focus, if that is too much to draw."""
+    least = _shortened(lanes, found)
+    return least if _fits(lanes, least) else _shortened(lanes, replace(found, needed=found.focus))
+
+
+def _fits(lanes: Lanes, found: _Range) -> bool:
+    """Whether it is light enough to draw."""
+    window = _window(lanes.taken, found)
+    return window is None or next(islice(pieces_in(lanes, window), MOST_PIECES, None), None) is None
+
+
+def _window(taken: Sequence[Taken], found: _Range) -> Window | None:
+    began_s, end = taken[found.first].asked_s, taken[found.last]
     ended_s = max(end.got_s, end.ended_s or end.got_s)
     if ended_s <= began_s:
         return None
-    epochs = [one.batch.epoch for one in taken[first : last + 1] if one.batch.batch == 0]
-    return Window(shows, next(iter(epochs), taken[first].batch.epoch), began_s, ended_s)
+    epochs = [one.batch.epoch for one in taken[found.first : found.last + 1] if one.batch.batch == 0]
+    return Window(found.shows, next(iter(epochs), taken[found.first].batch.epoch), began_s, ended_s)
 
 
 def pieces_in(lanes: Lanes, window: Window) -> Iterator[object]:
     """Everything that is drawn of a window, one by one: stages and frames of batches, waits and steps."""
-    for own in lanes.makers.values():
+    for own in lanes.shown.values():
         for made in own:
             if made.ended_s > window.began_s and made.began_s < window.ended_s:
                 yield made

@@ -1,8 +1,8 @@
-"""Batches as a run would keep them, made up in memory: two workers, one of which meets a straggler."""
+"""Batches as a run would keep them, made up in memory: a few workers, one of which meets a straggler."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from run_profiles import traced
 
@@ -10,20 +10,29 @@ from loaderbench.records import BatchTimes, Readings, RunRecord
 
 STRAGGLER = 30
 STEP_S, MAKE_S, SLOW_S = 0.010, 0.018, 0.4
-AHEAD = 4  # batches that two workers make before they are asked for
+AHEAD = 2  # batches that a worker makes before they are asked for
+STAGES = {"decode": 0.008, "read": 0.004, "sample": 0.001, "collate": 0.002}
+EIGHT_STAGES = {f"own {number}": 0.001 for number in range(6)} | {"decode": 0.01, "collate": 0.001}
 
 
-def batches(count: int = 60, epochs: int = 1, straggler: int | None = STRAGGLER) -> Iterator[BatchTimes]:
-    """A loop whose steps take 10 ms, fed by two workers that take 18 ms for a batch."""
-    now_s, free_s, got_s = 0.0, [0.1, 0.12], [0.0] * (count * epochs)
+def batches(
+    count: int = 60,
+    epochs: int = 1,
+    straggler: int | None = STRAGGLER,
+    workers: int = 2,
+    stages_s: Mapping[str, float] = STAGES,
+) -> Iterator[BatchTimes]:
+    """A loop whose steps take 10 ms, fed by workers that take 18 ms for a batch."""
+    now_s, got_s = 0.0, [0.0] * (count * epochs)
+    free_s = [0.1 + 0.02 * one for one in range(workers)]
     for number in range(count * epochs):
         epoch, batch = divmod(number, count)
-        worker = batch % 2
+        worker = batch % workers
         asked_s = now_s
         if batch == 0 and epoch:
             asked_s = now_s + 0.05
-            free_s = [asked_s + 0.1, asked_s + 0.12]
-        allowed_s = got_s[number - AHEAD] if batch >= AHEAD else free_s[worker]
+            free_s = [asked_s + 0.1 + 0.02 * one for one in range(workers)]
+        allowed_s = got_s[number - AHEAD * workers] if batch >= AHEAD * workers else free_s[worker]
         began_s = max(free_s[worker], allowed_s)
         made_s = began_s + (SLOW_S if batch == straggler and epoch == 0 else MAKE_S)
         free_s[worker] = made_s
@@ -42,7 +51,7 @@ def batches(count: int = 60, epochs: int = 1, straggler: int | None = STRAGGLER)
             began_s=began_s,
             collate_began_s=made_s - 0.002,
             made_s=made_s,
-            stages_s={"decode": 0.008, "read": 0.004, "sample": 0.001, "collate": 0.002},
+            stages_s=dict(stages_s),
         )
 
 

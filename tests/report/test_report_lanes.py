@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import run_factory as runs
@@ -16,15 +17,15 @@ from run_hostile import HOSTILE
 from loaderbench.records import BatchTimes, Readings, RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
-from loaderbench.report.lanes import Lanes
-from loaderbench.report.lanes_window import MOST_PIECES, pieces_in, windows_of
+from loaderbench.report.lanes import MOST_LANES, Lanes, Taken
+from loaderbench.report.lanes_window import MOST_PIECES, Window, pieces_in, windows_of
 from loaderbench.report.model import Paragraph, Table
 from loaderbench.report.perfetto import chrome_trace
-from loaderbench.report.sections.lanes_drawing import MOST_LANES, LaneDrawing
+from loaderbench.report.sections.lanes_drawing import LaneDrawing
 
 
-def lanes(**changes: int | None) -> Lanes:
-    return Lanes(list(own.batches(**changes)))  # type: ignore[arg-type]
+def lanes(**changes: Any) -> Lanes:
+    return Lanes(list(own.batches(**changes)))
 
 
 def said(run: RunRecord, readings: Readings) -> list[str]:
@@ -143,17 +144,83 @@ def test_the_lane_of_the_loop_is_named_after_what_consumes(consumer: str, lane: 
     assert {name for name in found if not name.startswith(("Worker ", "Ready "))} == {lane}
 
 
-@pytest.mark.parametrize("shape", [{}, {"epochs": 3}, {"count": 20}, {"count": 300}, {"straggler": 2}])
-def test_windows_show_the_slowest_batch_and_a_start_and_never_too_much(shape: dict[str, int]) -> None:
-    found = lanes(**shape)
+def inside(found: Lanes, window: Window) -> list[Taken]:
+    """The batches that were taken within it."""
+    return [one for one in found.taken if window.began_s <= one.asked_s < window.ended_s]
+
+
+def long_epoch() -> Lanes:
+    """What is kept of 3,000 batches that 24 workers make: the first, those around the slowest one, and the last."""
+    kept = [*range(64), *range(936, 1064), *range(2872, 3000)]
+    found = list(own.batches(count=3_000, straggler=1_000, workers=24))
+    return Lanes([found[number] for number in kept])
+
+
+FEW_WORKERS = [
+    lanes(),
+    lanes(epochs=3),
+    lanes(count=20),
+    lanes(count=300),
+    lanes(straggler=2),
+    lanes(count=40, stages_s=own.EIGHT_STAGES),
+    lanes(count=300, workers=8, stages_s=own.EIGHT_STAGES),
+]
+MANY_WORKERS = [
+    lanes(count=300, workers=24),
+    lanes(count=300, workers=64),
+    lanes(count=300, workers=64, straggler=150),
+    lanes(count=300, workers=64, straggler=150, epochs=2),
+    lanes(count=300, workers=64, stages_s=own.EIGHT_STAGES),
+    long_epoch(),
+]
+
+
+@pytest.mark.parametrize("found", [*FEW_WORKERS, *MANY_WORKERS])
+def test_windows_show_the_slowest_batch_and_a_start_and_never_too_much(found: Lanes) -> None:
     windows, slowest = windows_of(found), found.slowest()
     assert 1 <= len(windows) <= 2
     assert all(sum(1 for _ in pieces_in(found, window)) <= MOST_PIECES for window in windows)
     assert slowest is not None
-    assert any(window.began_s <= slowest.began_s and slowest.ended_s <= window.ended_s for window in windows)
+    assert any(window.began_s < slowest.ended_s <= window.ended_s for window in windows)
     starts = [one.asked_s for one in found.taken if one.batch.batch == 0]
     assert any(window.began_s <= start < window.ended_s for window in windows for start in starts)
     assert all(before.ended_s <= after.began_s for before, after in pairwise(windows))
+
+
+@pytest.mark.parametrize("found", FEW_WORKERS)
+def test_a_window_holds_all_the_time_that_the_slowest_batch_took(found: Lanes) -> None:
+    slowest = found.slowest()
+    assert slowest is not None
+    assert any(window.began_s <= slowest.began_s and slowest.ended_s <= window.ended_s for window in windows_of(found))
+
+
+@pytest.mark.parametrize("found", [*FEW_WORKERS, *MANY_WORKERS])
+def test_a_window_shows_what_its_title_says(found: Lanes) -> None:
+    slowest = found.slowest()
+    assert slowest is not None
+    for window in windows_of(found):
+        held = inside(found, window)
+        assert "whole" not in window.shows or held == found.taken
+        assert "start" not in window.shows or any(one.batch.batch == 0 for one in held)
+        assert "slowest" not in window.shows or window.began_s < slowest.ended_s <= window.ended_s
+        assert all(other.batch.batch in (0, one.batch.batch + 1) for one, other in pairwise(held))
+
+
+def test_the_whole_of_a_short_trial_is_one_window_unless_batches_between_were_not_kept() -> None:
+    (window,) = windows_of(lanes(count=20))
+    assert window.shows == {"whole"}
+    kept = [batch for batch in own.batches(count=100, straggler=90) if not 10 <= batch.batch < 80]
+    assert [window.shows for window in windows_of(Lanes(kept))] == [{"start"}, {"slowest"}]
+
+
+def test_without_the_first_batch_of_an_epoch_no_title_names_a_start() -> None:
+    run = profiles.traced()
+    late = [batch for batch in own.batches(count=200, straggler=150) if batch.batch >= 50]
+    titles = [drawing.title for drawing in drawings(run, own.readings(run, *late))]
+    assert [title.partition(" (")[0] for title in titles] == [
+        "First batches that were kept",
+        "Around the slowest batch",
+    ]
 
 
 def test_a_window_ends_where_batches_were_not_kept() -> None:
@@ -192,8 +259,7 @@ def test_the_table_says_the_same() -> None:
 
 
 def test_with_many_workers_and_stages_the_drawing_stays_light() -> None:
-    stages = {f"own {number}": 0.001 for number in range(6)} | {"decode": 0.01, "collate": 0.001}
-    many = [replace(batch, worker=batch.batch % 64, stages_s=stages) for batch in own.batches(count=300)]
+    many = [replace(batch, worker=batch.batch % 64, stages_s=own.EIGHT_STAGES) for batch in own.batches(count=300)]
     run = profiles.traced()
     html = render_html(build_document(run, own.readings(run, *many)))
     drawn = html[html.index('<section id="lanes"') : html.index("</section>", html.index('<section id="lanes"'))]

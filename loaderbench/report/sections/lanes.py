@@ -8,10 +8,10 @@ from statistics import median
 from loaderbench.consumers import consumer_kind
 from loaderbench.records import Trial
 from loaderbench.report import numbers, tables, words
-from loaderbench.report.lanes import UNDIVIDED, Lanes, Made, Piece, lanes_of
+from loaderbench.report.lanes import MOST_LANES, UNDIVIDED, Lanes, Made, Piece, lanes_of
 from loaderbench.report.lanes_window import Window, windows_of
 from loaderbench.report.model import Block, Column, Paragraph, Row, Section, Table, Text, data_table
-from loaderbench.report.sections.lanes_drawing import MOST_LANES, LaneDrawing, drawing_of, shown_makers
+from loaderbench.report.sections.lanes_drawing import LaneDrawing, drawing_of
 from loaderbench.report.view import View, why
 
 STRAGGLER = 3.0  # times the median
@@ -96,14 +96,15 @@ def _without_workers(trial: Trial) -> Paragraph:
 
 def _title(window: Window, lanes: Lanes) -> str:
     """What the window shows, and how long it is."""
-    long = numbers.duration(window.seconds).text
     start = "Start of the first epoch" if window.epoch == 0 else f"Start of epoch {window.epoch + 1}"
     slowest = "the slowest batch" if lanes.slowest() else "the longest wait"
-    if "whole" in window.shows:
-        return f"Every batch that was kept ({long})"
-    if {"start", "slowest"} <= window.shows:
-        return f"{start}, and {slowest} ({long})"
-    return f"{start} ({long})" if "start" in window.shows else f"Around {slowest} ({long})"
+    titles = {
+        frozenset({"whole"}): "Every batch that was kept",
+        frozenset({"start", "slowest"}): f"{start}, and {slowest}",
+        frozenset({"start"}): start,
+        frozenset({"slowest"}): f"Around {slowest}",
+    }
+    return f"{titles.get(window.shows, 'First batches that were kept')} ({numbers.duration(window.seconds).text})"
 
 
 def _method(view: View, trial: Trial, lanes: Lanes) -> str:
@@ -125,7 +126,7 @@ def _table(lanes: Lanes, windows: Sequence[Window], who: str, drawings: Sequence
 
 
 def _made_by_lane(lanes: Lanes) -> Iterator[tuple[str, Sequence[Piece | Made]]]:
-    for worker, made in shown_makers(lanes).items():
+    for worker, made in lanes.shown.items():
         yield "Main process" if worker is None else f"Worker {worker}", made
 
 

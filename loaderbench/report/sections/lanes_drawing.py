@@ -15,7 +15,6 @@ from loaderbench.report.model import Block
 _THINNEST = 4e-4  # of the width: less than half a pixel
 _NUMBERED = 0.012  # of the width, for each digit of a batch's number
 _TICKS = 6
-MOST_LANES = 24  # of workers
 READY_WIDTH, READY_HEIGHT = 1000, 100  # of the drawing of ready batches
 _NAMES: dict[Kind, str] = {
     "read": "read",
@@ -102,7 +101,7 @@ def drawing_of(lanes: Lanes, window: Window, consumer: str, title: str) -> LaneD
 
 def _makers(lanes: Lanes, window: Window) -> Iterator[Lane]:
     slowest = lanes.slowest()
-    for worker, own in shown_makers(lanes).items():
+    for worker, own in lanes.shown.items():
         inside = [made for made in own if made.ended_s > window.began_s and made.began_s < window.ended_s]
         yield Lane(
             "Main process" if worker is None else f"Worker {worker}",
@@ -110,15 +109,6 @@ def _makers(lanes: Lanes, window: Window) -> Iterator[Lane]:
             tuple(_frame(made, window, slowest=made == slowest) for made in inside),
             idles=worker is not None,
         )
-
-
-def shown_makers(lanes: Lanes) -> dict[int | None, list[Made]]:
-    """The makers that have a lane: of more workers than a screen has room for, that of the slowest batch too."""
-    slowest = lanes.slowest()
-    chosen = [*lanes.makers][:MOST_LANES]
-    if slowest is not None and slowest.batch.worker not in chosen:
-        chosen[-1] = slowest.batch.worker
-    return {worker: lanes.makers[worker] for worker in chosen}
 
 
 def _frame(made: Made, window: Window, *, slowest: bool) -> Frame:
@@ -209,7 +199,7 @@ def _key(rows: Sequence[Lane]) -> Iterator[tuple[str, str]]:
 def _shares(lanes: Lanes, window: Window, consumer: str) -> str:
     """How busy each lane is."""
     said = []
-    for worker, own in shown_makers(lanes).items():
+    for worker, own in lanes.shown.items():
         said.append(f"{'Main process' if worker is None else f'worker {worker}'} {_share(own, window)} busy")
     said.append(f"{consumer} {_share(lanes.waits, window)} waiting")
     return words.plain(", ".join(said), words.SENTENCE_LIMIT) + "."
