@@ -76,12 +76,17 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         ),
         trials=(*before.trials, *after.trials),
         pixels=pixels_of(advice.pixels, chosen),
-        costs=(*advice.costs, *(cost for cost in costs(before, after) if cost not in advice.costs)),
+        costs=(*_known_costs(advice), *costs(before, after)),
         snippet=python_program(chosen.config, findings.loader, findings.options),
         snippet_yaml=yaml_change(chosen.change),
         reason=None,
     )
     return measured if found.answer == "gain" else _no_gain(measured, found)
+
+
+def _known_costs(advice: Recommendation) -> tuple[str, ...]:
+    """The costs that hold for any value of the change; the sweep measured its own for one value."""
+    return () if advice.basis == "measured" else advice.costs
 
 
 def _unless_set_again(advice: Recommendation, verification: Verification) -> Recommendation:
@@ -145,7 +150,7 @@ def _combination(
         status="open",
         evidence=(*_rates(before, after, change), _pairs(how)),
         trials=(*before.trials, *after.trials),
-        costs=(*(cost for advice in parts for cost in advice.costs), *costs(before, after)),
+        costs=(*dict.fromkeys(cost for part in parts for cost in _known_costs(part)), *costs(before, after)),
         caveat=known or None,
         pixels=pixels_of(next((part.pixels for part in parts if part.pixels), None), verification),
         snippet=python_program(last, findings.loader, findings.options),

@@ -180,3 +180,37 @@ def test_no_card_of_the_sweep_contradicts_what_was_kept_since() -> None:
     since = judged(Verification(present=present, config=kept, tried=(main,), ended=""), trials, present)
     card = answers(replace(swept, verification=since, remedy_trials=trials))["fewer_workers"]
     assert (card.status, card.reason) == ("already_ok", "A fix tried later set num_workers=2")
+
+
+MIB = 1 << 20
+
+
+def of_sweep_and_tried() -> dict[str, Recommendation]:
+    """The sweep measured two workers, six were tried; each worker takes 200 MiB."""
+    present: Config = {"num_workers": 1}
+    kept: Config = {"num_workers": 6}
+    sizes = (1_200 * MIB, 1_400 * MIB)
+    rates: list[tuple[Config, list[float]]] = [(present, [100, 101, 102]), ({"num_workers": 2}, [150, 151, 152])]
+    swept = measured(rates, {"num_workers": [1, 2]}, sizes=sizes)
+    costs = answers(swept)["more_workers"].costs
+    assert costs == ("1 more worker process", "200 MiB more RAM")
+
+    trials = [
+        replace(trial, pss_bytes=(1_000 + 200 * int(str(trial.config["num_workers"]))) * MIB)
+        for trial in pairs(1, [(present, 100.0), (kept, 190.0)])
+    ]
+    steps = (tried("more_workers", kept, present, accepted=True),)
+    since = judged(Verification(present={"num_workers": 2}, config=kept, tried=steps, ended=""), trials, present)
+    return answers(replace(swept, verification=since, remedy_trials=trials))
+
+
+@pytest.mark.parametrize("id_", ["more_workers", "combination"])
+def test_the_costs_of_a_tried_fix_are_those_of_the_value_that_was_tried(id_: str) -> None:
+    card = of_sweep_and_tried()[id_]
+    assert card.costs == ("5 more worker processes", "1,000 MiB more RAM")
+
+
+def test_costs_that_hold_for_any_value_stay_with_the_measured_ones() -> None:
+    trials = pairs(1, [(PRESENT, 100.0), ({"num_workers": 6}, 130.0)])
+    card = told([tried("more_workers", {"num_workers": 6})], trials, cause="more_workers")["more_workers"]
+    assert card.costs == ("RAM for each worker process", "4 more worker processes")
