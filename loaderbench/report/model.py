@@ -110,7 +110,7 @@ class Row:
     """One row; `anchor` is what a link on the page points at, `mark` stands before it (a star for the best).
 
     `tone` is the color of its piece of a bar; a row of `depth` 1 is a part of the one above it. `choice` is the number
-    of the configuration that the row is of, where it can be chosen.
+    of the configuration that the row is of, where it can be chosen. `is_baseline`: gains are over this configuration.
     """
 
     cells: tuple[Text, ...]
@@ -119,6 +119,7 @@ class Row:
     tone: str = ""
     depth: int = 0
     choice: int | None = None
+    is_baseline: bool = False
 
 
 @dataclass(frozen=True)

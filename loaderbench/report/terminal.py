@@ -180,16 +180,22 @@ def _best(console: Console, ranking: Ranking) -> None:
 
 
 def _cut(ranking: Table) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """The best and the first others by rank, the columns of the configuration and the first of what was measured."""
+    """The first rows, the columns of the configuration and the first of what was measured."""
     first = next((i for i, c in enumerate(ranking.columns) if c.label == SAMPLES.label), 0)
     end = first + _MOST_COLUMNS
-    best_first = sorted(ranking.rows, key=lambda row: row.mark != "best")
-    shown, columns = best_first[:_MOST_CONFIGURATIONS], ranking.columns[:end]
-    if any(row.mark == "baseline" for row in shown):
-        said = {"baseline": Text("baseline")}
-        columns = (*columns, Column(""))
-        return columns, tuple(Row((*row.cells[:end], said.get(row.mark, Text(""))), mark=row.mark) for row in shown)
-    return columns, tuple(Row(row.cells[:end], mark=row.mark) for row in shown)
+    shown, columns = _first(ranking.rows), ranking.columns[:end]
+    if not any(row.is_baseline for row in shown):
+        return columns, tuple(Row(row.cells[:end], mark=row.mark) for row in shown)
+    said = {True: Text("baseline"), False: Text("")}
+    rows = tuple(Row((*row.cells[:end], said[row.is_baseline]), mark=row.mark) for row in shown)
+    return (*columns, Column("")), rows
+
+
+def _first(rows: Sequence[Row]) -> list[Row]:
+    """The best and the first others by rank; the last place is the baseline's, which gains are over."""
+    best_first = sorted(rows, key=lambda row: row.mark != "best")
+    shown, left = best_first[:_MOST_CONFIGURATIONS], best_first[_MOST_CONFIGURATIONS:]
+    return [*shown[:-1], *([row for row in left if row.is_baseline] or shown[-1:])]
 
 
 def draw(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:

@@ -75,13 +75,17 @@ class View:
         """Whether the run names it best."""
         return self.run.best is not None and axes.same(found.config, self.run.best.config)
 
+    def is_baseline(self, found: Configuration) -> bool:
+        """Whether gains are over it; it may be the best, or tied with it."""
+        return axes.same(found.config, self.run.baseline.config)
+
     def mark(self, found: Configuration) -> str:
         """Its mark in the first column of a table."""
         if self.is_best(found):
             return "best"
         if self.run.best is not None and found.tied_with_best:
             return "tied"
-        return "baseline" if axes.same(found.config, self.run.baseline.config) else ""
+        return "baseline" if self.is_baseline(found) else ""
 
 
 def representative(trials: Iterable[Trial]) -> Trial | None:

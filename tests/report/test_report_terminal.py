@@ -36,7 +36,7 @@ def test_columns_are_aligned_without_any_box() -> None:
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if "Samples/s" in line)
 
-    assert len({len(line) for line in lines[start : start + 6]}) == 1
+    assert len({len(line.removesuffix("  baseline")) for line in lines[start : start + 6]}) == 1
     assert not set(text) & set("\u2500\u2501\u2502\u2503\u256d\u2570")
 
 
@@ -105,11 +105,31 @@ def test_the_best_stands_first_and_the_others_follow_by_rank(rank: int) -> None:
     run = runs.cheapest_is_best(rank)
     rows = table(printed(run))
     rates = {c.rank: f"{c.samples_per_s.est:.0f} (" for c in run.configurations if c.samples_per_s}
-    expected = [rank, *(other for other in range(1, 9) if other != rank)][:5]
+    baseline = next(c.rank for c in run.configurations if c.config == run.baseline.config)
+    others = [other for other in range(1, 9) if other not in (rank, baseline)]
+    expected = [rank, *others[:3], baseline] if rank != baseline else [rank, *others[:4]]
 
     assert [row[0] for row in rows].count("\u2605") == 1
     assert rows[0].startswith("\u2605")
     assert all(rates[place] in row for place, row in zip(expected, rows, strict=True))
+
+
+@pytest.mark.parametrize("run", [runs.gpu_run(), runs.cheapest_is_best(1), runs.cheapest_is_best(8)])
+def test_the_baseline_is_in_the_table_and_labeled_whatever_its_rank(run: RunRecord) -> None:
+    rows = table(printed(run))
+    labeled = [row for row in rows if row.endswith("  baseline")]
+    rate = next(c.samples_per_s for c in run.configurations if c.config == run.baseline.config)
+    assert rate
+    assert len(labeled) == 1
+    assert f"{rate.est:.0f} (" in labeled[0]
+
+
+def test_a_baseline_that_is_tied_is_labeled_too() -> None:
+    run = runs.cheapest_is_best(3)
+    second = next(c for c in run.configurations if c.rank == 2)
+    tied = replace(run, baseline=replace(run.baseline, config=second.config))
+    (labeled,) = [row for row in table(printed(tied)) if row.endswith("  baseline")]
+    assert labeled.startswith("\u2248")
 
 
 def test_the_legend_names_only_marks_that_occur() -> None:

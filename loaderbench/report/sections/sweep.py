@@ -179,7 +179,8 @@ def _ranked(view: View, number: int, names: list[str], shown: Sequence[Metric]) 
     found = view.run.configurations[number]
     values = (metrics.of_configuration(metric, found, view.run.environment) for metric in shown)
     choice = number if number in view.choices else None
-    return Row((*axes.cells(found.config, names), *values), mark=view.mark(found), choice=choice)
+    cells = (*axes.cells(found.config, names), *values)
+    return Row(cells, mark=view.mark(found), choice=choice, is_baseline=view.is_baseline(found))
 
 
 def _choice(view: View, number: int) -> Choice:
