@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from prose import code_of_markdown, long_sentences, wrong_words
 from sweeps import AXES, TODAY, answers, findings
 from test_by_cause import CAUSES, advice
 
@@ -22,7 +23,8 @@ VERBS = {
     "Apply", "Cache", "Choose", "Copy", "Decode", "Limit", "Lower", "Move", "Normalize", "Open", "Pack", "Pre-resize",
     "Raise", "Read", "Repair", "Seed", "Set", "Simplify", "Speed", "Store", "Switch", "Use",
 }  # fmt: skip
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "remedies").glob("*.md"))
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference" / "fixes").glob("*.md"))
+INLINE = "inline"  # code in a line of prose
 LABELS = ["Triggers when ", "What it does: ", "How to confirm: "]
 MOST_WORDS = 25
 UNWANTED = re.compile(
@@ -106,12 +108,15 @@ def test_sentences_of_what_a_fix_says_are_short_and_plain() -> None:
             assert not UNWANTED.search(sentence), sentence
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_is_short_and_plain_to_its_last_comment(page: Path) -> None:
-    text, _, code = page.read_text(encoding="utf-8").partition("```python")
-    for sentence in sentences([*re.split(r"\n\n|\|", text), *re.findall(r"#\s*(.*)", code)]):
-        assert len(sentence.split()) <= MOST_WORDS, sentence
-        assert not UNWANTED.search(sentence), sentence
+def test_the_comments_in_the_code_of_a_page_are_short_and_plain() -> None:
+    blocks = [
+        code for page in PAGES for language, code in code_of_markdown(page.read_text("utf-8")) if language != INLINE
+    ]
+    comments = [comment for code in blocks for comment in re.findall(r"#\s*(.*)", code)]
+    assert len(comments) > 10
+    for comment in comments:
+        assert wrong_words(comment) == [], comment
+        assert long_sentences(comment) == [], comment
 
 
 @pytest.mark.parametrize(
