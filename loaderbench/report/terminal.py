@@ -36,12 +36,13 @@ _PLAIN = {
 def print_summary(
     document: Document, console: Console, *, report_path: str | Path | None = None, verbose: bool = False
 ) -> None:
-    """The verdict, what to do, why, and the table that shows it: at most 30 lines, if not `verbose`.
+    """The verdict, the fixes, why, and the table that shows it: at most 30 lines, if not `verbose`.
 
-    `verbose` adds isolation runs, limits, evidence against and notes.
+    `verbose` adds all warnings, all fixes and all failures, the pipeline with its limits, isolation runs, evidence
+    against the verdict, and notes.
     """
     for found in document.all(Finding):
-        _verdict(console, document, found)
+        _verdict(console, document, found, None if verbose else _MOST_DOUBTS)
     cards, failures = document.find(Cards), document.find(Failures)
     _fixes(console, cards, None if verbose else _MOST_FIXES)
     for found in document.all(Finding):
@@ -55,22 +56,23 @@ def print_summary(
         [_failure(group, with_log=verbose or document.state.tone == "bad") for group in failures.groups]
         if failures
         else [],
+        most=None if verbose else _MOST_LINES,
     )
     for found in document.all(Finding) if verbose else ():
-        _list(console, "Notes", [text.text for text in found.notes], "dim", most=None)
+        _list(console, "Notes", [text.text for text in found.notes], "dim")
     if report_path is not None:
         say(console)
         say(console, f"Report: {report_path}")
 
 
-def _verdict(console: Console, document: Document, found: Finding) -> None:
+def _verdict(console: Console, document: Document, found: Finding, most: int | None) -> None:
     """Its line, what was reached and wanted, and reasons to distrust both."""
     say(console, found.headline.text, _BOUND_STYLES.get(found.headline.text.partition("-")[0].split()[0], "bold"))
     for text in found.reached:
         say(console, text.text)
     if document.state.tone != "ok":
         say(console, f"Run {document.state.label}", "bold red" if document.state.tone == "bad" else "yellow")
-    shown = found.doubts if len(found.doubts) <= _MOST_DOUBTS else found.doubts[: _MOST_DOUBTS - 1]
+    shown = found.doubts if most is None or len(found.doubts) <= most else found.doubts[: most - 1]
     for text in shown:
         say(console, f"Warning: {text.text}", "yellow")
     if left := len(found.doubts) - len(shown):
@@ -134,7 +136,7 @@ def _failure(group: FailureGroup, *, with_log: bool) -> str:
     return "\n    ".join(what + [text for text in (group.hint.text, log) if text and text not in what[0]])
 
 
-def _list(console: Console, title: str, lines: Sequence[str], style: str = "", most: int | None = _MOST_LINES) -> None:
+def _list(console: Console, title: str, lines: Sequence[str], style: str = "", most: int | None = None) -> None:
     if not lines:
         return
     say(console)

@@ -59,6 +59,28 @@ def test_notes_are_said_in_the_terminal_that_asks_for_more() -> None:
     assert "Notes" not in printed(replace(runs.gpu_run(), notes=()), verbose=True)
 
 
+def test_all_warnings_are_said_in_the_terminal_that_asks_for_more() -> None:
+    said = [f"{what} varied over the run" for what in ("The clock", "The disk", "The memory")]
+    run = replace(runs.typical(), warnings=tuple(said))
+
+    assert [line for line in printed(run, verbose=True).splitlines() if "varied" in line] == [
+        f"Warning: {text}" for text in said
+    ]
+    assert "2 more warnings in the report" in printed(run)
+
+
+def test_all_failures_are_said_in_the_terminal_that_asks_for_more() -> None:
+    run = runs.all_failed()
+    kinds = ("worker_killed", "oom", "timed_out", "transform_failed")
+    trials = tuple(replace(t, failure=Failure(kinds[i % 4], "", "Look at it.")) for i, t in enumerate(run.trials))
+    failed = replace(run, trials=trials)
+
+    for kind in kinds:
+        assert f"{kind.replace('_', ' ')} (2 trials)" in printed(failed, verbose=True)
+    assert "more in the report" in printed(failed)
+    assert "more in the report" not in printed(failed, verbose=True)
+
+
 def test_square_brackets_are_text_and_no_markup() -> None:
     found = replace(runs.typical().recommendations[0], title="Set [bold]x[/bold]=2")
     assert "[bold]x[/bold]" in printed(replace(runs.typical(), recommendations=(found,)), terminal=True, width=120)
