@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,7 @@ from loaderbench.report.lanes import MOST_LANES, Lanes, Taken
 from loaderbench.report.lanes_window import MOST_PIECES, Window, pieces_in, windows_of
 from loaderbench.report.model import Paragraph, Table
 from loaderbench.report.perfetto import chrome_trace
-from loaderbench.report.sections.lanes_drawing import LaneDrawing
+from loaderbench.report.sections.lanes_drawing import READY_HEIGHT, LaneDrawing, drawing_of
 
 
 def lanes(**changes: Any) -> Lanes:
@@ -228,6 +229,19 @@ def test_a_window_ends_where_batches_were_not_kept() -> None:
     found = Lanes([replace(batch, steady=batch.batch == 100) for batch in kept])
     _, around = windows_of(found)
     assert around.began_s == next(one.asked_s for one in found.taken if one.batch.batch == 100)
+
+
+def test_the_scale_of_ready_batches_is_that_of_the_whole_trial_in_every_window() -> None:
+    found = lanes()
+    most = max(one.count for one in found.ready)
+    first, second = next((one, other) for one, other in pairwise(found.ready) if one.count == 1)
+    (lane,) = [
+        lane
+        for lane in drawing_of(found, Window(frozenset(), 0, first.at_s, second.at_s), "GPU", "").lanes
+        if lane.paths
+    ]
+    assert lane.label == f"Ready (0\u2013{most})"
+    assert re.findall(r"v-(\d+)", lane.paths[0][1]) == [f"{READY_HEIGHT / most:.0f}"]
 
 
 def test_bars_of_a_lane_do_not_overlap_and_stay_inside() -> None:

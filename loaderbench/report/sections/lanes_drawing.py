@@ -135,15 +135,17 @@ def _bars(pieces: Iterable[Piece], window: Window) -> Iterator[Bar]:
 
 
 def _ready(ready: Sequence[Ready], window: Window) -> Iterator[Lane]:
-    """How many batches lie ready, as an area, and above it those of the time in which an earlier one holds them up."""
+    """How many batches lie ready, as an area, and above it those of the time in which an earlier one holds them up.
+
+    All windows of a trial have one scale, from 0 to the most of the trial.
+    """
     top = max((one.count for one in ready), default=0)
     if not top:
         return
     steps = [(window.place(one.at_s), window.place(after.at_s), one) for one, after in pairwise(ready)]
     shown = [step for step in steps if step[1] > step[0]]
-    most = max((one.count for _, _, one in shown), default=0)
     paths = [(name, _area([s for s in shown if s[2].held_up == held_up], top)) for name, held_up in _AREAS]
-    yield Lane(f"Ready (0\u2013{most})", paths=tuple((name, path) for name, path in paths if path))
+    yield Lane(f"Ready (0\u2013{top})", paths=tuple((name, path) for name, path in paths if path))
 
 
 _AREAS = (("ready", False), ("held-up", True))
