@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import run_factory as runs
 from blocks import cards, downloads, folded
 
 from loaderbench.conclusion import with_judgements
-from loaderbench.records import Config, RunRecord, SampleTimes, SlowSample, Spread, Trial, Tried, Verification
+from loaderbench.records import (
+    Config,
+    PixelChange,
+    RunRecord,
+    SampleTimes,
+    SlowSample,
+    Spread,
+    Trial,
+    Tried,
+    Verification,
+)
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Breakdown, Details
 from loaderbench.report.sections.recommendations import Cards
+from loaderbench.report.sections.verdict import Finding
 
 PRESENT: Config = {"batch_size": 128, "num_workers": 2}
 UINT8, COPIES = {"normalize": "device"}, {"presize": 256}
@@ -109,3 +121,18 @@ def test_what_was_tried_in_vain_is_no_card_and_is_not_called_fine() -> None:
     document = build_document(replace(run, recommendations=(vain, *rest)))
     assert [aside.value.text for aside in folded(document, "Tried, no gain")] == [vain.reason]
     assert vain.reason not in [aside.value.text for aside in folded(document, "Passed")]
+
+
+@pytest.mark.parametrize(
+    ("pixels", "said"),
+    [
+        (None, "gain not measured"),
+        (PixelChange(None, "not compared"), "gain not measured; changes pixels, PSNR not measured"),
+    ],
+)
+def test_the_next_step_says_that_its_gain_was_not_measured(pixels: PixelChange | None, said: str) -> None:
+    run = runs.typical()
+    untried = replace(run.recommendations[2], pixels=pixels)
+    (found,) = build_document(replace(run, recommendations=(untried,))).all(Finding)
+    assert found.next_step is not None
+    assert found.next_step.text.rstrip(".") == f"{untried.title}: {said}"

@@ -101,7 +101,8 @@ def _next_step(run: RunRecord) -> Text | None:
     first = next((found for found in run.recommendations if found.status == "open"), None)
     if first is None:
         return None
-    return words.sentence(f"{first.title}: {outcome(first, run) or 'gain not measured'}")
+    unknown = "" if first.gain else "gain not measured"
+    return words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run))))}")
 
 
 def _loader(view: View) -> tuple[Text, ...]:
