@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from loaderbench.records import Interval, moment
-from loaderbench.records.metrics import BY_ID
 from loaderbench.report.model import Value
 from loaderbench.report.words import NAME_LIMIT, plain, sentence
 from loaderbench.statistics.ratios import times_and_bounds
@@ -194,12 +193,6 @@ def _signed(ratio: float, like: float) -> str:
     """A ratio as a signed percentage, with as many decimals as two digits of the ratio `like` have."""
     percentage = (ratio - 1) * 100
     return f"{'+' if percentage > 0 else ''}{_rounded(percentage, _places((like - 1) * 100, 2))}%"
-
-
-def metric_name(metric: str) -> str:
-    """How a metric of `run.json` is called on the page."""
-    known = BY_ID.get(metric)
-    return known.label.lower() if known else plain(metric.replace("_", " "), NAME_LIMIT)
 
 
 def count(number_of: int, one: str, many: str | None = None) -> str:

@@ -22,7 +22,11 @@ _MOST_COLUMNS = 4  # measured ones; the report has them all
 _MOST_FIXES = 3
 _WIDTH = 100  # columns of a usual terminal
 _MOST_LINES = 3  # of doubts, failures and reasons
-_MEASURED, _NOT_MEASURED = "Fixes, measured", "Fixes, not measured (gain unknown)"
+_FIXES = {
+    "measured": "Fixes, measured",
+    "predicted": "Fixes, predicted (not run)",
+    "heuristic": "Fixes, not measured (gain unknown)",
+}
 _MOST_DOUBTS, _MOST_REASONS = 2, 4  # lines
 _MARKS = {"best": "\u2605", "tied": "\u2248"}
 _STRONG = ("best", "total")
@@ -80,22 +84,21 @@ def _verdict(console: Console, document: Document, found: Finding, most: int | N
 
 
 def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
-    """What to do, then what it gives and over what; in brief those that were not measured only if none was."""
+    """What to do, then what it gives and over what; in brief those of the best basis alone."""
     if found and found.empty:
         say(console)
         say(console, found.empty)
     cards = found.cards if found else ()
-    measured = [card for card in cards if card.badge == "measured"]
-    others = [card for card in cards if card.badge != "measured"]
-    groups = [(_MEASURED, measured), (_NOT_MEASURED, others)]
-    for title, chosen in [group for group in groups if group[1]][: None if most is None else 1]:
+    groups = [(title, [card for card in cards if card.badge == basis]) for basis, title in _FIXES.items()]
+    groups = [group for group in groups if group[1]]
+    for title, chosen in groups[: None if most is None else 1]:
         say(console)
         say(console, f"{title}; code to paste is in the report", "bold")
         shown = chosen[:most]
         _numbered(
             console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]
         )
-    if most is not None and (left := len(cards) - min(most, len(measured or others))):
+    if most is not None and groups and (left := len(cards) - min(most, len(groups[0][1]))):
         say(console, f" {left} more in the report", "dim")
 
 

@@ -81,6 +81,15 @@ def test_all_failures_are_said_in_the_terminal_that_asks_for_more() -> None:
     assert "more in the report" not in printed(failed, verbose=True)
 
 
+def test_a_predicted_gain_has_a_heading_of_its_own() -> None:
+    lines = printed(runs.typical(), verbose=True).splitlines()
+    place = lines.index("Fixes, predicted (not run); code to paste is in the report")
+    assert "Decode with torchvision.io on tensors" in lines[place + 1]
+    of_unknown = lines.index("Fixes, not measured (gain unknown); code to paste is in the report")
+    assert place < of_unknown
+    assert "Prefetch four batches" in lines[of_unknown + 1]
+
+
 def test_square_brackets_are_text_and_no_markup() -> None:
     found = replace(runs.typical().recommendations[0], title="Set [bold]x[/bold]=2")
     assert "[bold]x[/bold]" in printed(replace(runs.typical(), recommendations=(found,)), terminal=True, width=120)
