@@ -142,9 +142,9 @@ class Recommendation:
     """One change, what it gave, what it costs. `reason` says why it is not `open`.
 
     `against` is the configuration that a tried remedy was measured on; `None` for all others, whose gain is over the
-    baseline. `before` and `after` are the two rates of a measured gain, in samples/s. `meets_target`: whether the
-    changed rate meets the demand of the consumer; `None` if it has none. `pixels` says how much the change alters the
-    samples' pixels; `None` if it is not known to alter any.
+    baseline. `before` and `after` are the two rates of a measured gain, in samples/s. `meets_target`: whether all of
+    the interval of `after` meets the demand of the consumer; `None` if it has none. `pixels` says how much the change
+    alters the samples' pixels; `None` if it is not known to alter any.
     """
 
     id: str

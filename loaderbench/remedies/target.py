@@ -11,15 +11,17 @@ from loaderbench.remedies.findings import Findings
 
 
 def with_target(advice: Recommendation, findings: Findings) -> Recommendation:
-    """The recommendation with whether its rate meets the demand; unchanged without a demand or a rate."""
+    """The recommendation with whether its rate meets the demand; unchanged without a demand or a rate.
+
+    It does if all of the rate's interval does. A consumer that caps the rate hides by how much a change exceeds its
+    demand, so the gain of one near it is a floor, whether or not that is met.
+    """
     demand, after = findings.demand, advice.after
     if demand is None or after is None or advice.gain is None:
         return advice
-    if _is_own_rate(advice, findings):
-        sure = after.est if after.lo is None else after.lo
-        return replace(advice, meets_target=sure >= demand)
-    at_the_cap = after.est >= AT_THE_CAP * demand
-    return replace(advice, gain=replace(advice.gain, is_floor=at_the_cap), meets_target=at_the_cap)
+    sure = after.est if after.lo is None else after.lo
+    capped = after.est >= AT_THE_CAP * demand and not _is_own_rate(advice, findings)
+    return replace(advice, gain=replace(advice.gain, is_floor=capped), meets_target=sure >= demand)
 
 
 def _is_own_rate(advice: Recommendation, findings: Findings) -> bool:

@@ -11,6 +11,7 @@ from blocks import cards, downloads, folded
 from loaderbench.conclusion import with_judgements
 from loaderbench.records import (
     Config,
+    Interval,
     PixelChange,
     RunRecord,
     SampleTimes,
@@ -136,3 +137,25 @@ def test_the_next_step_says_that_its_gain_was_not_measured(pixels: PixelChange |
     (found,) = build_document(replace(run, recommendations=(untried,))).all(Finding)
     assert found.next_step is not None
     assert found.next_step.text.rstrip(".") == f"{untried.title}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("meets_target", "is_floor", "said"),
+    [
+        (True, True, "meets the target"),
+        (False, True, "at the target (within 3%)"),
+        (False, False, ""),
+    ],
+)
+def test_a_fix_meets_the_target_or_is_at_it_where_that_caps_the_rate(
+    meets_target: bool, is_floor: bool, said: str
+) -> None:
+    run = runs.typical()
+    first = run.recommendations[0]
+    assert first.gain
+    rate = Interval(993.0, 984.0, 1_002.0)
+    capped = replace(
+        first, gain=replace(first.gain, is_floor=is_floor), meets_target=meets_target, before=rate, after=rate
+    )
+    (card,) = cards(build_document(replace(run, recommendations=(capped,))))
+    assert card.outcome.partition("samples/s")[2].removeprefix(", ") == said

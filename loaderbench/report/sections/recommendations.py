@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from loaderbench.diagnosis.subject import AT_THE_CAP
 from loaderbench.records import (
     IDENTICAL,
     Config,
@@ -184,9 +185,15 @@ def outcome(found: Recommendation, run: RunRecord) -> str:
     """Gain, rates, target and pixels in a line: `+93% vs baseline (83-103%): 522 -> 999, meets the target`."""
     gain = _gain(found, run)
     rates = [_rates(found)] if found.before and found.after else []
-    said = [*rates, *(["meets the target"] if found.meets_target else [])]
-    line = ": ".join(filter(None, (gain.text if gain else "", ", ".join(said))))
+    line = ": ".join(filter(None, (gain.text if gain else "", ", ".join([*rates, *_of_target(found)]))))
     return "; ".join(filter(None, (line, found.changes_pixels or "")))
+
+
+def _of_target(found: Recommendation) -> list[str]:
+    """That it is met; no rate shows that where the target caps it."""
+    if found.meets_target:
+        return ["meets the target"]
+    return [f"at the target (within {1 - AT_THE_CAP:.0%})"] if found.gain and found.gain.is_floor else []
 
 
 def _rates(found: Recommendation) -> str:
