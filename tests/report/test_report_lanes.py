@@ -86,6 +86,37 @@ def test_a_straggler_is_named_with_its_worker_and_what_it_cost() -> None:
     assert second.startswith("The loop waited 3")
 
 
+def test_a_straggler_that_a_long_step_hides_is_not_explained_by_batches_that_were_not_there() -> None:
+    """One worker makes one batch ahead: none ever lies ready while another is made."""
+    period_s, made = 0.1, {4: 0.09}
+    batches = [
+        BatchTimes(
+            epoch=0,
+            batch=n,
+            samples=8,
+            steady=True,
+            asked_s=n * period_s,
+            got_s=n * period_s,
+            wait_s=0.0,
+            ended_s=(n + 1) * period_s,
+            worker=0,
+            began_s=(n - 1) * period_s,
+            collate_began_s=(n - 1) * period_s + made.get(n, 0.02),
+            made_s=(n - 1) * period_s + made.get(n, 0.02),
+        )
+        for n in range(10)
+    ]
+    run = profiles.traced()
+    assert max(one.count for one in Lanes(batches).ready) == 1, "the batch itself"
+    assert said(run, own.readings(run, *batches))[1] == "The loop did not wait for it."
+
+
+def test_a_straggler_that_was_made_while_others_lay_ready_says_so() -> None:
+    run = profiles.traced()
+    ahead = own.batches(count=300, workers=64, straggler=150)
+    assert said(run, own.readings(run, *ahead))[1] == "The loop did not wait for it: other batches were ready."
+
+
 def test_without_a_straggler_none_is_named() -> None:
     run = profiles.traced()
     first, second = said(run, own.readings(run, *own.batches(straggler=None)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from loaderbench.consumers import consumer_kind
+from loaderbench.diagnosis.stragglers import SlowBatch, slow_batch
 from loaderbench.records import Trial
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.lanes import MOST_LANES, UNDIVIDED, Lanes, Made, Piece, lanes_of
@@ -14,8 +14,6 @@ from loaderbench.report.model import Block, Column, Paragraph, Row, Section, Tab
 from loaderbench.report.sections.lanes_drawing import LaneDrawing, drawing_of
 from loaderbench.report.view import View, why
 
-STRAGGLER = 3.0  # times the median
-_NOTICED = 0.05  # of the time a batch took to make: a shorter wait for it is none
 _NOT_LINKED = "which worker made which batch is not known"
 _COLUMNS = (
     Column("Lane"),
@@ -47,25 +45,28 @@ def section(view: View) -> Section | None:
 
 def sentences(lanes: Lanes) -> Iterator[str]:
     """What there is to see: whether a batch took much longer than others, and what that cost."""
-    slowest = lanes.slowest()
-    made_s = [made.seconds for own in lanes.makers.values() for made in own if made.batch.steady]
-    if slowest is None or len(made_s) < 2:
+    made = lanes.slowest()
+    found = slow_batch(made.batch, [one.batch for own in lanes.makers.values() for one in own]) if made else None
+    if made is None or found is None:
         longest = max((wait for wait in lanes.waits if wait.batch.steady), key=lambda w: w.seconds, default=None)
         if longest is not None:
             yield f"Longest wait: {_time(longest.seconds)}, for batch {longest.batch.batch}."
         return
-    typical_s = median(made_s)
-    ratio = slowest.seconds / typical_s if typical_s > 0 else 1.0
-    if ratio < STRAGGLER:
-        yield f"No straggler: batches took {_time(typical_s)} to make (median), the slowest {_time(slowest.seconds)}."
+    took, typical = _time(found.took_s), _time(found.typical_s)
+    if not found.is_straggler:
+        yield f"No straggler: batches took {typical} to make (median), the slowest {took}."
         return
-    maker = f"{_whose(slowest)} took {_time(slowest.seconds)}, {ratio:.0f}\u00d7 the median of {_time(typical_s)}"
-    yield f"Batch {slowest.batch.batch} is a straggler: {maker}{_mostly(slowest)}."
-    wait_s = slowest.batch.wait_s
-    if wait_s is not None and wait_s > _NOTICED * slowest.seconds:
-        yield f"The loop waited {_time(wait_s)} for it."
-    elif wait_s is not None:
-        yield "The loop did not wait for it: other batches were ready."
+    maker = f"{_whose(made)} took {took}, {found.ratio:.0f}\u00d7 the median of {typical}"
+    yield f"Batch {made.batch.batch} is a straggler: {maker}{_mostly(made)}."
+    yield from _cost(found)
+
+
+def _cost(found: SlowBatch) -> Iterator[str]:
+    """What a straggler cost the loop, where that is known."""
+    if found.waited_s:
+        yield f"The loop waited {_time(found.waited_s)} for it."
+    elif found.waited_s is not None:
+        yield f"The loop did not wait for it{': other batches were ready' if found.ready else ''}."
 
 
 def _whose(made: Made) -> str:
