@@ -24,8 +24,28 @@ CALQUES = (
     r"\bgo(?:es)? on\b",
     r"\banew\b",
     r"\bas (?:it is|they are)\b(?=[,.;:)]|$)",
+    r"\btells\b(?! (?:you|us|them)\b)",
+    r"\bfires?\b",
+    r"\bcards?\b",
+    r"\brungs?\b",
+    r"\bwhatever\b",
+    r"\bwould decide\b",
+    r"\b(?:col|neighb)ours?\b",
+    r"\b(?:normal|synchron|optim|serial|token)is(?:e|ed|es|er|ers|ing|ation)\b",
+    r"\d %",
 )
 """Rule 7: English words in a sense that they do not have. "So that" for a purpose takes no comma."""
+
+NOT_IN_REPORTS = (
+    r"\bremed(?:y|ies)\b",
+    r"\brecommendations?\b",
+    r"(?<!consumer\.)\baccelerator\b",
+    r"\b(?:this|on the) page\b",
+    r"\btaken away\b",
+    r"\bgood to know\b",
+    r"\bas if it were\b",
+)
+"""Words of the code, of contributors or of the docs, for which a report has others."""
 
 _CODE = "\N{WHITE SQUARE}"  # replaces a piece of code, which counts as one word
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])[\"')\u201d]*\s+(?=[\"'(\u201c]?[A-Z0-9" + _CODE + r"])")
@@ -40,11 +60,12 @@ _RETIRED = {
 _SAID = ("title", "aria-label", "alt", "placeholder")  # attributes that are read
 
 
-def wrong_words(text: str) -> list[str]:
-    """The retired phrases and calques in a text."""
+def wrong_words(text: str, *, in_report: bool = False) -> list[str]:
+    """The retired phrases and calques in a text; those that a report alone must not have, too, with `in_report`."""
     joined = " ".join(text.split())
     found = [phrase for phrase, pattern in _RETIRED.items() if pattern.search(joined)]
-    return found + [match[0] for calque in CALQUES for match in re.finditer(calque, joined, re.IGNORECASE)]
+    patterns = (*CALQUES, *(NOT_IN_REPORTS if in_report else ()))
+    return found + [match[0] for pattern in patterns for match in re.finditer(pattern, joined, re.IGNORECASE)]
 
 
 def long_sentences(text: str) -> list[str]:

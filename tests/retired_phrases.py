@@ -64,6 +64,12 @@ RETIRED: Mapping[str, str] = MappingProxyType(
         "is let go after": "stops after five batches",
         "whoever read stdout": "broken pipe",
         "asks for code": "Effort: code change",
+        "own cost": "overhead",
+        "nothing beats": "Pareto frontier",
+        "speaks for": "Evidence against",
+        "the same as a table": "Data table",
+        "allotted": "available CPUs",
+        "ladder": "isolation runs",
     }
 )
 """A phrase that users met, to what they read instead. Three dots are some words of one sentence."""

@@ -12,13 +12,13 @@ from torchvision.transforms import RandomResizedCrop
 class ScaledResizedCrop(RandomResizedCrop):  # type: ignore[misc]
     """torchvision's `RandomResizedCrop`, drawn before the image is decoded.
 
-    The crop is known from the file's header, so that a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where the crop
+    The file's header is enough to choose the crop. A JPEG is then decoded at 1/2, 1/4 or 1/8 of its size if the crop
     would be shrunk by as much. It takes an image that `PIL.Image.open` has opened; of one that is decoded already it
     makes the same crop. Source: libjpeg's scaled inverse DCT, by `PIL.Image.Image.draft`.
     """
 
     def forward(self, image: Any) -> Any:
-        """Return the crop, a PIL image in RGB of `size`. Raises `TypeError` for what is no PIL image."""
+        """Return the crop, a PIL image in RGB of `size`. Raises `TypeError` for anything else."""
         if not isinstance(image, Image.Image):
             raise TypeError(f"ScaledResizedCrop expects PIL images (decoder: pillow_lazy), got {type(image).__name__}")
         top, left, height, width = self.get_params(image, list(self.scale), list(self.ratio))

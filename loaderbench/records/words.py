@@ -69,7 +69,7 @@ def config_name(config: Mapping[str, Scalar]) -> str:
 
 
 def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
-    """A configuration without the axes that have one value: what tells it from the others."""
+    """A configuration without the axes that have one value: what distinguishes it from the others."""
     return {axis: value for axis, value in config.items() if len(axes.get(axis, ())) > 1}
 
 

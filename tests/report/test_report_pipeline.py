@@ -11,6 +11,7 @@ import pytest
 import run_factory as runs
 import run_profiles as profiles
 from blocks import glance, section, the
+from prose import long_sentences
 from rich.console import Console
 from run_hostile import hostile
 from run_recorded import NAMES, recorded
@@ -23,8 +24,6 @@ from loaderbench.report.markdown import render_markdown
 from loaderbench.report.model import Document, Fact, Table
 from loaderbench.report.sections.pipeline import Part, Picture
 from loaderbench.report.terminal import draw, print_summary
-
-WORDS = 25  # of one sentence
 
 
 @functools.cache
@@ -100,8 +99,7 @@ def test_at_most_one_part_is_marked_and_it_is_the_verdicts(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_sentences_are_short(name: str) -> None:
     found = report(name).find(Picture)
-    for sentence in re.split(r"(?<=\.) ", " ".join(explanations(found) if found else [])):
-        assert len(sentence.split()) <= WORDS, sentence
+    assert [sentence for text in (explanations(found) if found else []) for sentence in long_sentences(text)] == []
 
 
 @pytest.mark.parametrize(
