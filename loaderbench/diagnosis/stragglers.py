@@ -16,7 +16,7 @@ WAITED = 0.05
 """Of the time that making it took: the loop did not wait for a batch if its wait is shorter."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SlowBatch:
     """A batch, next to the others of its trial.
 
@@ -51,7 +51,13 @@ def slow_batch(batch: BatchTimes, others: Sequence[BatchTimes]) -> SlowBatch | N
     took_s = _took_s(batch)
     if took_s is None or len(times_s) < 2:
         return None
-    return SlowBatch(batch, took_s, median(times_s), _waited_s(batch, took_s), _ready(batch, others))
+    return SlowBatch(
+        batch=batch,
+        took_s=took_s,
+        typical_s=median(times_s),
+        waited_s=_waited_s(batch, took_s),
+        ready=_ready(batch, others),
+    )
 
 
 def _took_s(batch: BatchTimes) -> float | None:
