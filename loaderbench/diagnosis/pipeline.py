@@ -16,6 +16,7 @@ from loaderbench.diagnosis.operational import Bounds, at_work_s, operational_bou
 from loaderbench.diagnosis.subject import find_subject
 from loaderbench.diagnosis.thresholds import CONFLICT
 from loaderbench.records import Config, Limit, Reasons, RunRecord, Trial, Verdict
+from loaderbench.records.stages import stage_place
 
 PartName = Literal["storage", "workers", "cpus", "ipc", "step"]
 
@@ -28,8 +29,6 @@ EQUAL = 1.05
 EXPLAINED = 0.8
 """From this share of the narrowest limit on, the limit explains the throughput."""
 
-_ORDER = ("read", "decode", "transform")
-_LAST = ("sample", "collate")
 _STORAGE: tuple[Limit, ...] = ("storage_latency", "storage_bandwidth")
 _NOT_TIMED = "reading is not timed separately"
 
@@ -188,15 +187,8 @@ def _shares(facts: Facts, inside: str | None) -> tuple[StageShare, ...]:
         times_s[inside] -= blocked_s
         times_s[READ] = times_s.get(READ, 0.0) + blocked_s
     whole_s = sum(times_s.values())
-    names = sorted((name for name, time_s in times_s.items() if time_s > 0), key=_place)
+    names = sorted((name for name, time_s in times_s.items() if time_s > 0), key=stage_place)
     return tuple(StageShare(name, times_s[name] / whole_s) for name in names)
-
-
-def _place(stage: str) -> int:
-    """In the order in which a sample passes them, with the user's own stages in between."""
-    if stage in _ORDER:
-        return _ORDER.index(stage)
-    return len(_ORDER) + 1 + _LAST.index(stage) if stage in _LAST else len(_ORDER)
 
 
 def _ipc(facts: Facts, bounds: Bounds, trials: list[Trial]) -> PipelinePart | None:

@@ -10,14 +10,7 @@ from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.thresholds import NOTICED, SPARE_CPUS
 from loaderbench.loaders import worker_count
 from loaderbench.records import Evidence, Interval, StageCost, Trial, WorkerStates
-
-STAGE_NAMES = {
-    "sample": "dataset code (__getitem__)",
-    "transport": "worker-to-main IPC",
-    "main_process": "the main process",
-    "stragglers": "slow samples",
-    "startup": "worker startup",
-}
+from loaderbench.records.stages import STAGE_NAMES
 
 
 def stage_name(work: str) -> str:

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from loaderbench.records import BatchTimes, Trial
+from loaderbench.records.stages import stage_place
 from loaderbench.report.view import View, representative, trials_of
 
-ORDER = ("read", "decode", "transform")
 UNDIVIDED = "sample"
 COLLATE = "collate"
 MOST_LANES = 24  # of workers
@@ -56,7 +56,7 @@ class Made:
         """Its stages one after the other, although each sample goes through all: as long as their sums are."""
         spent = {stage: s for stage, s in self.batch.stages_s.items() if stage != COLLATE and 0 < s < _LONGEST_S}
         whole_s, at_s = sum(spent.values()), self.began_s
-        for stage in sorted(spent, key=_place) if whole_s else (UNDIVIDED,):
+        for stage in sorted(spent, key=lambda one: (stage_place(one), one)) if whole_s else (UNDIVIDED,):
             share = spent[stage] / whole_s if whole_s else 1.0
             until_s = min(at_s + share * (self.collate_began_s - self.began_s), self.collate_began_s)
             yield Piece(stage, self.batch, at_s, until_s)
@@ -194,11 +194,6 @@ def _taken(batches: Iterable[BatchTimes]) -> Iterator[Taken]:
         if -_LONGEST_S < asked_s <= got_s < _LONGEST_S and 0 <= wait_s < _LONGEST_S:
             ended_s = batch.ended_s if batch.ended_s is not None and got_s <= batch.ended_s < _LONGEST_S else None
             yield Taken(batch, asked_s, got_s, wait_s, ended_s)
-
-
-def _place(stage: str) -> tuple[int, str]:
-    """A sample's stages in the order in which it goes through them; what the others leave comes last."""
-    return (ORDER.index(stage), "") if stage in ORDER else (len(ORDER) + (stage == UNDIVIDED), stage)
 
 
 def _key(batch: BatchTimes) -> tuple[int, int]:

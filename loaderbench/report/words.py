@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from loaderbench.records import Config, IsolationName, config_name
+from loaderbench.records.stages import STAGE_NAMES
 from loaderbench.report.model import Text
 
 WHOLE_LIMIT = 20_000  # characters that a title keeps: what nobody can read would only make the page heavy
@@ -25,10 +26,10 @@ ISOLATION_RUNS: dict[IsolationRunName, str] = {
     "end_to_end": "loader and consumer",
 }
 
-_STAGES = {
-    "sample": ("other __getitem__ time", "time in the dataset outside every other stage"),
-    "transport": ("worker-to-main IPC", "stage transport: from a worker process to the main process"),
-    "transfer": ("host-to-device copy", "stage transfer: from host memory to the GPU"),
+_EXPLAINED = {
+    "sample": "time in the dataset outside every other stage",
+    "transport": "stage transport: from a worker process to the main process",
+    "transfer": "stage transfer: from host memory to the GPU",
 }
 
 # Marks that turn the direction of what follows: they could show one word and mean another.
@@ -81,7 +82,7 @@ def configuration(config: Config) -> Text:
 
 def stage(name_of: str) -> Text:
     """How a stage is shown; `sample` is the time that no other stage covers, and users name their own."""
-    return Text(*_STAGES[name_of]) if name_of in _STAGES else outside(name_of, 40)
+    return Text(STAGE_NAMES[name_of], _EXPLAINED[name_of]) if name_of in _EXPLAINED else outside(name_of, 40)
 
 
 def file_name(path: str) -> str:

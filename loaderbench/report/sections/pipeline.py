@@ -10,6 +10,7 @@ from loaderbench.consumers import consumer_kind
 from loaderbench.diagnosis.pipeline import COPY, REST, PartName, Pipeline, PipelinePart, describe_pipeline
 from loaderbench.diagnosis.wording import stage_name
 from loaderbench.records import Limit, config_label, varying
+from loaderbench.records.stages import IPC, STAGE_NAMES
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Block, Column, Fact, Row, Section, Table, Text, Value
 from loaderbench.report.pipe import Piece, draw_pipe
@@ -17,12 +18,12 @@ from loaderbench.report.view import View
 
 _MOST_STAGES = 5  # of a part; the others are added up
 _IN_TEXT = 3  # the same, of a line of text
-_WITHIN = {"startup": "worker startup", "stragglers": "slow samples", "main_process": "main process"}
+_WITHIN = {name: STAGE_NAMES[name].removeprefix("the ") for name in ("startup", "stragglers", "main_process")}
 _LEFT_OUT = {
     "storage": "storage",
     "cpus": "CPUs",
-    "ipc": "worker-to-main IPC",
-    "copy": "host-to-device copy",
+    "ipc": IPC,
+    "copy": STAGE_NAMES["transfer"],
     "step": "training step",
 }
 _COLUMNS = (Column("Part"), Column("Limit", numeric=True), Column("Details", prose=True))

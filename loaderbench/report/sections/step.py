@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from loaderbench.diagnosis.wording import loaded_by
 from loaderbench.records import StageCost, Trial
+from loaderbench.records.stages import stage_place
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Table, Text, Value
 from loaderbench.report.view import why
@@ -24,8 +25,6 @@ _STAGES = (
 )
 _UNKNOWN = "no wall time recorded"
 _UNKNOWN_CPU = "no CPU time recorded"
-_FIRST = ("read", "decode", "transform")
-_LAST = ("sample", "collate", "transport")
 
 
 def step(trial: Trial) -> Breakdown:
@@ -157,13 +156,7 @@ def _share(cost: StageCost, whole: StageCost) -> Value:
 
 def _ordered(found: Iterable[str]) -> list[str]:
     """Stages in the order in which a sample passes through them; the user's own after `transform`."""
-    return sorted(found, key=_place)
-
-
-def _place(stage: str) -> int:
-    if stage in _FIRST:
-        return _FIRST.index(stage)
-    return len(_FIRST) + 1 + _LAST.index(stage) if stage in _LAST else len(_FIRST)
+    return sorted(found, key=stage_place)
 
 
 def _parts_of(stage: str, found: Iterable[str]) -> list[str]:

@@ -1,0 +1,25 @@
+"""What stages are called, and the order in which a sample passes them."""
+
+from __future__ import annotations
+
+IPC = "worker-to-main IPC"
+
+STAGE_NAMES = {
+    "sample": "other __getitem__ time",
+    "transport": IPC,
+    "transfer": "host-to-device copy",
+    "main_process": "the main process",
+    "stragglers": "slow samples",
+    "startup": "worker startup",
+}
+"""As in a sentence. Stages with no other name are not here: `decode`, and those of a user."""
+
+_FIRST = ("read", "decode", "transform")
+_LAST = ("sample", "collate", "transport")
+
+
+def stage_place(stage: str) -> int:
+    """Sort key: the order in which a sample passes stages. The user's own come after `transform`."""
+    if stage in _FIRST:
+        return _FIRST.index(stage)
+    return len(_FIRST) + 1 + _LAST.index(stage) if stage in _LAST else len(_FIRST)
