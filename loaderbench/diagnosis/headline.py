@@ -20,7 +20,7 @@ def limit_of_work(limit: Limit | None, facts: Facts) -> str:
 
 def _workers(facts: Facts) -> str:
     who = {0: "one process loads everything", 1: "the only worker is busy", 2: "both workers are busy"}
-    free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} of {_cpus(facts)} free for workers"
+    free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free for workers"
     return f"{who.get(facts.workers, f'all {facts.workers} workers are busy')}{free}"
 
 

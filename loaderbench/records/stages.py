@@ -5,7 +5,7 @@ from __future__ import annotations
 IPC = "worker-to-main IPC"
 
 STAGE_NAMES = {
-    "sample": "other __getitem__ time",
+    "sample": "other __getitem__ code",
     "transport": IPC,
     "transfer": "host-to-device copy",
     "main_process": "the main process",

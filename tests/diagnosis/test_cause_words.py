@@ -73,14 +73,14 @@ def test_who_is_kept_busy_is_counted() -> None:
 
 
 def test_the_cpus_that_workers_could_use_are_said_where_they_are_known() -> None:
-    assert ", 0.9 of 2 CPUs free for workers;" in headline(replace(DECODING, own_cpus=1.1))
+    assert ", 0.9 CPUs free for workers;" in headline(replace(DECODING, own_cpus=1.1))
     assert "free" not in headline(replace(DECODING, own_cpus=None))
 
 
 def test_cpus_that_library_threads_wait_on_are_free_for_workers_and_not_called_idle() -> None:
     spinning = states(0.99, other_threads_cpu_share=0.97)
     busy = replace(ALONE, loads=spinning, main=spinning, own_cpus=1.96, idle_cpus=0.0)
-    assert headline(busy) == f"one process loads everything, 1.0 of 2 CPUs free for workers{IN_DECODE}"
+    assert headline(busy) == f"one process loads everything, 1.0 CPUs free for workers{IN_DECODE}"
     assert "2.0 of 2 CPUs busy" in why(busy)
     assert "idle" not in headline(busy)
 
@@ -88,7 +88,7 @@ def test_cpus_that_library_threads_wait_on_are_free_for_workers_and_not_called_i
 def test_cpus_are_saturated_only_where_a_worker_would_find_none() -> None:
     full = replace(DECODING, workers=2, idle_cpus=0.0)
     assert headline(replace(full, own_cpus=1.61)) == f"CPUs saturated{IN_DECODE}"
-    assert headline(replace(full, own_cpus=1.59)).startswith("both workers are busy, 0.4 of 2 CPUs free")
+    assert headline(replace(full, own_cpus=1.59)).startswith("both workers are busy, 0.4 CPUs free")
 
 
 def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers_that_were_slower() -> None:
@@ -110,7 +110,7 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (replace(BLOCKED, workers=0, loads=states(0.1)), "storage latency; the main process waits in read"),
         (replace(BLOCKED, tail_share=0.8), "storage latency; a few slow samples dominate"),
         (replace(BLOCKED, wall_s={"fetch": 1e-2}), "storage latency; workers wait in fetch"),
-        (at_a_lock(0.5), "a lock serializes dataset code (__getitem__)"),
+        (at_a_lock(0.5), "a lock serializes other __getitem__ code"),
         (taking_turns(), "the GIL serializes decode"),
         (replace(taking_turns(), is_loader=False), "the main process works in one thread (the GIL)"),
         (sampler(), "the main process works in one thread"),

@@ -17,7 +17,7 @@ def describe_inside(trials: Sequence[Trial]) -> tuple[str, ...]:
 
 
 def test_an_opaque_dataset_is_called_by_its_name() -> None:
-    assert describe_inside([TRIAL]) == ("Wall time: other __getitem__ time 100% of loader time per sample (20 ms)",)
+    assert describe_inside([TRIAL]) == ("Wall time: other __getitem__ code 100% of loader time per sample (20 ms)",)
 
 
 def test_without_a_dataset_there_is_no_code_of_one() -> None:

@@ -220,7 +220,7 @@ def test_a_cause_is_named_with_its_reason_first() -> None:
     found = decide(caused(0.6, 0.55, 0.65, DECODING), "emulated", 1000.0, doubts=0)
     assert (found.bound, found.stage, found.limit, found.confidence) == ("input", "decode", "workers", "high")
     assert found.evidence[0] == "Decode: 77% of CPU time per sample; 1.1 of 2 CPUs busy"
-    free = "0.9 of 2 CPUs free for workers"
+    free = "0.9 CPUs free for workers"
     assert found.headline == f"the only worker is busy, {free}; decode is the largest stage (77% of CPU time)"
     assert found.not_measured == {}
     assert "target 1,000" in found.evidence[-1]

@@ -93,7 +93,7 @@ def test_what_the_headline_says_is_not_said_again() -> None:
         ("run_resumed", "more workers would not help; decode is the largest stage (56% of CPU time)", "Decode"),
         (
             "synthetic_quiet_main_generator",
-            "one process loads everything, 1.1 of 2 CPUs free for workers; the main process is the bottleneck",
+            "one process loads everything, 1.1 CPUs free for workers; the main process is the bottleneck",
             "Main process",
         ),
         ("run_a_rung_fails", "one process loads everything; the main process is the bottleneck", "Main process"),
@@ -104,7 +104,7 @@ def test_what_the_headline_says_is_not_said_again() -> None:
         ),
         (
             "profile_generator_untraced",
-            "one process loads everything, 2.0 of 2 CPUs free for workers; the main process is the bottleneck",
+            "one process loads everything, 2.0 CPUs free for workers; the main process is the bottleneck",
             "CPUs busy",
         ),
     ],

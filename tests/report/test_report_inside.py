@@ -105,7 +105,7 @@ def test_a_sample_has_its_stages_in_order_with_their_parts_set_in() -> None:
         ("RandomHorizontalFlip", 1),
         ("Normalize", 1),
         ("augment with noise", 0),
-        ("other __getitem__ time", 0),
+        ("other __getitem__ code", 0),
         ("collate", 0),
         ("Total", 0),
     ]

@@ -261,7 +261,7 @@ Mean time per sample in a worker, 9,600 samples
   decode                      4.17     4.02   55.2%
   transform                   1.31     1.24   17.4%
   augment with noise          0.74     0.71    9.8%
-  other __getitem__ time      0.04     0.03    0.5%
+  other __getitem__ code      0.04     0.03    0.5%
   collate                     0.38     0.31    5.0%
   Total                       7.55     6.43  100.0%
 
