@@ -26,10 +26,15 @@ def boxes(page: Any, selector: str) -> list[Any]:
     return [one.bounding_box() for one in page.locator(selector).all()]
 
 
-@pytest.mark.parametrize("width", [360, 1200])
 @pytest.mark.parametrize("name", NAMES)
-def test_its_pieces_join_and_its_text_stays_in_its_column_on_any_screen(visit: Any, name: str, width: int) -> None:
-    page = opened(visit, recorded(name), width)
+def test_its_pieces_join_and_its_text_stays_in_its_column_on_any_screen(visit: Any, name: str) -> None:
+    page = opened(visit, recorded(name))
+    for width in (1200, 360):
+        page.set_viewport_size({"width": width, "height": 800})
+        pieces_join_and_texts_stay(page, width)
+
+
+def pieces_join_and_texts_stay(page: Any, width: int) -> None:
     rows, drawings = boxes(page, ".pipe li"), boxes(page, ".pipe li > svg")
 
     assert len(rows) >= 2
@@ -56,10 +61,9 @@ def test_the_bottleneck_is_narrower_than_the_target_that_is_drawn_across(visit: 
 
 
 def test_it_has_colours_of_its_own_in_light_and_in_dark(visit: Any) -> None:
+    light, dark = (opened(visit, recorded(EXAMPLE), color_scheme=scheme) for scheme in ("light", "dark"))
     for selector in (".pipe-flow", ".pipe-area", ".is-bottleneck .pipe-wall", ".pipe-target", ".pipe-tag"):
-        light = opened(visit, recorded(EXAMPLE), color_scheme="light").evaluate(COLOURS, selector)
-        dark = opened(visit, recorded(EXAMPLE), color_scheme="dark").evaluate(COLOURS, selector)
-        assert light != dark, selector
+        assert light.evaluate(COLOURS, selector) != dark.evaluate(COLOURS, selector), selector
 
 
 def test_it_is_printed_in_its_colours(visit: Any) -> None:
@@ -93,13 +97,13 @@ def test_whoever_cannot_see_it_hears_the_parts_in_order_with_their_numbers(visit
     assert page.locator(".pipe").evaluate("(one) => one.querySelectorAll('svg:not([aria-hidden=true])').length") == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("make", [runs.typical, profiles.generator, lambda: recorded("scenario_run_straggler_w4")])
-def test_axe_finds_nothing_in_it(visit: Any, make: Any, scheme: str) -> None:
+def test_axe_finds_nothing_in_it(visit: Any, make: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    page = visit(make(), color_scheme=scheme, viewport={"width": 1200, "height": 900}).page
-    said = Axe().run(page, context="#pipeline").response
-
-    assert said["passes"]
-    assert [f"{one['id']}: {x['html'][:120]}" for one in said["violations"] for x in one["nodes"]] == []
+    page = visit(make(), viewport={"width": 1200, "height": 900}).page
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        said = Axe().run(page, context="#pipeline").response
+        assert said["passes"]
+        assert [f"{one['id']}: {x['html'][:120]}" for one in said["violations"] for x in one["nodes"]] == []
