@@ -11,8 +11,8 @@ from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import SMALL
 from loaderbench.statistics.ratios import times
 
-TITLE_LIMIT = 60
-"""Characters of a title: it shares a line of a terminal with its gain."""
+TITLE_LIMIT, COMBINED_LIMIT = 60, 90
+"""Characters of a title. One fix shares a line of a terminal with its gain; a combination has one to itself."""
 
 NO_GAIN = f"No gain above {(SMALL - 1) * 100:.0f}%"
 
@@ -34,11 +34,11 @@ def argument(axis: str, value: Scalar) -> str:
 
 
 def applied(changes: Sequence[str]) -> str:
-    """`Apply num_workers=2 + normalize on the GPU`; changes that do not fit in `TITLE_LIMIT` are counted."""
+    """`Apply num_workers=2 + normalize on the GPU`; changes that do not fit in `COMBINED_LIMIT` are counted."""
     for shown in range(len(changes), 0, -1):
         rest = [f"{len(changes) - shown} more"] if shown < len(changes) else []
         title = f"Apply {' + '.join([*changes[:shown], *rest])}"
-        if len(title) <= TITLE_LIMIT:
+        if len(title) <= COMBINED_LIMIT:
             return title
     return f"Apply {len(changes)} changes"
 

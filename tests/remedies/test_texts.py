@@ -104,7 +104,7 @@ def test_the_comments_in_the_code_of_a_page_are_short_and_plain() -> None:
     [
         (["num_workers=2", "normalize on the GPU"], "Apply num_workers=2 + normalize on the GPU"),
         (["num_workers=2"], "Apply num_workers=2"),
-        (["a" * 30, "b" * 30, "c"], f"Apply {'a' * 30} + 2 more"),
+        (["a" * 45, "b" * 45, "c"], f"Apply {'a' * 45} + 2 more"),
         (["a" * 99, "b"], "Apply 2 changes"),
     ],
 )
