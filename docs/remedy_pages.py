@@ -17,14 +17,33 @@ from string import Formatter
 from loaderbench.remedies import REMEDIES
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
+from loaderbench.remedies.verified import COMBINATION
 
 _EFFORTS = ("one argument", "code change", "code change; samples or their order differ", "a copy of the data")
+
+
+_COMBINATION = f"""# Apply all accepted fixes
+
+`{COMBINATION}`: Gains do not add up, so all accepted fixes together are measured against the baseline. It is the
+first fix of a report.
+
+**Triggers when** at least one fix was accepted and the gain of all of them is measured. If one change alone
+says the same, there is no combination.
+
+**What it does:** it sets all arguments of the accepted fixes, and those of the configuration that they were tried on.
+
+**Costs:** those of its parts; workers, memory and CPU use as measured.
+
+**Measured:** in interleaved pairs, with the baseline.
+
+**How to confirm:** the report names both rates and the number of pairs. The command below them repeats it.
+"""
 
 
 def pages() -> dict[str, str]:
     """File name to text: one for each fix, and the list of them all."""
     made = {f"{remedy.id}.md": _page(remedy) for remedy in REMEDIES}
-    return {"index.md": _index(), **made}
+    return {"index.md": _index(), f"{COMBINATION}.md": _COMBINATION, **made}
 
 
 def _index() -> str:
@@ -41,6 +60,8 @@ def _index() -> str:
         "",
         "| id | fix | what is wrong | measured |",
         "| --- | --- | --- | --- |",
+        f"| [{COMBINATION}]({COMBINATION}.md) | Apply all accepted fixes | Gains do not add up. |"
+        " in interleaved pairs |",
     ]
     return "\n".join([*head, *rows]) + "\n"
 

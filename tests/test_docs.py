@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import runpy
@@ -243,6 +244,14 @@ def test_the_page_of_each_remedy_is_made_from_its_docstring() -> None:
     written = {path.name: path.read_text() for path in (ROOT / "docs" / "reference" / "fixes").glob("*.md")}
     pages = runpy.run_path(str(ROOT / "docs" / "remedy_pages.py"))["pages"]
     assert written == pages(), "uv run python docs/remedy_pages.py"
+
+
+def test_every_fix_of_the_recorded_runs_has_a_page() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "reference" / "fixes").glob("*.md")}
+    recorded = [json.loads(gzip.decompress(path.read_bytes())) for path in (ROOT / "tests" / "recorded").glob("*.gz")]
+    fixes = {found["id"] for run in recorded for found in run["recommendations"]}
+    assert "combination" in fixes
+    assert fixes <= pages
 
 
 @pytest.mark.parametrize("suite", sorted((ROOT / "suites").glob("*.yaml")), ids=lambda path: path.name)
