@@ -50,7 +50,7 @@ class Emulated(ConsumerKind):
 
     who: ClassVar[str] = "emulated GPU"
     capped: ClassVar[bool] = True
-    why_not_replayed: ClassVar[str] = "the ceiling of an emulated GPU is known: its demand"
+    why_not_replayed: ClassVar[str] = "an emulated GPU copies nothing, and its ceiling is the target"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "host"
     asked_for_by: ClassVar[str | None] = "accelerator"
     texts: ClassVar[tuple[str, ...]] = ("accelerator", "model", "precision")
