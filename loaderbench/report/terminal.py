@@ -89,29 +89,32 @@ def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
         say(console)
         say(console, found.empty)
     cards = found.cards if found else ()
-    numbered = list(enumerate(cards, 1))
-    groups = [(title, [one for one in numbered if one[1].badge == basis]) for basis, title in _FIXES.items()]
+    groups = [(title, [card for card in cards if card.badge == basis]) for basis, title in _FIXES.items()]
     groups = [group for group in groups if group[1]]
     for title, chosen in groups[: None if most is None else 1]:
         say(console)
         say(console, f"{title}; code to paste is in the report", "bold")
         shown = chosen[:most]
         _numbered(
-            console, [(number, _fit(card.title.text, console), _fit(card.outcome, console)) for number, card in shown]
+            console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]
         )
     if most is not None and groups and (left := len(cards) - min(most, len(groups[0][1]))):
         say(console, f" {left} more in the report", "dim")
 
 
-def _numbered(console: Console, fixes: Sequence[tuple[int, str, str]]) -> None:
-    """Each in one line if all fit in `_WIDTH` columns, else with its outcome below it; Markdown numbers them alike."""
+def _numbered(console: Console, fixes: Sequence[tuple[bool, str, str]]) -> None:
+    """Each in one line if all fit in `_WIDTH` columns, else with its outcome below it.
+
+    A gain that the target capped has no rank among the others, and gets a dash in place of a number.
+    """
     width = max(cell_len(title) for _, title, _ in fixes)
     in_one_line = width + max(cell_len(outcome) for *_, outcome in fixes) + 6 <= _WIDTH
-    for number, title, outcome in fixes:
+    for number, (is_floor, title, outcome) in enumerate(fixes, 1):
+        rank = " - " if is_floor else f"{number:2}."
         if in_one_line and outcome:
-            say(console, f"{number:2}. {_pad(title, width, False)}  {outcome}")
+            say(console, f"{rank} {_pad(title, width, False)}  {outcome}")
             continue
-        say(console, f"{number:2}. {title}")
+        say(console, f"{rank} {title}")
         if outcome:
             say(console, f"    {outcome}")
 

@@ -1,5 +1,4 @@
 import io
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from run_recorded import NAMES, recorded
 
 from loaderbench.records import Failure, RunRecord
 from loaderbench.report.document import build_document
-from loaderbench.report.markdown import render_markdown
 from loaderbench.report.terminal import print_summary
 
 
@@ -90,22 +88,6 @@ def test_a_predicted_gain_has_a_heading_of_its_own() -> None:
     of_unknown = lines.index("Fixes, not measured (gain unknown); code to paste is in the report")
     assert place < of_unknown
     assert "Prefetch four batches" in lines[of_unknown + 1]
-
-
-def test_fixes_have_the_numbers_of_the_markdown_one_that_the_target_capped_too() -> None:
-    run = runs.typical()
-    first, *others = run.recommendations
-    assert first.gain
-    capped = replace(first, gain=replace(first.gain, is_floor=True))
-    found = replace(run, recommendations=(capped, *others))
-    lines = printed(found, verbose=True).splitlines()
-    numbers = [
-        line.split(".")[0].strip() for line in lines if re.match(r" ?[\d-]+ ?[. ] ?(Use|Decode|Prefetch) ", line)
-    ]
-
-    assert numbers == ["1", "2", "3"]
-    assert "capped by the target" in printed(found)
-    assert "1. **Use two workers and a batch size of 128**" in render_markdown(build_document(found))
 
 
 def test_square_brackets_are_text_and_no_markup() -> None:

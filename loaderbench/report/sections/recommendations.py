@@ -70,7 +70,7 @@ class Snippet:
 class Card:
     """One recommendation: the change, what it gave, what it costs, and where that is to be seen.
 
-    `outcome` is all that in a line. `command` measures it again.
+    `outcome` is all that in a line; `is_floor`: its gain is a lower bound. `command` measures it again.
     `heading` stands above the first of those that rest on the same basis, where there are several bases.
     """
 
@@ -86,6 +86,7 @@ class Card:
     caveat: Text | None
     snippets: tuple[Snippet, ...]
     outcome: str
+    is_floor: bool
     heading: str | None = None
     command: str | None = None
 
@@ -165,6 +166,7 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
         snippets=_snippets(found),
         command=command_for_change(run, found.change, before),
         outcome=outcome(found, run),
+        is_floor=found.gain is not None and found.gain.is_floor,
     )
 
 
