@@ -71,7 +71,7 @@ def _waited_s(batch: BatchTimes, took_s: float) -> float | None:
 
 
 def _ready(batch: BatchTimes, others: Sequence[BatchTimes]) -> int:
-    """A main process hands nothing over, so that nothing lies ready."""
+    """0 without workers: the main process makes each batch when it is asked for."""
     done_s, got_s = batch.made_s, batch.got_s
     if done_s is None or got_s is None:
         return 0

@@ -73,8 +73,8 @@ def recommend(findings: Findings) -> tuple[Recommendation, ...]:
     asked = [remedy for remedy in REMEDIES if not findings.profile or remedy.id not in OF_SWEEPS]
     found = [answer for remedy in asked if (answer := remedy.recommend(findings)) is not None]
     tried = with_trials(found, findings)
-    told = (with_target(with_pixel_cost(with_start_caveat(advice, findings)), findings) for advice in tried)
-    return tuple(sorted(told, key=_place))
+    complete = (with_target(with_pixel_cost(with_start_caveat(advice, findings)), findings) for advice in tried)
+    return tuple(sorted(complete, key=_place))
 
 
 def candidates_for(diagnosis: Diagnosis) -> tuple[Candidate, ...]:

@@ -15,7 +15,7 @@ from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.made import Made, MadeBatches
 from loaderbench.tracing.parts import Finder, SampleProxy
 from loaderbench.tracing.reading import Mark, Traced, mark, read
-from loaderbench.tracing.taking import Taken, TakingClock, ToldSampler
+from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
 from loaderbench.tracing.tracer import Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit
 
@@ -121,14 +121,16 @@ class LoaderTrace:
         own = vars(self._loader)
         collate, init = TracedCollate(self._loader.collate_fn), self._loader.worker_init_fn
         replaced = {"collate_fn": collate, "worker_init_fn": TracedInit(self._memory, init, self._marks_only)}
-        with _replaced(own, {**replaced, "_iterator": self._persistent}), self._counted_anew():
+        with _replaced(own, {**replaced, "_iterator": self._persistent}), self._recounted_at_start():
             yield
             self._persistent = own.get("_iterator")
 
-    def _counted_anew(self) -> AbstractContextManager[None]:
+    def _recounted_at_start(self) -> AbstractContextManager[None]:
         """Let an iterator whose workers persist tell when these begin with the new epoch."""
         own = getattr(self._persistent, "__dict__", {})
-        return _replaced(own, {"_index_sampler": ToldSampler(own.get("_index_sampler"), self._made.count_from_now)})
+        return _replaced(
+            own, {"_index_sampler": NotifyingSampler(own.get("_index_sampler"), self._made.count_from_now)}
+        )
 
     def _late(self, batches: Iterator[Any]) -> Iterator[Any]:
         """A loader whose `__iter__` is a generator begins its epoch when it is first asked."""

@@ -73,7 +73,7 @@ class TimedSampler:
             self._clock.sampler_s += now_s() - began_s
 
 
-class ToldSampler:
+class NotifyingSampler:
     """The same indices of batches; `tell` is called just before the first is drawn.
 
     Workers that persist have by then confirmed that they are done with the epoch before, and got nothing of this one.
@@ -87,7 +87,7 @@ class ToldSampler:
 
 
 class ToldIndices:
-    """One epoch of a `ToldSampler`."""
+    """One epoch of a `NotifyingSampler`."""
 
     def __init__(self, indices: Iterator[Any], tell: Callable[[], None]) -> None:
         self._indices = indices

@@ -38,7 +38,7 @@ def pause(seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Clocks inside and around what a profiler times: a true figure lies between them, however busy the machine is."""
+    """Clocks inside and around what a profiler times: a true figure is between them, however busy the machine is."""
 
     inside_s: Sequence[float]
     around_s: Sequence[float]

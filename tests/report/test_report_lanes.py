@@ -87,7 +87,7 @@ def test_a_straggler_is_named_with_its_worker_and_what_it_cost() -> None:
 
 
 def test_a_straggler_that_a_long_step_hides_is_not_explained_by_batches_that_were_not_there() -> None:
-    """One worker makes one batch ahead: none ever lies ready while another is made."""
+    """One worker makes one batch ahead: no other is ready while one is made."""
     period_s, made = 0.1, {4: 0.09}
     batches = [
         BatchTimes(

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.tracing.loader import LoaderTrace
-from loaderbench.tracing.taking import Taken, TakingClock, ToldSampler
+from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
 
 
 class Ready(Dataset[torch.Tensor]):
@@ -64,7 +64,7 @@ def test_an_iterator_that_is_taken_from_is_its_own_in_everything_else() -> None:
 
 def test_a_sampler_that_tells_of_its_first_index_gives_the_same_ones() -> None:
     told: list[str] = []
-    indices = iter(ToldSampler([3, 1, 2], lambda: told.append("first")))
+    indices = iter(NotifyingSampler([3, 1, 2], lambda: told.append("first")))
     assert told == []
     assert [next(indices), told, *indices, told] == [3, ["first"], 1, 2, ["first"]]
 
