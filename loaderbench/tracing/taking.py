@@ -74,30 +74,30 @@ class TimedSampler:
 
 
 class NotifyingSampler:
-    """The same indices of batches; `tell` is called just before the first is drawn.
+    """The same indices of batches; `notify` is called just before the first is drawn.
 
     Workers that persist have by then confirmed that they are done with the epoch before, and got nothing of this one.
     """
 
-    def __init__(self, sampler: Any, tell: Callable[[], None]) -> None:
-        self._sampler, self._tell = sampler, tell
+    def __init__(self, sampler: Any, notify: Callable[[], None]) -> None:
+        self._sampler, self._notify = sampler, notify
 
     def __iter__(self) -> Iterator[Any]:
-        return ToldIndices(iter(self._sampler), self._tell)
+        return _NotifyingIndices(iter(self._sampler), self._notify)
 
 
-class ToldIndices:
+class _NotifyingIndices:
     """One epoch of a `NotifyingSampler`."""
 
-    def __init__(self, indices: Iterator[Any], tell: Callable[[], None]) -> None:
+    def __init__(self, indices: Iterator[Any], notify: Callable[[], None]) -> None:
         self._indices = indices
-        self._tell: Callable[[], None] | None = tell
+        self._notify: Callable[[], None] | None = notify
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        if self._tell is not None:
-            self._tell()
-            self._tell = None
+        if self._notify is not None:
+            self._notify()
+            self._notify = None
         return next(self._indices)
