@@ -61,7 +61,7 @@ def write_large_run(folder: Path, trials: int, samples: int) -> None:
     points = [dict(zip(AXES, values, strict=True)) for values in product(*AXES.values())]
     configs = list(islice(cycle(points), trials // 3))
     configs = [{**config, "repeat": i // len(points)} for i, config in enumerate(configs)]
-    pattern = [trial for trial in example.trials if trial.status == "completed"]
+    pattern = [trial for trial in example.sweep if trial.status == "completed"]
     made = [
         replace(
             pattern[i % len(pattern)], id=f"r{i // len(configs) + 1}-c{i % len(configs):04d}",
@@ -74,8 +74,9 @@ def write_large_run(folder: Path, trials: int, samples: int) -> None:
     axes = {axis: list(values) for axis, values in AXES.items()}
     plan = replace(example.plan, axes=axes, configurations=len(configs), rounds=3, trials=len(made))
     best = replace(example.best, config=min(ranked, key=lambda c: c.rank or 10**9).config) if example.best else None
+    baseline = replace(example.baseline, config=configs[0])
     run = replace(
-        example, trials=tuple(made), configurations=ranked, plan=plan, best=best, baseline=None, verification=None
+        example, trials=tuple(made), configurations=ranked, plan=plan, best=best, baseline=baseline, verification=None
     )
     folder.mkdir()
     (folder / "run.json").write_text(json.dumps(to_dict(run), indent=1))
