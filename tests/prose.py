@@ -34,7 +34,7 @@ CALQUES = (
     r"\b(?:normal|synchron|optim|serial|token)is(?:e|ed|es|er|ers|ing|ation)\b",
     r"\d %",
 )
-"""Rule 7: English words in a sense that they do not have. "So that" for a purpose takes no comma."""
+"""Rule 7: English words with a meaning borrowed from another language."""
 
 NOT_IN_REPORTS = (
     r"\bremed(?:y|ies)\b",

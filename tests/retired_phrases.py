@@ -1,4 +1,4 @@
-"""Phrases that no text may use any more, and the field's words for each."""
+"""Phrases that no text may use, and the field's words for each. `prose.CALQUES` covers single words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 RETIRED: Mapping[str, str] = MappingProxyType(
     {
-        "would let through": "Throughput limits, samples/s",
         "with parts taken away": "Isolation runs",
         "files in memory": "warm page cache",
         "files evicted": "cold page cache",
@@ -19,22 +18,16 @@ RETIRED: Mapping[str, str] = MappingProxyType(
         "the CPUs are full": "CPUs are saturated",
         "CPUs are full": "CPUs are saturated",
         "the one process that takes the batches": "the main process",
-        "goes on in one thread at a time": "is serialized",
         "is the kernel's, at": "in the kernel (N page faults/sample)",
         "whose fault that is": "Cause unknown",
         "of the looks": "blocked on a lock in N of checks",
-        "stood at a lock": "blocked on a lock in N of checks",
         "of what ... takes": "transform costs 67% as much as decode",
         "what that and the cores explain": "unexplained slowdown 1.04\N{MULTIPLICATION SIGN}",
-        "cannot be told apart": "are tied",
         "the fastest looked": "fastest estimate:",
-        "the dearest of them it leaves": "saves ... vs the costliest tie",
         "the noise does not exclude": "difference not significant",
         "the machine's speed changed by a factor of": "reference decode time varied by",
         "ran dry": "ran out of data",
         "measured as if it were two": "A/A test",
-        "the consumer stood in next()": "time blocked in next()",
-        "told of": "From trial ...",
         "where a step goes": "Step time breakdown",
         "takes its batches without end": "endless sampler; training step not split",
         "dataset itself": "other `__getitem__` time",
@@ -51,16 +44,12 @@ RETIRED: Mapping[str, str] = MappingProxyType(
         "draw the crop before decoding": "Choose the crop first; decode at reduced scale",
         "takes on the normalising": "Normalization moves to the GPU",
         "over so few samples each epoch also takes": "Excludes per-epoch worker startup:",
-        "so that pinning memory does nothing": "pin_memory has no effect",
         "in so many processes": "Repeats per configuration",
         "stop after so long": "Time limit",
-        "go on with a run that did not end": "Resume an interrupted run",
         "leave --out away": "cannot be combined with --out",
         "say so when it holds": "Warn when true",
         "JPEGs that cost what photographs cost": "realistic synthetic JPEGs",
         "fault of its own": "internal error",
-        "must be mended": "must be fixed",
-        "stands twice": "duplicate key",
         "is let go after": "stops after five batches",
         "whoever read stdout": "broken pipe",
         "asks for code": "Effort: code change",

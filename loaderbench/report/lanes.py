@@ -77,7 +77,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Ready:
-    """How many finished batches lie ready from a moment on; `held_up`: the next one in order is not among them."""
+    """How many finished batches are ready from `at_s` on; `held_up`: the next one in order is not among them."""
 
     at_s: float
     count: int
@@ -145,7 +145,7 @@ class Lanes:
 
     @cached_property
     def ready(self) -> list[Ready]:
-        """How many batches lie ready, from one change to the next; empty where nobody hands any over."""
+        """How many batches are ready, from one change to the next; empty without workers."""
         made = [(m.ended_s, 1, _key(m.batch)) for worker, own in self.makers.items() if worker is not None for m in own]
         known = {key for _, _, key in made}
         taken = [(one.got_s, -1, _key(one.batch)) for one in self.taken if _key(one.batch) in known]

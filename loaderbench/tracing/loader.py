@@ -56,7 +56,7 @@ class LoaderTrace:
         return taken
 
     def made_last(self) -> list[tuple[int, Made]]:
-        """The batches of the epoch that was begun last with their numbers in it, in order, as far as they are known.
+        """Return the known batches of the latest epoch in order, each with its number in the epoch.
 
         None of a loader that hands them out in another order: which is which cannot be told then.
         """

@@ -59,7 +59,7 @@ class MadeBatches:
         return self._made(worker, number, block.span_stages()) if number in _remembered(block) else None
 
     def of_last_epoch(self) -> list[tuple[int, Made]]:
-        """The batches of the epoch that was begun last with their numbers in it, in order, as far as they are known."""
+        """Return the known batches of the latest epoch in order, each with its number in the epoch."""
         begun = self._begun.get(self.epochs - 1, ())
         found = (one for worker, first in enumerate(begun) for one in self._numbered(worker, first))
         return sorted(found, key=itemgetter(0))

@@ -36,7 +36,7 @@ def told(after: Interval, consumer: str | None) -> Recommendation:
         (Interval(1_000.0, None, None), True),
     ],
 )
-def test_the_target_is_met_if_all_of_the_interval_is_whatever_took_the_batches(
+def test_the_target_is_met_only_if_the_whole_interval_reaches_it_for_every_consumer(
     after: Interval, met: bool, consumer: str | None
 ) -> None:
     assert told(after, consumer).meets_target is met

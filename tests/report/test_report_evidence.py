@@ -1,4 +1,4 @@
-"""A line of evidence is drawn by what it is about, whatever its words are."""
+"""A line of evidence is placed by its subject, not by its wording."""
 
 from __future__ import annotations
 

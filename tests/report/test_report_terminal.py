@@ -146,7 +146,7 @@ def test_the_best_stands_first_and_the_others_follow_by_rank(rank: int) -> None:
 
 
 @pytest.mark.parametrize("run", [runs.gpu_run(), runs.cheapest_is_best(1), runs.cheapest_is_best(8)])
-def test_the_baseline_is_in_the_table_and_labeled_whatever_its_rank(run: RunRecord) -> None:
+def test_the_baseline_is_in_the_table_and_labeled_at_any_rank(run: RunRecord) -> None:
     rows = table(printed(run))
     labeled = [row for row in rows if row.endswith("  baseline")]
     rate = next(c.samples_per_s for c in run.configurations if c.config == run.baseline.config)

@@ -41,7 +41,7 @@ def run_of(
 
 
 def refusal(*now: Any, then: Any = None, **changed: Any) -> str:
-    """What is said where a run goes on as `now` and with what `changed`."""
+    """The error when a run is resumed as `now` with `changed` inputs."""
     try:
         refuse_changes(Earlier(Path("r"), then or run_of(), {}, Readings()), run_of(*now, **changed))
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""What pydantic finds is said in this program's words, whatever the words of an option are."""
+"""Errors of pydantic are worded as our own, for any allowed value of an option."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Inner(Part):
 
 
 class Outer(Part):
-    """Stands in for a suite."""
+    """A small suite."""
 
     inner: Inner = Inner()
     size: Literal["small", "large"] = "small"

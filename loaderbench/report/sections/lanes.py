@@ -1,4 +1,4 @@
-"""The swim lanes: a lane for each worker and its batches, those that lie ready, the loop waiting or computing."""
+"""The swim lanes: a lane for each worker and its batches, the ready batches, the loop waiting or computing."""
 
 from __future__ import annotations
 

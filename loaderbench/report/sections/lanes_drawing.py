@@ -135,7 +135,7 @@ def _bars(pieces: Iterable[Piece], window: Window) -> Iterator[Bar]:
 
 
 def _ready(ready: Sequence[Ready], window: Window) -> Iterator[Lane]:
-    """How many batches lie ready, as an area, and above it those of the time in which an earlier one holds them up.
+    """How many batches are ready, as an area, and above it those held up by an earlier batch.
 
     All windows of a trial have one scale, from 0 to the most of the trial.
     """
