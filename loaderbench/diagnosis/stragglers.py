@@ -21,8 +21,8 @@ class SlowBatch:
     """A batch, next to the others of its trial.
 
     `typical_s` is the median time to make a batch. `waited_s` is how long the loop waited for this one: 0 if that is
-    nothing next to the time it took, `None` if it was never taken. `ready`: how many others were ready when it was done,
-    and were taken before it.
+    nothing next to the time it took, `None` if it was never taken. `ready`: how many others were ready when it was
+    done, and were taken before it.
     """
 
     batch: BatchTimes
