@@ -170,10 +170,18 @@ class Steps:
 
 
 MIN_BATCHES = 20  # of a steady state, unless that takes more than twice the seconds asked for
-FEWEST_BATCHES = 5  # even then
+MIN_SAMPLES = 640  # or so many, in fewer batches: the rate is as precise as its samples are many
+FEWEST_BATCHES = 5  # in either case
 FEWEST_BEFORE_SLICES = 2  # where the rate is measured in time slices afterwards
 AGREEMENT = 0.2  # two windows agree when their rates differ by no more
 WINDOW_S = 0.05  # shorter windows are noise
+
+
+def batches_wanted(batch_size: int | None) -> int:
+    """How many batches a steady state needs: 20, or fewer that hold 640 samples, but no fewer than five."""
+    if batch_size is None:
+        return MIN_BATCHES
+    return max(FEWEST_BATCHES, min(MIN_BATCHES, math.ceil(MIN_SAMPLES / batch_size)))
 
 
 @dataclass(frozen=True)
@@ -181,13 +189,14 @@ class Rules:
     """How long to measure.
 
     `prefetch_batches` are ready or under way before the first is asked for, and no part of the steady state.
-    Workers deliver in turn, so that `cycle` batches (one of each worker) are the least that says a rate. `fewest` are
-    content where they take more than twice the seconds.
+    Workers deliver in turn, so that `cycle` batches (one of each worker) are the least that says a rate. `wanted` are
+    enough, see `batches_wanted`; `fewest` are where `wanted` take more than twice the seconds.
     """
 
     seconds: float
     prefetch_batches: int = 0
     cycle: int = 1
+    wanted: int = MIN_BATCHES
     fewest: int = FEWEST_BATCHES
 
     def warmed_up(self, moments_s: Sequence[float]) -> bool:
@@ -201,7 +210,7 @@ class Rules:
         batches, elapsed_s = len(moments_s) - warmup, moments_s[-1] - moments_s[warmup - 1]
         if batches % self.cycle or elapsed_s < self.seconds:
             return False
-        return batches >= MIN_BATCHES or (elapsed_s >= 2 * self.seconds and batches >= self.fewest)
+        return batches >= self.wanted or (elapsed_s >= 2 * self.seconds and batches >= self.fewest)
 
     def _settled(self, moments_s: Sequence[float]) -> bool:
         if len(moments_s) <= 2 * self.cycle:

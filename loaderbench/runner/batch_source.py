@@ -13,7 +13,7 @@ from loaderbench.loaders import Batches
 from loaderbench.monitors import MachineWatch, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
 from loaderbench.recorder.inside import stalls_of
-from loaderbench.recorder.measure import FEWEST_BATCHES, FEWEST_BEFORE_SLICES
+from loaderbench.recorder.measure import FEWEST_BATCHES, FEWEST_BEFORE_SLICES, batches_wanted
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import LoaderInside
@@ -65,13 +65,13 @@ def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple
     if isolation in ("replay_host", "replay_device"):
         return Replayed(keep(batches), on_device=isolation == "replay_device"), Rules(seconds)
     watched = WatchedLoader(batches, root)
-    ahead, cycle = batches.ahead, batches.cycle
+    ahead, cycle, wanted = batches.ahead, batches.cycle, batches_wanted(batches.batch_size)
     if isolation == "loader_cold":
         if batches.samples_per_epoch is None:
             raise ValueError("the dataset has no length, so the start of a second pass is unknown")
-        return OnePass(watched, batches.samples_per_epoch, batches.batch_size), PassRules(seconds, ahead, cycle)
+        return OnePass(watched, batches.samples_per_epoch, batches.batch_size), PassRules(seconds, ahead, cycle, wanted)
     fewest = FEWEST_BEFORE_SLICES if order.in_time_slices else FEWEST_BATCHES
-    return watched, Rules(seconds, ahead, cycle, fewest)
+    return watched, Rules(seconds, ahead, cycle, wanted, fewest)
 
 
 class WatchedLoader:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
-from loaderbench.recorder.measure import FEWEST_BATCHES, MIN_BATCHES
+from loaderbench.recorder.measure import FEWEST_BATCHES, batches_wanted
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Progress
@@ -103,7 +103,7 @@ class IsolationPlanner:
         arguments = {**self._suite.loader, **config}
         ahead = backend_of(arguments).prefetch(arguments).batches or 0
         rate = max(rates_by_round(config, trials).values(), default=0.0)
-        wanted = FILES_SHARE * rate * isolation_seconds(self._suite) + (ahead + MIN_BATCHES) * batch
+        wanted = FILES_SHARE * rate * isolation_seconds(self._suite) + (ahead + batches_wanted(math.ceil(batch))) * batch
         files = min(self._files, math.ceil(wanted * self._files / epoch))
         batches = int(files * epoch / (self._files * batch))
         if batches > max(1, ahead) + FEWEST_BATCHES:

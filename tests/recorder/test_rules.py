@@ -2,7 +2,10 @@
 
 from itertools import accumulate, repeat
 
+import pytest
+
 from loaderbench.recorder import Rules
+from loaderbench.recorder.measure import batches_wanted
 
 
 def steady(batch_s: float, count: int) -> list[float]:
@@ -38,6 +41,20 @@ def test_the_steady_state_lasts_its_seconds_and_twenty_batches() -> None:
     assert rules.closed(steady(0.1, 22), 1)
     assert not rules.closed(steady(0.01, 50), 1)
     assert rules.closed(steady(0.01, 103), 1)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "wanted"), [(None, 20), (1, 20), (32, 20), (33, 20), (64, 10), (100, 7), (128, 5), (4096, 5)]
+)
+def test_large_batches_need_be_fewer_for_as_many_samples(batch_size: int | None, wanted: int) -> None:
+    assert batches_wanted(batch_size) == wanted
+
+
+def test_the_steady_state_ends_with_the_batches_that_are_wanted() -> None:
+    rules = Rules(seconds=1, wanted=5)
+    assert not rules.closed(steady(0.3, 5), 1)
+    assert rules.closed(steady(0.3, 6), 1)
+    assert not rules.closed(steady(0.1, 10), 1)
 
 
 def test_a_slow_loader_is_let_go_after_twice_the_seconds() -> None:

@@ -88,7 +88,8 @@ def test_files_are_counted_by_the_batch_and_what_workers_read_ahead() -> None:
     assert files({"num_workers": 2}) - none == 2 * 2 * 32
     assert files({"num_workers": 2, "prefetch_factor": 4}) - none == 2 * 4 * 32
     assert files({"num_workers": 2, "prefetch_factor": None}) - none == 2 * 2 * 32
-    assert files({"num_workers": 0}, batch=64) == 2 * none
+    assert files({"num_workers": 0}, batch=64) == none  # ten batches hold as many samples as twenty of 32
+    assert files({"num_workers": 0}, batch=256) == 2 * none  # and five are the fewest
     assert files({"num_workers": 0}, files=1_000) == -(-none // 100)  # of a hundred samples each
 
 
