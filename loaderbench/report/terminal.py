@@ -64,8 +64,12 @@ def print_summary(
     )
     for found in document.all(Finding) if verbose else ():
         _list(console, "Notes", [text.text for text in found.notes], "dim")
-    if report_path is not None:
+    steps = [found.next_step for found in document.all(Finding) if found.next_step]
+    if steps or report_path is not None:
         say(console)
+    for step in steps:
+        say(console, f"Next: {': '.join(filter(None, (step.do, step.command)))}", "bold")
+    if report_path is not None:
         say(console, f"Report: {report_path}")
 
 
@@ -74,7 +78,7 @@ def _verdict(console: Console, document: Document, found: Finding, most: int | N
     say(console, found.headline.text, _BOUND_STYLES.get(found.headline.text.partition("-")[0].split()[0], "bold"))
     for text in found.reached:
         say(console, text.text)
-    if document.state.tone != "ok":
+    if document.state.tone != "ok" and not document.state.label.startswith("complete"):  # a warning counts its failures
         say(console, f"Run {document.state.label}", "bold red" if document.state.tone == "bad" else "yellow")
     shown = found.doubts if most is None or len(found.doubts) <= most else found.doubts[: most - 1]
     for text in shown:
@@ -93,7 +97,7 @@ def _fixes(console: Console, found: Cards | None, most: int | None) -> None:
     groups = [group for group in groups if group[1]]
     for title, chosen in groups[: None if most is None else 1]:
         say(console)
-        say(console, f"{title}; code to paste is in the report", "bold")
+        say(console, title, "bold")
         shown = chosen[:most]
         _numbered(
             console, [(card.is_floor, _fit(card.title.text, console), _fit(card.outcome, console)) for card in shown]

@@ -25,7 +25,7 @@ from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Breakdown, Details
 from loaderbench.report.sections.recommendations import Cards
-from loaderbench.report.sections.verdict import Finding
+from loaderbench.report.sections.verdict import Finding, NextStep
 
 PRESENT: Config = {"batch_size": 128, "num_workers": 2}
 UINT8, COPIES = {"normalize": "device"}, {"presize": 256}
@@ -136,7 +136,52 @@ def test_the_next_step_says_that_its_gain_was_not_measured(pixels: PixelChange |
     untried = replace(run.recommendations[2], pixels=pixels)
     (found,) = build_document(replace(run, recommendations=(untried,))).all(Finding)
     assert found.next_step is not None
-    assert found.next_step.text.rstrip(".") == f"{untried.title}: {said}"
+    assert found.next_step.fix.text.rstrip(".") == f"{untried.title}: {said}"
+
+
+def next_step(run: RunRecord) -> NextStep:
+    (found,) = build_document(run).all(Finding)
+    assert found.next_step is not None
+    return found.next_step
+
+
+def test_a_measured_fix_is_applied_next() -> None:
+    step = next_step(runs.typical())
+    assert step.do == "Apply the first fix with its code in the report"
+    assert step.command is None
+
+
+def test_a_fix_that_was_not_measured_is_measured_next_by_its_command() -> None:
+    run = runs.typical()
+    untried = replace(run.recommendations[0], basis="heuristic", gain=None)
+    step = next_step(replace(run, recommendations=(untried,)))
+    assert step.do == "Measure the first fix"
+    assert step.command is not None
+    assert step.command.startswith("loaderbench run ")
+
+
+@pytest.mark.parametrize(
+    ("snippet", "with_code"), [("torch.set_num_threads(1)", " with its code in the report"), (None, "")]
+)
+def test_a_fix_that_no_sweep_can_show_is_applied_and_measured_again(snippet: str | None, with_code: str) -> None:
+    run = runs.typical()
+    advice = replace(run.recommendations[0], basis="heuristic", gain=None, change={}, snippet=snippet)
+    assert (
+        next_step(replace(run, recommendations=(advice,))).do == f"Apply the first fix{with_code}, then measure again"
+    )
+
+
+def test_a_fix_that_the_first_includes_says_that_it_is_part_of_it() -> None:
+    run = runs.typical()
+    first = replace(run.recommendations[0], change={"num_workers": 2, "normalize": "device"})
+    part, other = (replace(first, title=name, change={name: 2}) for name in ("num_workers", "prefetch_factor"))
+    whole, included, apart = cards(build_document(replace(run, recommendations=(first, part, other))))
+    assert [card.outcome.endswith("part of 1") for card in (whole, included, apart)] == [False, True, False]
+    assert [card.evidence[-1].text == "Part of the first fix" for card in (whole, included, apart)] == [
+        False,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -158,4 +203,4 @@ def test_a_fix_meets_the_target_or_is_at_it_where_that_caps_the_rate(
         first, gain=replace(first.gain, is_floor=is_floor), meets_target=meets_target, before=rate, after=rate
     )
     (card,) = cards(build_document(replace(run, recommendations=(capped,))))
-    assert card.outcome.partition("samples/s")[2].removeprefix(", ") == said
+    assert card.outcome.partition(" \u2192 993")[2].removeprefix(", ") == said

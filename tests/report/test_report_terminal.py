@@ -44,7 +44,7 @@ def test_the_summary_has_the_verdict_the_advice_the_warnings_and_where_the_repor
     text = printed(runs.typical())
 
     assert text.startswith("INPUT-BOUND (high confidence): The consumer waits for data 79%")
-    assert "\nFixes, measured; code to paste is in the report\n 1. Use two workers and a batch size of 128" in text
+    assert "\nFixes, measured\n 1. Use two workers and a batch size of 128" in text
     assert "  3.9\u00d7 vs baseline (" in text
     assert "The reference decode varied by 14%" in text
     assert text.rstrip().endswith("Report: reports/images/report.html")
@@ -83,9 +83,9 @@ def test_all_failures_are_said_in_the_terminal_that_asks_for_more() -> None:
 
 def test_a_predicted_gain_has_a_heading_of_its_own() -> None:
     lines = printed(runs.typical(), verbose=True).splitlines()
-    place = lines.index("Fixes, predicted (not run); code to paste is in the report")
+    place = lines.index("Fixes, predicted (not run)")
     assert "Decode with torchvision.io on tensors" in lines[place + 1]
-    of_unknown = lines.index("Fixes, not measured (gain unknown); code to paste is in the report")
+    of_unknown = lines.index("Fixes, not measured (gain unknown)")
     assert place < of_unknown
     assert "Prefetch four batches" in lines[of_unknown + 1]
 
@@ -223,12 +223,23 @@ def test_the_terminal_gets_plain_spaces_and_dashes() -> None:
     assert not set(printed(runs.typical())) & set("\u00a0\u2060")
 
 
+def test_the_command_to_type_next_is_one_line_for_a_program_that_reads_it() -> None:
+    run = runs.typical()
+    untried = replace(run.recommendations[0], basis="heuristic", gain=None)
+    assert "\nNext: Measure the first fix: loaderbench run " in printed(replace(run, recommendations=(untried,)))
+
+
+def test_a_run_in_which_only_trials_failed_counts_them_once() -> None:
+    assert "trials failed" in printed(recorded("run_pruned"))
+    assert "Run complete" not in printed(recorded("run_pruned"))
+
+
 PROFILE = """\
 INPUT-BOUND (medium confidence): all 4 workers are busy; decode is the largest stage (63% of CPU time)
 Loader: DataLoader over ImageFolder
 Throughput: 512 samples/s
 
-Fixes, not measured (gain unknown); code to paste is in the report
+Fixes, not measured (gain unknown)
  1. Set num_workers=8
 
 Why
@@ -247,6 +258,7 @@ Mean time per sample in a worker, 9,600 samples
   collate                     0.38     0.31    5.0%
   Total                       7.55     6.43  100.0%
 
+Next: Apply the first fix with its code in the report, then measure again
 Report: reports/images/report.html
 """
 

@@ -150,6 +150,7 @@ def _aside(found: Recommendation) -> Fact:
 
 def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
     gain, before = _gain(found, run), found.against or run.baseline.config
+    part = ["Part of the first fix"] if _is_part_of_first(found, run) else []
     title = words.outside(found.title, words.LABEL_LIMIT)
     badge = found.basis or "heuristic"
     return Card(
@@ -160,14 +161,19 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
         gain=gain,
         gain_label=_over(found, run),
         costs=tuple(words.sentence(text) for text in found.costs),
-        evidence=tuple(words.sentence(text) for text in found.evidence),
+        evidence=tuple(words.sentence(text) for text in (*found.evidence, *part)),
         trials=tuple(Link(words.name(id_), anchors[id_]) for id_ in found.trials if id_ in anchors),
         caveat=words.sentence(found.caveat) if found.caveat else None,
         snippets=_snippets(found),
-        command=command_for_change(run, found.change, before),
+        command=command_for(found, run),
         outcome=outcome(found, run),
         is_floor=found.gain is not None and found.gain.is_floor,
     )
+
+
+def command_for(found: Recommendation, run: RunRecord) -> str | None:
+    """The command that measures a fix again, or for the first time; `None` where no sweep can show it."""
+    return command_for_change(run, found.change, found.against or run.baseline.config)
 
 
 def _over(found: Recommendation, run: RunRecord) -> str:
@@ -187,8 +193,17 @@ def outcome(found: Recommendation, run: RunRecord) -> str:
     """Gain, rates, target and pixels in a line: `+93% vs baseline (83-103%): 522 -> 999, meets the target`."""
     gain = _gain(found, run)
     rates = [_rates(found)] if found.before and found.after else []
-    line = ": ".join(filter(None, (gain.text if gain else "", ", ".join([*rates, *_of_target(found)]))))
+    part = ["part of 1"] if _is_part_of_first(found, run) else []
+    line = ": ".join(filter(None, (gain.text if gain else "", ", ".join([*rates, *_of_target(found), *part]))))
     return "; ".join(filter(None, (line, found.changes_pixels or "")))
+
+
+def _is_part_of_first(found: Recommendation, run: RunRecord) -> bool:
+    """Whether whoever follows the first fix has followed this one too; a capped first fix has no number to refer to."""
+    first = next((each for each in run.recommendations if each.status == "open"), None)
+    if first is None or first is found or not found.change or (first.gain and first.gain.is_floor):
+        return False
+    return found.change.items() < first.change.items()
 
 
 def _of_target(found: Recommendation) -> list[str]:
@@ -200,7 +215,7 @@ def _of_target(found: Recommendation) -> list[str]:
 
 def _rates(found: Recommendation) -> str:
     before, after = (numbers.quantity(rate.est).text for rate in (found.before, found.after) if rate)
-    return f"{before} \u2192 {after} samples/s"
+    return f"{before} \u2192 {after}"
 
 
 def _change(change: Mapping[str, Scalar], before: Mapping[str, Scalar]) -> tuple[Fact, ...]:

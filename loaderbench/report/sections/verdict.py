@@ -10,7 +10,7 @@ from loaderbench.records import About, Ceiling, Configuration, Evidence, GpuUse,
 from loaderbench.records.metrics import Metric
 from loaderbench.report import axes, head, metrics, numbers, words
 from loaderbench.report.model import Block, Fact, Section, Text, Value
-from loaderbench.report.sections.recommendations import outcome
+from loaderbench.report.sections.recommendations import command_for, outcome
 from loaderbench.report.view import View, find
 
 _REACHED: tuple[About, ...] = ("rate", "target")
@@ -28,12 +28,21 @@ class Reason(Fact):
     only_verbose: bool = False
 
 
+@dataclass(frozen=True)
+class NextStep:
+    """The first `fix` with its gain, and what to `do` about it, with the `command` to type if there is one."""
+
+    fix: Text
+    do: str
+    command: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding(Block):
     """The one finding that explains the run.
 
-    `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `next_step` is the
-    first fix with its gain. `doubts` are the reasons to distrust the run, `notes` what changes nothing in the finding.
+    `headline` is its line, `reached` what was measured and wanted, `why` the evidence for the cause. `doubts` are the
+    reasons to distrust the run, `notes` what changes nothing in the finding.
     """
 
     template = "finding.html"
@@ -43,7 +52,7 @@ class Finding(Block):
     against: tuple[Text, ...]
     doubts: tuple[Text, ...]
     notes: tuple[Text, ...]
-    next_step: Text | None = None
+    next_step: NextStep | None = None
 
 
 @dataclass(frozen=True)
@@ -96,13 +105,17 @@ def finding(view: View) -> Section:
     return Section(id="verdict", title="Verdict", label="Verdict", blocks=(block,), look="verdict")
 
 
-def _next_step(run: RunRecord) -> Text | None:
-    """The first fix, and its gain or that it was not measured."""
+def _next_step(run: RunRecord) -> NextStep | None:
+    """A measured fix is pasted; any other is measured first, by a command or in the user's own loop."""
     first = next((found for found in run.recommendations if found.status == "open"), None)
     if first is None:
         return None
     unknown = "" if first.gain else "gain not measured"
-    return words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run))))}")
+    fix = words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run))))}")
+    if first.basis != "measured" and (command := command_for(first, run)):
+        return NextStep(fix, "Measure the first fix", command)
+    do = "Apply the first fix" if first.snippet is None else "Apply the first fix with its code in the report"
+    return NextStep(fix, do if first.basis == "measured" else f"{do}, then measure again")
 
 
 def _loader(view: View) -> tuple[Text, ...]:
