@@ -11,7 +11,7 @@ from loaderbench.store import run_json
 GONE = {"prediction": None}
 """What schema 1 had and nothing produces any more."""
 
-NEW_IN_VERDICT = ("evidence_parts", "work", "read_inside")
+NEW_IN_VERDICT = ("evidence_parts", "work", "read_inside", "confidence_reasons")
 
 
 def as_schema_1(run: RunRecord) -> dict[str, Any]:

@@ -81,6 +81,7 @@ def decide(
         evidence=tuple(map(str, evidence)),
         evidence_parts=evidence,
         confidence=_confidence(subject, consumer, doubts),
+        confidence_reasons=_doubtful(subject, consumer),
         not_measured={"stage": "the loader keeps up"},
     )
     if bound == "transfer" and subject.facts:
@@ -131,6 +132,7 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
         headline=cause.clause,
         against=speaks_against(facts, cause),
         confidence=_lowered(found.confidence, cause, facts),
+        confidence_reasons=(*found.confidence_reasons, *_lowering(cause, facts)),
         not_measured={},
     )
     return caused if caused.stage else replace(caused, not_measured={"stage": why})
@@ -141,6 +143,16 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
     if disturbed(facts) or conflicting(facts):
         return "low"
     return _ONE_LESS[confidence] if near_tie(facts, cause) else confidence
+
+
+def _lowering(cause: Cause, facts: Facts) -> tuple[str, ...]:
+    """The same in words."""
+    reasons = {
+        "other programs hold the missing CPUs": disturbed(facts),
+        "throughput exceeds what the traced times allow": conflicting(facts),
+        "two stages cost almost the same": near_tie(facts, cause),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)
 
 
 def _evidence(
@@ -183,6 +195,18 @@ def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
     if not decided:
         return "low"
     return "medium" if doubts else "high"
+
+
+def _doubtful(subject: Subject, consumer: str) -> tuple[str, ...]:
+    """Why the numbers of the subject do not allow high confidence, whatever the run was like."""
+    kind, wait = consumer_kind(consumer), subject.data_wait_share
+    if kind.of_loop:
+        near = CLEARLY_BELOW <= wait.est <= CLEARLY_ABOVE
+        clearly = f"data wait is between {CLEARLY_BELOW:.1%} and {CLEARLY_ABOVE:.0%}"
+        return (*([clearly] if near else []), "a profile is one process, so it has no interval")
+    if (wait if kind.consumes else subject.samples_per_s).lo is None:
+        return ("only one round was measured",)
+    return () if _clear(wait) or not kind.consumes else (f"the interval of data wait includes {NOTICED:.0%}",)
 
 
 def _clear(wait: Interval) -> bool:

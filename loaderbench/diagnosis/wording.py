@@ -63,13 +63,16 @@ def in_seconds(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
 
 
+WALL_TIME = "Wall time"  # label of the line on the costliest stage
+
+
 def describe_inside(trials: Sequence[Trial], *, is_loader: bool = True) -> tuple[Evidence, ...]:
     """Name the costliest stage and what the workers were doing; nothing for what was not measured."""
     trial = next((trial for trial in trials if trial.status == "completed"), None)
     if trial is None:
         return ()
     costliest = _costliest(trial.stages, _whose(trial), is_loader=is_loader) if trial.stages else ""
-    found = {"Wall time": costliest, "Workers": states_in_words(trial.workers) if trial.workers else ""}
+    found = {WALL_TIME: costliest, "Workers": states_in_words(trial.workers) if trial.workers else ""}
     return tuple(Evidence("inside", label, figures) for label, figures in found.items() if figures)
 
 

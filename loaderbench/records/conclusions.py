@@ -103,7 +103,8 @@ class Verdict:
     `headline` is the cause in a clause, `evidence` lines of text, the cause's first. `evidence_parts` are the same
     lines, each with its label and what it is about; runs of earlier versions have none. `against` is the evidence for
     another cause. `work` is the stage by the user's own name where they have one. `read_inside` is the stage that files
-    are read in, where reading is blocked and is not timed apart from it.
+    are read in, where reading is blocked and is not timed apart from it. `confidence_reasons` say why the confidence is
+    not high, in addition to the warnings of the run.
     """
 
     bound: Bound
@@ -116,6 +117,7 @@ class Verdict:
     work: str | None = None
     read_inside: Stage | None = None
     against: tuple[str, ...] = ()
+    confidence_reasons: tuple[str, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
 
     def __str__(self) -> str:

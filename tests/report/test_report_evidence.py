@@ -52,15 +52,34 @@ def test_a_stage_of_the_users_own_cannot_move_the_cause(stage: str) -> None:
     cause = run.verdict.evidence_parts[0]
 
     assert the(run, Finding).why[0].label == cause.label == stage[0].upper() + stage[1:]
-    assert [text.text.partition(":")[0] for text in the(run, Finding).reached] == ["Loader", "Throughput"]
+    assert [text.text.partition(":")[0] for text in the(run, Finding).reached] == [
+        "Loader",
+        "Throughput",
+        "Medium confidence",
+    ]
     assert f"  {cause.label}  {cause.figures}\n" in brief(run)
     assert run.verdict.evidence == tuple(map(str, run.verdict.evidence_parts))
 
 
 def test_throughput_limits_are_for_those_who_ask_for_more() -> None:
     run = named("decode")
-    assert [reason.label for reason in the(run, Finding).why if reason.only_verbose] == ["Throughput limits"]
+    assert [reason.label for reason in the(run, Finding).why if reason.only_verbose] == [
+        "Wall time",
+        "Throughput limits",
+    ]
     assert "Throughput limits" not in brief(run)
+
+
+def test_the_stage_that_files_are_read_in_says_so_beside_its_wall_time() -> None:
+    why = the(recorded("scenario_bandwidth_folder_w2"), Finding).why
+    assert [one.value.text.endswith("files are read within it") for one in why if one.label == "Wall time"] == [True]
+
+
+def test_a_confidence_that_is_not_high_has_its_reasons() -> None:
+    reached = [text.text for text in the(recorded("scenario_bandwidth_folder_w2"), Finding).reached]
+    one_process, others = "a profile is one process, so it has no interval", "other programs hold the missing CPUs"
+    assert reached[-1] == f"Low confidence: {one_process}; {others}"
+    assert not any("confidence" in text.text for text in the(recorded("run_small"), Finding).reached)
 
 
 def test_a_run_from_before_evidence_had_parts_is_read_and_its_lines_are_drawn_whole(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import run_factory as runs
 from blocks import cards, downloads, folded
+from run_recorded import recorded
 
 from loaderbench.conclusion import with_judgements
 from loaderbench.records import (
@@ -167,7 +168,8 @@ def test_a_fix_that_no_sweep_can_show_is_applied_and_measured_again(snippet: str
     run = runs.typical()
     advice = replace(run.recommendations[0], basis="heuristic", gain=None, change={}, snippet=snippet)
     assert (
-        next_step(replace(run, recommendations=(advice,))).do == f"Apply the first fix{with_code}, then measure again"
+        next_step(replace(run, recommendations=(advice,))).do
+        == f"Apply the first fix{with_code}, then run the suite again"
     )
 
 
@@ -204,3 +206,9 @@ def test_a_fix_meets_the_target_or_is_at_it_where_that_caps_the_rate(
     )
     (card,) = cards(build_document(replace(run, recommendations=(capped,))))
     assert card.outcome.partition(" \u2192 993")[2].removeprefix(", ") == said
+
+
+def test_where_the_loader_keeps_up_the_next_step_is_to_keep_it() -> None:
+    step = next_step(recorded("run_small"))
+    assert step.fix is None
+    assert step.do.startswith("Keep the loader")

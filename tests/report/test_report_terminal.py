@@ -44,7 +44,7 @@ def test_the_summary_has_the_verdict_the_advice_the_warnings_and_where_the_repor
     text = printed(runs.typical())
 
     assert text.startswith("INPUT-BOUND (high confidence): The consumer waits for data 79%")
-    assert "\nFixes, measured\n 1. Use two workers and a batch size of 128" in text
+    assert "\nFixes, each measured in pairs with its reference\n 1. Use two workers and a batch size of 128" in text
     assert "  3.9\u00d7 vs baseline (" in text
     assert "The reference decode varied by 14%" in text
     assert text.rstrip().endswith("Report: reports/images/report.html")
@@ -238,6 +238,7 @@ PROFILE = """\
 INPUT-BOUND (medium confidence): all 4 workers are busy; decode is the largest stage (63% of CPU time)
 Loader: DataLoader over ImageFolder
 Throughput: 512 samples/s
+Medium confidence: a profile is one process, so it has no interval
 
 Fixes, not measured (gain unknown)
  1. Set num_workers=8
@@ -245,7 +246,6 @@ Fixes, not measured (gain unknown)
 Why
   Decode     63% of CPU time per sample; CPUs busy: not known
   Data wait  41% of step time; input-bound at 5% or more
-  Wall time  decode 55% of worker time per sample (4.17 ms)
   Workers    71% on a CPU, 20% waiting for a CPU, 9% blocked
 
 Mean time per sample in a worker, 9,600 samples
@@ -258,7 +258,7 @@ Mean time per sample in a worker, 9,600 samples
   collate                     0.38     0.31    5.0%
   Total                       7.55     6.43  100.0%
 
-Next: Apply the first fix with its code in the report, then measure again
+Next: Apply the first fix with its code in the report, then profile the loop again
 Report: reports/images/report.html
 """
 

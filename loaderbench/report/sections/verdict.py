@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from loaderbench.diagnosis.wording import WALL_TIME, stage_name
 from loaderbench.records import About, Ceiling, Configuration, Evidence, GpuUse, RunRecord, Verdict
 from loaderbench.records.metrics import Metric
 from loaderbench.report import axes, head, metrics, numbers, words
@@ -30,9 +31,9 @@ class Reason(Fact):
 
 @dataclass(frozen=True)
 class NextStep:
-    """The first `fix` with its gain, and what to `do` about it, with the `command` to type if there is one."""
+    """The first `fix` with its gain, if there is one, and what to `do`, with the `command` to type if there is one."""
 
-    fix: Text
+    fix: Text | None
     do: str
     command: str | None = None
 
@@ -95,8 +96,12 @@ def finding(view: View) -> Section:
     lines = _lines(found)
     block = Finding(
         headline=words.sentence(str(found)),
-        reached=(*_loader(view), *(words.sentence(str(line)) for line in lines if line.about in _REACHED)),
-        why=tuple(_reason(line) for line in lines if line.about not in (*_REACHED, _SAID)),
+        reached=(
+            *_loader(view),
+            *(words.sentence(str(line)) for line in lines if line.about in _REACHED),
+            *_why_not_sure(found),
+        ),
+        why=tuple(_reason(line, found) for line in lines if line.about not in (*_REACHED, _SAID)),
         against=tuple(words.sentence(text) for text in found.against),
         doubts=head.warnings(view.run),
         notes=head.notes(view.run),
@@ -109,13 +114,22 @@ def _next_step(run: RunRecord) -> NextStep | None:
     """A measured fix is pasted; any other is measured first, by a command or in the user's own loop."""
     first = next((found for found in run.recommendations if found.status == "open"), None)
     if first is None:
-        return None
+        keep = "Keep the loader; only a faster training step raises throughput"
+        return NextStep(None, keep) if run.verdict.bound == "compute" else None
     unknown = "" if first.gain else "gain not measured"
     fix = words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run))))}")
     if first.basis != "measured" and (command := command_for(first, run)):
         return NextStep(fix, "Measure the first fix", command)
     do = "Apply the first fix" if first.snippet is None else "Apply the first fix with its code in the report"
-    return NextStep(fix, do if first.basis == "measured" else f"{do}, then measure again")
+    again = "profile the loop again" if run.kind == "profile" else "run the suite again"
+    return NextStep(fix, do if first.basis == "measured" else f"{do}, then {again}")
+
+
+def _why_not_sure(found: Verdict) -> tuple[Text, ...]:
+    """`Low confidence: only one round was measured`; what the warnings say is not repeated."""
+    if not found.confidence_reasons:
+        return ()
+    return (words.sentence(f"{found.confidence.capitalize()} confidence: {'; '.join(found.confidence_reasons)}"),)
 
 
 def _loader(view: View) -> tuple[Text, ...]:
@@ -128,9 +142,13 @@ def _lines(found: Verdict) -> tuple[Evidence, ...]:
     return found.evidence_parts or tuple(Evidence("cause", "", line) for line in found.evidence)
 
 
-def _reason(line: Evidence) -> Reason:
-    label = words.plain(line.label, words.NAME_LIMIT)
-    return Reason(label, words.sentence(line.figures), only_verbose=line.about == "limits")
+def _reason(line: Evidence, found: Verdict) -> Reason:
+    """A terminal has the wall times in a table, and the limits with `-v`."""
+    label, figures = words.plain(line.label, words.NAME_LIMIT), line.figures
+    of_wall_time = line.about == "inside" and line.label == WALL_TIME
+    if of_wall_time and found.read_inside and figures.startswith(stage_name(found.read_inside)):
+        figures = f"{figures}; files are read within it"
+    return Reason(label, words.sentence(figures), only_verbose=of_wall_time or line.about == "limits")
 
 
 def figures(view: View) -> Section | None:
