@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import stat
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
 def user_cache() -> Path:
-    """The user's cache folder, by the system's own custom; `LOADERBENCH_CACHE` moves it."""
+    """The user's cache folder, by the system's own custom; `LOADERBENCH_CACHE` moves it.
+
+    A folder for temporary files where there is no home, or none that can be written to, as in many containers.
+    """
     if chosen := os.environ.get("LOADERBENCH_CACHE"):
         return Path(chosen).expanduser()
+    with suppress(OSError, RuntimeError):  # the home is unknown, or holds no folder
+        folder = _usual_cache()
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return _temporary_cache()
+
+
+def _temporary_cache() -> Path:
+    """One for each user, kept between runs; a new one where another user has taken its name."""
+    with suppress(OSError, KeyError):  # no name for this user
+        folder = Path(tempfile.gettempdir()) / f"loaderbench-{getpass.getuser()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if _is_ours(folder):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="loaderbench-"))
+
+
+def _is_ours(folder: Path) -> bool:
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
+
+
+def _usual_cache() -> Path:
     if xdg := os.environ.get("XDG_CACHE_HOME"):
         return Path(xdg) / "loaderbench"
     if sys.platform == "darwin":

@@ -80,6 +80,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 )
 
 
+FORK_SERVER_KILLED = "fork_server_killed"
 OUT_OF_MEMORY = frozenset({"host_memory", "device_memory", "worker_killed", "process_killed", "shared_memory_full"})
 """Kinds of failure that a larger batch can only make worse."""
 
@@ -108,6 +109,12 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
     known = classify(log_end)
     kind = "process_exited" if known.kind == "error" else known.kind
     return Failure(kind, f"exited with code {exit_code} before it was measured", known.hint)
+
+
+def fork_server_killed() -> Failure:
+    """Name the death of the process that all trials are forked from: it takes those under way with it."""
+    said = "killed by signal 9: the process that starts the trials, and this trial with it"
+    return Failure(FORK_SERVER_KILLED, said, "probably out of memory; check the kernel log (dmesg)")
 
 
 def hang(timeout_s: float, phase: str, blocked_at: str = "", log_end: str = "") -> Failure:

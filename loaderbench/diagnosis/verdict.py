@@ -81,7 +81,7 @@ def decide(
         evidence=tuple(map(str, evidence)),
         evidence_parts=evidence,
         confidence=_confidence(subject, consumer, doubts),
-        confidence_reasons=_doubtful(subject, consumer),
+        confidence_reasons=_doubtful(subject, consumer, doubts),
         not_measured={"stage": "the loader keeps up"},
     )
     if bound == "transfer" and subject.facts:
@@ -148,7 +148,7 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
 def _lowering(cause: Cause, facts: Facts) -> tuple[str, ...]:
     """The same in words."""
     reasons = {
-        "other programs hold the missing CPUs": disturbed(facts),
+        "other programs use CPUs that the loader needs": disturbed(facts),
         "throughput exceeds what the traced times allow": conflicting(facts),
         "two stages cost almost the same": near_tie(facts, cause),
     }
@@ -197,16 +197,18 @@ def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
     return "medium" if doubts else "high"
 
 
-def _doubtful(subject: Subject, consumer: str) -> tuple[str, ...]:
-    """Why the numbers of the subject do not allow high confidence, whatever the run was like."""
+def _doubtful(subject: Subject, consumer: str, doubts: int) -> tuple[str, ...]:
+    """Why neither the numbers of the subject nor the run allow high confidence."""
     kind, wait = consumer_kind(consumer), subject.data_wait_share
+    warned = (f"{doubts} warning{'s' * (doubts > 1)}",) if doubts else ()
     if kind.of_loop:
         near = CLEARLY_BELOW <= wait.est <= CLEARLY_ABOVE
         clearly = f"data wait is between {CLEARLY_BELOW:.1%} and {CLEARLY_ABOVE:.0%}"
-        return (*([clearly] if near else []), "a profile is one process, so it has no interval")
+        return (*([clearly] if near else []), "a profile is one process, so it has no interval", *warned)
     if (wait if kind.consumes else subject.samples_per_s).lo is None:
-        return ("only one round was measured",)
-    return () if _clear(wait) or not kind.consumes else (f"the interval of data wait includes {NOTICED:.0%}",)
+        return ("only one round was measured", *warned)
+    crosses = kind.consumes and not _clear(wait)
+    return (*([f"the interval of data wait includes {NOTICED:.0%}"] if crosses else []), *warned)
 
 
 def _clear(wait: Interval) -> bool:

@@ -104,7 +104,7 @@ class Verdict:
     lines, each with its label and what it is about; runs of earlier versions have none. `against` is the evidence for
     another cause. `work` is the stage by the user's own name where they have one. `read_inside` is the stage that files
     are read in, where reading is blocked and is not timed apart from it. `confidence_reasons` say why the confidence is
-    not high, in addition to the warnings of the run.
+    not high.
     """
 
     bound: Bound

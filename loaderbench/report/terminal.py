@@ -54,14 +54,10 @@ def print_summary(
     shown = [section for section in document.sections if verbose or not section.only_verbose]
     blocks = [block for section in shown for block in (section.glance if verbose else _last_table(section.glance))]
     _at_a_glance(console, blocks, verbose=verbose)
-    _list(
-        console,
-        "Failures",
-        [_failure(group, with_log=verbose or document.state.tone == "bad") for group in failures.groups]
-        if failures
-        else [],
-        most=None if verbose else _MOST_LINES,
-    )
+    if failures:
+        groups = failures.groups if verbose else _causes(failures.groups)
+        lines = [_failure(group, with_log=verbose or document.state.tone == "bad") for group in groups]
+        _list(console, "Failures", lines, most=None if verbose else _MOST_LINES)
     for found in document.all(Finding) if verbose else ():
         _list(console, "Notes", [text.text for text in found.notes], "dim")
     steps = [found.next_step for found in document.all(Finding) if found.next_step]
@@ -134,6 +130,11 @@ def _why(console: Console, found: Finding, *, verbose: bool) -> None:
     width = max(cell_len(fact.label) for fact in rows)
     for fact in rows:
         say(console, f"  {_pad(fact.label, width, False)}  {fact.value.text}" if width else f"  {fact.value.text}")
+
+
+def _causes(groups: Sequence[FailureGroup]) -> list[FailureGroup]:
+    """Without the trials that were pruned because another failed; a warning counts them."""
+    return [group for group in groups if group.kind.text != "pruned"]
 
 
 def _failure(group: FailureGroup, *, with_log: bool) -> str:

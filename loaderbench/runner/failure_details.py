@@ -14,12 +14,13 @@ from typing import Any
 
 import psutil
 
+from loaderbench.diagnosis.failures import FORK_SERVER_KILLED
 from loaderbench.environment import oom_kills, read_limits
 from loaderbench.loaders import Prefetch, backend_of
 from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
 
-_KILLED = ("worker_killed", "process_killed")
+_KILLED = ("worker_killed", "process_killed", FORK_SERVER_KILLED)
 _BY_ANOTHER = "check what else killed it: a user, a job scheduler or a memory guard"
 
 
@@ -108,6 +109,7 @@ def _size(count: int) -> str:
 _FACTS: dict[str, Callable[[TrialOrder, int | None], str]] = {
     "shared_memory_full": _shared_memory,
     "worker_killed": _memory,
+    FORK_SERVER_KILLED: _memory,
     "process_killed": _memory,
     "host_memory": _memory,
     "too_many_files": _open_files,

@@ -5,18 +5,22 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
+
+import psutil
 
 from loaderbench.errors import UsageError
 from loaderbench.runner.processes import end_session, enter_own_session
 from loaderbench.runner.scratch import claim_scratch
 
 PRELOAD = "loaderbench.runner.forkserver_preload"
+DYING_S = 0.5
 _FORKED = (
     "cannot start trials in a process forked from one that ran loaderbench; "
     "start it with spawn, or run loaderbench as a command"
@@ -45,6 +49,22 @@ class TrialServer:
                     forkserver.ensure_running()
             except ChildProcessError:
                 raise UsageError(_FORKED) from None
+
+    def has_died(self) -> bool:
+        """Whether the fork server was killed; the next process that is started brings up another.
+
+        Its pipes close a moment before it counts as dead, so this looks for that long.
+        """
+        pid = getattr(forkserver._forkserver, "_forkserver_pid", None)
+        if self.method != "forkserver" or pid is None:
+            return False
+        with suppress(psutil.Error):
+            server, until_s = psutil.Process(pid), time.monotonic() + DYING_S
+            while server.status() != psutil.STATUS_ZOMBIE:
+                if time.monotonic() > until_s:
+                    return False
+                time.sleep(DYING_S / 50)
+        return True
 
     def start(self, target: Callable[..., None], *args: object) -> BaseProcess:
         """Start a process that calls `target(*args)`."""

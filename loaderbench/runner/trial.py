@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from PIL import Image
 
 from loaderbench.datasets.photos import reference_jpeg
+from loaderbench.diagnosis.failures import FORK_SERVER_KILLED
 from loaderbench.environment import oom_kills
 from loaderbench.monitors import GpuMonitor, Sampling
 from loaderbench.recorder import completed_trial, with_reasons
@@ -58,7 +59,12 @@ class TrialRunner:
         self._reference = ReferenceDecode()
 
     def run(self, order: TrialOrder) -> Outcome:
-        """Measure one trial. Never raises for what happens inside it: a failure is a record too."""
+        """Measure one trial, and once more if the fork server was killed. Never raises for what happens inside it."""
+        outcome = self._run_once(order)
+        failure = outcome.trial.failure
+        return self._run_once(order) if failure and failure.kind == FORK_SERVER_KILLED else outcome
+
+    def _run_once(self, order: TrialOrder) -> Outcome:
         begun = self.begin(order)
         try:
             begun.process.follow()

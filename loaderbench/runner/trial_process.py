@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from loaderbench.diagnosis.failures import classify, classify_exit, hang
+from loaderbench.diagnosis.failures import classify, classify_exit, fork_server_killed, hang
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
@@ -29,6 +29,7 @@ from loaderbench.runner.time_slices import NUMBERS, SharedCounters, slice_second
 
 LOG_END_BYTES = 4_000
 CLUE_S = 5.0
+LOST = 255  # exit code that multiprocessing gives a process whose fork server is gone
 FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
 Said = TypeVar("Said", Result, Ended)
 A_SLICE = "a time slice shared with other trials"
@@ -48,6 +49,7 @@ class TrialProcess:
         self.slice_s: float | None = None
         self.is_stopped = self.followed = False
         self.began_s = time.monotonic()
+        self._server = server
         self._pipe, theirs = server.pipe()
         memory = server.numbers(NUMBERS)
         self._counters, self._count = SharedCounters(memory), 0
@@ -135,6 +137,8 @@ class TrialProcess:
                 return with_clue(classify(message.text), _clue(self._pipe))
             else:
                 self._process.join(1.0)
+                if self._process.exitcode == LOST and self._server.has_died():
+                    return fork_server_killed()
                 return classify_exit(self._process.exitcode or 0, _end_of(log))
 
 

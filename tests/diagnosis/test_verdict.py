@@ -44,12 +44,14 @@ def test_an_interval_across_the_threshold_is_low_confidence_and_a_wide_one_decid
     assert decide(subject(0.10, 0.0, 0.40), "emulated", 1, doubts=0).bound == "unknown"
 
 
-def test_a_confidence_that_is_not_high_says_why_in_addition_to_the_doubts() -> None:
+def test_a_confidence_that_is_not_high_says_why() -> None:
     assert decide(subject(0.5), "emulated", 1, doubts=0).confidence_reasons == ("only one round was measured",)
     assert decide(subject(0.06, 0.03, 0.09), "emulated", 1, doubts=0).confidence_reasons == (
         "the interval of data wait includes 5%",
     )
-    assert decide(subject(0.5, 0.4, 0.6), "emulated", 1, doubts=1).confidence_reasons == ()
+    assert decide(subject(0.5, 0.4, 0.6), "emulated", 1, doubts=0).confidence_reasons == ()
+    assert decide(subject(0.5, 0.4, 0.6), "emulated", 1, doubts=1).confidence_reasons == ("1 warning",)
+    assert decide(loop(0.5), "loop", None, doubts=2).confidence_reasons[-1] == "2 warnings"
     one_process = "a profile is one process, so it has no interval"
     assert decide(loop(0.5), "loop", None, doubts=0).confidence_reasons == (one_process,)
     near = ("data wait is between 2.5% and 10%", one_process)
@@ -278,7 +280,7 @@ def test_a_second_stage_that_costs_as_much_lowers_the_confidence_by_one() -> Non
     for doubts, confidence in ((0, "medium"), (1, "low")):
         found = decide(caused(0.6, 0.5, 0.7, tied), "emulated", 1, doubts=doubts)
         assert (found.confidence, len(found.against)) == (confidence, 1)
-        assert found.confidence_reasons == ("two stages cost almost the same",)
+        assert found.confidence_reasons == (*["1 warning"] * doubts, "two stages cost almost the same")
     assert decide(caused(0.6, None, None, tied), "emulated", 1, doubts=0).confidence == "low"
 
 

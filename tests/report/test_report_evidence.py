@@ -77,7 +77,10 @@ def test_the_stage_that_files_are_read_in_says_so_beside_its_wall_time() -> None
 
 def test_a_confidence_that_is_not_high_has_its_reasons() -> None:
     reached = [text.text for text in the(recorded("scenario_bandwidth_folder_w2"), Finding).reached]
-    one_process, others = "a profile is one process, so it has no interval", "other programs hold the missing CPUs"
+    one_process, others = (
+        "a profile is one process, so it has no interval",
+        "other programs use CPUs that the loader needs",
+    )
     assert reached[-1] == f"Low confidence: {one_process}; {others}"
     assert not any("confidence" in text.text for text in the(recorded("run_small"), Finding).reached)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,7 @@ class Stream(IterableDataset):
 
 def numbers(spoil=None): return Numbers(spoil)
 def stream(): return Stream()
+def announced(place): open(f"{place}/started-{os.getpid()}", "w").close(); return Numbers()
 def loader(batch_size): return DataLoader(Numbers(), batch_size=batch_size)
 def generator(): return (torch.zeros(5) for _ in range(100_000))
 def stands_still(): subprocess.Popen(["sleep", "1234.{OWN}"]); time.sleep(1000)
@@ -270,6 +274,37 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_its_trials(tmp_path: 
         [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
     )
     assert done.stdout == "once\ncompleted\n", done.stderr
+
+
+def kill_the_fork_server(place: Path, times: int) -> threading.Thread:
+    """Kill it while a trial runs, so many times; the trial's dataset leaves a file for each time that it starts."""
+
+    def kill() -> None:
+        for time_ in range(times):
+            while len(list(place.glob("started-*"))) <= time_:
+                time.sleep(0.01)
+            os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_trial_whose_fork_server_was_killed_is_measured_once_more(runner: TrialRunner, tmp_path: Path) -> None:
+    killer = kill_the_fork_server(tmp_path, 1)
+    trial = completed(run(runner, tmp_path, target("announced", place=str(tmp_path)), {"num_workers": 1}, seconds=1.0))
+    killer.join()
+    assert trial.samples_per_s
+    assert len(list(tmp_path.glob("started-*"))) == 2
+
+
+def test_a_fork_server_that_is_killed_again_is_named(runner: TrialRunner, tmp_path: Path) -> None:
+    killer = kill_the_fork_server(tmp_path, 2)
+    outcome = run(runner, tmp_path, target("announced", place=str(tmp_path)), {"num_workers": 1}, seconds=1.0)
+    killer.join()
+    assert outcome.trial.failure
+    assert outcome.trial.failure.kind == "fork_server_killed"
+    completed(run(runner, tmp_path, target("numbers"), {"num_workers": 0}))  # another server was started
 
 
 def test_the_server_s_children_do_not_import_torch_again(server: TrialServer, runner: TrialRunner) -> None:

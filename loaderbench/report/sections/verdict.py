@@ -126,7 +126,7 @@ def _next_step(run: RunRecord) -> NextStep | None:
 
 
 def _why_not_sure(found: Verdict) -> tuple[Text, ...]:
-    """`Low confidence: only one round was measured`; what the warnings say is not repeated."""
+    """`Low confidence: only one round was measured; 2 warnings`."""
     if not found.confidence_reasons:
         return ()
     return (words.sentence(f"{found.confidence.capitalize()} confidence: {'; '.join(found.confidence_reasons)}"),)
