@@ -81,7 +81,9 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 
 
 FORK_SERVER_KILLED = "fork_server_killed"
-OUT_OF_MEMORY = frozenset({"host_memory", "device_memory", "worker_killed", "process_killed", "shared_memory_full"})
+OUT_OF_MEMORY = frozenset(
+    {"host_memory", "device_memory", "worker_killed", "process_killed", FORK_SERVER_KILLED, "shared_memory_full"}
+)
 """Kinds of failure that a larger batch can only make worse."""
 
 
@@ -113,7 +115,7 @@ def classify_exit(exit_code: int, log_end: str) -> Failure:
 
 def fork_server_killed() -> Failure:
     """Name the death of the process that all trials are forked from: it takes those under way with it."""
-    said = "killed by signal 9: the process that starts the trials, and this trial with it"
+    said = "the process that starts the trials was killed, and this trial with it"
     return Failure(FORK_SERVER_KILLED, said, "probably out of memory; check the kernel log (dmesg)")
 
 

@@ -21,6 +21,7 @@ from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
 
 _KILLED = ("worker_killed", "process_killed", FORK_SERVER_KILLED)
+_BY_KERNEL = "out of memory: use fewer workers, a smaller batch or a larger memory limit"
 _BY_ANOTHER = "check what else killed it: a user, a job scheduler or a memory guard"
 
 
@@ -29,9 +30,8 @@ def explained(failure: Failure, order: TrialOrder, kills_before: int | None) -> 
     facts = _FACTS.get(failure.kind)
     said = facts(order, kills_before) if facts is not None else ""
     if failure.kind in _KILLED and kills_before is not None and (kills := oom_kills()) is not None:
-        failure = replace(failure, by_oom_killer=kills > kills_before)
-        if not failure.by_oom_killer:
-            failure = replace(failure, hint=_BY_ANOTHER)
+        by_kernel = kills > kills_before
+        failure = replace(failure, by_oom_killer=by_kernel, hint=_BY_KERNEL if by_kernel else _BY_ANOTHER)
     return with_clue(failure, said)
 
 

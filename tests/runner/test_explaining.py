@@ -67,15 +67,15 @@ def test_shared_memory_is_told_as_needed_and_as_it_is() -> None:
     assert said.endswith(". Fewer workers")
 
 
-@pytest.mark.parametrize("kind", ["worker_killed", "process_killed"])
+@pytest.mark.parametrize("kind", ["worker_killed", "process_killed", "fork_server_killed"])
 @pytest.mark.parametrize(("after", "by_kernel"), [(3, False), (4, True)])
 def test_what_the_kernel_did_not_kill_is_not_said_to_have_run_out_of_memory(
     monkeypatch: pytest.MonkeyPatch, kind: str, after: int, by_kernel: bool
 ) -> None:
     monkeypatch.setattr(failure_details, "oom_kills", lambda: after)
-    found = explained(Failure(kind, "", "out of memory, most likely"), order({"num_workers": 4}), 3)
+    found = explained(Failure(kind, "", "probably out of memory"), order({"num_workers": 4}), 3)
     assert found.by_oom_killer is by_kernel
-    assert ("Out of memory, most likely" in found.hint) is by_kernel
+    assert ("Out of memory: use fewer workers" in found.hint) is by_kernel
     assert ("what else killed it" in found.hint) is not by_kernel
 
 
