@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -69,6 +73,21 @@ def test_a_shared_memory_of_64_mb_is_told_in_bytes_and_costs_only_what_does_not_
 
 @pytest.mark.slow
 @mounts
+def test_a_fix_that_the_sweep_has_found_not_to_fit_is_not_tried(place: Path) -> None:
+    suite = SUITE.format(batches="[128]", rounds=3).replace("verify: false", "verify: true")
+    (place / "s.yaml").write_text(suite.replace("consumer: {kind: none}", "consumer: {kind: emulated, demand: 100000}"))
+    done = shell(place, f"mount -t tmpfs -o size=8m tmpfs /dev/shm && {RUN} --out r", apart=True)
+
+    assert done.returncode == 0, done.stderr
+    run = read_run(place / "r")
+    with_workers = [trial.failure for trial in run.sweep if trial.config["num_workers"] == 2]
+    assert [failure.kind for failure in with_workers if failure] == ["shared_memory_full", "pruned", "pruned"]
+    assert run.verdict.bound == "input"
+    assert not [trial for trial in run.remedy_trials if trial.config["num_workers"]]
+
+
+@pytest.mark.slow
+@mounts
 def test_a_disk_that_fills_up_is_one_line_and_with_room_the_run_goes_on(place: Path) -> None:
     script = f"""
         mount -t tmpfs -o size=40k tmpfs small
@@ -100,3 +119,43 @@ def test_too_few_open_files_for_anything_is_one_line(place: Path) -> None:
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr == "loaderbench: Too many open files; raise the limit with `ulimit -n`\n"
     assert not (place / "r").exists()
+
+
+MEMORY_MIB = 900  # the imports of the run and its fork server take some 400 of it
+GROUPS = Path("/sys/fs/cgroup")
+
+
+@pytest.fixture
+def memory_group() -> Iterator[Path]:
+    """A control group with little memory, of version 1 or 2; what it holds is killed at the end."""
+    first = (GROUPS / "memory").is_dir()
+    group = GROUPS / ("memory" if first else "") / f"loaderbench-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(MEMORY_MIB * 2**20))
+    except OSError as error:
+        with suppress(OSError):
+            group.rmdir()
+        pytest.skip(f"no right to make a memory group: {error}")
+    yield group
+    for _ in range(100):
+        with suppress(OSError):
+            group.rmdir()
+            return
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_what_a_memory_limit_does_not_hold_is_named_and_not_tried_again(place: Path, memory_group: Path) -> None:
+    (place / "s.yaml").write_text(SUITE.format(batches="[4, 512]", rounds=3))
+    done = shell(place, f"echo $$ > {memory_group}/cgroup.procs && {RUN} --out r")
+
+    assert done.returncode == 0, done.stderr
+    trials = read_run(place / "r").sweep
+    assert {trial.status for trial in trials if trial.config["batch_size"] == 4} == {"completed"}
+    large = [trial.failure for trial in trials if trial.config == {"num_workers": 2, "batch_size": 512}]
+    first, *later = filter(None, large)
+    assert first.by_oom_killer
+    assert f"cgroup limit: {MEMORY_MIB} MiB" in first.hint
+    assert [failure.kind for failure in later] == ["pruned"] * len(later)
+    assert len(large) == 3

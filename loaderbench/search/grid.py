@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 
 from loaderbench.diagnosis.failures import ran_out_of_memory
+from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan
 from loaderbench.records import Config, PlannedTrial, Trial, config_label
 
@@ -37,29 +38,36 @@ class Grid:
         return why_pruned(planned.config, done)
 
 
-_BATCH = "batch_size"
+_NEEDS = ("batch_size", "num_workers", "prefetch_factor")
+"""What memory and shared memory grow with; the memory of a device grows with the batch alone."""
 
 
 def why_pruned(config: Config, done: Sequence[Trial]) -> str | None:
     """Why a configuration is not tried; `None` where nothing speaks against it.
 
-    One that hung or ran out of memory is not tried again, nor is the same with a larger batch after it ran out of it.
-    What somebody else killed, as the kernel knows, says nothing of the next.
+    One that hung or ran out of memory is not tried again, nor is one that needs more memory after it ran out of it: the
+    same with a larger batch, more workers or more batches ahead. What somebody else killed, as the kernel knows, says
+    nothing of the next.
     """
     for trial in done:
         kind, no_room = trial.failure.kind if trial.failure else "", ran_out_of_memory(trial.failure)
         if trial.config == config and (kind == "hang" or no_room):
             return f"it failed in round {trial.round} ({_words(kind)})"
-        if no_room and _is_larger(config, trial.config):
-            return f"{config_label(trial.config)} failed ({_words(kind)}), and this batch is larger"
+        if no_room and _needs_more(config, trial.config, _NEEDS[:1] if kind == "device_memory" else _NEEDS):
+            return f"{config_label(trial.config)} failed ({_words(kind)}), and this needs no less"
     return None
 
 
-def _is_larger(config: Config, failed: Config) -> bool:
-    """The same configuration with a larger batch."""
-    mine, its = config.get(_BATCH), failed.get(_BATCH)
-    others = {k: v for k, v in config.items() if k != _BATCH} == {k: v for k, v in failed.items() if k != _BATCH}
-    return others and isinstance(mine, int) and isinstance(its, int) and mine > its
+def _needs_more(config: Config, failed: Config, grow: Sequence[str]) -> bool:
+    """No less of what `grow`s, and all else the same, apart from what workers set up, which changes no batch.
+
+    Where that differs, as much as failed is too much already.
+    """
+    apart = {*grow, *backend_of(config).worker_options}
+    mine, its = ({k: v for k, v in one.items() if k not in apart} for one in (config, failed))
+    pairs = [(config.get(name), failed.get(name)) for name in grow if config.get(name) != failed.get(name)]
+    more = [isinstance(here, int) and isinstance(there, int) and here > there for here, there in pairs]
+    return mine == its and config != failed and all(more)
 
 
 def _words(kind: str) -> str:

@@ -10,9 +10,9 @@ from statistics import fmean
 from loaderbench.conclusion import candidates
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan
-from loaderbench.records import Config, PixelChange, PlannedTrial, Trial, Verification
+from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
 from loaderbench.runner import Outcome
-from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
+from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose, why_pruned
 from loaderbench.session.listener import Progress
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.steps import Session
@@ -65,13 +65,18 @@ class RemedyStep:
         self._verifier = Verifier(
             session.plan,
             subject,
-            lambda config: candidates(session.so_far(), config),
+            self._candidates,
             session.measuring.pixel_changes,
             until_s=self._until_s,
             strict=session.budget_s is not None,
             sweep=session.found.of("sweep"),
         )
         session.step = "remedies"
+
+    def _candidates(self, config: Config) -> Sequence[Candidate] | None:
+        """What the cause calls for, without what ran out of memory in the sweep or needs more than that."""
+        found, done = candidates(self._session.so_far(), config), self._found.of("sweep")
+        return found and [one for one in found if not why_pruned({**config, **one.change}, done)]
 
     def run(self) -> None:
         """Measure round after round."""

@@ -16,7 +16,7 @@ def failed(kind: str, **config: int) -> Trial:
 @pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY))
 def test_a_larger_batch_is_not_tried_where_a_smaller_one_ran_out_of_memory(kind: str) -> None:
     done = [failed(kind, batch_size=64, num_workers=4)]
-    assert "this batch is larger" in str(why_pruned({"batch_size": 128, "num_workers": 4}, done))
+    assert "this needs no less" in str(why_pruned({"batch_size": 128, "num_workers": 4}, done))
     others: tuple[Config, ...] = (
         {"batch_size": 32, "num_workers": 4},
         {"batch_size": 128, "num_workers": 2},
@@ -25,6 +25,27 @@ def test_a_larger_batch_is_not_tried_where_a_smaller_one_ran_out_of_memory(kind:
     )
     for other in others:
         assert why_pruned(other, done) is None
+
+
+@pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY))
+def test_more_workers_or_batches_ahead_need_more_memory_but_not_on_a_device(kind: str) -> None:
+    done = [failed(kind, batch_size=64, num_workers=2, prefetch_factor=2)]
+    pruned = kind != "device_memory"
+    for more in ({"num_workers": 4}, {"prefetch_factor": 4}, {"num_workers": 3, "prefetch_factor": 3}):
+        config: Config = {"batch_size": 64, "num_workers": 2, "prefetch_factor": 2, **more}
+        assert bool(why_pruned(config, done)) is pruned
+    for fits in (
+        {"num_workers": 4, "prefetch_factor": 1},
+        {"num_workers": 0},
+        {"num_workers": 4, "normalize": "device"},
+    ):
+        assert why_pruned({"batch_size": 64, "num_workers": 2, "prefetch_factor": 2, **fits}, done) is None
+
+
+def test_what_workers_set_up_makes_no_batch_smaller() -> None:
+    done = [failed("shared_memory_full", batch_size=64, num_workers=2)]
+    assert why_pruned({"batch_size": 64, "num_workers": 2, "keep_memory": True}, done)
+    assert why_pruned({"batch_size": 32, "num_workers": 2, "keep_memory": True}, done) is None
 
 
 def test_what_somebody_else_killed_prunes_nothing() -> None:

@@ -71,7 +71,7 @@ def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
         kind=words.name(kind.replace("_", " ")),
         count=numbers.count(len(trials), "trial"),
         last_words=last,
-        hint=words.sentence(f"{fits}. {hint}" if fits else hint),
+        hint=words.sentence(f"{fits}. {hint[:1].upper()}{hint[1:]}" if fits else hint),
         log=words.outside(failed.log, words.LABEL_LIMIT) if failed.log else None,
         message=message if message.text != last.text else Text(""),
         logs=tuple(shown),
