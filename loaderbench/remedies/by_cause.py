@@ -31,9 +31,10 @@ class CauseRemedy:
     """One entry of the catalogue.
 
     `change` are arguments of the loader and options of the dataset; if it is empty, the change is in the user's code,
-    which `code` shows. `title` is formatted with the changed configuration, and with `values` if it is empty. `untried`
-    says why no trial can measure the gain. `relieves` are the parts of a stage's time that are left, as others report
-    them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples differ afterwards.
+    which `code` shows. `title` is formatted with the changed configuration, and with `values` if it is empty;
+    `title_for` gives a more exact one for a diagnosis. `untried` says why no trial can measure the gain. `relieves` are
+    the parts of a stage's time that are left, as others report them: they set the order of trying. `effort` is that of
+    a `Candidate`. `changes_pixels`: samples differ afterwards.
     """
 
     id: str
@@ -48,6 +49,7 @@ class CauseRemedy:
     costs: tuple[str, ...] = ()
     caveat: str | None = None
     changes_pixels: bool = False
+    title_for: Callable[[Diagnosis], str] | None = None
 
     @property
     def changes(self) -> bool:
@@ -72,9 +74,10 @@ class CauseRemedy:
             return None
         change = self._change(diagnosis)
         changed = {**diagnosis.config, **change}
+        title = self.title_for(diagnosis) if self.title_for else self.title
         return Recommendation(
             id=self.id,
-            title=self.title.format(**{**diagnosis.config, **self.values, **change}),
+            title=title.format(**{**diagnosis.config, **self.values, **change}),
             change=change,
             basis="heuristic",
             gain=None,

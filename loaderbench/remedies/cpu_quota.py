@@ -14,10 +14,17 @@ from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
 
-def _change(found: Diagnosis) -> Config:
+def _is_narrowed(found: Diagnosis) -> bool:
     loads = found.facts.loads
-    narrowed = loads is not None and loads.allowed_cpus is not None and loads.allowed_cpus < found.facts.cpus
-    return {"worker_affinity": "all"} if narrowed else {}
+    return loads is not None and loads.allowed_cpus is not None and loads.allowed_cpus < found.facts.cpus
+
+
+def _change(found: Diagnosis) -> Config:
+    return {"worker_affinity": "all"} if _is_narrowed(found) else {}
+
+
+def _title(found: Diagnosis) -> str:
+    return "Widen the affinity of the workers to all CPUs" if _is_narrowed(found) else "Raise the CPU quota"
 
 
 REMEDY = CauseRemedy(
@@ -25,6 +32,7 @@ REMEDY = CauseRemedy(
     title="Raise the CPU quota or widen the workers' affinity",
     applies=lambda found: found.named(limits={"quota"}),
     change=_change,
+    title_for=_title,
     code="""import os
 
 def worker_init_fn(_):

@@ -7,11 +7,22 @@ What it does: moves the work into the dataset, into `collate_fn`, or into a samp
 How to confirm: profile again; CPU use of the main process falls.
 """
 
+from __future__ import annotations
+
 from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.findings import Diagnosis
+
+_TITLE = "Move work from the main process into the workers"
+
+
+def _title(found: Diagnosis) -> str:
+    return _TITLE if found.facts.workers else "Load in DataLoader worker processes, not in the main process"
+
 
 REMEDY = CauseRemedy(
     id="move_into_workers",
-    title="Move work from the main process into the workers",
+    title=_TITLE,
+    title_for=_title,
     applies=lambda found: found.named(stages={"main_process"}),
     code="""loader = DataLoader(dataset, sampler=list_of_indices, collate_fn=collate_and_process, num_workers=2)
 """,

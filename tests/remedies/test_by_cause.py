@@ -186,6 +186,24 @@ def test_no_two_candidates_of_one_cause_contradict_each_other(remedy: str) -> No
         assert both <= {"decoder", "transform"}, f"{one.id} and {other.id} both change {both}"
 
 
+@pytest.mark.parametrize(
+    ("remedy", "facts", "title"),
+    [
+        ("cpu_quota", NARROW, "Widen the affinity of the workers to all CPUs"),
+        ("cpu_quota", FACTS, "Raise the CPU quota"),
+        ("move_into_workers", FACTS, "Move work from the main process into the workers"),
+        (
+            "move_into_workers",
+            replace(FACTS, workers=0),
+            "Load in DataLoader worker processes, not in the main process",
+        ),
+    ],
+)
+def test_a_title_names_only_what_there_is(remedy: str, facts: Facts, title: str) -> None:
+    (found,) = [one for one in advice(replace(CAUSES[remedy], facts=facts)) if one.id == remedy]
+    assert found.title == title
+
+
 def test_more_workers_are_as_many_as_the_cpus_that_are_left_can_feed() -> None:
     for remedy in ("more_workers", "main_process_loading", "fewer_workers"):
         assert advice(CAUSES[remedy])[0].change == {"num_workers": 4}
