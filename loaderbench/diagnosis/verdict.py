@@ -146,7 +146,7 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
 
 
 def _lowering(cause: Cause, facts: Facts) -> tuple[str, ...]:
-    """The same in words."""
+    """What lowers it, in words."""
     reasons = {
         "other programs use CPUs that the loader needs": disturbed(facts),
         "throughput exceeds what the traced times allow": conflicting(facts),

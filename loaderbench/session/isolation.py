@@ -103,9 +103,8 @@ class IsolationPlanner:
         arguments = {**self._suite.loader, **config}
         ahead = backend_of(arguments).prefetch(arguments).batches or 0
         rate = max(rates_by_round(config, trials).values(), default=0.0)
-        wanted = (
-            FILES_SHARE * rate * isolation_seconds(self._suite) + (ahead + batches_wanted(math.ceil(batch))) * batch
-        )
+        at_least = (ahead + batches_wanted(math.ceil(batch))) * batch
+        wanted = FILES_SHARE * rate * isolation_seconds(self._suite) + at_least
         files = min(self._files, math.ceil(wanted * self._files / epoch))
         batches = int(files * epoch / (self._files * batch))
         if batches > max(1, ahead) + FEWEST_BATCHES:

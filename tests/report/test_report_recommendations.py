@@ -147,7 +147,11 @@ def next_step(run: RunRecord) -> NextStep:
 
 
 def test_a_measured_fix_is_applied_next() -> None:
-    step = next_step(runs.typical())
+    run, rate = runs.typical(), Interval(993.0, 984.0, 1_002.0)
+    measured = replace(run.recommendations[0], before=rate, after=rate)
+    step = next_step(replace(run, recommendations=(measured,)))
+    assert step.fix is not None
+    assert "993 \u2192 993 samples/s" in step.fix.text
     assert step.do == "Apply the first fix with its code in the report"
     assert step.command is None
 

@@ -189,10 +189,10 @@ def _gain(found: Recommendation, run: RunRecord) -> Value | None:
     return replace(value, text=f"{value.text}, capped by the target") if found.gain.is_floor else value
 
 
-def outcome(found: Recommendation, run: RunRecord) -> str:
+def outcome(found: Recommendation, run: RunRecord, unit: str = "") -> str:
     """Gain, rates, target and pixels in a line: `+93% vs baseline (83-103%): 522 -> 999, meets the target`."""
     gain = _gain(found, run)
-    rates = [_rates(found)] if found.before and found.after else []
+    rates = [f"{_rates(found)}{unit}"] if found.before and found.after else []
     part = ["part of 1"] if _is_part_of_first(found, run) else []
     line = ": ".join(filter(None, (gain.text if gain else "", ", ".join([*rates, *_of_target(found), *part]))))
     return "; ".join(filter(None, (line, found.changes_pixels or "")))

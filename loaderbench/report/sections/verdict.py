@@ -117,7 +117,7 @@ def _next_step(run: RunRecord) -> NextStep | None:
         keep = "Keep the loader; only a faster training step raises throughput"
         return NextStep(None, keep) if run.verdict.bound == "compute" else None
     unknown = "" if first.gain else "gain not measured"
-    fix = words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run))))}")
+    fix = words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run, ' samples/s'))))}")
     if first.basis != "measured" and (command := command_for(first, run)):
         return NextStep(fix, "Measure the first fix", command)
     do = "Apply the first fix" if first.snippet is None else "Apply the first fix with its code in the report"
