@@ -15,7 +15,7 @@ from loaderbench.report.model import Document, Fact, Glance, Row, Table, Text, V
 from loaderbench.report.sections.failures import FailureGroup, Failures
 from loaderbench.report.sections.recommendations import Card, Cards
 from loaderbench.report.sections.sweep import Ranking
-from loaderbench.report.sections.verdict import Finding, KeyFigures
+from loaderbench.report.sections.verdict import Finding, KeyFigures, NextStep
 
 MOST_BYTES = 60_000  # GitHub takes comments of 65,536 characters, and summaries of a job of 1 MiB
 MOST_ROWS = 20
@@ -95,10 +95,16 @@ def _list(texts: Sequence[Text]) -> str:
 
 
 def _head(document: Document, finding: Finding) -> str:
-    """The headline, and how complete the run is."""
+    """The headline, how complete the run is, and what to do next."""
     line = f"**{inline(document.name.text)}**: {inline(document.state.label)}"
     hint = f"\n\n{inline(document.state.hint)}" if document.state.hint else ""
-    return f"## {inline(finding.headline.text)}\n\n{line}{hint}"
+    step = f"\n\n**Next:** {_next(finding.next_step)}" if finding.next_step else ""
+    return f"## {inline(finding.headline.text)}\n\n{line}{hint}{step}"
+
+
+def _next(step: NextStep) -> str:
+    """What to do, with its command."""
+    return f"{inline(step.do)}: {code(step.command)}" if step.command else inline(step.do)
 
 
 def _evidence(finding: Finding) -> str:
