@@ -153,9 +153,10 @@ def test_what_a_memory_limit_does_not_hold_is_named_and_not_tried_again(place: P
     assert done.returncode == 0, done.stderr
     trials = read_run(place / "r").sweep
     assert {trial.status for trial in trials if trial.config["batch_size"] == 4} == {"completed"}
-    large = [trial.failure for trial in trials if trial.config == {"num_workers": 2, "batch_size": 512}]
-    first, *later = filter(None, large)
-    assert first.by_oom_killer
-    assert f"cgroup limit: {MEMORY_MIB} MiB" in first.hint
-    assert [failure.kind for failure in later] == ["pruned"] * len(later)
-    assert len(large) == 3
+    for workers in (0, 2):
+        large = [one.failure for one in trials if one.config == {"num_workers": workers, "batch_size": 512}]
+        tried = [failure for failure in large if failure and failure.kind != "pruned"]
+        assert len(tried) <= 1
+        assert all(failure.by_oom_killer for failure in tried)
+        assert all(f"cgroup limit: {MEMORY_MIB} MiB" in failure.hint for failure in tried)
+    assert any(trial.failure and trial.failure.by_oom_killer for trial in trials)
