@@ -25,9 +25,9 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
 class CudaWaitClock:
     """Waits by events on the current stream, around `next()`.
 
-    The first event is reached when the device has drained, the second at once, but not before the host issued it when
-    the batch was there: what lies between is about max(0, batch ready - device drained), so that work still queued is
-    not counted as a wait. Events are read with `query()` and used again; nothing synchronises but the last reading.
+    The device reaches the first event when it has drained, and the second as soon as the host, given the batch, issues
+    it. The time between is about max(0, batch ready - device drained), which leaves out work still queued. Events are
+    read with `query()` and reused; only the last reading synchronizes.
     Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
     """
 

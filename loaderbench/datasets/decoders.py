@@ -35,7 +35,7 @@ def decode_torchvision(path: str) -> Any:
 
 
 def open_pillow(path: str) -> Image.Image:
-    """Open and read the header only: whoever needs pixels decodes them. Returns a PIL image of the file's mode."""
+    """Open the file and read its header only; pixels are decoded on first use. Returns an image of the file's mode."""
     return Image.open(path)
 
 

@@ -120,7 +120,7 @@ def _slope(rng: np.random.Generator, light: Plane, patches: Plane, grounds: list
 
 
 def _flood(colours: Plane, contrast: Plane, shore: int, water: Plane) -> None:
-    """Put a lake below row `shore`, in place: calm, so that it mirrors what stands above it."""
+    """Put a lake below row `shore`, in place: calm, and mirroring what is above it."""
     rows = colours.shape[1] - shore
     colours[:, shore:] = blend(colours[:, shore - rows : shore][:, ::-1], water, 0.3)
     contrast[shore:] *= 0.4

@@ -17,7 +17,7 @@ MOST_IDLE = 0.9  # of the rest too little would be left to divide by
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """One configuration. Times are seconds per sample of one worker; shares are of the time of whoever loads.
+    """One configuration. Times are seconds per sample of one worker; shares are of the loading process's time.
 
     `loads`: the workers, or the main process where there are none. `cpu_s` and `blocked_s` are by stage; what is
     neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`

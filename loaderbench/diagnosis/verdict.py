@@ -81,7 +81,7 @@ def decide(
         evidence=tuple(map(str, evidence)),
         evidence_parts=evidence,
         confidence=_confidence(subject, consumer, doubts),
-        confidence_reasons=_doubtful(subject, consumer, doubts),
+        confidence_reasons=_doubts_of_numbers(subject, consumer, doubts),
         not_measured={"stage": "the loader keeps up"},
     )
     if bound == "transfer" and subject.facts:
@@ -132,7 +132,7 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
         headline=cause.clause,
         against=speaks_against(facts, cause),
         confidence=_lowered(found.confidence, cause, facts),
-        confidence_reasons=(*found.confidence_reasons, *_lowering(cause, facts)),
+        confidence_reasons=(*found.confidence_reasons, *_doubts_of_cause(cause, facts)),
         not_measured={},
     )
     return caused if caused.stage else replace(caused, not_measured={"stage": why})
@@ -145,8 +145,8 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
     return _ONE_LESS[confidence] if near_tie(facts, cause) else confidence
 
 
-def _lowering(cause: Cause, facts: Facts) -> tuple[str, ...]:
-    """What lowers it, in words."""
+def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
+    """Reasons not to trust the cause fully."""
     reasons = {
         "other programs use CPUs that the loader needs": disturbed(facts),
         "throughput exceeds what the traced times allow": conflicting(facts),
@@ -197,8 +197,8 @@ def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
     return "medium" if doubts else "high"
 
 
-def _doubtful(subject: Subject, consumer: str, doubts: int) -> tuple[str, ...]:
-    """Why neither the numbers of the subject nor the run allow high confidence."""
+def _doubts_of_numbers(subject: Subject, consumer: str, doubts: int) -> tuple[str, ...]:
+    """Reasons not to trust the numbers fully: of this configuration, and of the whole run."""
     kind, wait = consumer_kind(consumer), subject.data_wait_share
     warned = (f"{doubts} warning{'s' * (doubts > 1)}",) if doubts else ()
     if kind.of_loop:

@@ -53,7 +53,7 @@ def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
 
 
 def _own_share(trial: Trial) -> float:
-    """Workers trace side by side, so that each delays the loop by its own samples alone."""
+    """Workers trace in parallel: each delays the loop by its own samples only."""
     workers = 1 if in_main_process(trial) or trial.workers is None else trial.workers.count or 1
     tracing_s = (trial.tracing_s_per_sample or 0) * (trial.samples or 0) / workers
     return ((trial.recorder_s_per_batch or 0) * (trial.batches or 0) + tracing_s) / (trial.steady_s or 1)

@@ -185,7 +185,7 @@ def _of(loader: DataLoader[Any], configured: Iterable[str]) -> Batches:
 
 
 def _set_on(loader: DataLoader[Any], arguments: Mapping[str, Any]) -> list[str]:
-    """Change a loader that somebody else made, before it is iterated over; return what could be changed."""
+    """Change a loader that the user made, before it is iterated over; return what could be changed."""
     changed = {name: value for name, value in arguments.items() if name in SETTABLE}
     loader.num_workers = changed.get("num_workers", loader.num_workers)  # the others depend on it
     if not loader.num_workers:

@@ -1,4 +1,4 @@
-"""All programs together, on the CPUs that this process may use: whether somebody else takes what is missing here."""
+"""All programs together, on the CPUs that this process may use: whether other programs take what is missing here."""
 
 from __future__ import annotations
 

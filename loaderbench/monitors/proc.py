@@ -97,13 +97,13 @@ def read_stat(pid: int) -> ProcessStat | None:
 
 
 def read_read_bytes(pid: int) -> int | None:
-    """Return `None` when the process is gone or is somebody else's."""
+    """Return `None` when the process is gone or belongs to another user."""
     text = read_text(f"/proc/{pid}/io")
     return parse_read_bytes(text) if text else None
 
 
 def read_pss_bytes(pid: int) -> int | None:
-    """Return `None` when the process is gone or is somebody else's. Costs milliseconds: never in a measured window."""
+    """Return `None` when the process is gone or belongs to another user. Takes milliseconds: never while measuring."""
     text = read_text(f"/proc/{pid}/smaps_rollup")
     return parse_pss_bytes(text) if text else None
 
@@ -129,7 +129,7 @@ def available() -> bool:
 
 
 def read_text(path: str) -> str:
-    """Return nothing when the file is not there, is somebody else's, or its process ended meanwhile."""
+    """Return nothing when the file is not there, belongs to another user, or its process ended meanwhile."""
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - read ten times a second
             return file.read().decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """What DataLoader workers were doing between readings: on a CPU, ready but without one, or blocked.
 
 Linux only: elsewhere nothing is told, and `why_not` says so. Source: proc(5), and sched-stats.rst of the kernel. The
-kernel adds time in a run queue when the thread leaves it, so that sums are clipped at the end, and no single reading.
+kernel adds time in a run queue when the thread leaves it: only sums are clipped, at the end, not single readings.
 """
 
 from __future__ import annotations

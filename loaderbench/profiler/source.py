@@ -105,7 +105,7 @@ def release(source: Any) -> None:
 
 
 def alike(source: Any, other: Any) -> bool:
-    """Whether two loaders are of one kind, so that their batches belong together: a new one for each epoch, say."""
+    """Whether the batches of two loaders belong together: a script may make a new loader for each epoch."""
     if source is other:
         return True
     return _kind(source) == _kind(other)

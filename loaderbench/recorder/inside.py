@@ -61,7 +61,7 @@ def path_of(dataset: Any, index: int) -> str | None:
     """The path of a sample, where the dataset (or the one within it) keeps a list of them by index."""
     try:
         return _path_of(dataset, index)
-    except Exception:  # the attributes are somebody else's, and may be anything
+    except Exception:  # the attributes belong to other code, and may be anything
         return None
 
 

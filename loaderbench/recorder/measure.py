@@ -188,9 +188,9 @@ def batches_wanted(batch_size: int | None) -> int:
 class Rules:
     """How long to measure.
 
-    `prefetch_batches` are ready or under way before the first is asked for, and no part of the steady state.
-    Workers deliver in turn, so that `cycle` batches (one of each worker) are the least that says a rate. `wanted` are
-    enough, see `batches_wanted`; `fewest` are where `wanted` take more than twice the seconds.
+    `prefetch_batches` are prefetched before the first `next()` and excluded from the steady state. Workers deliver in
+    turn: it takes a `cycle`, one batch of each worker, to see a rate. `wanted` batches are enough (`batches_wanted`).
+    Where those take longer than twice the seconds, `fewest` are.
     """
 
     seconds: float

@@ -4,7 +4,7 @@ Batches are handed out in the order in which they were asked for, and given to w
 for batch k belongs to the first of these that is true: k was made already, and a worker has nothing to do (transport);
 a later batch was, and a worker has nothing to do (order); nobody had begun it; workers are at it, or at those after it
 (making): while all of them are, nothing but more or faster work brings the next batch sooner. Moments are counted
-once, so that the parts add up to the wait. Source: critical paths of a pipeline, as tf.data's stall analysis draws
+once: the parts add up to the wait. Source: critical paths of a pipeline, as tf.data's stall analysis draws
 them (Isenko et al. 2022, "Where Is My Training Bottleneck?", arXiv:2202.08679), with the order of torch's `DataLoader`.
 """
 

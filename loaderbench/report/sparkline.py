@@ -12,7 +12,7 @@ from loaderbench.report import numbers
 MOST_POINTS = 24
 WIDTH, HEIGHT = 240, 56
 _MARGIN = 5.0  # room for the last point's mark
-_LEAST_SPAN = 0.2  # of the highest rate fills the height at least, so that noise does not look like a change
+_LEAST_SPAN = 0.2  # of the highest rate spans the full height at least: noise must not look like a change
 
 Point = tuple[float, float]
 

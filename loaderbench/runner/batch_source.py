@@ -150,7 +150,7 @@ class PassRules(Rules):
 class OnePass:
     """The batches of a loader's first epoch: of the next, files would come from memory.
 
-    The loader lives on when they are through, so that what its workers did can still be read.
+    The loader outlives its batches: what its workers did can still be read.
     """
 
     def __init__(self, watched: WatchedLoader, samples: int, batch_size: int | None) -> None:

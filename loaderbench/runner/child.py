@@ -60,7 +60,7 @@ def _fetched(error: BaseException) -> bool:
 
 
 def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made: list[Any]) -> None:
-    """Build, and measure what was built; `made` gets the loader, for whoever has to explain an exception."""
+    """Build, and measure what was built; `made` gets the loader, to explain an exception with."""
     from loaderbench.datasets.traits import traits_of
     from loaderbench.recorder import measure, recorder_s_per_batch
     from loaderbench.recorder.windows import batches_of

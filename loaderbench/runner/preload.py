@@ -19,4 +19,4 @@ except Exception as error:  # a pair of torch and torchvision that do not fit ra
     IMPORT_ERROR = f"{type(error).__name__}: {error}"
 else:
     PIL.Image.preinit()
-    gc.freeze()  # so that collecting garbage in a child does not copy the pages that all share
+    gc.freeze()  # a child's garbage collection then does not copy the shared pages

@@ -61,7 +61,7 @@ def _targets(suite: Suite) -> list[str]:
 def _answer(pipe: Connection, names: list[str], folder: Path) -> None:
     from loaderbench.runner import preload
 
-    with suppress(BrokenPipeError):  # whoever asked is gone
+    with suppress(BrokenPipeError):  # the parent is gone
         if preload.IMPORT_ERROR is not None:
             pipe.send(preload.IMPORT_ERROR)
         else:

@@ -52,7 +52,7 @@ def end_own_session() -> None:
 def end_below(head: int) -> None:
     """End the head of a session with every process below it, and remove what they leave."""
     below = _below(head)
-    psutil.wait_procs(_kill(below), timeout=1.0)  # so that none makes a file after they were looked for
+    psutil.wait_procs(_kill(below), timeout=1.0)  # none may make a file after the search below
     _remove_shared_memory([head, *(child.pid for child in below)])
     with suppress(ProcessLookupError):
         os.kill(head, getattr(signal, "SIGKILL", signal.SIGTERM))

@@ -39,29 +39,29 @@ class Grid:
 
 
 _NEEDS = ("batch_size", "num_workers", "prefetch_factor")
-"""What memory and shared memory grow with; the memory of a device grows with the batch alone."""
+"""Memory and shared memory grow with all of these, device memory only with the batch size."""
 
 
 def why_pruned(config: Config, done: Sequence[Trial]) -> str | None:
-    """Why a configuration is not tried; `None` where nothing speaks against it.
+    """Why a configuration is not tried; `None` if it may be tried.
 
-    One that hung or ran out of memory is not tried again, nor is one that needs more memory after it ran out of it: the
-    same with a larger batch, more workers or more batches ahead. What somebody else killed, as the kernel knows, says
-    nothing of the next.
+    A configuration that hung or ran out of memory is not retried. After an out-of-memory failure, the same one with
+    larger batches, more workers or more prefetched batches is not tried either. A process that was killed while the
+    out-of-memory killer did nothing rules out no configuration.
     """
     for trial in done:
         kind, no_room = trial.failure.kind if trial.failure else "", ran_out_of_memory(trial.failure)
         if trial.config == config and (kind == "hang" or no_room):
             return f"it failed in round {trial.round} ({_words(kind)})"
         if no_room and _needs_more(config, trial.config, _NEEDS[:1] if kind == "device_memory" else _NEEDS):
-            return f"{config_label(trial.config)} failed ({_words(kind)}), and this needs no less"
+            return f"{config_label(trial.config)} failed ({_words(kind)}), and this needs at least as much"
     return None
 
 
 def _needs_more(config: Config, failed: Config, grow: Sequence[str]) -> bool:
-    """No less of what `grow`s, and all else the same, apart from what workers set up, which changes no batch.
+    """Whether `config` needs at least what `failed` did: equal or larger in `grow`, and otherwise the same.
 
-    Where that differs, as much as failed is too much already.
+    Options of a worker's setup may differ: they do not change a batch.
     """
     apart = {*grow, *backend_of(config).worker_options}
     mine, its = ({k: v for k, v in one.items() if k not in apart} for one in (config, failed))

@@ -46,7 +46,7 @@ class SlicedRounds:
             started(one)
             outcome = self._measure(one)
             keep(outcome)
-            if outcome.trial.status == "completed":  # so that beside the others it failed for want of something
+            if outcome.trial.status == "completed":  # alone it works: next to the others it lacked something
                 self._in_slices = False
 
     def _run_in_slices(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> Sequence[PlannedTrial]:

@@ -1,6 +1,6 @@
 """YAML 1.2 text to plain values, with the position of every key and value kept.
 
-Only the node graph of ruamel.yaml is used and nothing is constructed from a tag, so that no file can make an object.
+Only the node graph of ruamel.yaml is used and nothing is constructed from a tag: no file can make an object.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Functions of libraries that read or decode, whoever calls them: how the inside of an opaque dataset is seen.
 
 In a worker they stay replaced, for the process is its own. In the user's process they are replaced while a batch is
-made, and put back before it is handed out; what was put there by somebody else meanwhile is left alone.
+made, and put back before it is handed out; what other code put there meanwhile is left alone.
 """
 
 from __future__ import annotations

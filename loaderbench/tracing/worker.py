@@ -58,7 +58,7 @@ class TracedCollate:
 
 def _trace(dataset: Any, tracer: Tracer, marks_only: bool) -> None:
     if not marks_only:
-        import PIL.Image  # noqa: F401 - loaded now, so that its functions are found
+        import PIL.Image  # noqa: F401 - loaded now, to find its functions
     refused = patch_classes(Finder(tracer).dataset(dataset, inside=not marks_only))
     if type(dataset).__name__ in refused:
         tracer.block.fail(f"{type(dataset).__name__} has no Python code that can be timed")

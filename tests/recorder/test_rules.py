@@ -46,7 +46,7 @@ def test_the_steady_state_lasts_its_seconds_and_twenty_batches() -> None:
 @pytest.mark.parametrize(
     ("batch_size", "wanted"), [(None, 20), (1, 20), (32, 20), (33, 20), (64, 10), (100, 7), (128, 5), (4096, 5)]
 )
-def test_large_batches_need_be_fewer_for_as_many_samples(batch_size: int | None, wanted: int) -> None:
+def test_fewer_large_batches_hold_as_many_samples(batch_size: int | None, wanted: int) -> None:
     assert batches_wanted(batch_size) == wanted
 
 

@@ -199,7 +199,7 @@ def outcome(found: Recommendation, run: RunRecord, unit: str = "") -> str:
 
 
 def _is_part_of_first(found: Recommendation, run: RunRecord) -> bool:
-    """Whether whoever follows the first fix has followed this one too; a capped first fix has no number to refer to."""
+    """Whether the first fix includes this one. A first fix with a capped gain has no number to refer to."""
     first = next((each for each in run.recommendations if each.status == "open"), None)
     if first is None or first is found or not found.change or (first.gain and first.gain.is_floor):
         return False
