@@ -17,6 +17,7 @@ from string import Formatter
 from loaderbench.remedies import REMEDIES
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
+from loaderbench.remedies.room import UNTRIED, RoomRemedy
 from loaderbench.remedies.verified import COMBINATION
 
 _EFFORTS = ("one argument", "code change", "code change; samples or their order differ", "a copy of the data")
@@ -76,6 +77,7 @@ def _page(remedy: Remedy) -> str:
         f"**Measured:** {_measured(remedy)}.",
         f"**{_CONFIRM}** {said[_CONFIRM]}",
         *([f"```python\n{cause.code.rstrip()}\n```"] if cause and cause.code else []),
+        *([f"```\n{remedy.code.format(mib='N').rstrip()}\n```"] if isinstance(remedy, RoomRemedy) else []),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -117,6 +119,8 @@ def _cause(remedy: Remedy) -> CauseRemedy | None:
 
 
 def _measured(remedy: Remedy) -> str:
+    if isinstance(remedy, RoomRemedy):
+        return f"no; {UNTRIED.removeprefix('Not measured: ')}"
     cause = _cause(remedy)
     if cause is None or isinstance(remedy, MeasuredFirst):
         return "by the sweep" if cause is None else "by the sweep, or in interleaved pairs"

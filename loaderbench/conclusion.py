@@ -12,6 +12,7 @@ from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling
+from loaderbench.diagnosis.shortage import find_shortage
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
@@ -104,6 +105,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         target=describe_demand(assumed) if assumed else None,
         trials=trials,
         costs=costs,
+        shortage=find_shortage(trials, config) if config is not None and measured.kind == "sweep" else None,
     )
     overhead = describe_overhead(trials)
     known = {

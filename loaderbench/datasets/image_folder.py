@@ -57,6 +57,7 @@ class ImageFolder(DatasetOfOptions):
     }
     texts: ClassVar[tuple[str, ...]] = ("root", "transform")
     change_samples: ClassVar[tuple[str, ...]] = ("presize",)
+    smaller_samples: ClassVar[Mapping[str, Any]] = {"normalize": "device"}
     why_no_files: ClassVar[str] = ""
 
     kind: Literal["image_folder"] = "image_folder"

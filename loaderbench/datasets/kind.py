@@ -77,6 +77,9 @@ class DatasetKind(Part):
     change_samples: ClassVar[tuple[str, ...]] = ()
     """Those of `axes` on which `samples_for` depends."""
 
+    smaller_samples: ClassVar[Mapping[str, Any]] = {}
+    """Values of `axes` with which a sample takes fewer bytes and holds the same."""
+
     why_no_files: ClassVar[str] = "unknown which files this dataset reads, so the page cache cannot be set"
     """Why the page cache cannot be set for it; empty where it can."""
 

@@ -125,16 +125,25 @@ def hang(timeout_s: float, phase: str, blocked_at: str = "", log_end: str = "") 
     What a process had written of an exception before that is the cause where it has a name: torch's queues wait for
     ever for what could not be sent.
     """
+    return _hang(f"no result after {timeout_s:g} s", "raise measure.timeout_s", phase, blocked_at, log_end)
+
+
+def no_progress(idle_s: float, phase: str, blocked_at: str = "", log_end: str = "") -> Failure:
+    """Name a trial that was ended because no batch came for ten times what whole trials of the run took."""
+    what = f"no batch for {idle_s:.0f} s, ten times what other trials took"
+    return _hang(what, "measure it in a run of its own", phase, blocked_at, log_end)
+
+
+def _hang(what: str, if_slow: str, phase: str, blocked_at: str, log_end: str) -> Failure:
     where = f"; {blocked_at}; stack traces are in the log" if blocked_at else ""
     raised = last_words(log_end) if _TRACEBACK in log_end else ""
     known = classify(raised) if raised else None
     return Failure(
         "hang",
-        f"no result after {timeout_s:g} s; phase: {phase}{where}" + (f"; before that: {raised}" if raised else ""),
+        f"{what}; phase: {phase}{where}" + (f"; before that: {raised}" if raised else ""),
         known.hint
         if known is not None and known.kind != "error"
-        else "slow loader: raise measure.timeout_s; deadlock, often a lock held across fork: "
-        "set multiprocessing_context: spawn",
+        else f"slow loader: {if_slow}; deadlock, often a lock held across fork: set multiprocessing_context: spawn",
     )
 
 

@@ -12,6 +12,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
+from loaderbench.diagnosis.shortage import Shortage
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
 from loaderbench.diagnosis.wording import (
     describe_inside,
@@ -58,17 +59,20 @@ def decide(
     target: Evidence | None = None,
     trials: Sequence[Trial] = (),
     costs: Sequence[EpochCost] = (),
+    shortage: Shortage | None = None,
 ) -> Verdict:
     """Say what bounds it, and why.
 
     `consumer` is a resolved kind, `demand` in samples/s that of one that has a demand; `doubts` counts the reasons to
     distrust the run; `target` is the demand as a line of evidence; `costs` are those of an epoch.
+    `shortage` is what configurations with more workers ran out of.
     """
     if subject is None:
         return _nothing(trials, consumer)
     bound = _bound(subject, consumer)
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
     evidence = (*_evidence(subject, consumer, demand, target, trials), *_beyond(cause, costs))
+    evidence = (*evidence, *([shortage.evidence()] if shortage and bound != "compute" else []))
     if bound == "unknown":
         wait, limit = percent(subject.data_wait_share), f"includes {in_percent(NOTICED)}, the limit of input-bound"
         interval = Evidence("wait", "Data wait interval", limit)
@@ -87,7 +91,15 @@ def decide(
     if bound == "transfer" and subject.facts:
         why = "the host-to-device copy is not part of the loader"
         return replace(_led_by(found, transfers(subject.facts)), not_measured={"stage": why, "limit": why})
-    return found if bound == "compute" else _with_cause(found, subject.facts, cause, consumer)
+    if bound == "compute":
+        return found
+    caused = _with_cause(found, subject.facts, cause, consumer)
+    return _held_by(caused, shortage) if shortage and caused.limit == "workers" else caused
+
+
+def _held_by(found: Verdict, shortage: Shortage) -> Verdict:
+    """More workers would help, and do not fit: that is the cause of the cause."""
+    return replace(found, headline=f"more workers do not fit in {shortage.place}; {found.headline}")
 
 
 def _led_by(found: Verdict, *first: Evidence) -> Verdict:

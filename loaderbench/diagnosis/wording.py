@@ -47,7 +47,9 @@ def cpus_alone(facts: Facts) -> str:
 
 def _busy(facts: Facts, counted: str = "") -> str:
     others = f", other programs {facts.others_cpus:.1f}" if facts.others_cpus and disturbed(facts) else ""
-    threads = f", {facts.library_cpus:.1f} of them with library threads" if facts.library_cpus >= SPARE_CPUS else ""
+    threads = (
+        f", {facts.library_cpus:.1f} of them spinning in library threads" if facts.library_cpus >= SPARE_CPUS else ""
+    )
     return f"{facts.own_cpus or 0.0:.1f} of {facts.cpus:g}{counted}{threads}{others}"
 
 

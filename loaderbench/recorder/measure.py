@@ -56,15 +56,16 @@ def measure(
     batch_size: int | None = None,
     on_steady: Callable[[], None] = lambda: None,
     on_closed: Callable[[Measurement, Steps], None] = lambda *_: None,
+    on_progress: Callable[[], None] = lambda: None,
 ) -> Measurement:
     """Run until the rules are content.
 
     `on_steady` is called when warm-up ends; `on_closed` with the result and what takes further batches, while the
-    loader and its workers still live.
+    loader and its workers still live. `on_progress` is called at most every `PROGRESS_S` seconds while batches come.
     Raises `NoBatchesError` where the loader gives too few batches, and whatever the loader raises.
     """
     began_s = time.monotonic()
-    steps = Steps(batches, consumer, batch_size)
+    steps = Steps(batches, consumer, batch_size, on_progress)
     steps.take()
     settled = steps.take_until(rules.warmed_up)
     # a loader that runs once and is over by now is measured from where its queue was turned over
@@ -108,7 +109,14 @@ class NoBatchesError(Exception):
 class Steps:
     """Takes batches one by one and notes when the consumer could ask for the next."""
 
-    def __init__(self, batches: Iterable[Any], consumer: Consumer, batch_size: int | None = None) -> None:
+    def __init__(
+        self,
+        batches: Iterable[Any],
+        consumer: Consumer,
+        batch_size: int | None = None,
+        on_progress: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._on_progress, self._reported_s = on_progress, 0.0
         self._iterator = self._again_and_again(batches)
         self._consumer = consumer
         self._batch_size = batch_size
@@ -152,6 +160,9 @@ class Steps:
         if not self.moments_s:
             raise NoBatchesError("the loader returned no batch; with drop_last the dataset must fill one batch")
         while self.take():
+            if self.moments_s[-1] - self._reported_s > PROGRESS_S:
+                self._reported_s = self.moments_s[-1]
+                self._on_progress()
             if done(self.moments_s):
                 return True
         return False
@@ -175,6 +186,7 @@ FEWEST_BATCHES = 5  # in either case
 FEWEST_BEFORE_SLICES = 2  # where the rate is measured in time slices afterwards
 AGREEMENT = 0.2  # two windows agree when their rates differ by no more
 WINDOW_S = 0.05  # shorter windows are noise
+PROGRESS_S = 0.2  # between two reports of progress
 
 
 def batches_wanted(batch_size: int | None) -> int:

@@ -23,12 +23,16 @@ class Failure:
     """Why a trial gave no measurement: a kind of the catalogue, the message as it came, and what to do.
 
     `by_oom_killer`: of what was killed, whether the kernel did it for want of memory; `None` where nobody counts.
+    `limit_bytes` is how much this machine has of the memory that ran out; `needed_bytes` is the size of the batches
+    under way. Both are `None` if unknown, or if nothing ran out.
     """
 
     kind: str
     message: str
     hint: str
     by_oom_killer: bool | None = None
+    limit_bytes: int | None = None
+    needed_bytes: int | None = None
 
 
 @dataclass(frozen=True)

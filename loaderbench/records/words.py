@@ -36,7 +36,7 @@ Limit = Literal[
     "workers", "cpu", "oversubscription", "quota", "storage_latency", "storage_bandwidth", "lock", "order", "startup",
     "memory", "neighbors", "imbalance", "none",
 ]  # fmt: skip
-About = Literal["cause", "wait", "rate", "consumer", "target", "inside", "limits", "epoch", "failure"]
+About = Literal["cause", "wait", "rate", "consumer", "target", "inside", "limits", "epoch", "shortage", "failure"]
 """What a line of evidence is about."""
 
 Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]

@@ -23,6 +23,8 @@ IDS = (
     "pin_memory",
     "unpin_memory",
     "cpu_quota",
+    "larger_shared_memory",
+    "larger_memory_limit",
     "library_threads",
     "persistent_workers",
     "larger_epochs",

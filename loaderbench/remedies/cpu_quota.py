@@ -9,6 +9,7 @@ How to confirm: `loaderbench doctor` lists the available CPUs; workers wait for 
 
 from __future__ import annotations
 
+from loaderbench.diagnosis.thresholds import THROTTLED
 from loaderbench.records import Config
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
@@ -24,7 +25,10 @@ def _change(found: Diagnosis) -> Config:
 
 
 def _title(found: Diagnosis) -> str:
-    return "Widen the affinity of the workers to all CPUs" if _is_narrowed(found) else "Raise the CPU quota"
+    if _is_narrowed(found):
+        return "Widen the affinity of the workers to all CPUs"
+    is_throttled = (found.facts.throttled_share or 0.0) >= THROTTLED
+    return "Raise the CPU quota" if is_throttled else "Widen the CPU affinity of this process"
 
 
 REMEDY = CauseRemedy(
@@ -38,6 +42,7 @@ REMEDY = CauseRemedy(
 def worker_init_fn(_):
     os.sched_setaffinity(0, range(os.cpu_count()))  # undo the narrower mask of a library
 
-# in a container: docker run --cpus=4, or resources.limits.cpu of the pod
+# a quota:     docker run --cpus=4, or resources.limits.cpu of the pod
+# an affinity: docker run --cpuset-cpus=0-3, sbatch --cpus-per-task=4, or taskset -c 0-3
 """,
 )

@@ -62,7 +62,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
     before, after = summarise([chosen.against, chosen.config], both)
     measured = replace(
         advice,
-        title=retitled(advice.title, chosen.change),
+        title=_with_further(retitled(advice.title, chosen.change), advice.change, chosen.change),
         change=chosen.change,
         against=chosen.against,
         basis="measured",
@@ -82,6 +82,12 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         reason=None,
     )
     return measured if found.answer == "gain" else _no_gain(measured, found)
+
+
+def _with_further(title: str, advised: Config, tried: Config) -> str:
+    """The title, and what was changed along with it to make it fit in memory."""
+    further = [argument(axis, value) for axis, value in tried.items() if axis not in advised]
+    return " + ".join([title, *further])
 
 
 def _known_costs(advice: Recommendation) -> tuple[str, ...]:

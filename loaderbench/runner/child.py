@@ -18,7 +18,7 @@ from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
 from loaderbench.recorder import Measurement, Steps
 from loaderbench.runner.failure_details import clue_of
 from loaderbench.runner.processes import end_own_session, enter_own_session
-from loaderbench.runner.protocol import Clue, Phase, Raised, Result, TrialOrder
+from loaderbench.runner.protocol import Clue, Phase, Progress, Raised, Result, TrialOrder
 from loaderbench.runner.stacks import answer_with_stacks
 from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_slices
 
@@ -99,7 +99,15 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
 
     pipe.send(Phase("first batch and warm-up"))
     with closing(batches):
-        measure(source_of_batches, consumer, rules, batch_size=batches.batch_size, on_steady=begin, on_closed=tell)
+        measure(
+            source_of_batches,
+            consumer,
+            rules,
+            batch_size=batches.batch_size,
+            on_steady=begin,
+            on_closed=tell,
+            on_progress=lambda: pipe.send(Progress()),
+        )
 
 
 def _build(order: TrialOrder) -> tuple[Any, Batches]:

@@ -7,6 +7,7 @@ import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from multiprocessing.reduction import ForkingPickler
@@ -14,11 +15,12 @@ from typing import Any
 
 import psutil
 
-from loaderbench.diagnosis.failures import FORK_SERVER_KILLED
+from loaderbench.diagnosis.failures import FORK_SERVER_KILLED, ran_out_of_memory
 from loaderbench.environment import oom_kills, read_limits
 from loaderbench.loaders import Prefetch, backend_of
 from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
+from loaderbench.suite.batch_bytes import prefetched_bytes
 
 _KILLED = ("worker_killed", "process_killed", FORK_SERVER_KILLED)
 _BY_KERNEL = "out of memory: use fewer workers, a smaller batch or a larger memory limit"
@@ -32,7 +34,19 @@ def explained(failure: Failure, order: TrialOrder, kills_before: int | None) -> 
     if failure.kind in _KILLED and kills_before is not None and (kills := oom_kills()) is not None:
         by_kernel = kills > kills_before
         failure = replace(failure, by_oom_killer=by_kernel, hint=_BY_KERNEL if by_kernel else _BY_ANOTHER)
-    return with_clue(failure, said)
+    return with_clue(_with_numbers(failure, order), said)
+
+
+def _with_numbers(failure: Failure, order: TrialOrder) -> Failure:
+    """The same failure with how much this machine has of what ran out, and how much was under way."""
+    if not ran_out_of_memory(failure) or failure.kind == "device_memory":
+        return failure
+    limit = read_limits().memory_bytes
+    has = psutil.virtual_memory().total if limit is None else limit
+    if failure.kind == "shared_memory_full":
+        with suppress(OSError):
+            has = shutil.disk_usage("/dev/shm").total
+    return replace(failure, limit_bytes=has, needed_bytes=prefetched_bytes(order.suite, order.planned.config))
 
 
 def with_clue(failure: Failure, said: str) -> Failure:
@@ -46,20 +60,11 @@ def _shared_memory(order: TrialOrder, _: int | None) -> str:
     except OSError:
         return ""
     has = f"/dev/shm: {_size(there.free)} free of {_size(there.total)}"
-    needed, found = needed_bytes(order), _prefetch(order)
+    needed, found = prefetched_bytes(order.suite, order.planned.config), _prefetch(order)
     if not needed:
         return has
     ahead = f"{_count(found.batches_per_worker, 'batch', 'batches')} of {found.batch_size}"
     return f"{_count(found.workers, 'worker', 'workers')} with {ahead} each: about {_size(needed)} needed; {has}"
-
-
-def needed_bytes(order: TrialOrder) -> int | None:
-    """Bytes of the batches that are under way at once; `None` where a size or count is not known."""
-    each = order.suite.dataset.with_axes(order.planned.config).sample_bytes()
-    found = _prefetch(order)
-    if each is None or found.batches is None or found.batch_size is None:
-        return None
-    return found.batches * found.batch_size * each
 
 
 def _prefetch(order: TrialOrder) -> Prefetch:

@@ -15,6 +15,7 @@ class TrialOrder:
     """All that a trial's process needs. `consumer` is a resolved kind; `samples` the files of an image folder.
 
     `in_time_slices`: after its steady state it takes batches in time slices, between those of other trials.
+    `patience_s`: a trial that makes no progress for so long is ended; `None` waits until the time limit of the suite.
     """
 
     planned: PlannedTrial
@@ -24,6 +25,7 @@ class TrialOrder:
     consumer: str
     log: Path
     in_time_slices: bool = False
+    patience_s: float | None = None
 
     def lasting(self, seconds: float) -> TrialOrder:
         """The same order with another length of the steady state."""
@@ -36,6 +38,11 @@ class Phase:
     """What the trial does from now on."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The trial took further batches since it last said so."""
 
 
 @dataclass(frozen=True)
@@ -80,4 +87,4 @@ GO_ON = "go on"
 LEAVE = "leave"
 """What the run sends when the trial may end."""
 
-Message = Phase | Result | Ended | Raised | Clue
+Message = Phase | Progress | Result | Ended | Raised | Clue

@@ -26,6 +26,7 @@ from loaderbench.records import (
 )
 from loaderbench.records.words import utc_now
 from loaderbench.runner.failure_details import explained
+from loaderbench.runner.patience import Neighbors
 from loaderbench.runner.protocol import Result, TrialOrder
 from loaderbench.runner.readings import inside_with_blocked, loop_times, resource_use, timeline_of
 from loaderbench.runner.server import TrialServer
@@ -56,25 +57,29 @@ class TrialRunner:
         self._server = server
         self._environment = environment
         self._gpu_monitor = GpuMonitor(environment.gpus)
-        self._reference = ReferenceDecode()
+        self._reference, self._neighbors = ReferenceDecode(), Neighbors()
 
     def run(self, order: TrialOrder) -> Outcome:
-        """Measure one trial, and once more if the fork server was killed. Never raises for what happens inside it."""
-        outcome = self._run_once(order)
-        failure = outcome.trial.failure
-        return self._run_once(order) if failure and failure.kind == FORK_SERVER_KILLED else outcome
+        """Measure a trial, and again if the machine paused or the fork server was killed. Its errors are records."""
+        outcome, disturbed = self._run_once(order)
+        return self._run_once(order)[0] if disturbed else outcome
 
-    def _run_once(self, order: TrialOrder) -> Outcome:
+    def _run_once(self, order: TrialOrder) -> tuple[Outcome, bool]:
+        """What came of it, and whether something outside of it spoiled it."""
         begun = self.begin(order)
         try:
             begun.process.follow()
         finally:
             begun.process.end()
-        return self.outcome(begun)
+        outcome = self.outcome(begun)
+        failure = outcome.trial.failure
+        lost_server = failure is not None and failure.kind == FORK_SERVER_KILLED
+        return outcome, lost_server or begun.process.paused_s > 0
 
     def begin(self, order: TrialOrder) -> Begun:
         """Start a trial's process; it has to be followed, and ended."""
         at, before_s, kills = utc_now(), self._reference.time_s(), oom_kills()
+        order = replace(order, patience_s=self._neighbors.patience_s(order))
         return Begun(TrialProcess(self._server, order, self._gpu_monitor), at, before_s, kills)
 
     def outcome(self, begun: Begun, slices: TimeSlices | None = None) -> Outcome:
@@ -95,7 +100,9 @@ class TrialRunner:
             return Outcome(_failed(trial, found, order, begun.kills_before), [])
         timeline = timeline_of(trial.id, process.began_s, found.measurement, sampling, self._environment)
         batches = [batch.since(process.began_s) for batch in found.batches]
-        return Outcome(self._completed(trial, found, sampling, slices), timeline, batches)
+        completed = self._completed(trial, found, sampling, slices)
+        self._neighbors.add(order, completed)
+        return Outcome(completed, timeline, batches)
 
     def _completed(self, trial: Trial, result: Result, sampling: Sampling, slices: TimeSlices | None) -> Trial:
         """Fill in what was measured."""

@@ -16,13 +16,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from loaderbench.diagnosis.failures import classify, classify_exit, fork_server_killed, hang
+from loaderbench.diagnosis.failures import classify, classify_exit, fork_server_killed
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.failure_details import with_clue
+from loaderbench.runner.patience import LOOK_S, PAUSED_S, Patience
 from loaderbench.runner.processes import GRACE_S, end_session
-from loaderbench.runner.protocol import GO_ON, Clue, Ended, Message, Phase, Raised, Result, TrialOrder
+from loaderbench.runner.protocol import GO_ON, Clue, Ended, Message, Phase, Progress, Raised, Result, TrialOrder
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.stacks import dump_stacks
 from loaderbench.runner.time_slices import NUMBERS, SharedCounters, slice_seconds
@@ -39,11 +40,12 @@ class TrialProcess:
     """One trial's process: `follow` it to its result, run its time slices, `end` it with all that it started.
 
     `found` is what came of it, `took_s` how long it was waited for, `sliced_s` how long its time slices were together,
-    `slice_s` how long one has to be. `is_stopped`: it waits for its next slice; `followed`: there is something found.
+    `slice_s` how long one has to be, `paused_s` how long the whole machine was stopped meanwhile. `is_stopped`: it
+    waits for its next slice. `followed`: there is something found.
     """
 
     def __init__(self, server: TrialServer, order: TrialOrder, gpu_monitor: GpuMonitor) -> None:
-        self.order, self.took_s, self.sliced_s = order, 0.0, 0.0
+        self.order, self.took_s, self.sliced_s, self.paused_s = order, 0.0, 0.0, 0.0
         self.found: Result | Failure
         self.sampling: Sampling
         self.slice_s: float | None = None
@@ -67,7 +69,7 @@ class TrialProcess:
 
     def follow(self) -> None:
         """Wait for its result, or for what became of it; it lives on, stopped where it can be."""
-        self.found = self._listen(self.began_s, "startup", Result)
+        self.found = self._listen("startup", Result)
         if isinstance(self.found, Result):
             self._sampler.read_memory()
             self.slice_s = _slice_s(self.found) if self.found.can_be_stopped else None
@@ -96,11 +98,18 @@ class TrialProcess:
         self._count += 1
         if wait([self._pipe, self._process.sentinel], seconds):
             self.is_stopped = False
-            said = self._listen(began_s, A_SLICE, Ended)
+            said = self._listen(A_SLICE, Ended)
             self.found = said if isinstance(said, Failure) else self.found
         self._stop()
+        began_s += self._leave_out_pause(self._stopped_since_s - began_s - seconds)
         took_s = self._stopped_since_s - began_s
         self.took_s, self.sliced_s = self.took_s + took_s, self.sliced_s + took_s
+
+    def _leave_out_pause(self, beyond_s: float) -> float:
+        """Put the trial's clock back by a pause of the whole machine; return its seconds."""
+        paused_s = beyond_s if beyond_s > PAUSED_S else 0.0
+        self._counters.was_stopped(paused_s)
+        return paused_s
 
     def slices(self) -> TimeSlices:
         """What it has taken in its time slices, up to the last whole cycle of its workers."""
@@ -120,18 +129,22 @@ class TrialProcess:
         self._pipe.close()
         self.took_s += time.monotonic() - began_s
 
-    def _listen(self, began_s: float, phase: str, until: type[Said]) -> Said | Failure:
-        """Listen until the trial says what is waited for, has raised, has died or has taken too long."""
-        timeout_s, log = self.order.suite.measure.timeout_s, self.order.log
+    def _listen(self, phase: str, until: type[Said]) -> Said | Failure:
+        """Listen until the trial says what is waited for, has raised, has died, or makes no progress."""
+        log, patience = self.order.log, Patience(self.order)
         while True:
-            left_s = began_s + timeout_s - time.monotonic()
-            if left_s <= 0 or not wait([self._pipe, self._process.sentinel], left_s):
-                said = _end_of(log)
-                return hang(timeout_s, phase, dump_stacks(self._process.pid, log), said)
+            spoke = wait([self._pipe, self._process.sentinel], LOOK_S)
+            if patience.is_over():
+                said = _end_of(log)  # before the stacks are written to it
+                return patience.failure(phase, dump_stacks(self._process.pid, log), said)
+            if not spoke:
+                continue
             message = _receive(self._pipe)
-            if isinstance(message, Phase):
-                phase = message.name
+            if isinstance(message, Phase | Progress):
+                phase = message.name if isinstance(message, Phase) else phase
+                patience.renew()
             elif isinstance(message, until):
+                self.paused_s += patience.paused_s
                 return message
             elif isinstance(message, Raised):
                 return with_clue(classify(message.text), _clue(self._pipe))

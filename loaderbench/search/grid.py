@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from loaderbench.diagnosis.failures import ran_out_of_memory
 from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan
 from loaderbench.records import Config, PlannedTrial, Trial, config_label
 
+BytesOf = Callable[[Config], "int | None"]
+"""Bytes of the batches that a configuration has in shared memory at once; `None` where that is not known."""
+
 
 class Grid:
     """A randomised block design: rounds are the blocks, and each shuffles all configurations anew.
 
-    A drift of the machine then falls on all of them alike. Source: Fisher, The Design of Experiments, 1935.
+    A drift of the machine then falls on all of them alike. `bytes_of` predicts what would not fit.
+    Source: Fisher, The Design of Experiments, 1935.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, bytes_of: BytesOf = lambda _: None) -> None:
+        self._plan, self._bytes_of = plan, bytes_of
         self._random = random.Random(plan.seed)
         self._round = 0
 
@@ -35,26 +39,31 @@ class Grid:
 
     def why_not(self, planned: PlannedTrial, done: Sequence[Trial]) -> str | None:
         """Prune what would run out of memory or hang as another did."""
-        return why_pruned(planned.config, done)
+        return why_pruned(planned.config, done, self._bytes_of)
 
 
 _NEEDS = ("batch_size", "num_workers", "prefetch_factor")
 """Memory and shared memory grow with all of these, device memory only with the batch size."""
 
 
-def why_pruned(config: Config, done: Sequence[Trial]) -> str | None:
+def why_pruned(config: Config, done: Sequence[Trial], bytes_of: BytesOf = lambda _: None) -> str | None:
     """Why a configuration is not tried; `None` if it may be tried.
 
     A configuration that hung or ran out of memory is not retried. After an out-of-memory failure, the same one with
-    larger batches, more workers or more prefetched batches is not tried either. A process that was killed while the
-    out-of-memory killer did nothing rules out no configuration.
+    larger batches, more workers or more prefetched batches is not tried either. After one of shared memory, nothing is
+    tried that needs at least as many bytes. A process that was killed while the out-of-memory killer did nothing rules
+    out no configuration.
     """
+    own_bytes = bytes_of(config)
     for trial in done:
         kind, no_room = trial.failure.kind if trial.failure else "", ran_out_of_memory(trial.failure)
         if trial.config == config and (kind == "hang" or no_room):
             return f"it failed in round {trial.round} ({_words(kind)})"
         if no_room and _needs_more(config, trial.config, _NEEDS[:1] if kind == "device_memory" else _NEEDS):
             return f"{config_label(trial.config)} failed ({_words(kind)}), and this needs at least as much"
+        its_bytes = bytes_of(trial.config) if kind == "shared_memory_full" else None
+        if own_bytes and its_bytes and own_bytes >= its_bytes and trial.config != config:
+            return f"{config_label(trial.config)} failed ({_words(kind)}), and this needs {own_bytes / 2**20:.0f} MiB"
     return None
 
 

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from loaderbench.errors import Terminated
@@ -19,6 +20,7 @@ from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.time_left import TimeLeft, mean_trial_s
 from loaderbench.store import Store
+from loaderbench.suite.batch_bytes import prefetched_bytes
 
 Step = Literal["sweep", "isolation", "remedies"]
 
@@ -134,7 +136,8 @@ class Session:
 
 def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
     """Every configuration, round after round; `round_ended` hears of each one but the last: `round 1 of 3`."""
-    found, plan, search = session.found, session.plan, Grid(session.plan)
+    found, plan = session.found, session.plan
+    search = Grid(plan, partial(prefetched_bytes, session.conditions.loaded.suite))
 
     def progress() -> Progress:
         return session.time_left.in_sweep(found.of("sweep", "twin"))

@@ -12,7 +12,8 @@ from loaderbench.errors import Terminated
 from loaderbench.plan import Plan
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
 from loaderbench.runner import Outcome
-from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose, why_pruned
+from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
+from loaderbench.session.fitting import Fitting
 from loaderbench.session.listener import Progress
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.steps import Session
@@ -74,9 +75,12 @@ class RemedyStep:
         session.step = "remedies"
 
     def _candidates(self, config: Config) -> Sequence[Candidate] | None:
-        """What the cause calls for, without what ran out of memory in the sweep or needs more than that."""
-        found, done = candidates(self._session.so_far(), config), self._found.of("sweep")
-        return found and [one for one in found if not why_pruned({**config, **one.change}, done)]
+        """What the cause calls for, as far as it fits in memory."""
+        found, conditions = candidates(self._session.so_far(), config), self._session.conditions
+        fitting = Fitting(
+            conditions.loaded.suite, self._found.of("sweep", "remedy"), conditions.environment.shm_total_bytes
+        )
+        return found and [fits for one in found if (fits := fitting.fitted(one, config)) is not None]
 
     def run(self) -> None:
         """Measure round after round."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from loaderbench.records import Config, Recommendation, Trial
+from loaderbench.records import Config, Failure, Recommendation, Trial
 from loaderbench.remedies import Findings, recommend
 from loaderbench.statistics.choice import choose_best
 from loaderbench.statistics.configurations import summarise
@@ -51,6 +51,17 @@ def _trial(config: Config, number: int, factors: dict[tuple[str, Any], float]) -
     return Trial(
         role="sweep", id=name, config=config, round=number, status="completed", samples_per_s=rate, data_wait_share=0.5
     )
+
+
+def short_of_room(kind: str, *, limit_bytes: int, needed_bytes: int | None = None) -> Findings:
+    """A sweep in which what has workers runs out of shared memory, or of memory."""
+    found = findings(AXES, TODAY, {})
+    failure = Failure(kind, "", "", None, limit_bytes, needed_bytes)
+    trials = [
+        replace(trial, status="failed", samples_per_s=None, failure=failure) if trial.config["num_workers"] else trial
+        for trial in found.trials
+    ]
+    return replace(found, trials=trials)
 
 
 def answers(given: Findings) -> dict[str, Recommendation]:

@@ -190,7 +190,8 @@ def test_no_two_candidates_of_one_cause_contradict_each_other(remedy: str) -> No
     ("remedy", "facts", "title"),
     [
         ("cpu_quota", NARROW, "Widen the affinity of the workers to all CPUs"),
-        ("cpu_quota", FACTS, "Raise the CPU quota"),
+        ("cpu_quota", FACTS, "Widen the CPU affinity of this process"),
+        ("cpu_quota", replace(FACTS, throttled_share=0.9), "Raise the CPU quota"),
         ("move_into_workers", FACTS, "Move work from the main process into the workers"),
         (
             "move_into_workers",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from prose import code_of_markdown, long_sentences, wrong_words
-from sweeps import AXES, TODAY, answers, findings
+from sweeps import AXES, TODAY, answers, findings, short_of_room
 from test_by_cause import CAUSES, advice
 
 from loaderbench.records import Config, Recommendation
@@ -45,6 +45,7 @@ def told() -> list[Recommendation]:
     factors = [{}, {("num_workers", 2): 2.0}, {("batch_size", 32): 2.0, ("pin_memory", True): 0.5}]
     kinds = product(starts, factors, (False, True))
     sweeps = [findings(AXES, start, factor, accelerator=gpu) for start, factor, gpu in kinds]
+    sweeps += [short_of_room(kind, limit_bytes=64 << 20) for kind in ("shared_memory_full", "host_memory")]
     return [*of_causes, *(found for given in sweeps for found in answers(given).values())]
 
 

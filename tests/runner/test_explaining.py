@@ -11,8 +11,9 @@ import pytest
 
 from loaderbench.records import Config, Failure, PlannedTrial
 from loaderbench.runner import TrialOrder, failure_details
-from loaderbench.runner.failure_details import explained, needed_bytes
+from loaderbench.runner.failure_details import explained
 from loaderbench.suite import Suite
+from loaderbench.suite.batch_bytes import prefetched_bytes
 
 
 def order(config: Config, dataset: dict[str, Any] | None = None, loader: dict[str, Any] | None = None) -> TrialOrder:
@@ -27,16 +28,20 @@ def hint(kind: str, config: Config, kills: int | None = 0) -> str:
     return explained(Failure(kind, "", "fewer workers"), order(config), kills).hint
 
 
+def needed(asked: TrialOrder) -> int | None:
+    return prefetched_bytes(asked.suite, asked.planned.config)
+
+
 def test_the_batches_under_way_are_counted_in_bytes() -> None:
-    floats = needed_bytes(order({"num_workers": 4}))
+    floats = needed(order({"num_workers": 4}))
     assert floats == 4 * 2 * 32 * 3 * 224 * 224 * 4
-    assert needed_bytes(order({"num_workers": 4, "normalize": "device"})) == floats / 4
-    assert needed_bytes(order({"num_workers": 4, "prefetch_factor": 6})) == floats * 3
+    assert needed(order({"num_workers": 4, "normalize": "device"})) == floats / 4
+    assert needed(order({"num_workers": 4, "prefetch_factor": 6})) == floats * 3
 
 
 @pytest.mark.parametrize("dataset", [{"kind": "target", "target": "a:b"}, {"root": "x", "transform": "my:recipe"}])
 def test_of_samples_of_unknown_size_nothing_is_counted(dataset: dict[str, Any]) -> None:
-    assert needed_bytes(order({"num_workers": 4}, dataset)) is None
+    assert needed(order({"num_workers": 4}, dataset)) is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_only_what_the_arguments_say_of_a_loader_is_told(arguments: Config, load
     asked = order(arguments, dataset, loader={})
     said = explained(Failure("host_memory", "", "fewer workers"), asked, 0).hint
     assert re.search(rf"(^|of its processes; ){loads}free memory: [\d.]+ [MG]iB", said)
-    assert needed_bytes(order(arguments, loader={})) == (3 * 224 * 224 * 4 * 2 * 32 if len(arguments) == 2 else None)
+    assert needed(order(arguments, loader={})) == (3 * 224 * 224 * 4 * 2 * 32 if len(arguments) == 2 else None)
 
 
 def test_without_workers_nothing_is_said_of_their_need_of_shared_memory() -> None:

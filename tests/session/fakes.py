@@ -109,6 +109,7 @@ def session_of(
         inputs=SimpleNamespace(samples=tuple((f"{n}.jpg", 0) for n in range(10_000)), summary=DatasetSummary("")),
         consumer="none",
         accelerator=False,
+        environment=SimpleNamespace(shm_total_bytes=None),
         measured=lambda trials, verification, left_out, why: (tuple(trials), verification, dict(left_out), why),
     )
     vars(made).update(conditions)

@@ -1,0 +1,72 @@
+"""What does not fit on this machine: shared memory or memory, by the failures of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loaderbench.diagnosis.failures import ran_out_of_memory
+from loaderbench.loaders import worker_count
+from loaderbench.records import Config, Evidence, Trial, config_label
+
+SHARED = "shared_memory_full"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortage:
+    """A resource that some configurations did not fit in.
+
+    `config` is the smallest of them by its workers, `needed_bytes` what its batches take together, and `most_bytes`
+    what the largest would. `None` where that is not known.
+    """
+
+    shared: bool
+    limit_bytes: int
+    config: Config
+    needed_bytes: int | None
+    most_bytes: int | None
+
+    @property
+    def place(self) -> str:
+        """`/dev/shm (64 MiB)`."""
+        return f"{'/dev/shm' if self.shared else 'memory'} ({in_bytes(self.limit_bytes)})"
+
+    def evidence(self) -> Evidence:
+        """`Shared memory: num_workers=2 batch_size=32 failed; about 74 MiB needed, /dev/shm has 1 MiB`."""
+        needs = f"about {in_bytes(self.needed_bytes)} needed, " if self.needed_bytes and self.shared else ""
+        has = f"{'/dev/shm has' if self.shared else 'memory limit:'} {in_bytes(self.limit_bytes)}"
+        label = "Shared memory" if self.shared else "Memory"
+        return Evidence("shortage", label, f"{config_label(self.config)} failed; {needs}{has}")
+
+
+def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shortage | None:
+    """What ran out, of configurations with more workers than this one, or of all; `None` where nothing did."""
+    least = -1 if than is None else worker_count(than, {}) or 0
+    short = [
+        trial
+        for trial in trials
+        if trial.failure is not None
+        and trial.failure.limit_bytes is not None
+        and ran_out_of_memory(trial.failure)
+        and (worker_count(trial.config, {}) or 0) > least
+    ]
+    if not short:
+        return None
+    shared = any(trial.failure is not None and trial.failure.kind == SHARED for trial in short)
+    of_it = [
+        (trial.config, trial.failure) for trial in short if trial.failure and (trial.failure.kind == SHARED) == shared
+    ]
+    config, failure = min(of_it, key=lambda found: (worker_count(found[0], {}) or 0, found[1].needed_bytes or 0))
+    needed = [found.needed_bytes for _, found in of_it if found.needed_bytes]
+    return Shortage(
+        shared=shared,
+        limit_bytes=failure.limit_bytes or 0,
+        config=config,
+        needed_bytes=failure.needed_bytes,
+        most_bytes=max(needed, default=None),
+    )
+
+
+def in_bytes(count: int) -> str:
+    """`64 MiB`, `1.5 GiB`."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

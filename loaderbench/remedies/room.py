@@ -1,0 +1,55 @@
+"""What the two fixes of too little memory share: a setting of the container or host, which no trial can change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loaderbench.diagnosis.shortage import find_shortage, in_bytes
+from loaderbench.records import Recommendation
+from loaderbench.remedies.findings import Findings
+
+MARGIN = 2
+"""Times what is known to be too little, or needed."""
+
+MIB = 1 << 20
+
+UNTRIED = "Not measured: a trial cannot change a setting of the container or host"
+
+
+@dataclass(frozen=True)
+class RoomRemedy:
+    """Triggers when trials of the sweep ran out of shared memory (`shared`) or of memory.
+
+    `title` is formatted with the size to set, `code` with `mib`, its number of MiB.
+    """
+
+    id: str
+    shared: bool
+    title: str
+    code: str
+
+    def recommend(self, findings: Findings) -> Recommendation | None:
+        """Advise twice what was needed, or had, in a power of two; no trial can measure it."""
+        found = None if findings.profile else find_shortage(findings.trials)
+        compute_bound = findings.diagnosis is not None and findings.diagnosis.verdict.bound == "compute"
+        if found is None or found.shared != self.shared or compute_bound:
+            return None
+        mib = _power_of_two(MARGIN * max(found.most_bytes or 0, found.limit_bytes) / MIB)
+        return Recommendation(
+            id=self.id,
+            title=self.title.format(in_bytes(mib * MIB)),
+            change={},
+            basis="heuristic",
+            gain=None,
+            status="open",
+            evidence=(str(found.evidence()),),
+            snippet=self.code.format(mib=mib),
+            reason=UNTRIED,
+        )
+
+
+def _power_of_two(least: float) -> int:
+    size = 1
+    while size < least:
+        size *= 2
+    return size

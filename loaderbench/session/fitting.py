@@ -1,0 +1,56 @@
+"""Fixes that fit: what the sweep has shown not to fit in memory is tried with less under way, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from loaderbench.loaders import backend_of
+from loaderbench.records import Candidate, Config, Trial
+from loaderbench.search import why_pruned
+from loaderbench.suite import Suite
+from loaderbench.suite.batch_bytes import batch_bytes, prefetched_bytes
+
+HALVINGS = 2
+"""Of a batch, at most: a much smaller one is another training."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What fits on this machine, by the trials so far. `shm_total_bytes`: the size of /dev/shm, `None` without one."""
+
+    suite: Suite
+    done: Sequence[Trial]
+    shm_total_bytes: int | None
+
+    def fitted(self, candidate: Candidate, config: Config) -> Candidate | None:
+        """The candidate, with as few further changes as let it fit; `None` where none does."""
+        changed = {**config, **candidate.change}
+        if self._is_possible(changed):
+            return candidate
+        for further in self._with_less(changed):
+            smaller = {**changed, **further}
+            if self._is_possible(smaller) and self._leaves_room(smaller):
+                return replace(candidate, change={**candidate.change, **further})
+        return None
+
+    def _is_possible(self, config: Config) -> bool:
+        return why_pruned(config, self.done, lambda found: prefetched_bytes(self.suite, found)) is None
+
+    def _leaves_room(self, config: Config) -> bool:
+        """Whether all batches under way fit in /dev/shm, with the one that is being consumed."""
+        ahead, one = prefetched_bytes(self.suite, config), batch_bytes(self.suite, config)
+        return ahead is None or one is None or self.shm_total_bytes is None or ahead + one <= self.shm_total_bytes
+
+    def _with_less(self, config: Config) -> Iterator[Config]:
+        """Changes that put less under way, the cheapest for the user first."""
+        arguments = {**self.suite.loader, **config}
+        found, dataset = backend_of(arguments).prefetch(arguments), self.suite.dataset.with_axes(config)
+        smaller = dataset.with_axes(dataset.smaller_samples).sample_bytes()
+        shrinks = smaller is not None and smaller < (dataset.sample_bytes() or 0)
+        samples: Config = dict(dataset.smaller_samples) if shrinks else {}
+        shallow: Config = {"prefetch_factor": 1} if found.workers and (found.batches_per_worker or 0) > 1 else {}
+        yield from filter(None, (samples, shallow, {**samples, **shallow} if samples and shallow else {}))
+        for power in range(1, HALVINGS + 1):
+            if found.batch_size and found.batch_size >= 2**power:
+                yield {**samples, **shallow, "batch_size": found.batch_size // 2**power}

@@ -1,0 +1,24 @@
+"""How many bytes of batches a configuration has under way at once, by what suite and loader say."""
+
+from __future__ import annotations
+
+from loaderbench.loaders import backend_of
+from loaderbench.records import Config
+from loaderbench.suite.model import Suite
+
+
+def batch_bytes(suite: Suite, config: Config) -> int | None:
+    """Bytes of one batch; `None` where its size is not known."""
+    found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
+    each = suite.dataset.with_axes(config).sample_bytes()
+    return None if each is None or found.batch_size is None else found.batch_size * each
+
+
+def prefetched_bytes(suite: Suite, config: Config) -> int | None:
+    """Bytes of all batches that are ready or under way; `None` where their size or count is not known.
+
+    0 where the consumer's own process loads: nothing is shared then.
+    """
+    found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
+    each = batch_bytes(suite, config)
+    return None if each is None or found.batches is None else found.batches * each

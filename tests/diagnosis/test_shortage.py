@@ -1,0 +1,43 @@
+"""What did not fit on this machine, and how the verdict says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from loaderbench.diagnosis.shortage import find_shortage
+from loaderbench.records import Config, Failure, Trial
+
+MIB = 1 << 20
+
+
+def failed(config: Config, kind: str = "shared_memory_full", needs: int | None = None, has: int | None = 64) -> Trial:
+    sizes = (None if has is None else has * MIB, None if needs is None else needs * MIB)
+    failure = Failure(kind, "", "", None, *sizes)
+    return Trial(id="t", role="sweep", config=config, round=1, status="failed", failure=failure)
+
+
+def test_the_smallest_that_failed_is_named_and_the_largest_need_kept() -> None:
+    found = find_shortage([failed({"num_workers": 4}, needs=150), failed({"num_workers": 2}, needs=75)])
+    assert found is not None
+    assert (found.config, found.most_bytes) == ({"num_workers": 2}, 150 * MIB)
+    assert str(found.evidence()) == "Shared memory: num_workers=2 failed; about 75 MiB needed, /dev/shm has 64 MiB"
+    assert found.place == "/dev/shm (64 MiB)"
+
+
+def test_a_memory_limit_says_its_size_alone() -> None:
+    found = find_shortage([failed({"num_workers": 2}, "worker_killed", needs=75, has=900)])
+    assert found is not None
+    assert str(found.evidence()) == "Memory: num_workers=2 failed; memory limit: 900 MiB"
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        failed({"num_workers": 2}, "collate"),
+        failed({"num_workers": 2}, has=None),
+        failed({"num_workers": 1}),
+        failed({"batch_size": 64}),
+    ],
+)
+def test_only_more_workers_than_these_count_and_only_what_ran_out(trial: Trial) -> None:
+    assert find_shortage([trial], {"num_workers": 1}) is None

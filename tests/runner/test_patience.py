@@ -1,0 +1,101 @@
+"""A trial is ended ten times later than its neighbors, and the time in which the machine stood still is not counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loaderbench.records import Config, PlannedTrial, Trial
+from loaderbench.runner import TrialOrder, patience
+from loaderbench.runner.patience import LEAST_PATIENCE_S, PAUSED_S, Neighbors, Patience
+from loaderbench.suite import Suite
+
+
+class Clock:
+    now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(patience, "time", found)
+    return found
+
+
+def order(config: Config | None = None, patience_s: float | None = None, timeout_s: float = 300.0) -> TrialOrder:
+    suite = Suite.model_validate({"dataset": {"root": "x"}, "measure": {"timeout_s": timeout_s}})
+    planned = PlannedTrial(id="t", role="sweep", config=config or {}, round=1)
+    return TrialOrder(planned, suite, Path(), (), "none", Path("log"), patience_s=patience_s)
+
+
+def took(seconds: float | None, status: str = "completed") -> Trial:
+    return Trial(id="t", role="sweep", config={}, round=1, status=status, duration_s=seconds)  # type: ignore[arg-type]
+
+
+def test_before_a_neighbor_is_known_only_the_time_limit_counts() -> None:
+    neighbors = Neighbors()
+    neighbors.add(order(), took(3.0, "failed"))
+    neighbors.add(order(), took(None))
+    assert neighbors.patience_s(order()) is None
+
+
+def test_it_is_ten_times_the_longest_neighbor_and_never_a_moment() -> None:
+    neighbors = Neighbors()
+    neighbors.add(order(), took(0.2))
+    assert neighbors.patience_s(order()) == LEAST_PATIENCE_S
+    neighbors.add(order(), took(4.0))
+    neighbors.add(order(), took(3.0))
+    assert neighbors.patience_s(order()) == 40.0
+
+
+@pytest.mark.parametrize(
+    ("own", "factor"),
+    [
+        ({"batch_size": 128, "num_workers": 0}, 4),
+        ({"batch_size": 32, "num_workers": 1}, 1),
+        ({"batch_size": 64, "num_workers": 3}, 6),
+        ({"batch_size": 8, "num_workers": 0}, 1),
+    ],
+)
+def test_more_samples_under_way_may_take_longer(own: Config, factor: int) -> None:
+    neighbors = Neighbors()
+    neighbors.add(order({"batch_size": 32, "num_workers": 0}), took(4.0))
+    assert neighbors.patience_s(order(own)) == 40.0 * factor
+
+
+def test_progress_renews_patience_and_the_time_limit_stays(clock: Clock) -> None:
+    waited = Patience(order(patience_s=10.0, timeout_s=25.0))
+    for _ in range(24):
+        clock.now_s += 1
+        waited.renew()
+        assert not waited.is_over()
+    clock.now_s += 1
+    assert waited.is_over()
+    assert waited.failure("steady state", "", "").message == "no result after 25 s; phase: steady state"
+
+
+def test_without_progress_it_is_over_long_before_the_time_limit(clock: Clock) -> None:
+    waited = Patience(order(patience_s=10.0))
+    for _ in range(10):
+        assert not waited.is_over()
+        clock.now_s += 1
+    assert waited.is_over()
+    found = waited.failure("steady state", "worker 1 is in read", "")
+    assert found.kind == "hang"
+    assert found.message.startswith(
+        "no batch for 10 s, ten times what other trials took; phase: steady state; worker 1"
+    )
+    assert "timeout_s" not in found.hint
+
+
+def test_a_pause_of_the_whole_machine_is_not_counted_but_noted(clock: Clock) -> None:
+    waited = Patience(order(patience_s=10.0, timeout_s=20.0))
+    clock.now_s += 1000
+    assert not waited.is_over()
+    assert waited.paused_s == 1000
+    clock.now_s += PAUSED_S
+    assert (waited.is_over(), waited.paused_s) == (False, 1000)
