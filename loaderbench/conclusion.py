@@ -230,7 +230,7 @@ def _options(measured: Measured) -> dict[str, Any] | None:
     return options_to_try(measured.suite.get("dataset") or {}) if measured.kind == "sweep" else None
 
 
-def _shared_memory_bytes(environment: Environment) -> int:
+def _shared_memory_bytes(environment: Environment) -> int | None:
     """The least of what the machine has, the container may use, and the file system of shared memory holds."""
     known = (environment.memory_total_bytes, environment.memory_limit_bytes, environment.shm_total_bytes)
-    return min(found for found in known if found is not None)
+    return min((found for found in known if found is not None), default=None)

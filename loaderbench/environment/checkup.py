@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import psutil
 
+from loaderbench import host_memory
 from loaderbench.environment.machine import Limits, quota_periods, read_limits
 
 GIB = 2**30
@@ -29,8 +30,8 @@ def check_machine(packages: PackageHealth) -> Iterator[Check]:
     limits = read_limits()
     yield check_cpus(os.cpu_count() or 1, _affinity(), limits)
     yield check_quota(quota_periods())
-    yield check_load(psutil.cpu_percent(_LOOK_S))
-    yield check_memory(psutil.virtual_memory().total, psutil.virtual_memory().available, limits)
+    yield check_load(_cpu_percent())
+    yield check_memory(host_memory.total_bytes(), host_memory.available_bytes(), limits)
     yield check_shared_memory(_usage(Path("/dev/shm")))
     yield check_open_files(_open_files())
     yield from packages.checks()
@@ -61,16 +62,27 @@ def check_quota(periods: tuple[int, int] | None) -> Check:
     return Check("CPU quota", "ok", said)
 
 
-def check_load(percent: float) -> Check:
+def _cpu_percent() -> float | None:
+    try:
+        return psutil.cpu_percent(_LOOK_S)
+    except OSError:  # without /proc
+        return None
+
+
+def check_load(percent: float | None) -> Check:
     """Other programs make every measurement wide."""
+    if percent is None:
+        return Check("Load", "warn", "unknown: /proc is hidden", "mount /proc; without it, CPU use is not measured")
     said = f"{percent:.0f}% of CPU time in use now"
     if percent > BUSY_PERCENT:
         return Check("Load", "warn", said, "measure on an idle machine, or with more rounds (--rounds 6)")
     return Check("Load", "ok", said)
 
 
-def check_memory(total: int, available: int, limits: Limits) -> Check:
+def check_memory(total: int | None, available: int | None, limits: Limits) -> Check:
     """What workers and page cache can have."""
+    if total is None or available is None:
+        return Check("Memory", "warn", "unknown: the system does not say", "mount /proc")
     said = f"{available / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
     if limits.memory_bytes is not None:
         said += f"; cgroup limit: {limits.memory_bytes / GIB:.1f} GiB"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from loaderbench import host_memory
 from loaderbench.records import Environment, Gpu, Reasons
 
 _PACKAGES = (
@@ -33,7 +34,11 @@ def describe_machine(start_method: str, gpus: tuple[Gpu, ...], not_measured: Rea
     """Join what the operating system says with the devices that a trial's process saw."""
     limits = read_limits()
     reasons = dict(not_measured)
-    shm = _shm_total_bytes()
+    memory, shm = host_memory.total_bytes(), _shm_total_bytes()
+    model, files = _cpu_model(), _open_files_limit()
+    for name, value in (("memory_total_bytes", memory), ("cpu_model", model), ("open_files_limit", files)):
+        if value is None:
+            reasons[name] = "the system does not say"
     if shm is None:
         reasons["shm_total_bytes"] = "no /dev/shm on this system"
     if limits.memory_bytes is None:
@@ -41,11 +46,11 @@ def describe_machine(start_method: str, gpus: tuple[Gpu, ...], not_measured: Rea
     return Environment(
         cpus_allotted=cpus_allotted(limits),
         cpus_online=os.cpu_count() or 1,
-        cpu_model=_cpu_model(),
-        memory_total_bytes=psutil.virtual_memory().total,
+        cpu_model=model,
+        memory_total_bytes=memory,
         memory_limit_bytes=limits.memory_bytes,
         shm_total_bytes=shm,
-        open_files_limit=_open_files_limit(),
+        open_files_limit=files,
         platform=platform.platform(aliased=True, terse=True),
         python=platform.python_version(),
         versions=_versions(),

@@ -25,7 +25,7 @@ Periods = tuple[int, int]
 @dataclass(frozen=True)
 class _Reading:
     at_s: float
-    busy_s: float
+    busy_s: float | None
     own_s: float
     processes: int
     periods: Periods | None
@@ -51,10 +51,18 @@ class MachineWatch:
         self._last = self._read()
         self._processes = max(self._processes, self._last.processes)
 
+    def why_not(self) -> str:
+        """Why `use` is `None`, where it is."""
+        if self._began is not None and self._began.busy_s is None:
+            return "the system hides its CPU times (no /proc)"
+        return "the steady state was too short for the kernel's clock"
+
     def use(self) -> MachineUse | None:
-        """What was used between the two; `None` for too short a time."""
+        """What was used between the two; `None` for too short a time, or where the system does not say."""
         began, last = self._began, self._last
         if began is None or last is None or last.at_s - began.at_s < FEWEST_S:
+            return None
+        if began.busy_s is None or last.busy_s is None:
             return None
         wall_s = last.at_s - began.at_s
         throttled = _throttled_share(began.periods, last.periods)
@@ -85,9 +93,15 @@ def allowed_cpus() -> Sequence[int]:
     return range(os.cpu_count() or 1)
 
 
-def busy_s(cpus: Sequence[int]) -> float:
-    """Seconds for which these CPUs were not idle since the machine was started, by any program."""
-    times = psutil.cpu_times(percpu=True)
+def busy_s(cpus: Sequence[int]) -> float | None:
+    """Seconds for which these CPUs were not idle since the machine was started, by any program.
+
+    `None` where `/proc` is hidden from this process.
+    """
+    try:
+        times = psutil.cpu_times(percpu=True)
+    except OSError:
+        return None
     counted = [times[cpu] for cpu in cpus if cpu < len(times)]
     return sum(
         value
@@ -104,12 +118,19 @@ def own_use() -> tuple[float, int]:
     """
     mine_s = sum(os.times()[:4])
     if not proc.available():
-        children = psutil.Process().children(recursive=True)
+        children = _children()
         return mine_s + sum(map(_cpu_s, children)), len(children)
     below = proc.process_tree(os.getpid())[1:]
     used = [stat.cpu_s for pid in below if (stat := proc.read_stat(pid))]
     trackers = sum(_TRACKER in proc.read_text(f"/proc/{pid}/cmdline") for pid in below)
     return mine_s + sum(used), len(used) - trackers
+
+
+def _children() -> list[psutil.Process]:
+    try:
+        return psutil.Process().children(recursive=True)
+    except (psutil.Error, OSError, IndexError):  # without /proc
+        return []
 
 
 def _cpu_s(process: psutil.Process) -> float:

@@ -17,11 +17,11 @@ from loaderbench.monitors.gauges import read_gauges
 class TreeReading:
     """Sums over a process tree, and what the gauges read of it.
 
-    `cpu_s` keeps what the dead have used; `read_bytes` is `None` where it is hidden.
+    `cpu_s` keeps what the dead have used. Each is `None` where the system hides it from this process.
     """
 
-    cpu_s: float
-    rss_bytes: int
+    cpu_s: float | None
+    rss_bytes: int | None
     read_bytes: int | None
     gauges: Mapping[str, float] = field(default_factory=dict)
 
@@ -116,15 +116,16 @@ class TreeMonitor:
 
     def read(self, with_disk: bool) -> TreeReading:
         """Read CPU time, memory and gauges of the known processes, and their disk reads when asked to."""
-        rss_bytes = 0
+        rss_bytes: int | None = None
         for pid in self._alive:
             if stat := self._reader.stat(pid):
                 self._cpu_s[pid] = stat.cpu_s
-                rss_bytes += stat.rss_bytes
+                rss_bytes = (rss_bytes or 0) + stat.rss_bytes
             if with_disk and (found := self._reader.read_bytes(pid)) is not None:
                 self._read_bytes[pid] = found
         disk = sum(self._read_bytes.values()) if self._read_bytes else None
-        return TreeReading(sum(self._cpu_s.values()), rss_bytes, disk, read_gauges(self._alive))
+        cpu_s = sum(self._cpu_s.values()) if self._cpu_s else None
+        return TreeReading(cpu_s, rss_bytes, disk, read_gauges(self._alive))
 
     def pss_bytes(self) -> int | None:
         """Read the proportional memory of all; `None` when none tells."""

@@ -28,11 +28,13 @@ class Sample:
 
 
 def cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None:
-    """CPU time of the process tree over the wall time of all available CPUs; `None` for fewer than two moments."""
+    """CPU time of the process tree over the wall time of all available CPUs; `None` if not known at two moments."""
     if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
         return None
-    used_s = samples[-1].tree.cpu_s - samples[0].tree.cpu_s
-    return max(0.0, 100 * used_s / (samples[-1].at_s - samples[0].at_s) / cpus_allotted)
+    before_s, after_s = samples[0].tree.cpu_s, samples[-1].tree.cpu_s
+    if before_s is None or after_s is None:
+        return None
+    return max(0.0, 100 * (after_s - before_s) / (samples[-1].at_s - samples[0].at_s) / cpus_allotted)
 
 
 def gpu_use(gpu: Gpu, samples: Sequence[Sample], why_not: Mapping[int, str]) -> GpuUse:
@@ -57,7 +59,8 @@ def series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[fl
         percent = cpu_percent([before, sample], cpus_allotted)
         if percent is not None:
             yield sample.at_s, "cpu_percent_of_allotted", percent
-        yield sample.at_s, "rss_bytes", sample.tree.rss_bytes
+        if sample.tree.rss_bytes is not None:
+            yield sample.at_s, "rss_bytes", sample.tree.rss_bytes
         if sample.shm_bytes is not None:
             yield sample.at_s, "shm_bytes", sample.shm_bytes
         for gpu in sample.gpus:

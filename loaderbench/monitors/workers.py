@@ -98,8 +98,8 @@ class WorkerWatch:
         """Why there are no states, as a clause; empty where there are."""
         if self._sums.wall_s > 0:
             return ""
-        if not Path(self._root).is_dir():
-            return "worker states are available on Linux only"
+        if not any(Path(self._root).glob("[0-9]*")):
+            return "worker states need Linux and its /proc"
         if self._sums.incomplete:
             return "no scheduler statistics in this kernel"
         return "no worker was read twice"

@@ -88,7 +88,7 @@ def _inside(observer: Observer) -> LoaderInside:
             **found.not_measured,
             "workers": _why_no_workers(observer),
             "main_process": resources.main_process.why_not(),
-            "machine": "the steady state was too short for the kernel's clock",
+            "machine": resources.machine.why_not(),
             "tracing_s_per_sample": NOT_ASKED,
         },
     )
@@ -98,7 +98,7 @@ def _resource_use(observer: Observer, environment: Environment) -> ResourceUse:
     resources = observer.resources
     return ResourceUse(
         cpu_percent_of_allotted=cpu_percent(resources.taken, environment.cpus_allotted),
-        rss_bytes=max((sample.tree.rss_bytes for sample in resources.taken), default=None),
+        rss_bytes=max((size for one in resources.taken if (size := one.tree.rss_bytes) is not None), default=None),
         pss_bytes=resources.pss_bytes,
         gpus=tuple(gpu_use(gpu, resources.taken, observer.gpu_monitor.why_not) for gpu in observer.gpus),
         metrics=over_time([sample.gauges for sample in resources.taken]),

@@ -24,7 +24,7 @@ class Environment:
     cpus_allotted: float
     cpus_online: int
     cpu_model: str | None
-    memory_total_bytes: int
+    memory_total_bytes: int | None
     memory_limit_bytes: int | None
     shm_total_bytes: int | None
     open_files_limit: int | None

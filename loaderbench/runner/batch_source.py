@@ -118,7 +118,7 @@ class WatchedLoader:
         dataset = getattr(self._batches.iterable, "dataset", None)
         found = loader_inside(traced, dataset, root=self._root, stalls=self._stalls(waits))
         reasons = {
-            "machine": "the steady state was too short for the kernel's clock",
+            "machine": self._machine.why_not(),
             "main_process": self._main.why_not(),
             "workers": self._watch.why_not() if pids else NO_WORKERS,
             "tracing_s_per_sample": "no sample was loaded while tracing",

@@ -13,8 +13,7 @@ from itertools import islice
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-import psutil
-
+from loaderbench import host_memory
 from loaderbench.diagnosis.failures import FORK_SERVER_KILLED, ran_out_of_memory
 from loaderbench.environment import oom_kills, read_limits
 from loaderbench.loaders import Prefetch, backend_of
@@ -42,7 +41,7 @@ def _with_numbers(failure: Failure, order: TrialOrder) -> Failure:
     if not ran_out_of_memory(failure) or failure.kind == "device_memory":
         return failure
     limit = read_limits().memory_bytes
-    has = psutil.virtual_memory().total if limit is None else limit
+    has = host_memory.total_bytes() if limit is None else limit
     if failure.kind == "shared_memory_full":
         with suppress(OSError):
             has = shutil.disk_usage("/dev/shm").total
@@ -76,7 +75,7 @@ def _memory(order: TrialOrder, kills_before: int | None) -> str:
     found = _prefetch(order)
     workers = None if found.workers is None else _count(found.workers, "worker", "workers")
     batches = None if found.batch_size is None else f"batches of {found.batch_size}"
-    free = psutil.virtual_memory().available
+    free = host_memory.available_bytes()
     limit = read_limits().memory_bytes
     bound = f", cgroup limit: {_size(limit)}" if limit else ""
     kills = oom_kills()
@@ -87,7 +86,8 @@ def _memory(order: TrialOrder, kills_before: int | None) -> str:
     else:
         killer = "the kernel's OOM killer killed none of its processes"
     loads = " with ".join(filter(None, (workers, batches)))
-    return "; ".join(filter(None, (killer, loads, f"free memory: {_size(free)}{bound}")))
+    has = f"free memory: {'unknown' if free is None else _size(free)}{bound}"
+    return "; ".join(filter(None, (killer, loads, has)))
 
 
 def _open_files(_: TrialOrder, __: int | None) -> str:

@@ -90,13 +90,20 @@ def _kill(processes: list[psutil.Process]) -> list[psutil.Process]:
 def _below(pid: int | None) -> list[psutil.Process]:
     """Processes that it has started, and those of its session whose parent is gone."""
     found: dict[int, psutil.Process] = {}
-    with suppress(psutil.Error):
+    with suppress(psutil.Error, OSError, IndexError):
         found = {child.pid: child for child in psutil.Process(pid).children(recursive=True)}
-    for other in psutil.pids() if hasattr(os, "getsid") else []:
+    for other in _all_pids() if hasattr(os, "getsid") else []:
         with suppress(OSError, psutil.Error):
             if other != pid and os.getsid(other) == pid:
                 found.setdefault(other, psutil.Process(other))
     return list(found.values())
+
+
+def _all_pids() -> list[int]:
+    try:
+        return psutil.pids()
+    except (OSError, IndexError):  # without /proc
+        return []
 
 
 def _remove_shared_memory(pids: list[int]) -> None:

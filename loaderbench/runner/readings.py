@@ -12,6 +12,7 @@ from loaderbench.records import Environment, LoaderInside, LoopTimes, ResourceUs
 from loaderbench.runner.protocol import Result
 
 MAX_WAIT_POINTS = 1_000
+_HIDDEN = "the system hides its processes (no /proc)"
 
 
 def loop_times(result: Result) -> LoopTimes:
@@ -40,9 +41,10 @@ def resource_use(
 ) -> ResourceUse:
     """What the monitors saw over the steady state; what was not seen is `None`, with its reason."""
     steady = [sample for sample in sampling.samples if measurement.began_s <= sample.at_s <= measurement.ended_s]
+    hidden = bool(steady) and all(sample.tree.rss_bytes is None for sample in steady)
     return ResourceUse(
         cpu_percent_of_allotted=cpu_percent(steady, environment.cpus_allotted),
-        rss_bytes=max((sample.tree.rss_bytes for sample in steady), default=None),
+        rss_bytes=max((sample.tree.rss_bytes for sample in steady if sample.tree.rss_bytes is not None), default=None),
         pss_bytes=sampling.pss_bytes,
         shm_peak_bytes=max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
         disk_read_bytes_per_s=_disk_rate(sampling.samples),
@@ -50,8 +52,8 @@ def resource_use(
         gpus=tuple(gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
         metrics=over_time([sample.gauges for sample in steady]),
         not_measured={
-            "cpu_percent_of_allotted": "the steady state was shorter than two monitor readings",
-            "rss_bytes": "the steady state was shorter than one monitor reading",
+            "cpu_percent_of_allotted": _HIDDEN if hidden else "the steady state was shorter than two monitor readings",
+            "rss_bytes": _HIDDEN if hidden else "the steady state was shorter than one monitor reading",
             "pss_bytes": "this system does not report proportional memory (PSS)",
             "shm_peak_bytes": "no /dev/shm, or the steady state was shorter than one monitor reading",
             "disk_read_bytes_per_s": "this system does not report disk reads of a process",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -23,14 +24,17 @@ STILL_S = 0.3  # how long the machine is looked at before the first trial
 
 @dataclass(frozen=True)
 class Conditions:
-    """Suite, machine, data, plan and consumer. `cpu_percent_before` is what other programs used of all CPUs."""
+    """Suite, machine, data, plan and consumer.
+
+    `cpu_percent_before` is what other programs used of all CPUs; `None` where the system does not say.
+    """
 
     loaded: LoadedSuite
     environment: Environment
     inputs: Inputs
     plan: Plan
     consumer: str
-    cpu_percent_before: float
+    cpu_percent_before: float | None
     started_at: str
 
     @property
@@ -81,7 +85,9 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
-    busy = psutil.cpu_percent(interval=STILL_S)
+    busy = None
+    with suppress(OSError):  # without /proc
+        busy = psutil.cpu_percent(interval=STILL_S)
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import psutil
 from PIL import Image
 
+from loaderbench import host_memory
 from loaderbench.datasets.folder_scan import ImageFiles, scan_image_folder
 
 SAMPLE = 20_000  # files at most that a run reads of a larger folder
@@ -65,7 +65,7 @@ def look_at(root: Path) -> Folder:
 
 def suite_text(folder: Folder, file: Path, *, gpus: int, available_bytes: int | None = None) -> str:
     """The suite as text, with `root` relative to the file it is written to."""
-    free = psutil.virtual_memory().available if available_bytes is None else available_bytes
+    free = (host_memory.available_bytes() or 0) if available_bytes is None else available_bytes
     cold = folder.total_bytes > free / 2
     eats = "a training step on the GPU" if gpus else "an emulated GPU: none was found"
     why_cold = "the files exceed half of free memory: training reads them from disk"

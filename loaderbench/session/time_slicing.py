@@ -11,9 +11,9 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 
-import psutil
-
+from loaderbench import host_memory
 from loaderbench.environment import read_limits
+from loaderbench.monitors import proc
 from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Failure, PlannedTrial
 from loaderbench.runner import Begun, Outcome
@@ -32,12 +32,13 @@ class SlicedRounds:
     """Measures rounds in time slices for as long as that can be done, else one trial after the other.
 
     It cannot where there is an accelerator, whose memory is for one; where a loader cannot be stopped, or waits so long
-    for its storage that stopping it would win something; where memory is short; and elsewhere than on Linux.
+    for its storage that stopping it would win something; where memory is short; without `/proc`; and elsewhere than on
+    Linux.
     """
 
     def __init__(self, measure: Measuring, *, in_time_slices: bool) -> None:
         self._measure = measure
-        self._in_slices = in_time_slices and sys.platform == "linux"
+        self._in_slices = in_time_slices and sys.platform == "linux" and proc.available()
 
     def run(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> None:
         """Measure every trial once; `keep` is called with each outcome, also where a signal ends the round."""
@@ -118,7 +119,7 @@ def _hangs(process: TrialProcess) -> bool:
 def _is_room(processes: Sequence[TrialProcess]) -> bool:
     """Whether memory and shared memory suffice for another trial of twice the size of the largest."""
     sizes = [process.sampling.pss_bytes or 0 for process in processes if not isinstance(process.found, Failure)]
-    free = psutil.virtual_memory().available
+    free = host_memory.available_bytes() or 0
     limit = read_limits().memory_bytes
     if limit is not None:
         free = min(free, limit - sum(sizes))

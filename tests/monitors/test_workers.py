@@ -219,7 +219,7 @@ def test_the_largest_sum_of_proportional_memory_is_kept(machine: Machine) -> Non
 
 
 def test_why_there_are_no_states_is_said(machine: Machine) -> None:
-    assert WorkerWatch(str(machine.root / "nothing")).why_not() == "worker states are available on Linux only"
+    assert WorkerWatch(str(machine.root / "nothing")).why_not() == "worker states need Linux and its /proc"
     machine.put(1)
     machine.read(1)
     assert machine.watch.states() is None

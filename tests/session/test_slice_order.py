@@ -96,7 +96,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Linux, with as much memory as a test wants."""
     found = SimpleNamespace(available=8 * GIB, limit=None, shared=4 * GIB)
     monkeypatch.setattr(time_slicing.sys, "platform", "linux")
-    monkeypatch.setattr(time_slicing.psutil, "virtual_memory", lambda: SimpleNamespace(available=found.available))
+    monkeypatch.setattr(time_slicing.host_memory, "available_bytes", lambda: found.available)
     monkeypatch.setattr(time_slicing, "read_limits", lambda: SimpleNamespace(memory_bytes=found.limit))
     monkeypatch.setattr(time_slicing.shutil, "disk_usage", lambda _: SimpleNamespace(free=found.shared))
     return found
