@@ -169,7 +169,7 @@ CONDITIONS = (
     Condition("CPU quota of 0.5", groups=_cpus(0.5)),
     Condition("CPU quota of 1.5", groups=_cpus(1.5)),
     Condition("one CPU", "taskset -c 0 $RUN"),
-    Condition("pids.max of 24", groups=(("pids", {"pids.max": "24"}),)),
+    Condition("pids.max of 14", groups=(("pids", {"pids.max": "14"}),)),
     Condition("ulimit -u 24", f"ulimit -u 24; {NOBODY} $RUN"),
     Condition("ulimit -n 64", "ulimit -n 64; $RUN"),
     Condition(

@@ -129,8 +129,8 @@ def hang(timeout_s: float, phase: str, blocked_at: str = "", log_end: str = "") 
 
 
 def no_progress(idle_s: float, phase: str, blocked_at: str = "", log_end: str = "") -> Failure:
-    """Name a trial that was ended because no batch came for ten times what whole trials of the run took."""
-    what = f"no batch for {idle_s:.0f} s, ten times what other trials took"
+    """Name a trial that was ended after ten times the longest time that others of the run went without progress."""
+    what = f"no progress for {idle_s:.0f} s, at least ten times as long as in other trials"
     return _hang(what, "measure it in a run of its own", phase, blocked_at, log_end)
 
 

@@ -1,4 +1,4 @@
-"""How long a trial is waited for: in all, and since its last batch, by what its neighbors of the same run took."""
+"""How long a trial is waited for: in all, and between two signs of progress, by what its neighbors needed for that."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 
 from loaderbench.diagnosis.failures import hang, no_progress
 from loaderbench.loaders import backend_of
-from loaderbench.records import Failure, Trial
+from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
 
 PATIENCE = 10.0
-"""How many times as long as a whole trial of this run one may take without a batch."""
+"""How many times as long as any completed trial of this run one may go without progress."""
 
 LEAST_PATIENCE_S = 10.0
 LOOK_S = 0.5  # between two looks at a trial that says nothing
@@ -18,21 +18,20 @@ PAUSED_S = 4 * LOOK_S  # a look that comes later than this was held up itself, a
 
 
 class Neighbors:
-    """What the completed trials of this run took, in proportion to the samples that each had under way."""
+    """How long completed trials went without progress, in proportion to the samples that each had under way."""
 
     def __init__(self) -> None:
-        self._took: list[tuple[int, float]] = []
+        self._idle: list[tuple[int, float]] = []
 
-    def add(self, order: TrialOrder, trial: Trial) -> None:
+    def add(self, order: TrialOrder, longest_idle_s: float) -> None:
         """Count a completed trial."""
-        if trial.status == "completed" and trial.duration_s is not None:
-            self._took.append((_samples_under_way(order), trial.duration_s))
+        self._idle.append((_samples_under_way(order), longest_idle_s))
 
     def patience_s(self, order: TrialOrder) -> float | None:
-        """Ten times the longest trial so far; `None` before the first one."""
+        """Ten times the longest so far; `None` before the first trial."""
         own = _samples_under_way(order)
-        took_s = [took_s * max(1.0, own / samples) for samples, took_s in self._took]
-        return max(LEAST_PATIENCE_S, PATIENCE * max(took_s)) if took_s else None
+        longest_s = [idle_s * max(1.0, own / samples) for samples, idle_s in self._idle]
+        return max(LEAST_PATIENCE_S, PATIENCE * max(longest_s)) if longest_s else None
 
 
 def _samples_under_way(order: TrialOrder) -> int:
@@ -42,7 +41,7 @@ def _samples_under_way(order: TrialOrder) -> int:
 
 
 class Patience:
-    """How long one trial has been waited for.
+    """How long one trial has been waited for; `longest_idle_s` is the longest time without progress.
 
     `paused_s` is the time in which this process did not run either, such as a closed lid or a paused container. It is
     no part of the others.
@@ -50,7 +49,7 @@ class Patience:
 
     def __init__(self, order: TrialOrder) -> None:
         self._limit_s, self._patience_s = order.suite.measure.timeout_s, order.patience_s
-        self._waited_s = self._idle_s = self.paused_s = 0.0
+        self._waited_s = self._idle_s = self.longest_idle_s = self.paused_s = 0.0
         self._looked_s = time.monotonic()
 
     def renew(self) -> None:
@@ -75,3 +74,4 @@ class Patience:
         if passed_s > PAUSED_S:
             self.paused_s, passed_s = self.paused_s + passed_s, 0.0
         self._looked_s, self._waited_s, self._idle_s = now_s, self._waited_s + passed_s, self._idle_s + passed_s
+        self.longest_idle_s = max(self.longest_idle_s, self._idle_s)

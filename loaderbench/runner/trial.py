@@ -101,7 +101,7 @@ class TrialRunner:
         timeline = timeline_of(trial.id, process.began_s, found.measurement, sampling, self._environment)
         batches = [batch.since(process.began_s) for batch in found.batches]
         completed = self._completed(trial, found, sampling, slices)
-        self._neighbors.add(order, completed)
+        self._neighbors.add(order, process.longest_idle_s)
         return Outcome(completed, timeline, batches)
 
     def _completed(self, trial: Trial, result: Result, sampling: Sampling, slices: TimeSlices | None) -> Trial:

@@ -40,12 +40,14 @@ class TrialProcess:
     """One trial's process: `follow` it to its result, run its time slices, `end` it with all that it started.
 
     `found` is what came of it, `took_s` how long it was waited for, `sliced_s` how long its time slices were together,
-    `slice_s` how long one has to be, `paused_s` how long the whole machine was stopped meanwhile. `is_stopped`: it
+    `slice_s` how long one has to be, `paused_s` how long the whole machine was stopped meanwhile,
+    `longest_idle_s` the longest time without progress. `is_stopped`: it
     waits for its next slice. `followed`: there is something found.
     """
 
     def __init__(self, server: TrialServer, order: TrialOrder, gpu_monitor: GpuMonitor) -> None:
-        self.order, self.took_s, self.sliced_s, self.paused_s = order, 0.0, 0.0, 0.0
+        self.order, self.took_s, self.sliced_s = order, 0.0, 0.0
+        self.paused_s = self.longest_idle_s = 0.0
         self.found: Result | Failure
         self.sampling: Sampling
         self.slice_s: float | None = None
@@ -145,6 +147,7 @@ class TrialProcess:
                 patience.renew()
             elif isinstance(message, until):
                 self.paused_s += patience.paused_s
+                self.longest_idle_s = max(self.longest_idle_s, patience.longest_idle_s)
                 return message
             elif isinstance(message, Raised):
                 return with_clue(classify(message.text), _clue(self._pipe))

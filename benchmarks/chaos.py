@@ -1,0 +1,251 @@
+"""Seeded random faults in short runs: what each run said, and whether anything was lost or left behind.
+
+    uv run python benchmarks/torture.py --only chaos [--times 1000] [--seed 0]
+
+A fault is drawn from its seed alone, so one that was found is repeated with `--times 1 --seed N`. Errors of writing are
+made by a library that is loaded before the others and compiled here; without a compiler they are not drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from loaderbench.store import read_run, read_trials
+
+LIMIT_S = 120
+WRITE_FAULTS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* While the file CHAOS holds an error number, writes to files below CHAOS_FOLDER fail with it. */
+static int fault(int file) {
+    char link[64], path[4096];
+    int number = 0;
+    FILE *asked = fopen(getenv("CHAOS"), "r");
+    if (!asked) return 0;
+    if (fscanf(asked, "%d", &number) != 1) number = 0;
+    fclose(asked);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    const char *folder = getenv("CHAOS_FOLDER");
+    return strncmp(path, folder, strlen(folder)) ? 0 : number;
+}
+ssize_t write(int file, const void *data, size_t size) {
+    ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
+    int number = fault(file);
+    if (number) { errno = number; return -1; }
+    return real(file, data, size);
+}
+"""
+KILLED, STOPPED, FAILED_WRITE, INTERRUPTED = "kill -9", "SIGSTOP", "write", "Ctrl-C twice"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to whom, how long after the start of a run. `number` is of the error of a write."""
+
+    kind: str
+    whom: str
+    after_s: float
+    lasts_s: float = 0.0
+    number: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.whom}".strip()
+
+
+def drawn(seed: int, *, writes: bool) -> Fault:
+    """The fault of this seed."""
+    dice = random.Random(seed)
+    kind = dice.choice([KILLED, KILLED, STOPPED, INTERRUPTED, *([FAILED_WRITE] if writes else [])])
+    after_s, lasts_s = dice.uniform(1.0, 14.0), dice.uniform(0.5, 5.0)
+    if kind == KILLED:
+        return Fault(kind, dice.choice(["parent", "trial", "worker", "fork server"]), after_s)
+    if kind == STOPPED:
+        return Fault(kind, dice.choice(["trial", "worker", "fork server", "all"]), after_s, lasts_s)
+    if kind == FAILED_WRITE:
+        number = dice.choice([5, 28])
+        return Fault(kind, "EIO" if number == 5 else "ENOSPC", after_s, lasts_s, number)
+    return Fault(kind, "", after_s)
+
+
+def chaos(place: Path, times: int, seed: int) -> Iterator[str]:
+    """One run for each seed, and a table by fault."""
+    preload = _compiled(place)
+    counts: dict[str, Counter[str]] = {}
+    found: list[str] = []
+    for number in range(seed, seed + times):
+        fault = drawn(number, writes=preload is not None)
+        wrong = list(_wrong_with(place, number, fault, preload))
+        counts.setdefault(str(fault), Counter()).update(["runs", *(["wrong"] if wrong else [])])
+        found += [f"seed {number}, {fault} after {fault.after_s:.1f} s: {what}" for what in wrong]
+    yield "| fault | runs | not as it should be |"
+    yield "| --- | --: | --: |"
+    yield from (f"| {name} | {count['runs']} | {count['wrong']} |" for name, count in sorted(counts.items()))
+    yield ""
+    yield from found
+
+
+def _compiled(place: Path) -> Path | None:
+    source, library = place / "writes.c", place / "writes.so"
+    source.write_text(WRITE_FAULTS)
+    if shutil.which("gcc") is None:
+        return None
+    done = subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=False)
+    return library if done.returncode == 0 else None
+
+
+def _wrong_with(place: Path, number: int, fault: Fault, preload: Path | None) -> Iterator[str]:
+    """Run, strike, wait for the end, resume; yield what is not as it should be."""
+    folder, said = place / f"chaos{number}", place / f"chaos{number}.txt"
+    faulty = {"CHAOS": str(place / "chaos"), "CHAOS_FOLDER": str(folder)}
+    environment = {**os.environ, "TMPDIR": str(place / "tmp"), **faulty}
+    if fault.kind == FAILED_WRITE and preload is not None:
+        environment["LD_PRELOAD"] = str(preload)
+    (place / "tmp").mkdir(exist_ok=True)
+    shared_before = _shared_files()
+    with said.open("w") as output:
+        running = _started(["s.yaml", "--out", folder.name], place, environment, output)
+        known, before = _strike(running, fault, place, folder)
+        code = _end_of(running)
+    if code is None:
+        yield f"no end within {LIMIT_S} s"
+    lines = said.read_text().strip().splitlines()
+    if any("internal error" in line or line.startswith("Traceback") for line in lines):
+        yield f"said: {lines[-1]}"
+    _, alive = psutil.wait_procs(known, timeout=15)
+    if alive := [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]:
+        yield f"{len(alive)} processes alive"
+        for process in alive:
+            process.kill()
+    if (folder / "run.json").exists() and not _is_complete(folder):
+        with (place / f"resumed{number}.txt").open("w") as output:
+            again = _end_of(_started(["s.yaml", "--resume", folder.name], place, environment, output))
+        if again != 0:
+            yield f"--resume ended with {again}"
+    if lost := before - _completed(folder):
+        yield f"{len(lost)} completed trials lost"
+    left = [*(place / "tmp").glob("loaderbench-*"), *(place / "tmp").glob("pymp-*"), *(_shared_files() - shared_before)]
+    if left and code in (0, 130):
+        yield f"left: {', '.join(map(str, left))}"
+    shutil.rmtree(place / "tmp", ignore_errors=True)
+
+
+def _started(arguments: Sequence[str], place: Path, environment: dict[str, str], output: IO[str]) -> psutil.Popen:
+    """A run in which Ctrl-C means what it does in a terminal."""
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        f"sys.argv[1:] = {['run', *arguments, '-q']!r};"
+        "from loaderbench.__main__ import main; main()"
+    )
+    command = [sys.executable, "-c", code]
+    return psutil.Popen(command, cwd=place, env=environment, stdout=output, stderr=subprocess.STDOUT)
+
+
+def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> tuple[list[psutil.Process], set[str]]:
+    """Wait for the moment, and let it happen; return all processes of the run, and the trials that were complete."""
+    until_s = time.monotonic() + fault.after_s
+    known: dict[int, psutil.Process] = {}
+    while time.monotonic() < until_s and running.poll() is None:
+        known |= {child.pid: child for child in _below(running)}
+        time.sleep(0.05)
+    victims = _victims(running, fault.whom)
+    before = _completed(folder)
+    with suppress(psutil.Error):
+        if fault.kind == KILLED:
+            for process in victims:
+                process.kill()
+        elif fault.kind == STOPPED:
+            for process in victims:
+                process.suspend()
+            time.sleep(fault.lasts_s)
+            for process in victims:
+                with suppress(psutil.Error):
+                    process.resume()
+        elif fault.kind == FAILED_WRITE:
+            (place / "chaos").write_text(str(fault.number))
+            time.sleep(fault.lasts_s)
+            (place / "chaos").unlink()
+        else:
+            running.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+            running.send_signal(signal.SIGINT)
+    return list(known.values()), before
+
+
+def _victims(running: psutil.Popen, whom: str) -> list[psutil.Process]:
+    """The process of the run, the fork server below it, a trial below that, or a worker below the trial."""
+    if whom == "parent":
+        return [running]
+    below = _below(running)
+    if whom == "all":
+        return [running, *below]
+    depth = {"fork server": 1, "trial": 2, "worker": 3}.get(whom, 0)
+    return [process for process in below if _depth(process, running.pid) == depth and not _is_tracker(process)][:1]
+
+
+def _depth(process: psutil.Process, top: int) -> int:
+    with suppress(psutil.Error):
+        return 1 + [parent.pid for parent in process.parents()].index(top)
+    return 0
+
+
+def _is_tracker(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return any("resource_tracker" in part for part in process.cmdline())
+    return False
+
+
+def _below(process: psutil.Process) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return process.children(recursive=True)
+    return []
+
+
+def _end_of(running: psutil.Popen) -> int | None:
+    try:
+        return int(running.wait(LIMIT_S))
+    except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
+        for process in [*_below(running), running]:
+            with suppress(psutil.Error):
+                process.kill()
+        return None
+
+
+def _completed(folder: Path) -> set[str]:
+    """Those of the sweep, which a resumed run keeps."""
+    if not (folder / "trials.jsonl").exists():
+        return set()
+    with suppress(json.JSONDecodeError):
+        return {trial.id for trial in read_trials(folder) if trial.status == "completed" and trial.role == "sweep"}
+    return set()
+
+
+def _is_complete(folder: Path) -> bool:
+    return read_run(folder).complete
+
+
+def _shared_files() -> set[str]:
+    return {path.name for path in Path("/dev/shm").glob("torch_*")}
