@@ -105,7 +105,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         target=describe_demand(assumed) if assumed else None,
         trials=trials,
         costs=costs,
-        shortage=find_shortage(trials, config) if config is not None and measured.kind == "sweep" else None,
+        shortage=find_shortage(trials, config) if measured.kind == "sweep" else None,
     )
     overhead = describe_overhead(trials)
     known = {

@@ -28,6 +28,7 @@ sweep: {{num_workers: [0, 2], batch_size: {batches}}}
 consumer: {{kind: none}}
 measure: {{rounds: {rounds}, seconds: 0.1, verify: false}}
 """
+GROUPS = Path("/sys/fs/cgroup")
 RUN = f"{sys.executable} -m loaderbench run s.yaml -q"
 
 
@@ -121,8 +122,33 @@ def test_too_few_open_files_for_anything_is_one_line(place: Path) -> None:
     assert not (place / "r").exists()
 
 
+@pytest.mark.slow
+def test_too_few_processes_are_named_with_the_limit_and_more_workers_not_tried(place: Path) -> None:
+    first = (GROUPS / "pids").is_dir()
+    group = GROUPS / ("pids" if first else "") / f"loaderbench-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "pids.max").write_text("14")
+    except OSError as error:
+        pytest.skip(f"no right to limit processes: {error}")
+    try:
+        (place / "s.yaml").write_text(SUITE.format(batches="[4]", rounds=3).replace("[0, 2]", "[0, 2, 6]"))
+        done = shell(place, f"echo $$ > {group}/cgroup.procs && {RUN} --out r")
+    finally:
+        time.sleep(1)
+        group.rmdir()
+
+    assert done.returncode == 0, done.stderr
+    trials = read_run(place / "r").sweep
+    assert {trial.status for trial in trials if trial.config["num_workers"] == 0} == {"completed"}
+    failed = [trial.failure for trial in trials if trial.config["num_workers"] and trial.failure]
+    kinds = [failure.kind for failure in failed]
+    assert kinds.count("too_many_processes") in (1, 2)
+    assert set(kinds) == {"too_many_processes", "pruned"}
+    assert "cgroup limit: 14 processes and threads" in next(one.hint for one in failed if one.kind != "pruned")
+
+
 MEMORY_MIB = 900  # the imports of the run and its fork server take some 400 of it
-GROUPS = Path("/sys/fs/cgroup")
 
 
 @pytest.fixture

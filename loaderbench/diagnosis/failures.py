@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loaderbench.records import Failure, Trial
 
@@ -12,6 +13,9 @@ MAX_MESSAGE = 2_000
 _SIGKILL = 9  # `signal.SIGKILL` is not there on Windows
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)(?:: .*)?")
 _TRACEBACK = "Traceback (most recent call last):"
+
+TOO_MANY_PROCESSES = "too_many_processes"
+TOO_MANY_HINT = "use fewer workers, or raise the limit (docker run --pids-limit, ulimit -u)"
 
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
@@ -36,6 +40,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "too_many_files",
         r"Too many open files|received 0 items of ancdata",
         "raise the limit (ulimit -n), or call torch.multiprocessing.set_sharing_strategy('file_system')",
+    ),
+    (
+        TOO_MANY_PROCESSES,
+        r"can't start new thread|Thread creation failed|BlockingIOError: \[Errno 11\] Resource temporarily unavailable",
+        TOO_MANY_HINT,
     ),
     ("device_memory", r"CUDA out of memory|OutOfMemoryError", "out of GPU memory: use a smaller batch"),
     (
@@ -99,6 +108,13 @@ def classify(message: str) -> Failure:
         if re.search(pattern, message):
             return Failure(kind, shown, hint)
     return Failure("error", shown, "see the traceback at the end of the trial's log")
+
+
+def classify_raised(message: str, log: str) -> Failure:
+    """Name an exception; where it says only that a worker exited, by what the worker wrote to the log."""
+    found = classify(message)
+    named = classify(log) if found.kind == "worker_exited" else found
+    return replace(found, kind=named.kind, hint=named.hint) if named.kind != "error" else found
 
 
 def classify_exit(exit_code: int, log_end: str) -> Failure:

@@ -68,7 +68,7 @@ def decide(
     `shortage` is what configurations with more workers ran out of.
     """
     if subject is None:
-        return _nothing(trials, consumer)
+        return _nothing(trials, consumer, shortage)
     bound = _bound(subject, consumer)
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
     evidence = (*_evidence(subject, consumer, demand, target, trials), *_beyond(cause, costs))
@@ -100,6 +100,12 @@ def decide(
 def _held_by(found: Verdict, shortage: Shortage) -> Verdict:
     """More workers would help, and do not fit: that is the cause of the cause."""
     return replace(found, headline=f"more workers do not fit in {shortage.place}; {found.headline}")
+
+
+def _followed_by(found: Verdict, *last: Evidence) -> Verdict:
+    """The same verdict with other evidence after its own."""
+    evidence = (*found.evidence_parts, *last)
+    return replace(found, evidence=tuple(map(str, evidence)), evidence_parts=evidence)
 
 
 def _led_by(found: Verdict, *first: Evidence) -> Verdict:
@@ -235,7 +241,7 @@ def _inside(subject: Subject, consumer: str, trials: Sequence[Trial]) -> tuple[E
     return describe_inside(trials, is_loader=subject.facts is None or subject.facts.is_loader)
 
 
-def _nothing(trials: Sequence[Trial], consumer: str) -> Verdict:
+def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) -> Verdict:
     failure = trials[-1].failure if trials else None
     if consumer_kind(consumer).of_loop and failure is not None:
         why = last_words(failure.message).rstrip(".")
@@ -244,8 +250,9 @@ def _nothing(trials: Sequence[Trial], consumer: str) -> Verdict:
     elif any(trial.status == "completed" for trial in trials):
         why = "no trial delivered a sample"
     else:
-        why = "every trial failed"
-    return _unknown(f"nothing was measured: {why}", Evidence("failure", "", why))
+        why = f"every trial failed; {shortage.place} is too small" if shortage else "every trial failed"
+    found = _unknown(f"nothing was measured: {why}", Evidence("failure", "", why))
+    return found if shortage is None else _followed_by(found, shortage.evidence())
 
 
 def _unknown(headline: str, *evidence: Evidence) -> Verdict:

@@ -5,8 +5,19 @@ from loaderbench.environment.machine import (
     cpus_allotted,
     describe_machine,
     oom_kills,
+    process_limit,
     quota_periods,
     read_limits,
+    refused_processes,
 )
 
-__all__ = ["Limits", "cpus_allotted", "describe_machine", "oom_kills", "quota_periods", "read_limits"]
+__all__ = [
+    "Limits",
+    "cpus_allotted",
+    "describe_machine",
+    "oom_kills",
+    "process_limit",
+    "quota_periods",
+    "read_limits",
+    "refused_processes",
+]

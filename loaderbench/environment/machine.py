@@ -134,6 +134,26 @@ def quota_periods(
     return max(found, key=lambda counts: counts[1], default=None)
 
 
+def process_limit(membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Processes and threads that this control group, or one above it, may hold; `None` without a limit."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return None
+    found = [word for folder in _folders(lines, mount) for word in _words(folder / "pids.max") if word.isdigit()]
+    return min(map(int, found), default=None)
+
+
+def refused_processes(membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """How often this control group, or one above it, refused a process or thread; `None` where nobody counts."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return None
+    found = [_words(folder / "pids.events") for folder in _folders(lines, mount)]
+    return max((int(words[1]) for words in found if len(words) > 1 and words[1].isdigit()), default=None)
+
+
 def oom_kills(membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Processes that the out-of-memory killer ended in this group and those above; `None` where nobody counts."""
     try:

@@ -14,20 +14,29 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from loaderbench import host_memory
-from loaderbench.diagnosis.failures import FORK_SERVER_KILLED, ran_out_of_memory
-from loaderbench.environment import oom_kills, read_limits
+from loaderbench.diagnosis.failures import FORK_SERVER_KILLED, TOO_MANY_HINT, TOO_MANY_PROCESSES, ran_out_of_memory
+from loaderbench.environment import oom_kills, process_limit, read_limits, refused_processes
 from loaderbench.loaders import Prefetch, backend_of
 from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
+_EXITED = ("worker_exited", "process_exited", "hang", "error")
 _KILLED = ("worker_killed", "process_killed", FORK_SERVER_KILLED)
 _BY_KERNEL = "out of memory: use fewer workers, a smaller batch or a larger memory limit"
 _BY_ANOTHER = "check what else killed it: a user, a job scheduler or a memory guard"
 
 
-def explained(failure: Failure, order: TrialOrder, kills_before: int | None) -> Failure:
-    """The same failure, its hint with what this machine says of it. `kills_before`: of the OOM killer, until then."""
+def explained(
+    failure: Failure, order: TrialOrder, kills_before: int | None, refused_before: int | None = None
+) -> Failure:
+    """The same failure, its hint with what this machine says of it.
+
+    `kills_before` are those of the out-of-memory killer until the trial began, `refused_before` the processes that a
+    limit had refused.
+    """
+    if failure.kind in _EXITED and refused_before is not None and (refused_processes() or 0) > refused_before:
+        failure = replace(failure, kind=TOO_MANY_PROCESSES, hint=TOO_MANY_HINT)
     facts = _FACTS.get(failure.kind)
     said = facts(order, kills_before) if facts is not None else ""
     if failure.kind in _KILLED and kills_before is not None and (kills := oom_kills()) is not None:
@@ -99,6 +108,13 @@ def _open_files(_: TrialOrder, __: int | None) -> str:
     return f"open-file limit: {soft:,} per process (hard limit: {hard:,})"
 
 
+def _processes(order: TrialOrder, _: int | None) -> str:
+    found, limit = _prefetch(order).workers, process_limit()
+    workers = "" if found is None else _count(found, "worker", "workers")
+    of_group = "" if limit is None else f"cgroup limit: {limit:,} processes and threads (pids.max)"
+    return "; ".join(filter(None, (workers, of_group)))
+
+
 def _bad_images(order: TrialOrder, _: int | None) -> str:
     return order.suite.dataset.with_axes(order.planned.config).explain_unreadable(order.samples)
 
@@ -118,6 +134,7 @@ _FACTS: dict[str, Callable[[TrialOrder, int | None], str]] = {
     "process_killed": _memory,
     "host_memory": _memory,
     "too_many_files": _open_files,
+    TOO_MANY_PROCESSES: _processes,
     "bad_image": _bad_images,
 }
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from loaderbench.datasets.photos import reference_jpeg
 from loaderbench.diagnosis.failures import FORK_SERVER_KILLED
-from loaderbench.environment import oom_kills
+from loaderbench.environment import oom_kills, refused_processes
 from loaderbench.monitors import GpuMonitor, Sampling
 from loaderbench.recorder import completed_trial, with_reasons
 from loaderbench.records import (
@@ -80,7 +80,8 @@ class TrialRunner:
         """Start a trial's process; it has to be followed, and ended."""
         at, before_s, kills = utc_now(), self._reference.time_s(), oom_kills()
         order = replace(order, patience_s=self._neighbors.patience_s(order))
-        return Begun(TrialProcess(self._server, order, self._gpu_monitor), at, before_s, kills)
+        refused = refused_processes()
+        return Begun(TrialProcess(self._server, order, self._gpu_monitor), at, before_s, kills, refused)
 
     def outcome(self, begun: Begun, slices: TimeSlices | None = None) -> Outcome:
         """Make the record of a trial that is ended; its rate is that of its time slices, where it had any."""
@@ -97,7 +98,7 @@ class TrialRunner:
         )
         found, sampling = process.found, process.sampling
         if isinstance(found, Failure):
-            return Outcome(_failed(trial, found, order, begun.kills_before), [])
+            return Outcome(_failed(trial, found, begun), [])
         timeline = timeline_of(trial.id, process.began_s, found.measurement, sampling, self._environment)
         batches = [batch.since(process.began_s) for batch in found.batches]
         completed = self._completed(trial, found, sampling, slices)
@@ -121,11 +122,13 @@ class Begun:
     at: str
     reference_before_s: float
     kills_before: int | None
+    refused_before: int | None = None
 
 
-def _failed(trial: Trial, why: Failure, order: TrialOrder, kills_before: int | None) -> Trial:
+def _failed(trial: Trial, why: Failure, begun: Begun) -> Trial:
     status: Status = "timed_out" if why.kind == "hang" else "failed"
-    return with_reasons(replace(trial, status=status, failure=explained(why, order, kills_before)), "the trial failed")
+    failure = explained(why, begun.process.order, begun.kills_before, begun.refused_before)
+    return with_reasons(replace(trial, status=status, failure=failure), "the trial failed")
 
 
 REPEATS = 5

@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from loaderbench.diagnosis.failures import classify, classify_exit, fork_server_killed
+from loaderbench.diagnosis.failures import classify_exit, classify_raised, fork_server_killed
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
@@ -28,7 +28,7 @@ from loaderbench.runner.server import TrialServer
 from loaderbench.runner.stacks import dump_stacks
 from loaderbench.runner.time_slices import NUMBERS, SharedCounters, slice_seconds
 
-LOG_END_BYTES = 4_000
+LOG_END_BYTES, LOG_BYTES = 4_000, 64_000
 CLUE_S = 5.0
 LOST = 255  # exit code that multiprocessing gives a process whose fork server is gone
 FAILED_GRACE_S = 2.0  # for Python's own end of what has raised: semaphores, queues, workers
@@ -150,7 +150,7 @@ class TrialProcess:
                 self.longest_idle_s = max(self.longest_idle_s, patience.longest_idle_s)
                 return message
             elif isinstance(message, Raised):
-                return with_clue(classify(message.text), _clue(self._pipe))
+                return with_clue(classify_raised(message.text, _end_of(log, LOG_BYTES)), _clue(self._pipe))
             else:
                 self._process.join(1.0)
                 if self._process.exitcode == LOST and self._server.has_died():
@@ -196,11 +196,11 @@ def _receive(pipe: Any) -> Message | None:
         return None
 
 
-def _end_of(log: Path) -> str:
+def _end_of(log: Path, size: int = LOG_END_BYTES) -> str:
     try:
         with log.open("rb") as file:
             file.seek(0, 2)
-            file.seek(max(0, file.tell() - LOG_END_BYTES))
+            file.seek(max(0, file.tell() - size))
             return file.read().decode("utf-8", "replace")
     except OSError:
         return ""

@@ -7,6 +7,7 @@ import pytest
 from loaderbench.diagnosis.failures import (
     classify,
     classify_exit,
+    classify_raised,
     hang,
     last_words,
     ran_out_of_memory,
@@ -217,3 +218,15 @@ def test_the_lowest_signal_is_a_crash_too_and_a_traceback_without_frames_is_read
 
 def test_as_much_as_failed_is_no_room_even_where_it_was_completed_once() -> None:
     assert what_fits(sized(64, 4, "host_memory"), [sized(64)]) == ""
+
+
+def test_a_worker_that_exited_is_named_by_what_it_wrote() -> None:
+    message, log = (
+        "RuntimeError: DataLoader worker (pid 7) exited unexpectedly",
+        "x\nRuntimeError: can't start new thread\ny",
+    )
+    found = classify_raised(message, log)
+    assert (found.kind, found.message) == ("too_many_processes", message)
+    assert "--pids-limit" in found.hint
+    assert classify_raised(message, "nothing that is known").kind == "worker_exited"
+    assert classify_raised("ValueError: planted", log).kind == "error"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loaderbench.diagnosis.shortage import find_shortage
+from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Config, Failure, Trial
 
 MIB = 1 << 20
@@ -41,3 +42,10 @@ def test_a_memory_limit_says_its_size_alone() -> None:
 )
 def test_only_more_workers_than_these_count_and_only_what_ran_out(trial: Trial) -> None:
     assert find_shortage([trial], {"num_workers": 1}) is None
+
+
+def test_where_nothing_fits_the_verdict_says_in_what() -> None:
+    trials = [failed({"num_workers": 0}, "fork_server_killed", has=500)]
+    found = decide(None, "emulated", 1000.0, 0, trials=trials, shortage=find_shortage(trials))
+    assert found.headline == "nothing was measured: every trial failed; memory (500 MiB) is too small"
+    assert found.evidence[-1] == "Memory: num_workers=0 failed; memory limit: 500 MiB"

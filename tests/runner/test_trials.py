@@ -221,6 +221,20 @@ def test_a_trial_that_stands_still_is_ended_with_all_it_started(runner: TrialRun
     assert left_over() == []
 
 
+def test_a_trial_that_hangs_is_ended_by_what_its_neighbors_needed(
+    server: TrialServer, runner: TrialRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loaderbench.runner.patience.LEAST_PATIENCE_S", 1.0)
+    fresh = TrialRunner(server, runner._environment)
+    completed(run(fresh, tmp_path, target("numbers"), {"batch_size": 4, "num_workers": 1}))
+    trial = run(fresh, tmp_path, target("numbers", spoil="lock"), {"batch_size": 4, "num_workers": 1}).trial
+    assert trial.failure is not None
+    assert (trial.status, trial.failure.kind) == ("timed_out", "hang")
+    assert trial.failure.message.startswith("no progress for ")
+    assert trial.failure.message.count(" is in ") == 2
+    assert left_over() == []
+
+
 def test_a_hang_says_where_each_process_stands_and_the_log_has_its_stacks(runner: TrialRunner, tmp_path: Path) -> None:
     dataset, config = target("numbers", spoil="lock"), {"batch_size": 4, "num_workers": 1}
     failure = run(runner, tmp_path, dataset, config, timeout_s=5.0).trial.failure
