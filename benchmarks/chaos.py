@@ -92,20 +92,17 @@ def drawn(seed: int, *, writes: bool) -> Fault:
 
 
 def chaos(place: Path, times: int, seed: int) -> Iterator[str]:
-    """One run for each seed, and a table by fault."""
+    """One run for each seed: what was wrong as it is found, then a table by fault."""
     preload = _compiled(place)
     counts: dict[str, Counter[str]] = {}
-    found: list[str] = []
     for number in range(seed, seed + times):
         fault = drawn(number, writes=preload is not None)
         wrong = list(_wrong_with(place, number, fault, preload))
         counts.setdefault(str(fault), Counter()).update(["runs", *(["wrong"] if wrong else [])])
-        found += [f"seed {number}, {fault} after {fault.after_s:.1f} s: {what}" for what in wrong]
+        yield from (f"seed {number}, {fault} after {fault.after_s:.1f} s: {what}" for what in wrong)
     yield "| fault | runs | not as it should be |"
     yield "| --- | --: | --: |"
     yield from (f"| {name} | {count['runs']} | {count['wrong']} |" for name, count in sorted(counts.items()))
-    yield ""
-    yield from found
 
 
 def _compiled(place: Path) -> Path | None:

@@ -72,7 +72,7 @@ def decide(
     bound = _bound(subject, consumer)
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
     evidence = (*_evidence(subject, consumer, demand, target, trials), *_beyond(cause, costs))
-    evidence = (*evidence, *([shortage.evidence()] if shortage and bound != "compute" else []))
+    evidence = (*([shortage.evidence()] if shortage and bound != "compute" else []), *evidence)
     if bound == "unknown":
         wait, limit = percent(subject.data_wait_share), f"includes {in_percent(NOTICED)}, the limit of input-bound"
         interval = Evidence("wait", "Data wait interval", limit)
