@@ -12,8 +12,6 @@ import numpy as np
 import torch
 from PIL import Image
 
-from loaderbench import host_memory
-
 MOST_OF_SHARED_MEMORY = 1 / 3  # batches on their way from the workers need some, and filling it takes as much again
 _SHM = Path("/dev/shm")
 
@@ -67,7 +65,9 @@ def _within(room_bytes: int, images: Any) -> Any:
 
 def room_bytes() -> int:
     """How much shared memory such a cache may take here: a third of what is free, of memory and of its file system."""
-    free = host_memory.available_bytes() or 0
+    import psutil
+
+    free = psutil.virtual_memory().available
     if hasattr(os, "statvfs") and _SHM.is_dir():
         found = os.statvfs(_SHM)
         free = min(free, found.f_bavail * found.f_frsize)

@@ -33,6 +33,10 @@ class Bounds:
         return next(iter(self.known.items()), None)
 
 
+SHORTEST_S = 1e-9
+"""Of a sample, that a clock can tell from none; less bounds nothing."""
+
+
 def operational_bounds(facts: Facts, demand: float | None = None, *, workers: int | None = None) -> Bounds:
     """The bounds of a configuration as measured, or with another number of `workers`.
 
@@ -45,9 +49,9 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
     )
     main_s = (facts.next_cpu_s or 0.0) / facts.batch_samples if count and facts.batch_samples else 0.0
     return Bounds(
-        workers=max(1, count) / wall_s if wall_s > 0 else None,
-        cpus=facts.cpus / cpu_s if cpu_s > 0 else None,
-        main_process=1 / main_s if main_s > 0 else None,
+        workers=max(1, count) / wall_s if wall_s > SHORTEST_S else None,
+        cpus=facts.cpus / cpu_s if cpu_s > SHORTEST_S else None,
+        main_process=1 / main_s if main_s > SHORTEST_S else None,
         demand=demand,
     )
 

@@ -62,7 +62,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
     before, after = summarise([chosen.against, chosen.config], both)
     measured = replace(
         advice,
-        title=_with_further(retitled(advice.title, chosen.change), advice.change, chosen.change),
+        title=_title_of_tried(advice, chosen.change),
         change=chosen.change,
         against=chosen.against,
         basis="measured",
@@ -81,13 +81,18 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         snippet_yaml=yaml_change(chosen.change),
         reason=None,
     )
-    return measured if found.answer == "gain" else _no_gain(measured, found)
+    return replace(measured, status="open") if found.answer == "gain" else _no_gain(measured, found)
 
 
-def _with_further(title: str, advised: Config, tried: Config) -> str:
-    """The title, and what was changed along with it to make it fit in memory."""
-    further = [argument(axis, value) for axis, value in tried.items() if axis not in advised]
-    return " + ".join([title, *further])
+def _title_of_tried(advice: Recommendation, tried: Config) -> str:
+    """The title with the values that were tried, and with what was changed along to make it fit in memory.
+
+    Where the sweep had nothing to advise, its title names no value.
+    """
+    if advice.status != "open":
+        return f"Set {' + '.join(argument(axis, value) for axis, value in tried.items())}"
+    further = [argument(axis, value) for axis, value in tried.items() if axis not in advice.change]
+    return " + ".join([retitled(advice.title, tried), *further])
 
 
 def _known_costs(advice: Recommendation) -> tuple[str, ...]:

@@ -98,6 +98,32 @@ def test_the_title_names_the_worker_count_that_was_tried() -> None:
     assert (card.title, card.change) == ("Set num_workers=6", {"num_workers": 6})
 
 
+def test_what_was_changed_to_make_a_fix_fit_is_in_its_title() -> None:
+    change: Config = {"num_workers": 6, "prefetch_factor": 1}
+    trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **change}, 130.0)])
+    card = told([tried("more_workers", change)], trials, cause="more_workers")["more_workers"]
+    assert (card.title, card.status) == ("Set num_workers=6 + prefetch_factor=1", "open")
+
+
+def test_a_gain_that_the_sweep_could_not_measure_is_open() -> None:
+    """In the sweep, two workers did not fit: its best configuration has none, and nothing to advise."""
+    swept = measured(
+        [({"num_workers": 0}, [100, 101, 102]), ({"num_workers": 2}, [10, 11, 12])], {"num_workers": [0, 2]}
+    )
+    change: Config = {"num_workers": 2, "normalize": "device"}
+    trials = pairs(1, [({"num_workers": 0}, 100.0), (change, 220.0)])
+    found = Verification(
+        present={"num_workers": 0},
+        config=change,
+        tried=(tried("main_process_loading", change, {"num_workers": 0}),),
+        ended="",
+    )
+    assert answers(swept)["main_process_loading"].status == "already_ok"
+    verified = replace(swept, verification=judged(found, trials, alone), remedy_trials=trials)
+    card = answers(verified)["main_process_loading"]
+    assert (card.status, card.title) == ("open", "Set num_workers=2 + normalize=device")
+
+
 def test_what_was_not_tried_stays_advice() -> None:
     trials = pairs(1, [(PRESENT, 100.0), ({**PRESENT, **DECODER}, 130.0)])
     assert told([tried("faster_decoder", DECODER)], trials)["scaled_decode"].basis == "heuristic"
