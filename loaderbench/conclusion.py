@@ -12,7 +12,7 @@ from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling
-from loaderbench.diagnosis.shortage import find_shortage
+from loaderbench.diagnosis.shortage import Shortage, find_shortage
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
@@ -29,6 +29,7 @@ from loaderbench.records import (
     RunRecord,
     Trial,
     Verdict,
+    varying,
 )
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 from loaderbench.statistics.choice import choose_best, describe_baseline
@@ -105,7 +106,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         target=describe_demand(assumed) if assumed else None,
         trials=trials,
         costs=costs,
-        shortage=find_shortage(trials, config) if measured.kind == "sweep" else None,
+        shortage=_shortage(measured, config),
     )
     overhead = describe_overhead(trials)
     known = {
@@ -131,6 +132,12 @@ def _conclusions(measured: Measured) -> Conclusions:
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
+
+
+def _shortage(measured: Measured, config: Config | None) -> Shortage | None:
+    """What configurations with more workers than this one did not fit in, by the axes that vary."""
+    found = find_shortage(measured.sweep, config) if measured.kind == "sweep" else None
+    return found and replace(found, config=varying(found.config, measured.plan.axes))
 
 
 def _isolation(measured: Measured) -> tuple[Isolation | None, str]:

@@ -98,8 +98,9 @@ def decide(
 
 
 def _held_by(found: Verdict, shortage: Shortage) -> Verdict:
-    """More workers would help, and do not fit: that is the cause of the cause."""
-    return replace(found, headline=f"more workers do not fit in {shortage.place}; {found.headline}")
+    """More workers would help, and do not fit: the headline says so in place of how many are too few."""
+    _, mark, stage = found.headline.partition("; ")
+    return replace(found, headline=f"more workers do not fit in {shortage.place}{mark}{stage}")
 
 
 def _followed_by(found: Verdict, *last: Evidence) -> Verdict:

@@ -107,17 +107,11 @@ def test_what_was_changed_to_make_a_fix_fit_is_in_its_title() -> None:
 
 def test_a_gain_that_the_sweep_could_not_measure_is_open() -> None:
     """In the sweep, two workers did not fit: its best configuration has none, and nothing to advise."""
-    swept = measured(
-        [({"num_workers": 0}, [100, 101, 102]), ({"num_workers": 2}, [10, 11, 12])], {"num_workers": [0, 2]}
-    )
+    alone: Config = {"num_workers": 0}
     change: Config = {"num_workers": 2, "normalize": "device"}
-    trials = pairs(1, [({"num_workers": 0}, 100.0), (change, 220.0)])
-    found = Verification(
-        present={"num_workers": 0},
-        config=change,
-        tried=(tried("main_process_loading", change, {"num_workers": 0}),),
-        ended="",
-    )
+    swept = measured([(alone, [100, 101, 102]), (PRESENT, [10, 11, 12])], {"num_workers": [0, 2]})
+    trials = pairs(1, [(alone, 100.0), (change, 220.0)])
+    found = Verification(present=alone, config=change, tried=(tried("main_process_loading", change, alone),), ended="")
     assert answers(swept)["main_process_loading"].status == "already_ok"
     verified = replace(swept, verification=judged(found, trials, alone), remedy_trials=trials)
     card = answers(verified)["main_process_loading"]
