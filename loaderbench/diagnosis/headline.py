@@ -20,7 +20,7 @@ def limit_of_work(limit: Limit | None, facts: Facts) -> str:
 
 def _workers(facts: Facts) -> str:
     who = {0: "one process loads everything", 1: "the only worker is busy", 2: "both workers are busy"}
-    taken = " (library threads spin on them now)" if facts.library_cpus >= SPARE_CPUS else ""
+    taken = " (now spinning)" if facts.library_cpus >= SPARE_CPUS else ""
     free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free for workers{taken}"
     return f"{who.get(facts.workers, f'all {facts.workers} workers are busy')}{free}"
 

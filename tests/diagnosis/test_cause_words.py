@@ -80,7 +80,7 @@ def test_the_cpus_that_workers_could_use_are_said_where_they_are_known() -> None
 def test_cpus_that_library_threads_wait_on_are_free_for_workers_and_not_called_idle() -> None:
     spinning = states(0.99, other_threads_cpu_share=0.97)
     busy = replace(ALONE, loads=spinning, main=spinning, own_cpus=1.96, idle_cpus=0.0)
-    free = "1.0 CPUs free for workers (library threads spin on them now)"
+    free = "1.0 CPUs free for workers (now spinning)"
     assert headline(busy) == f"one process loads everything, {free}{IN_DECODE}"
     assert "2.0 of 2 CPUs busy" in why(busy)
     assert "idle" not in headline(busy)
