@@ -74,7 +74,7 @@ def test_a_shared_memory_of_64_mb_is_told_in_bytes_and_costs_only_what_does_not_
 
 @pytest.mark.slow
 @mounts
-def test_a_fix_that_the_sweep_has_found_not_to_fit_is_not_tried(place: Path) -> None:
+def test_a_fix_that_the_sweep_has_found_not_to_fit_is_tried_with_less_under_way_alone(place: Path) -> None:
     suite = SUITE.format(batches="[128]", rounds=3).replace("verify: false", "verify: true")
     (place / "s.yaml").write_text(suite.replace("consumer: {kind: none}", "consumer: {kind: emulated, demand: 100000}"))
     done = shell(place, f"mount -t tmpfs -o size=8m tmpfs /dev/shm && {RUN} --out r", apart=True)
@@ -84,7 +84,9 @@ def test_a_fix_that_the_sweep_has_found_not_to_fit_is_not_tried(place: Path) -> 
     with_workers = [trial.failure for trial in run.sweep if trial.config["num_workers"] == 2]
     assert [failure.kind for failure in with_workers if failure] == ["shared_memory_full", "pruned", "pruned"]
     assert run.verdict.bound == "input"
-    assert not [trial for trial in run.remedy_trials if trial.config["num_workers"]]
+    tried = [trial.config for trial in run.remedy_trials if trial.config["num_workers"]]
+    assert all(config.get("prefetch_factor") == 1 for config in tried), tried
+    assert any(line.startswith("Shared memory: ") and "8 MiB" in line for line in run.verdict.evidence)
 
 
 @pytest.mark.slow
