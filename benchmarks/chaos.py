@@ -92,7 +92,7 @@ def drawn(seed: int, *, writes: bool) -> Fault:
 
 
 def chaos(place: Path, times: int, seed: int) -> Iterator[str]:
-    """One run for each seed: what was wrong as it is found, then a table by fault."""
+    """One run for each seed: what went wrong, printed at once, then a table by fault."""
     preload = _compiled(place)
     counts: dict[str, Counter[str]] = {}
     for number in range(seed, seed + times):

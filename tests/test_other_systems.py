@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from test_small_machine import RUN, SUITE, TARGETS, mounts, shell
 
+from loaderbench.records import RunRecord
 from loaderbench.store import read_run
 
 ROOT = Path(__file__).parents[1]
@@ -34,15 +35,18 @@ def test_every_module_can_be_imported() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def run_without_proc(folder: Path, *, rounds: int, environment: str = "") -> RunRecord:
+    (folder / "lb_small.py").write_text(TARGETS)
+    (folder / "s.yaml").write_text(SUITE.format(batches="[4]", rounds=rounds))
+    done = shell(folder, f"mount -t tmpfs -o ro tmpfs /proc && {environment} {RUN} --out r", apart=True)
+    assert done.returncode == 0, done.stderr
+    return read_run(folder / "r")
+
+
 @pytest.mark.slow
 @mounts
 def test_a_run_measures_with_spawn_and_says_why_the_rest_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "lb_small.py").write_text(TARGETS)
-    (tmp_path / "s.yaml").write_text(SUITE.format(batches="[4]", rounds=2))
-    done = shell(tmp_path, f"mount -t tmpfs -o ro tmpfs /proc && PYTHONPATH={OTHER} {RUN} --out r", apart=True)
-
-    assert done.returncode == 0, done.stderr
-    run = read_run(tmp_path / "r")
+    run = run_without_proc(tmp_path, rounds=2, environment=f"PYTHONPATH={OTHER}")
     assert run.environment.start_method == "spawn"
     assert run.environment.not_measured["open_files_limit"] == "the system does not say"
     assert [trial.status for trial in run.sweep] == ["completed"] * 4
@@ -57,12 +61,7 @@ def test_a_run_measures_with_spawn_and_says_why_the_rest_is_missing(tmp_path: Pa
 @mounts
 @pytest.mark.slow
 def test_without_proc_linux_measures_too(tmp_path: Path) -> None:
-    (tmp_path / "lb_small.py").write_text(TARGETS)
-    (tmp_path / "s.yaml").write_text(SUITE.format(batches="[4]", rounds=1))
-    done = shell(tmp_path, f"mount -t tmpfs -o ro tmpfs /proc && {RUN} --out r", apart=True)
-
-    assert done.returncode == 0, done.stderr
-    run = read_run(tmp_path / "r")
+    run = run_without_proc(tmp_path, rounds=1)
     assert run.environment.start_method == "forkserver"
     assert [trial.status for trial in run.sweep] == ["completed"] * 2
     assert {trial.rss_bytes for trial in run.sweep} == {None}

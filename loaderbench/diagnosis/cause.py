@@ -28,6 +28,7 @@ from loaderbench.diagnosis.limits import (
     own_part_of_main,
     part_of_wait,
     share_of_cpu,
+    waits_for_a_device,
     wants_cpu,
 )
 from loaderbench.diagnosis.operational import LIMIT_NAMES, operational_bounds
@@ -194,7 +195,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
         return None
     total = states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
     at_work = (states.runnable_threads or total) / max(1, facts.workers)
-    if at_work < ONE_THREAD or total > 2 - ONE_THREAD:
+    if at_work < ONE_THREAD or total > 2 - ONE_THREAD or waits_for_a_device(facts):
         return None
     why = _why("GIL", f"all threads together use {total:.2f} CPUs, as if only one could run at a time")
     if not facts.is_loader:

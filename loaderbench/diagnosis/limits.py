@@ -11,6 +11,7 @@ from loaderbench.diagnosis.thresholds import (
     FEWEST_FAULTS,
     IDLE_CPUS,
     KERNEL,
+    LOCKED,
     MOST,
     MUCH_READ_BYTES,
     ONE_THREAD,
@@ -56,6 +57,18 @@ def limit_of_transport(facts: Facts) -> Limit | None:
 def wants_cpu(facts: Facts) -> bool:
     """Whether who loads would run if it could."""
     return facts.blocked_at_work < BLOCKED
+
+
+def waits_for_a_device(facts: Facts) -> bool:
+    """Whether a main process that loads by itself is blocked, but rarely on a lock; false where the kernel hides it.
+
+    Its other threads may keep a CPU busy all the while: OpenMP's threads spin until the next operation.
+    """
+    seen = facts.loads.blocked_on if facts.loads and not facts.workers else None
+    if not seen:
+        return False
+    blocked = sum(share for kind, share in seen.items() if kind not in ("running", "queue"))
+    return seen.get("lock", 0.0) < LOCKED * facts.wait_share * blocked
 
 
 def crowded(facts: Facts, cpus: float) -> bool:

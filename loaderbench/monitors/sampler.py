@@ -20,8 +20,9 @@ EARLY = (0, 1, 2, 4, 7)  # and here: workers start in the first second
 
 @dataclass(frozen=True)
 class Sampling:
-    """What was seen of one trial. `cpu_share` is what seeing it cost, as a share of one core."""
+    """What was seen of one trial. `root`: its main process. `cpu_share`: what monitoring cost, of one core."""
 
+    root: int
     samples: Sequence[Sample]
     pss_bytes: int | None
     cpu_share: float
@@ -32,6 +33,7 @@ class Sampler:
     """Samples the process tree under `root` from `start` to `stop`."""
 
     def __init__(self, root: int, gpu_monitor: GpuMonitor) -> None:
+        self._root = root
         self._tree = TreeMonitor(root)
         self._gpu_monitor = gpu_monitor
         self._samples: list[Sample] = []
@@ -57,7 +59,7 @@ class Sampler:
         self._done.set()
         self._thread.join()
         wall_s = max(time.monotonic() - self._began_s, INTERVAL_S)
-        return Sampling(self._samples, self._pss_bytes, self._busy_s / wall_s, self._blocked)
+        return Sampling(self._root, self._samples, self._pss_bytes, self._busy_s / wall_s, self._blocked)
 
     def _run(self) -> None:
         turn = 0
@@ -71,7 +73,7 @@ class Sampler:
 
     def _sample(self, with_disk: bool) -> Sample:
         tree = self._tree.read(with_disk)
-        self._blocked.look(self._tree.below)
+        self._blocked.look([self._root, *self._tree.below])
         used = _shm_used_bytes()
         shm = None if used is None or self._shm_before is None else max(0, used - self._shm_before)
         return Sample(time.monotonic(), tree, shm, tuple(self._gpu_monitor.read()))

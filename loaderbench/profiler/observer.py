@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -103,7 +104,7 @@ class Observer:
             self.resources.take_wide()
 
     def blocked_on(self) -> dict[str, float] | None:
-        """What the workers were seen to stand at, as shares of all looks."""
+        """What the processes that load were blocked on, as shares of all looks: the workers, or else this process."""
         return self._blocked.blocked.shares()
 
     def finish(self) -> None:
@@ -145,7 +146,7 @@ class Observer:
         self._pids = tuple(worker.pid for worker in getattr(batches, "_workers", ()) if worker.pid)
         self._under_way = True
         if watch:
-            self._blocked.begin(self._pids)
+            self._blocked.begin(self._pids or (os.getpid(),))
         return batches
 
     def _find_gpus(self) -> None:

@@ -74,14 +74,15 @@ def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
 def _inside(observer: Observer) -> LoaderInside:
     """What was traced, and what the processes that load were doing."""
     dataset, traced = getattr(observer.source, "dataset", None), observer.traced()
-    stalls = observer.stalls if getattr(observer.source, "num_workers", 0) else None
-    found = loader_inside(traced, dataset, stalls=stalls)
-    resources = observer.resources
+    with_workers = bool(getattr(observer.source, "num_workers", 0))
+    found = loader_inside(traced, dataset, stalls=observer.stalls if with_workers else None)
+    resources, looks = observer.resources, observer.blocked_on()
+    workers, main_process = resources.workers.states(), resources.main_process.states()
     return replace(
         found,
         tracing_s_per_sample=tracing_s_per_sample(traced) if traced else None,
-        workers=with_looks(resources.workers.states(), observer.blocked_on()),
-        main_process=resources.main_process.states(),
+        workers=with_looks(workers, looks),
+        main_process=main_process if with_workers else with_looks(main_process, looks),
         machine=resources.machine.use(),
         dataset_traits=_traits(dataset),
         not_measured={

@@ -4,7 +4,7 @@ Triggers when trials of the sweep ran out of memory under the limit of a contain
 
 What it does: raises the limit, so more workers and larger batches fit.
 
-Costs: memory, as far as it is used.
+Costs: only the memory that is used.
 
 How to confirm: `loaderbench doctor` lists the memory limit; run again, and the failed configs complete.
 """

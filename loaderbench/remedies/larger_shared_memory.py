@@ -4,7 +4,7 @@ Triggers when trials of the sweep failed because shared memory was full. Docker'
 
 What it does: gives the container room for all batches under way.
 
-Costs: memory, as far as it is used.
+Costs: only the memory that is used.
 
 How to confirm: `loaderbench doctor` lists the size of `/dev/shm`; run again, and the failed configs complete.
 """

@@ -240,7 +240,7 @@ def _short(cell: Text) -> str:
 
 
 def _plain_table(console: Console, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:
-    """A row is one line whatever its width: easy to read, and to parse with `awk`."""
+    """Each row is one line, however wide: `awk` can parse it."""
     marks = [_fit(_MARKS.get(row.mark, " "), console) for row in rows]
     lines = [[_fit(column.label, console) for column in columns]]
     lines += [[_fit(text, console) for text in _texts(row)] for row in rows]

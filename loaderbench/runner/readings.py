@@ -62,9 +62,11 @@ def resource_use(
 
 
 def inside_with_blocked(result: Result, sampling: Sampling) -> LoaderInside:
-    """What was known inside the trial, with what its workers were seen to stand at from outside."""
-    pids, inside = result.worker_pids, result.inside
-    return replace(inside, workers=with_looks(inside.workers, sampling.blocked.shares(pids) if pids else None))
+    """What was known inside the trial, with what the processes that load were blocked on, as seen from outside."""
+    pids, inside, blocked = result.worker_pids, result.inside, sampling.blocked
+    if pids:
+        return replace(inside, workers=with_looks(inside.workers, blocked.shares(pids)))
+    return replace(inside, main_process=with_looks(inside.main_process, blocked.shares([sampling.root])))
 
 
 def _steps_s(measurement: Measurement) -> Iterator[float]:

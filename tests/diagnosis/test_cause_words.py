@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 from test_cause import BLOCKED, DECODING, parts, states
-from test_thresholds import DISTURBED, at_a_lock, crowd, masked, sampler, taking_turns, throttled, transported, waiting
+from test_thresholds import (
+    DISTURBED,
+    alone_and_blocked_on,
+    at_a_lock,
+    crowd,
+    masked,
+    sampler,
+    taking_turns,
+    throttled,
+    transported,
+    waiting,
+)
 
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
@@ -114,6 +125,10 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (at_a_lock(0.5), "a lock serializes other __getitem__ code"),
         (taking_turns(), "the GIL serializes decode"),
         (replace(taking_turns(), is_loader=False), "the main process works in one thread (the GIL)"),
+        (alone_and_blocked_on(lock=0.9, running=0.1), "the GIL serializes decode"),
+        (alone_and_blocked_on(lock=0.1, device=0.3, running=0.6), "the GIL serializes decode"),
+        (alone_and_blocked_on(device=0.95, running=0.05), "storage latency; the main process waits in read"),
+        (alone_and_blocked_on(lock=0.1, storage=0.9), "storage latency; the main process waits in read"),
         (sampler(), "the main process works in one thread"),
         (sampler(own_cpus=1.9, sampler_s=0.1, next_cpu_s=0.1), "CPUs saturated; the main process is the bottleneck"),
         (replace(DECODING, cpu_s={"decode": 9e-3}, loads=PAGES), "page-fault overhead in decode"),

@@ -48,6 +48,12 @@ def taking_turns(on_cpu: float = 0.05, others: float = 0.95, threads: float = 1.
     )
 
 
+def alone_and_blocked_on(**looks: float) -> Facts:
+    """A main process that loads by itself and is mostly blocked, while its other threads keep a CPU busy."""
+    loads = states(0.05, other_threads_cpu_share=0.95, runnable_threads=1.0, blocked_on=looks)
+    return replace(BLOCKED, workers=0, loads=loads, main=loads, own_cpus=1.0)
+
+
 def waiting(**shares: float) -> Facts:
     """Two workers that wait: `shares` name the parts of the wait, and the rest is making batches."""
     return replace(TWO, parts=parts(**shares, making_s=1 - sum(shares.values())))
