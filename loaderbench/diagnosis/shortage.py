@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loaderbench.diagnosis.failures import ran_out_of_memory
 from loaderbench.loaders import worker_count
-from loaderbench.records import Config, Evidence, Trial, config_label
+from loaderbench.records import Config, Evidence, Trial, config_label, in_bytes
 
 SHARED = "shared_memory_full"
 
@@ -42,31 +42,21 @@ class Shortage:
 def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shortage | None:
     """What ran out, of configurations with more workers than this one, or of all; `None` where nothing did."""
     least = -1 if than is None else worker_count(than, {}) or 0
-    short = [
-        trial
-        for trial in trials
-        if trial.failure is not None
-        and trial.failure.limit_bytes is not None
-        and ran_out_of_memory(trial.failure)
-        and (worker_count(trial.config, {}) or 0) > least
-    ]
-    if not short:
+    failed = [(trial.config, trial.failure) for trial in trials if trial.failure and ran_out_of_memory(trial.failure)]
+    short = [found for found in failed if found[1].limit_bytes is not None and _workers(found[0]) > least]
+    shared = any(failure.kind == SHARED for _, failure in short)
+    of_it = [(config, failure) for config, failure in short if (failure.kind == SHARED) == shared]
+    if not of_it:
         return None
-    shared = any(trial.failure is not None and trial.failure.kind == SHARED for trial in short)
-    of_it = [
-        (trial.config, trial.failure) for trial in short if trial.failure and (trial.failure.kind == SHARED) == shared
-    ]
-    config, failure = min(of_it, key=lambda found: (worker_count(found[0], {}) or 0, found[1].needed_bytes or 0))
-    needed = [found.needed_bytes for _, found in of_it if found.needed_bytes]
+    config, failure = min(of_it, key=lambda found: (_workers(found[0]), found[1].needed_bytes or 0))
     return Shortage(
         shared=shared,
         limit_bytes=failure.limit_bytes or 0,
         config=config,
         needed_bytes=failure.needed_bytes,
-        most_bytes=max(needed, default=None),
+        most_bytes=max((failure.needed_bytes for _, failure in of_it if failure.needed_bytes), default=None),
     )
 
 
-def in_bytes(count: int) -> str:
-    """`64 MiB`, `1.5 GiB`."""
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+def _workers(config: Config) -> int:
+    return worker_count(config, {}) or 0

@@ -10,6 +10,7 @@ from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, near_tie
 from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
+from loaderbench.diagnosis.headline import where
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.shortage import Shortage
@@ -94,19 +95,10 @@ def decide(
     if bound == "compute":
         return found
     caused = _with_cause(found, subject.facts, cause, consumer)
-    return _held_by(caused, shortage) if shortage and caused.limit == "workers" else caused
-
-
-def _held_by(found: Verdict, shortage: Shortage) -> Verdict:
-    """More workers would help, and do not fit: the headline says so in place of how many are too few."""
-    _, mark, stage = found.headline.partition("; ")
-    return replace(found, headline=f"more workers do not fit in {shortage.place}{mark}{stage}")
-
-
-def _followed_by(found: Verdict, *last: Evidence) -> Verdict:
-    """The same verdict with other evidence after its own."""
-    evidence = (*found.evidence_parts, *last)
-    return replace(found, evidence=tuple(map(str, evidence)), evidence_parts=evidence)
+    if shortage and cause and subject.facts and caused.limit == "workers":
+        held = f"more workers do not fit in {shortage.place}"
+        return replace(caused, headline=f"{held}{where(cause.work, subject.facts)}")
+    return caused
 
 
 def _led_by(found: Verdict, *first: Evidence) -> Verdict:
@@ -252,8 +244,8 @@ def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) 
         why = "no trial delivered a sample"
     else:
         why = f"every trial failed; {shortage.place} is too small" if shortage else "every trial failed"
-    found = _unknown(f"nothing was measured: {why}", Evidence("failure", "", why))
-    return found if shortage is None else _followed_by(found, shortage.evidence())
+    said = (shortage.evidence(),) if shortage else ()
+    return _unknown(f"nothing was measured: {why}", Evidence("failure", "", why), *said)
 
 
 def _unknown(headline: str, *evidence: Evidence) -> Verdict:

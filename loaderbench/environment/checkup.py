@@ -15,11 +15,13 @@ from typing import Any, Literal
 import psutil
 
 from loaderbench import host_memory
-from loaderbench.environment.machine import Limits, quota_periods, read_limits
+from loaderbench.environment.cgroups import Limits, process_limit, quota_periods, read_limits
+from loaderbench.records import in_bytes
 
 GIB = 2**30
 SMALL_SHM_BYTES = GIB  # Docker gives 64 MB, which a few batches of images fill
 FEW_FILES = 4096  # each batch on its way from a worker holds descriptors
+FEW_PROCESSES = 512  # sixteen workers, each with a library that starts a thread for each of sixteen CPUs, need 272
 LITTLE_MEMORY_BYTES = 2 * GIB
 BUSY_PERCENT = 20.0
 _LOOK_S = 0.5
@@ -34,6 +36,7 @@ def check_machine(packages: PackageHealth) -> Iterator[Check]:
     yield check_memory(host_memory.total_bytes(), host_memory.available_bytes(), limits)
     yield check_shared_memory(_usage(Path("/dev/shm")))
     yield check_open_files(_open_files())
+    yield check_processes(process_limit())
     yield from packages.checks()
 
 
@@ -97,7 +100,7 @@ def check_shared_memory(usage: tuple[int, int] | None) -> Check:
     if usage is None:
         return Check("Shared memory", "ok", "no /dev/shm on this system; batches are shared another way")
     total, free = usage
-    said = f"{_size(free)} free of {_size(total)} in /dev/shm"
+    said = f"{in_bytes(free)} free of {in_bytes(total)} in /dev/shm"
     fix = "docker run --shm-size=8g or --ipc=host; otherwise use fewer workers and a smaller prefetch_factor"
     if total <= SMALL_SHM_BYTES // 8:
         return Check("Shared memory", "bad", said, fix)
@@ -118,6 +121,16 @@ def check_open_files(limit: int | None) -> Check:
     return Check("Open files", "ok", said)
 
 
+def check_processes(limit: int | None) -> Check:
+    """Each worker is a process with a few threads, and libraries start one for each CPU."""
+    if limit is None:
+        return Check("Processes", "ok", "no cgroup limit")
+    said = f"cgroup limit: {limit:,} processes and threads"
+    if limit < FEW_PROCESSES:
+        return Check("Processes", "warn", said, f"docker run --pids-limit={FEW_PROCESSES}; otherwise use fewer workers")
+    return Check("Processes", "ok", said)
+
+
 def _affinity() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -136,10 +149,6 @@ def _open_files() -> int | None:
     except ImportError:  # Windows
         return None
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-def _size(count: int) -> str:
-    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / 2**20:.0f} MiB"
 
 
 @dataclass(frozen=True)

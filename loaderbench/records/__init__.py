@@ -103,6 +103,7 @@ from loaderbench.records.words import (
     config_label as config_label,
     config_name as config_name,
     format_scalar as format_scalar,
+    in_bytes as in_bytes,
     moment as moment,
     to_dict as to_dict,
     varying as varying,

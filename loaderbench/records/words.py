@@ -80,6 +80,11 @@ def format_scalar(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def in_bytes(count: int) -> str:
+    """`64 MiB`, `1.5 GiB`."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+
+
 def utc_now() -> str:
     """Date and time now as records write them, in UTC and to the second."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loaderbench.diagnosis.shortage import find_shortage, in_bytes
-from loaderbench.records import Recommendation
+from loaderbench.diagnosis.shortage import find_shortage
+from loaderbench.records import Recommendation, in_bytes
 from loaderbench.remedies.findings import Findings
 
 MARGIN = 2

@@ -17,7 +17,7 @@ from loaderbench import host_memory
 from loaderbench.diagnosis.failures import FORK_SERVER_KILLED, TOO_MANY_HINT, TOO_MANY_PROCESSES, ran_out_of_memory
 from loaderbench.environment import oom_kills, process_limit, read_limits, refused_processes
 from loaderbench.loaders import Prefetch, backend_of
-from loaderbench.records import Failure
+from loaderbench.records import Failure, in_bytes
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
@@ -67,12 +67,12 @@ def _shared_memory(order: TrialOrder, _: int | None) -> str:
         there = shutil.disk_usage("/dev/shm")
     except OSError:
         return ""
-    has = f"/dev/shm: {_size(there.free)} free of {_size(there.total)}"
+    has = f"/dev/shm: {in_bytes(there.free)} free of {in_bytes(there.total)}"
     needed, found = prefetched_bytes(order.suite, order.planned.config), _prefetch(order)
     if not needed:
         return has
     ahead = f"{_count(found.batches_per_worker, 'batch', 'batches')} of {found.batch_size}"
-    return f"{_count(found.workers, 'worker', 'workers')} with {ahead} each: about {_size(needed)} needed; {has}"
+    return f"{_count(found.workers, 'worker', 'workers')} with {ahead} each: about {in_bytes(needed)} needed; {has}"
 
 
 def _prefetch(order: TrialOrder) -> Prefetch:
@@ -86,7 +86,7 @@ def _memory(order: TrialOrder, kills_before: int | None) -> str:
     batches = None if found.batch_size is None else f"batches of {found.batch_size}"
     free = host_memory.available_bytes()
     limit = read_limits().memory_bytes
-    bound = f", cgroup limit: {_size(limit)}" if limit else ""
+    bound = f", cgroup limit: {in_bytes(limit)}" if limit else ""
     kills = oom_kills()
     if kills is None or kills_before is None:
         killer = ""
@@ -95,7 +95,7 @@ def _memory(order: TrialOrder, kills_before: int | None) -> str:
     else:
         killer = "the kernel's OOM killer killed none of its processes"
     loads = " with ".join(filter(None, (workers, batches)))
-    has = f"free memory: {'unknown' if free is None else _size(free)}{bound}"
+    has = f"free memory: {'unknown' if free is None else in_bytes(free)}{bound}"
     return "; ".join(filter(None, (killer, loads, has)))
 
 
@@ -121,10 +121,6 @@ def _bad_images(order: TrialOrder, _: int | None) -> str:
 
 def _count(number: int | None, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
 _FACTS: dict[str, Callable[[TrialOrder, int | None], str]] = {

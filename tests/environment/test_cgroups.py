@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.environment import Limits, cpus_allotted, oom_kills, quota_periods, read_limits
+from loaderbench.environment import (
+    Limits,
+    cpus_allotted,
+    oom_kills,
+    process_limit,
+    quota_periods,
+    read_limits,
+    refused_processes,
+)
 
 
 def tree(root: Path, files: dict[str, str]) -> tuple[Path, Path]:
@@ -74,6 +82,20 @@ def test_the_group_that_is_held_back_most_tells_its_periods(tmp_path: Path) -> N
     (tmp_path / "membership").write_text("0::/\n")
     assert quota_periods(membership, mount) == (90, 2)
     assert quota_periods(tmp_path / "none", mount) is None
+
+
+def test_the_tightest_process_limit_counts_and_refusals_are_counted(tmp_path: Path) -> None:
+    membership, mount = tree(
+        tmp_path,
+        {"a/b/pids.max": "max\n", "a/pids.max": "40\n", "pids.max": "900\n", "a/pids.events": "max 3\n"},
+    )
+    membership.write_text("0::/a/b\n")
+    assert process_limit(membership, mount) == 40
+    assert refused_processes(membership, mount) == 3
+    (mount / "a" / "pids.max").write_text("max\n")
+    (mount / "pids.max").write_text("max\n")
+    assert process_limit(membership, mount) is None
+    assert refused_processes(tmp_path / "none", mount) is None
 
 
 @pytest.mark.parametrize("file", ["memory.events", "memory.oom_control"])
