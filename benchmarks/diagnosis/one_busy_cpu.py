@@ -1,6 +1,6 @@
-"""A main process that loads by itself, blocked while its other threads keep one CPU busy: spinning, or by the GIL.
+"""A main process that loads without workers and is blocked while its other threads keep one CPU busy.
 
-Both look the same from the CPUs alone. Sizes and times are drawn at random, once, from the seed below.
+The threads spin, or they hold the GIL: CPU use is the same. Times and sizes are drawn at random from one seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DRAWS = random.Random(20261122)
 
 
 class Tensors(Endless):
-    """Waits for its sample, then fills a tensor by OpenMP, whose threads spin until the next one."""
+    """Sleeps, then fills a tensor with OpenMP, whose threads spin until the next sample."""
 
     def __init__(self, ms: float, side: int) -> None:
         super().__init__(ms)
@@ -32,7 +32,7 @@ class Tensors(Endless):
         return torch.full((3, self.side, self.side), float(index % 7)), index
 
 
-def beside_spinning_threads(*, ms: float, side: int, batch: int, workers: int = 0) -> Loop:
+def while_threads_spin(*, ms: float, side: int, batch: int, workers: int = 0) -> Loop:
     torch.set_num_threads(2)  # as torch does by itself on two CPUs; the other scenarios have one thread
     dataset = Tensors(ms, side)
     return Loop(lambda: DataLoader(dataset, batch, num_workers=workers), device(2))
@@ -54,7 +54,7 @@ def _waits(number: int) -> Scenario:
     }
     why = "{ms} ms of waiting a sample, tensors of {side} pixels, batches of {batch}.".format(**arguments)
     words = because_of("read sample", "storage_latency")
-    return Scenario(f"latency_spinning_{number}_w0", why, beside_spinning_threads, arguments, words, MORE)
+    return Scenario(f"latency_spinning_{number}_w0", why, while_threads_spin, arguments, words, MORE)
 
 
 def _in_threads(number: int) -> Scenario:
