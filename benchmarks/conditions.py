@@ -37,7 +37,7 @@ loader: {shuffle: true, drop_last: true}
 sweep: {batch_size: [32, 128], num_workers: [0, 2]}
 measure: {rounds: 3, seconds: 0.5}
 """
-STALLING = """
+TARGETS = """
 import time
 import torch
 
@@ -51,6 +51,14 @@ class Stalling(torch.utils.data.Dataset):
         return torch.zeros(3, 64, 64)
 
 def stalling(): return Stalling()
+
+class Fields(Stalling):
+    '''Samples of many tensors, each of which is an open file while its batch is under way.'''
+    def __getitem__(self, index):
+        time.sleep(0.005)
+        return {str(field): torch.full((8,), index) for field in range(24)}
+
+def fields(): return Fields()
 """
 
 
@@ -172,6 +180,7 @@ CONDITIONS = (
     Condition("pids.max of 14", groups=(("pids", {"pids.max": "14"}),)),
     Condition("ulimit -u 24", f"ulimit -u 24; {NOBODY} $RUN"),
     Condition("ulimit -n 64", "ulimit -n 64; $RUN"),
+    Condition("ulimit -n 64, samples of 24 tensors", "ulimit -n 64; $RUN", suite="fields.yaml"),
     Condition(
         "read-only root",
         "for used in small $TMPDIR; do mount --bind $used $used; done; mount -o remount,bind,ro / && "
@@ -305,9 +314,10 @@ def _prepare(place: Path) -> None:
     generate_photos(place / "photos", images=256, classes=4)
     (place / "s.yaml").write_text(SUITE)
     (place / "clock.c").write_text(CLOCK)
-    (place / "stalling_data.py").write_text(STALLING)
-    target = SUITE.replace("{root: photos}", "{kind: target, target: 'stalling_data:stalling'}")
-    (place / "stalling.yaml").write_text(target)
+    (place / "target_data.py").write_text(TARGETS)
+    for kind in ("stalling", "fields"):
+        target = SUITE.replace("{root: photos}", f"{{kind: target, target: 'target_data:{kind}'}}")
+        (place / f"{kind}.yaml").write_text(target)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,14 @@ import torch
 class Samples(torch.utils.data.Dataset):
     def __len__(self): return 4096
     def __getitem__(self, index): return torch.zeros(3, 224, 224)
+class Many(Samples):
+    def __getitem__(self, index):
+        time.sleep(0.005)
+        return [torch.full((8,), index) for _ in range(24)]
 class Waiting(Samples):
     def __getitem__(self, index): time.sleep(0.005); return super().__getitem__(index)
 def samples(): return Samples()
+def many(): return Many()
 def waiting():
     torch.set_num_threads(1)
     return Waiting()
@@ -95,6 +100,27 @@ def test_a_fix_that_the_sweep_has_found_not_to_fit_is_tried_with_less_under_way_
     assert tried
     assert all(config.get("prefetch_factor") == 1 for config in tried), tried
     assert any(line.startswith("Shared memory: ") and "8 MiB" in line for line in run.verdict.evidence)
+
+
+@pytest.mark.slow
+def test_where_open_files_run_out_sharing_by_files_is_tried(place: Path) -> None:
+    suite = SUITE.format(batches="[16]", rounds=3).replace("verify: false", "verify: true")
+    suite = suite.replace("lb_small:samples", "lb_small:many")
+    (place / "s.yaml").write_text(suite.replace("consumer: {kind: none}", "consumer: {kind: emulated, demand: 100000}"))
+    done = shell(place, f"ulimit -n 64; {RUN} --out r")
+
+    assert done.returncode == 0, done.stderr
+    run = read_run(place / "r")
+    with_workers = [trial.failure for trial in run.sweep if trial.config["num_workers"] == 2]
+    assert [failure.kind for failure in with_workers if failure] == ["too_many_files", "pruned", "pruned"]
+    assert with_workers[0] is not None
+    assert "open-file limit: 64 per process" in with_workers[0].hint
+    (fix,) = [fix for fix in run.recommendations if fix.change.get("worker_sharing") == "file_system"]
+    assert (fix.basis, fix.status) == ("measured", "open")
+    assert fix.gain is not None
+    assert fix.gain.lo is not None
+    assert fix.gain.lo > 1
+    assert "set_sharing_strategy" in fix.snippet
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ _SIGKILL = 9  # `signal.SIGKILL` is not there on Windows
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)(?:: .*)?")
 _TRACEBACK = "Traceback (most recent call last):"
 
+TOO_MANY_FILES = "too_many_files"
 TOO_MANY_PROCESSES = "too_many_processes"
 TOO_MANY_HINT = "use fewer workers, or raise the limit (docker run --pids-limit, ulimit -u)"
 
@@ -37,9 +38,9 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     ("worker_exited", r"exited unexpectedly", "a worker exited; see its output in the log"),
     (
-        "too_many_files",
+        TOO_MANY_FILES,
         r"Too many open files|received 0 items of ancdata",
-        "raise the limit (ulimit -n), or call torch.multiprocessing.set_sharing_strategy('file_system')",
+        "raise the limit (ulimit -n), or call torch.multiprocessing.set_sharing_strategy('file_system') in each worker",
     ),
     (
         TOO_MANY_PROCESSES,
@@ -154,13 +155,11 @@ def _hang(what: str, if_slow: str, phase: str, blocked_at: str, log_end: str) ->
     where = f"; {blocked_at}; stack traces are in the log" if blocked_at else ""
     raised = last_words(log_end) if _TRACEBACK in log_end else ""
     known = classify(raised) if raised else None
-    return Failure(
-        "hang",
-        f"{what}; phase: {phase}{where}" + (f"; before that: {raised}" if raised else ""),
-        known.hint
-        if known is not None and known.kind != "error"
-        else f"slow loader: {if_slow}; deadlock, often a lock held across fork: set multiprocessing_context: spawn",
-    )
+    message = f"{what}; phase: {phase}{where}" + (f"; before that: {raised}" if raised else "")
+    if known is not None and known.kind != "error":
+        return Failure(TOO_MANY_FILES if known.kind == TOO_MANY_FILES else "hang", message, known.hint)
+    hint = f"slow loader: {if_slow}; deadlock, often a lock held across fork: set multiprocessing_context: spawn"
+    return Failure("hang", message, hint)
 
 
 def last_words(message: str) -> str:

@@ -46,6 +46,16 @@ def keep_memory(_: Any) -> None:
         mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
 
 
+SHARING = "worker_sharing"
+
+
+def share_by(strategy: str) -> None:
+    """Share batches through files of `/dev/shm`, or through descriptors, of which each batch under way holds some."""
+    import torch
+
+    torch.multiprocessing.set_sharing_strategy(strategy)  # type: ignore[no-untyped-call]
+
+
 WORKER_OPTIONS: dict[str, WorkerOption] = {
     "worker_threads": WorkerOption(
         integer(1, MAX_THREADS, or_null=True),
@@ -61,6 +71,12 @@ WORKER_OPTIONS: dict[str, WorkerOption] = {
         one_of("inherit", "all"),
         use_all_cpus,
         lambda _: ["os.sched_setaffinity(0, range(os.cpu_count()))  # undo a narrower affinity set by a library"],
+        nothing=("inherit", None),
+    ),
+    SHARING: WorkerOption(
+        one_of("inherit", "file_descriptor", "file_system"),
+        share_by,
+        lambda strategy: [f'torch.multiprocessing.set_sharing_strategy("{strategy}")'],
         nothing=("inherit", None),
     ),
     "keep_memory": WorkerOption(

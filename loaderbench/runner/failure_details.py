@@ -14,7 +14,13 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from loaderbench import host_memory
-from loaderbench.diagnosis.failures import FORK_SERVER_KILLED, TOO_MANY_HINT, TOO_MANY_PROCESSES, ran_out_of_memory
+from loaderbench.diagnosis.failures import (
+    FORK_SERVER_KILLED,
+    TOO_MANY_FILES,
+    TOO_MANY_HINT,
+    TOO_MANY_PROCESSES,
+    ran_out_of_memory,
+)
 from loaderbench.environment import oom_kills, process_limit, read_limits, refused_processes
 from loaderbench.loaders import Prefetch, backend_of
 from loaderbench.records import Failure, in_bytes
@@ -129,7 +135,7 @@ _FACTS: dict[str, Callable[[TrialOrder, int | None], str]] = {
     FORK_SERVER_KILLED: _memory,
     "process_killed": _memory,
     "host_memory": _memory,
-    "too_many_files": _open_files,
+    TOO_MANY_FILES: _open_files,
     TOO_MANY_PROCESSES: _processes,
     "bad_image": _bad_images,
 }

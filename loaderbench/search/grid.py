@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from loaderbench.diagnosis.failures import TOO_MANY_PROCESSES, ran_out_of_memory
+from loaderbench.diagnosis.failures import TOO_MANY_FILES, TOO_MANY_PROCESSES, ran_out_of_memory
 from loaderbench.loaders import backend_of
+from loaderbench.loaders.worker_options import SHARING
 from loaderbench.plan import Plan
 from loaderbench.records import Config, PlannedTrial, Trial, config_label
 
@@ -45,22 +46,28 @@ class Grid:
 _NEEDS = ("batch_size", "num_workers", "prefetch_factor")
 """Memory and shared memory grow with all of these."""
 
-_GROW = {"device_memory": ("batch_size",), TOO_MANY_PROCESSES: ("num_workers",)}
+_GROW = {
+    "device_memory": ("batch_size",),
+    TOO_MANY_FILES: ("num_workers", "prefetch_factor"),
+    TOO_MANY_PROCESSES: ("num_workers",),
+}
 """What else can run out, and what it grows with."""
 
 
 def why_pruned(config: Config, done: Sequence[Trial], bytes_of: BytesOf = lambda _: None) -> str | None:
     """Why a configuration is not tried; `None` if it may be tried.
 
-    A configuration that hung, or ran out of memory or processes, is not retried. After an out-of-memory failure, the
-    same one with larger batches, more workers or more prefetched batches is not tried either. After one of shared
-    memory, nothing is tried that needs at least as many bytes. A process that was killed while the out-of-memory killer
-    did nothing rules out no configuration.
+    A configuration that hung, or ran out of memory, files or processes, is not retried. After an out-of-memory failure,
+    the same one with larger batches, more workers or more prefetched batches is not tried either. After one of shared
+    memory, nothing is tried that needs at least as many bytes. After too many open files, batches may be shared another
+    way. A process that was killed while the out-of-memory killer did nothing rules out no configuration.
     """
     own_bytes = bytes_of(config)
     for trial in done:
         kind, no_room = trial.failure.kind if trial.failure else "", ran_out_of_memory(trial.failure)
-        fails_again = no_room or kind in ("hang", TOO_MANY_PROCESSES)
+        fails_again = no_room or kind in ("hang", TOO_MANY_FILES, TOO_MANY_PROCESSES)
+        if kind == TOO_MANY_FILES and config.get(SHARING) != trial.config.get(SHARING):
+            continue
         if trial.config == config and fails_again:
             return f"it failed in round {trial.round} ({_words(kind)})"
         if fails_again and kind != "hang" and _needs_more(config, trial.config, _GROW.get(kind, _NEEDS)):

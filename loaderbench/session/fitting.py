@@ -1,11 +1,13 @@
-"""Fixes that fit: what the sweep has shown not to fit in memory is tried with less under way, or not at all."""
+"""Fixes that fit: what the sweep has shown not to fit is tried with less under way or shared another way."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from loaderbench.diagnosis.failures import TOO_MANY_FILES
 from loaderbench.loaders import backend_of
+from loaderbench.loaders.worker_options import SHARING
 from loaderbench.records import Candidate, Config, Trial
 from loaderbench.search import why_pruned
 from loaderbench.suite import Suite
@@ -37,6 +39,9 @@ class Fitting:
     def _is_possible(self, config: Config) -> bool:
         return why_pruned(config, self.done, lambda found: prefetched_bytes(self.suite, found)) is None
 
+    def _ran_out_of_files(self) -> bool:
+        return any(trial.failure is not None and trial.failure.kind == TOO_MANY_FILES for trial in self.done)
+
     def _leaves_room(self, config: Config) -> bool:
         """Whether all batches under way fit in /dev/shm, with the one that is being consumed."""
         ahead, one = prefetched_bytes(self.suite, config), batch_bytes(self.suite, config)
@@ -45,6 +50,8 @@ class Fitting:
     def _with_less(self, config: Config) -> Iterator[Config]:
         """Changes that put less under way, the cheapest for the user first."""
         arguments = {**self.suite.loader, **config}
+        if SHARING in backend_of(arguments).worker_options and self._ran_out_of_files():
+            yield {SHARING: "file_system"}
         found, dataset = backend_of(arguments).prefetch(arguments), self.suite.dataset.with_axes(config)
         smaller = dataset.with_axes(dataset.smaller_samples).sample_bytes()
         shrinks = smaller is not None and smaller < (dataset.sample_bytes() or 0)

@@ -147,6 +147,9 @@ def test_a_hang_says_where_it_stood_and_what_was_raised_before() -> None:
     assert "before that" not in plain.message
     assert "stacks" not in plain.message
     assert "timeout_s" in plain.hint
+    files = "Traceback (most recent call last):\n  File x\nOSError: [Errno 24] Too many open files"
+    assert hang(30.0, "steady state", "", files).kind == "too_many_files"
+    assert found.kind == plain.kind == "hang"
     unknown = hang(30.0, "steady state", "", "Traceback (most recent call last):\n  File x\nValueError: 7")
     assert unknown.message.endswith("before that: ValueError: 7")
     assert unknown.hint == plain.hint

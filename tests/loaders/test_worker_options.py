@@ -13,6 +13,8 @@ from loaderbench.loaders.torch_loader import build_loader
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
 from loaderbench.options import integer
 
+STRATEGIES = sorted(torch.multiprocessing.get_all_sharing_strategies())
+
 
 class Inside(Dataset[torch.Tensor]):
     """Tells of the process that makes the sample."""
@@ -21,7 +23,8 @@ class Inside(Dataset[torch.Tensor]):
         return 8
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.tensor([torch.get_num_threads(), len(os.sched_getaffinity(0)), os.getpid()])
+        strategy = STRATEGIES.index(torch.multiprocessing.get_sharing_strategy())
+        return torch.tensor([torch.get_num_threads(), len(os.sched_getaffinity(0)), os.getpid(), strategy])
 
 
 def first(arguments: dict[str, object]) -> list[int]:
@@ -44,7 +47,7 @@ def test_an_option_of_0_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_workers_use_as_many_threads_as_are_asked_for() -> None:
-    threads, _, pid = first({"num_workers": 1, "worker_threads": 3})
+    threads, _, pid, _ = first({"num_workers": 1, "worker_threads": 3})
     assert (threads, pid != os.getpid()) == (3, True)
 
 
@@ -60,6 +63,12 @@ def test_workers_that_were_narrowed_to_one_cpu_get_them_all_back() -> None:
         os.sched_setaffinity(0, everything)
 
 
+def test_workers_share_batches_as_they_are_asked_to() -> None:
+    for strategy in STRATEGIES:
+        assert first({"num_workers": 1, "worker_sharing": strategy})[3] == STRATEGIES.index(strategy)
+    assert STRATEGIES[first({"num_workers": 1})[3]] == torch.multiprocessing.get_sharing_strategy()
+
+
 def test_kept_memory_is_a_setting_that_a_worker_survives() -> None:
     assert first({"num_workers": 1, "keep_memory": True})[2] != os.getpid()
 
@@ -69,7 +78,7 @@ def test_arguments_are_set_on_a_loader_that_somebody_else_made() -> None:
     batches = build_loader(loader, {"num_workers": 1, "worker_threads": 2, "batch_size": 4}, seed=0)
     assert batches.configured == {"num_workers", "worker_threads"}
     assert (batches.cycle, batches.ahead, batches.batch_size) == (1, 2, 2)
-    threads, _, pid = (int(value) for value in next(iter(batches.iterable))[0])
+    threads, _, pid, _ = (int(value) for value in next(iter(batches.iterable))[0])
     assert (threads, pid != os.getpid()) == (2, True)
 
 

@@ -29,6 +29,7 @@ CHANGES: dict[str, Config] = {
     "out_of_order": {"num_workers": 2, "in_order": False},
     "one_thread": {"num_workers": 1, "worker_threads": 1},
     "every_cpu": {"num_workers": 1, "worker_affinity": "all"},
+    "files_shared": {"num_workers": 1, "worker_sharing": "file_system"},
     "kept_memory": {"num_workers": 1, "keep_memory": True},
     "uint8": {"normalize": "device"},
     "copies": {"presize": 64},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loaderbench.diagnosis.failures import OUT_OF_MEMORY
@@ -46,6 +48,17 @@ def test_what_workers_set_up_makes_no_batch_smaller() -> None:
     done = [failed("shared_memory_full", batch_size=64, num_workers=2)]
     assert why_pruned({"batch_size": 64, "num_workers": 2, "keep_memory": True}, done)
     assert why_pruned({"batch_size": 32, "num_workers": 2, "keep_memory": True}, done) is None
+
+
+def test_after_too_many_files_batches_may_be_shared_another_way() -> None:
+    failed_so = failed("too_many_files", batch_size=64, num_workers=2)
+    more: Config = {"batch_size": 64, "num_workers": 3}
+    assert why_pruned(failed_so.config, [failed_so])
+    assert why_pruned(more, [failed_so])
+    assert why_pruned({"batch_size": 64, "num_workers": 0}, [failed_so]) is None
+    assert why_pruned({**more, "worker_sharing": "file_system"}, [failed_so]) is None
+    again = replace(failed_so, config={**failed_so.config, "worker_sharing": "file_system"})
+    assert why_pruned({**more, "worker_sharing": "file_system"}, [failed_so, again])
 
 
 def test_what_somebody_else_killed_prunes_nothing() -> None:

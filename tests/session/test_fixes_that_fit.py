@@ -65,6 +65,11 @@ def test_what_needs_as_many_bytes_as_what_failed_is_not_tried_either() -> None:
     assert change(done, 1024) == {"num_workers": 2, "normalize": "device"}
 
 
+def test_after_too_many_open_files_batches_are_shared_by_files() -> None:
+    shared = {"num_workers": 2, "worker_sharing": "file_system"}
+    assert change([failed({**NOW, "num_workers": 2}, "too_many_files")], 1024) == shared
+
+
 def test_after_a_kill_for_memory_something_smaller_is_tried() -> None:
     assert change([failed({**NOW, "num_workers": 2}, "worker_killed")], None) == {
         "num_workers": 2,
