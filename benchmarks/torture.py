@@ -1,14 +1,15 @@
 """What a run survives: failures provoked for real, `kill -9` and Ctrl-C at random moments, and many trials in one run.
 
-    uv run python benchmarks/torture.py [--only failures|kills|interrupts|many|chaos] [--times 100]
+    uv run python benchmarks/torture.py [--only failures|deaths|kills|interrupts|many|chaos] [--times 100]
         [--trials 1000] [--seed 0]
 
 Where small file systems may be mounted, /dev/shm has 64 MB for all of it. Failures: each kind is provoked in a trial of
-its own, with real workers, and has to be named right. Kills: a run of its own is killed after a random time; then the
-next start resumes it, and nothing that was completed may be gone, no process may live and no file of it be left in
-/dev/shm or the folder for temporary files. Interrupts: Ctrl-C instead, which has to end the run with code 130, a
-run.json that can be read and a page; the seconds until then are told. Many: trials of one run, one after another, and
-what the process that starts them holds after the first tenth and at the end. Chaos: random faults, see `chaos.py`.
+its own, with real workers, and has to be named right. Deaths: one worker of a trial dies; the seconds until the trial
+has ended are told. Kills: a run of its own is killed after a random time; then the next start resumes it, and nothing
+that was completed may be gone, no process may live and no file of it be left in /dev/shm or the folder for temporary
+files. Interrupts: Ctrl-C instead, which has to end the run with code 130, a run.json that can be read and a page; the
+seconds until then are told. Many: trials of one run, one after another, and what the process that starts them holds
+after the first tenth and at the end. Chaos: random faults, see `chaos.py`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 
 import psutil
 from chaos import chaos
+from worker_deaths import deaths
 
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.environment import describe_machine
@@ -273,6 +275,7 @@ def main() -> int:
         (place / "s.yaml").write_text(SUITE)
         tables: dict[str, Callable[[], Iterator[str]]] = {
             "failures": lambda: failures(place),
+            "deaths": lambda: deaths(place, asked.times, dice),
             "kills": lambda: kills(place, asked.times, dice),
             "interrupts": lambda: interrupts(place, asked.times, dice),
             "many": lambda: many(place, asked.trials),
@@ -298,7 +301,7 @@ def _with_small_shared_memory() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("failures", "kills", "interrupts", "many", "chaos"))
+    parser.add_argument("--only", choices=("failures", "deaths", "kills", "interrupts", "many", "chaos"))
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

@@ -36,7 +36,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"Unexpected segmentation fault encountered in worker|is killed by signal: (?:Segmentation fault|Aborted)",
         "a native library crashed in a worker; see the end of the log",
     ),
-    ("worker_exited", r"exited unexpectedly", "a worker exited; see its output in the log"),
+    ("worker_exited", r"exited unexpectedly|is killed by signal: ", "a worker exited; see its output in the log"),
     (
         TOO_MANY_FILES,
         r"Too many open files|received 0 items of ancdata",

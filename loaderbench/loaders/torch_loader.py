@@ -83,6 +83,7 @@ class TorchLoader(LoaderBackend):
 
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Wrap a dataset, set the arguments a finished loader allows, and return any other iterable unchanged."""
+        check_workers_every(1.0)
         return build_loader(source, arguments, seed=seed)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
@@ -138,6 +139,18 @@ class TorchBatches(Batches):
             iterator._shutdown_workers()  # type: ignore[attr-defined]
         if getattr(self.iterable, "_iterator", None) is iterator:
             self.iterable._iterator = None  # type: ignore[attr-defined]
+
+
+def check_workers_every(seconds: float) -> None:
+    """Notice within so many seconds that a worker has exited, in this process; torch checks every five.
+
+    Only an exit with code 0, as by `sys.exit()`, has to wait for that check: of other deaths a signal tells at once.
+    """
+    from torch.utils.data import dataloader
+
+    get = getattr(dataloader._MultiProcessingDataLoaderIter, "_try_get_data", None)
+    if get is not None and len(get.__defaults__ or ()) == 1:
+        get.__defaults__ = (seconds,)
 
 
 def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:

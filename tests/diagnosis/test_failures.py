@@ -232,4 +232,6 @@ def test_a_worker_that_exited_is_named_by_what_it_wrote() -> None:
     assert (found.kind, found.message) == ("too_many_processes", message)
     assert "--pids-limit" in found.hint
     assert classify_raised(message, "nothing that is known").kind == "worker_exited"
+    terminated = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated."
+    assert classify_raised(terminated, "nothing that is known").kind == "worker_exited"
     assert classify_raised("ValueError: planted", log).kind == "error"

@@ -1,5 +1,6 @@
 """A loader is what the configuration asks for, over a sampler that never ends."""
 
+import os
 from itertools import islice
 from typing import Any
 
@@ -9,7 +10,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset  # noqa: E402
 
 from loaderbench.loaders import LOADER_BACKENDS  # noqa: E402
-from loaderbench.loaders.torch_loader import build_loader  # noqa: E402
+from loaderbench.loaders.torch_loader import build_loader, check_workers_every  # noqa: E402
 
 DATA = TensorDataset(torch.arange(6))
 
@@ -86,6 +87,26 @@ def test_a_loader_over_a_dataset_without_a_length_has_no_known_epoch() -> None:
 def test_what_cannot_be_loaded_is_an_error(source: Any, arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         build_loader(source, arguments, seed=0)
+
+
+class Quits(Dataset[Any]):
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        os._exit(0)
+
+
+def test_a_worker_that_exits_with_code_0_is_noticed_at_the_next_check() -> None:
+    get = torch.utils.data.dataloader._MultiProcessingDataLoaderIter._try_get_data
+    before = get.__defaults__
+    try:
+        check_workers_every(0.5)
+        assert get.__defaults__ == (0.5,)
+        with pytest.raises(RuntimeError, match="exited unexpectedly"):
+            next(iter(DataLoader(Quits(), num_workers=2)))
+    finally:
+        get.__defaults__ = before
 
 
 def test_code_without_workers_has_no_argument_that_torch_refuses_then() -> None:
