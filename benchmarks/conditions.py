@@ -1,6 +1,6 @@
 """One short run under each condition that containers, pods, shared servers and laptops put it under, made for real.
 
-    uv run python benchmarks/conditions.py [--only NAME ...] [--no-verify] [--keep FOLDER]
+    uv run --group storage python benchmarks/conditions.py [--only NAME ...] [--no-verify] [--keep FOLDER]
 
 Namespaces, control groups, limits and mounts make the conditions, which takes root on Linux. One that this machine
 cannot make is listed with the reason. Each row: what the program said, what it recommended first, how it ended, and how
@@ -156,6 +156,14 @@ def _shm(size: str) -> str:
     return f"mount -t tmpfs -o size={size} tmpfs /dev/shm && $RUN"
 
 
+def _fuse(latency_s: float, *, stall_at: int = 0) -> str:
+    """The photos are read through FUSE; its process ends when the file system goes with its namespace."""
+    python, script = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).with_name("slow_files.py")))
+    serve = f"{python} {script} photos fuse {latency_s} {stall_at} > server.log 2>&1 &"
+    wait = "for _ in $(seq 100); do mountpoint -q fuse && break; sleep 0.1; done; mountpoint -q fuse || exit 77"
+    return f"mkdir -p fuse; {serve} {wait}; $RUN; code=$?; umount --lazy fuse; kill -9 $!; exit $code"
+
+
 def _memory(mib: int) -> tuple[tuple[str, dict[str, str]], ...]:
     return (("memory", {"memory.limit_in_bytes|memory.max": str(mib << 20)}),)
 
@@ -206,6 +214,8 @@ CONDITIONS = (
         meanwhile=_clock_jumps,
     ),
     Condition("storage that stalls", suite="stalling.yaml"),
+    Condition("storage of 10 ms a read, by FUSE", _fuse(0.01), mounts=True, suite="fuse.yaml"),
+    Condition("storage that stalls, by FUSE", _fuse(0.001, stall_at=3000), mounts=True, suite="fuse.yaml"),
     Condition("neighbor that takes all CPUs", meanwhile=_neighbor),
 )
 
@@ -313,6 +323,7 @@ def _prepare(place: Path) -> None:
         folder.chmod(0o777)
     generate_photos(place / "photos", images=256, classes=4)
     (place / "s.yaml").write_text(SUITE)
+    (place / "fuse.yaml").write_text(SUITE.replace("root: photos", "root: fuse"))
     (place / "clock.c").write_text(CLOCK)
     (place / "target_data.py").write_text(TARGETS)
     for kind in ("stalling", "fields"):

@@ -229,6 +229,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         demand=demand_rate(measured),
         profile=measured.kind == "profile",
         traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
+        workers_fit=_shortage(measured, config) is None,
     )
 
 

@@ -31,7 +31,8 @@ class Diagnosis:
     """What was found for one configuration. `config` are all its arguments, the fixed ones among them.
 
     `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an
-    emulated accelerator takes. `traits` are what was seen in the dataset itself, by name.
+    emulated accelerator takes. `traits` are what was seen in the dataset itself, by name. `workers_fit` is false where
+    configurations with more workers ran out of memory.
     """
 
     verdict: Verdict
@@ -45,6 +46,7 @@ class Diagnosis:
     demand: float | None = None
     profile: bool = False
     traits: Mapping[str, str] = field(default_factory=dict)
+    workers_fit: bool = True
 
     def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
         """Whether the cause is of these stages and limits; all, where none are given."""
@@ -52,11 +54,15 @@ class Diagnosis:
         return self.verdict.bound == "input" and stage_fits and (not limits or self.verdict.limit in limits)
 
     def cpu_goes_to(self, stage: Stage) -> bool:
-        """Whether CPUs are saturated, and this stage is the bottleneck or takes at least `WORTH_LESS` of their time."""
+        """Whether this stage is the bottleneck of CPUs, or takes at least `WORTH_LESS` of their time.
+
+        That is where the CPUs in use are saturated, or where more workers would use others but do not fit.
+        """
         whole = sum(self.facts.cpu_s.values())
         part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
         named = self.verdict.stage == stage
-        return self.named(limits={"cpu", "quota"}) and (named or part >= WORTH_LESS)
+        limits: tuple[Limit, ...] = ("cpu", "quota") if self.workers_fit else ("cpu", "quota", "workers")
+        return self.named(limits=limits) and (named or part >= WORTH_LESS)
 
     def option(self, name: str) -> Any:
         """An option of the dataset; `None` where it has none of the name, or is the user's own."""

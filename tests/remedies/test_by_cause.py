@@ -156,6 +156,12 @@ def test_what_is_so_already_is_tried_by_nobody(remedy: str) -> None:
         assert any(known.get(name) != value for name, value in candidate.change.items())
 
 
+def test_where_more_workers_do_not_fit_cheaper_work_is_tried() -> None:
+    held = diagnosis(replace(CAUSES["scaled_decode"], limit="workers"))
+    assert "scaled_decode" not in {found.id for found in candidates_for(held)}
+    assert "scaled_decode" in {found.id for found in candidates_for(replace(held, workers_fit=False))}
+
+
 def test_a_loader_that_keeps_up_is_advised_nothing_but_to_stay() -> None:
     kept = advice(replace(CAUSES["more_workers"], bound="compute", limit="none"))
     assert [(found.id, found.status) for found in kept] == [("loader_is_innocent", "already_ok")]
