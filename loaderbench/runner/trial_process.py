@@ -40,9 +40,8 @@ class TrialProcess:
     """One trial's process: `follow` it to its result, run its time slices, `end` it with all that it started.
 
     `found` is what came of it, `took_s` how long it was waited for, `sliced_s` how long its time slices were together,
-    `slice_s` how long one has to be, `paused_s` how long the whole machine was stopped meanwhile,
-    `longest_idle_s` the longest time without progress. `is_stopped`: it
-    waits for its next slice. `followed`: there is something found.
+    `slice_s` how long one has to be, `paused_s` how long the whole machine was stopped meanwhile, `longest_idle_s` the
+    longest time without progress. `is_stopped`: it waits for its next slice. `followed`: there is something found.
     """
 
     def __init__(self, server: TrialServer, order: TrialOrder, gpu_monitor: GpuMonitor) -> None:

@@ -9,7 +9,7 @@ from loaderbench.diagnosis.failures import TOO_MANY_FILES, TOO_MANY_PROCESSES, r
 from loaderbench.loaders import backend_of
 from loaderbench.loaders.worker_options import SHARING
 from loaderbench.plan import Plan
-from loaderbench.records import Config, PlannedTrial, Trial, config_label
+from loaderbench.records import Config, PlannedTrial, Trial, config_label, in_bytes
 
 BytesOf = Callable[[Config], "int | None"]
 """Bytes of the batches that a configuration has in shared memory at once; `None` where that is not known."""
@@ -74,7 +74,7 @@ def why_pruned(config: Config, done: Sequence[Trial], bytes_of: BytesOf = lambda
             return f"{config_label(trial.config)} failed ({_words(kind)}), and this needs at least as much"
         its_bytes = bytes_of(trial.config) if kind == "shared_memory_full" else None
         if own_bytes and its_bytes and own_bytes >= its_bytes and trial.config != config:
-            return f"{config_label(trial.config)} failed ({_words(kind)}), and this needs {own_bytes / 2**20:.0f} MiB"
+            return f"{config_label(trial.config)} failed ({_words(kind)}), and this needs {in_bytes(own_bytes)}"
     return None
 
 
