@@ -92,7 +92,15 @@ def _conclusions(measured: Measured) -> Conclusions:
     noise = describe_noise(trials, measured.twins)
     busy = measured.cpu_percent_before
     warnings = tuple(
-        find_warnings(trials, configurations, noise, measured.loader, measured.kind, cpu_percent_before=busy)
+        find_warnings(
+            trials,
+            configurations,
+            noise,
+            measured.loader,
+            measured.kind,
+            cpu_percent_before=busy,
+            others=measured.remedy_trials,
+        )
     )
     isolation, why_no_isolation = _isolation(measured)
     assumed, demand = demand_of(measured), demand_rate(measured)

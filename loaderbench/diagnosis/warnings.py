@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from loaderbench.diagnosis.failures import ran_out_of_memory
 from loaderbench.diagnosis.wording import in_main_process
-from loaderbench.records import Configuration, Interval, Kind, Noise, Overhead, Trial
+from loaderbench.records import Configuration, Interval, Kind, Noise, Overhead, Trial, config_name, in_bytes
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one, ratio_interval
 
@@ -67,14 +68,16 @@ def find_warnings(
     kind: Kind = "sweep",
     *,
     cpu_percent_before: float | None = None,
+    others: Sequence[Trial] = (),
 ) -> Iterator[str]:
-    """Yield the reasons, the weightiest first. `loader` are the fixed arguments.
+    """Yield the reasons, the weightiest first. `loader` are the fixed arguments, `others` the trials of fixes.
 
     A profile is one trial by nature: where it failed there is nothing to distrust, and a loader of the user's repeats
     no sample to fill a batch.
     """
     if kind == "sweep":
         yield from _failures(trials)
+        yield from _barely_fitting(configurations, trials, others)
     yield from _short_supply(trials)
     if kind == "sweep":
         yield from _repeated_samples(trials, loader)
@@ -115,6 +118,20 @@ def _failures(trials: Sequence[Trial]) -> Iterator[str]:
     if kinds:
         named = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
         yield f"{sum(kinds.values())} of {len(trials)} trials failed: {named}"
+
+
+def _barely_fitting(
+    configurations: Sequence[Configuration], trials: Sequence[Trial], others: Sequence[Trial]
+) -> Iterator[str]:
+    """Configurations that were completed in the sweep, and ran out of memory in a trial of fixes."""
+    for configuration in filter(lambda found: found.samples_per_s, configurations):
+        of_it = [trial for trial in (*trials, *others) if trial.config == configuration.config]
+        short = [trial.failure for trial in of_it if trial.failure and ran_out_of_memory(trial.failure)]
+        if any(trial.config == configuration.config and ran_out_of_memory(trial.failure) for trial in others):
+            needed, limit = short[0].needed_bytes, short[0].limit_bytes
+            bytes_known = f": about {in_bytes(needed)} needed, {in_bytes(limit)} available" if needed and limit else ""
+            count = f"{len(short)} of {_trials(len(of_it))}"
+            yield f"{config_name(configuration.config)} ran out of memory in {count}{bytes_known}"
 
 
 def _short_supply(trials: Sequence[Trial]) -> Iterator[str]:

@@ -88,6 +88,18 @@ def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None
     assert found == ["Samples/s of 2 trials include stalls between epochs"]
 
 
+def test_a_config_that_ran_out_of_memory_when_a_fix_was_tried_is_named() -> None:
+    done = rounds(100, 101, 99)
+    full = Failure("shared_memory_full", "", "", limit_bytes=64 << 20, needed_bytes=74 << 20)
+    failed = replace(done[0], id="v01-present", role="remedy", status="failed", samples_per_s=None, failure=full)
+    rows, noise = summarise([CONFIG], done), describe_noise(done, [])
+    said = "num_workers=0 ran out of memory in 1 of 4 trials: about 74 MiB needed, 64 MiB available"
+    assert list(find_warnings(done, rows, noise, {}, others=[failed])) == [said]
+    changed = replace(failed, config={**CONFIG, "decoder": "simplejpeg"})
+    hung = replace(failed, failure=Failure("hang", "", ""))
+    assert list(find_warnings(done, rows, noise, {}, others=[changed, hung])) == []
+
+
 def test_a_batch_larger_than_the_dataset_is_told_once_swept_or_fixed() -> None:
     warnings = [
         "batch_size=512 exceeds the dataset (10 samples): samples repeat here; "

@@ -57,7 +57,7 @@ def section(view: View) -> Section | None:
 
 
 def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
-    fits = what_fits(trials[0], view.run.sweep)
+    fits = what_fits(trials[0], [*view.run.sweep, *view.run.remedy_trials])
     failed = next((trial for trial in reversed(trials) if trial.failure), trials[-1])
     failure = failed.failure
     message = words.message_end(failure.message) if failure else Text("")
