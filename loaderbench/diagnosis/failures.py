@@ -47,7 +47,47 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"can't start new thread|Thread creation failed|BlockingIOError: \[Errno 11\] Resource temporarily unavailable",
         TOO_MANY_HINT,
     ),
-    ("device_memory", r"CUDA out of memory|OutOfMemoryError", "out of GPU memory: use a smaller batch"),
+    (
+        "host_memory",
+        r"in pin memory thread(?s:.)*(?:out of memory|OutOfMemoryError)",
+        "the host has no memory left to pin: set pin_memory: false, or use a smaller batch or fewer workers",
+    ),
+    (
+        "device_memory",
+        r"CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|CU\w+_STATUS_ALLOC_FAILED",
+        "out of GPU memory: use a smaller batch",
+    ),
+    (
+        "device_assert",
+        r"device-side assert triggered",
+        "an index is out of range on the GPU, often a label beyond the model's classes: "
+        "CUDA_LAUNCH_BLOCKING=1 shows where",
+    ),
+    (
+        "device_unsupported",
+        r"no kernel image is available|is not compatible with the current PyTorch installation",
+        "this torch has no code for this GPU: install a build for its compute capability",
+    ),
+    (
+        "device_busy",
+        r"devices? ?(?:\(s\) is/)?are busy or unavailable",
+        "another process holds this GPU exclusively: end it, or choose another GPU with CUDA_VISIBLE_DEVICES",
+    ),
+    (
+        "device_missing",
+        r"invalid device ordinal|No CUDA GPUs are available|no CUDA-capable device is detected",
+        "there is no such GPU: compare CUDA_VISIBLE_DEVICES with the list of nvidia-smi -L",
+    ),
+    (
+        "device_driver",
+        r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|unsupported display driver",
+        "the driver does not fit this torch: update it, or install a torch for an older CUDA",
+    ),
+    (
+        "device_failed",
+        r"CUDA error: (?:unspecified launch failure|an illegal|misaligned address|uncorrectable|the launch timed out)",
+        "a kernel failed on the GPU: CUDA_LAUNCH_BLOCKING=1 shows which; nvidia-smi -q and dmesg show hardware errors",
+    ),
     (
         "host_memory",
         r"DefaultCPUAllocator: can't allocate memory|\bMemoryError\b",

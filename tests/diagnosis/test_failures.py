@@ -43,6 +43,43 @@ def test_a_message_has_its_kind_and_a_hint(kind: str, message: str) -> None:
     assert found.hint
 
 
+BUSY = "CUDA error: {} busy or unavailable\nCUDA kernel errors might be asynchronously reported at some other API call"
+PINNING = """RuntimeError: Caught {0} in pin memory thread for device 0.
+Original Traceback (most recent call last):
+  File "torch/utils/data/_utils/pin_memory.py", line 41, in do_one_step
+{0}: CUDA error: out of memory"""
+CUDA_ERRORS = (
+    (
+        "device_memory",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total",
+    ),
+    ("device_memory", "RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+    ("device_memory", "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ("device_memory", "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+    ("host_memory", PINNING.format("RuntimeError")),
+    ("host_memory", PINNING.format("torch.AcceleratorError")),
+    ("device_assert", "torch.AcceleratorError: CUDA error: device-side assert triggered\nSearch for `cudaErrorAssert'"),
+    ("device_unsupported", "RuntimeError: CUDA error: no kernel image is available for execution on the device"),
+    ("device_busy", BUSY.format("all CUDA-capable devices are")),
+    ("device_busy", BUSY.format("CUDA-capable device(s) is/are")),
+    ("device_missing", "torch.AcceleratorError: CUDA error: invalid device ordinal"),
+    ("device_missing", "RuntimeError: No CUDA GPUs are available"),
+    ("device_missing", "RuntimeError: CUDA error: no CUDA-capable device is detected"),
+    ("device_driver", "RuntimeError: The NVIDIA driver on your system is too old (found version 12020). Please update"),
+    ("device_driver", "RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version"),
+    ("device_failed", "RuntimeError: CUDA error: an illegal memory access was encountered"),
+    ("device_failed", "RuntimeError: CUDA error: unspecified launch failure"),
+    ("device_failed", "RuntimeError: CUDA error: uncorrectable ECC error encountered"),
+)
+
+
+@pytest.mark.parametrize(("kind", "message"), CUDA_ERRORS)
+def test_an_error_of_cuda_has_its_kind_and_a_hint_of_its_own(kind: str, message: str) -> None:
+    found = classify(message)
+    assert found.kind == kind
+    assert found.hint
+
+
 def test_a_worker_that_a_signal_of_a_crash_ended_has_crashed() -> None:
     said = "RuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly\ncaused by RuntimeError: DataLoader worker "
     assert classify(f"{said}(pid 7) is killed by signal: Segmentation fault.").kind == "worker_crashed"
