@@ -27,11 +27,13 @@ class CudaWaitClock:
 
     The device reaches the first event when it has drained, and the second as soon as the host, given the batch, issues
     it. The time between is about max(0, batch ready - device drained), which leaves out work still queued. Events are
-    read with `query()` and reused; only the last reading synchronizes.
+    read with `query()` and reused; only the last reading synchronizes. After an error of the device, which CUDA then
+    repeats at every call, no further wait is reported: it is the loop's to raise, and `waits_s`'s.
     Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
     """
 
     def __init__(self) -> None:
+        self._error: RuntimeError | None = None
         self._free: list[Any] = []
         self._pending: deque[tuple[Any, Any]] = deque()
         self._asked: Any = None
@@ -39,26 +41,43 @@ class CudaWaitClock:
 
     def ask(self) -> None:
         """Mark the moment at which the device has nothing left to do."""
-        self._asked = self._event()
+        try:
+            self._asked = self._event()
+        except RuntimeError as error:
+            self._error = error
 
     def got(self) -> None:
         """Mark the moment at which it can be given more."""
-        self._pending.append((self._asked, self._event()))
-        while self._pending and self._pending[0][1].query():
-            self._read()
+        try:
+            if self._error is None:
+                self._pending.append((self._asked, self._event()))
+        except RuntimeError as error:
+            self._error = error
+        self._read_reported()
 
     def take_s(self) -> list[float]:
         """Return the waits that the device has reported since the last call, in order, in seconds; never blocks."""
-        while self._pending and self._pending[0][1].query():
-            self._read()
+        self._read_reported()
         reported, self._waits_s = self._waits_s, []
         return reported
 
     def waits_s(self) -> list[float]:
-        """Return the wait of every batch so far, in seconds; blocks until the device is done."""
+        """Return the wait of every batch so far, in seconds; blocks until the device is done.
+
+        Raises the `RuntimeError` of the device, if there was one.
+        """
+        if self._error is not None:
+            raise self._error
         while self._pending:
             self._read()
         return self._waits_s
+
+    def _read_reported(self) -> None:
+        try:
+            while self._error is None and self._pending and self._pending[0][1].query():
+                self._read()
+        except RuntimeError as error:
+            self._error = error
 
     def _event(self) -> Any:
         event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -66,9 +85,10 @@ class CudaWaitClock:
         return event
 
     def _read(self) -> None:
-        asked, got = self._pending.popleft()
+        asked, got = self._pending[0]
         got.synchronize()  # returns at once but for `waits_s`
         self._waits_s.append(asked.elapsed_time(got) / 1000)
+        self._pending.popleft()
         self._free += [asked, got]
 
 
