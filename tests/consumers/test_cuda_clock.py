@@ -60,7 +60,7 @@ def test_waits_that_are_taken_early_and_late_are_the_same(
 
 def trained(device: SimulatedDevice, prof: Profiler, *, fails_at: int) -> None:
     for number, _ in enumerate(prof.iter([[0] * 4 for _ in range(40)])):
-        device.launch(1e-3)
+        device.launch(4e-3)
         device.host(2e-3)
         if number == fails_at:
             device.fail()
@@ -75,7 +75,7 @@ def test_an_error_of_the_device_buries_neither_the_user_s_own_nor_what_was_measu
         trained(device, prof, fails_at=30)
     (trial,) = prof.result.trials
     assert trial.status == "completed"
-    assert 20 <= (trial.batches or 0) <= 30
+    assert 8 <= (trial.batches or 0) <= 15, "those that the device had reported: it is half as fast as the host"
 
 
 def test_a_trial_s_own_clock_raises_the_error_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
