@@ -92,8 +92,37 @@ class CudaWaitClock:
         self._free += [asked, got]
 
 
+class RunAhead:
+    """Keeps the host at most so many steps ahead of the device, as a loop does that reads its loss.
+
+    Without a limit hundreds of short steps are queued, and the rate is that of queueing them.
+    """
+
+    def __init__(self, steps: int = 2) -> None:
+        self._steps, self._queued = steps, deque[Any]()
+
+    def queued(self) -> None:
+        """Note that a step is queued, and wait for the one that is too far back."""
+        if len(self._queued) > self._steps:
+            event = self._queued.popleft()
+            event.synchronize()
+        else:
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record()
+        self._queued.append(event)
+
+
+def native_precision(device: torch.device) -> torch.dtype:
+    """The 16-bit type that the device computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly."""
+    native = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.bfloat16 if native else torch.float16
+
+
 class TrainingStep:
-    """Forward, backward and update of a torchvision classifier, in mixed precision."""
+    """Forward, backward and update of a torchvision classifier, in mixed precision.
+
+    Labels beyond the classes of the model are wrapped: what they say does not matter here.
+    """
 
     def __init__(self, model: str, device: str = "cuda") -> None:
         import torchvision
@@ -107,6 +136,8 @@ class TrainingStep:
             torch.tensor(values, device=self._device).view(3, 1, 1) * 255
             for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # torchvision's, as the recipes have them
         )
+        self._precision = native_precision(self._device)
+        self._run_ahead = RunAhead() if self._device.type == "cuda" else None
         self.wait_clock = CudaWaitClock()
 
     def consume(self, batch: Any, samples: int) -> None:
@@ -115,8 +146,11 @@ class TrainingStep:
         if images.dtype == torch.uint8:  # left so by the workers
             images = (images.float() - self._mean) / self._std
         images = images.contiguous(memory_format=torch.channels_last)
-        with torch.autocast(self._device.type, dtype=torch.bfloat16):
-            loss = self._loss(self._model(images), labels)
+        with torch.autocast(self._device.type, dtype=self._precision):
+            scores = self._model(images)
+            loss = self._loss(scores, labels % scores.shape[1])
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self._optimizer.step()
+        if self._run_ahead is not None:
+            self._run_ahead.queued()

@@ -1,8 +1,10 @@
 """A training step takes batches as the recipes give them: normalised, or uint8 to be normalised on its device."""
 
+import pytest
 import torch
+from simulated_device import patch
 
-from loaderbench.consumers.cuda import TrainingStep
+from loaderbench.consumers.cuda import RunAhead, TrainingStep, native_precision
 from loaderbench.datasets.image_samples import MEAN, STD
 
 
@@ -16,3 +18,34 @@ def test_uint8_batches_are_normalised_before_the_model_sees_them() -> None:
         step.consume((batch, torch.tensor([0, 1])), 2)
     assert torch.allclose(seen[0], seen[1], atol=1e-4)
     assert torch.allclose(seen[1], normalised)
+
+
+def test_labels_beyond_the_classes_of_the_model_are_no_error() -> None:
+    step = TrainingStep("resnet18", "cpu")
+    step.consume((torch.zeros(3, 3, 64, 64), torch.tensor([0, 999, 21_840])), 3)
+
+
+@pytest.mark.parametrize(("native", "precision"), [(True, torch.bfloat16), (False, torch.float16)])
+def test_a_device_that_emulates_bfloat16_computes_in_float16(
+    monkeypatch: pytest.MonkeyPatch, native: bool, precision: torch.dtype
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or native)
+    assert native_precision(torch.device("cuda")) == precision
+    assert native_precision(torch.device("cpu")) == torch.bfloat16
+
+
+def test_the_host_runs_no_more_than_a_few_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, run_ahead = patch(monkeypatch), RunAhead()
+    for number in range(50):
+        device.launch(10e-3)
+        device.host(1e-3)
+        run_ahead.queued()
+        assert device.queued <= 3
+        assert number < 3 or device.now_s > (number - 2.01) * 10e-3
+    assert device.blocked_s > 0.4
+    before_s = device.blocked_s
+    for _ in range(50):
+        device.launch(1e-3)
+        device.host(20e-3)
+        run_ahead.queued()
+    assert device.blocked_s == before_s, "a device that keeps up holds up nobody"
