@@ -12,7 +12,7 @@ from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling
-from loaderbench.diagnosis.shortage import Shortage, find_shortage
+from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
@@ -237,7 +237,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         demand=demand_rate(measured),
         profile=measured.kind == "profile",
         traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
-        workers_fit=_shortage(measured, config) is None,
+        workers_fit=not more_workers_fail(measured.sweep, config),
     )
 
 

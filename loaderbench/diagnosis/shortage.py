@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loaderbench.diagnosis.failures import ran_out_of_memory
+from loaderbench.diagnosis.failures import TOO_MANY_FILES, TOO_MANY_PROCESSES, ran_out_of_memory
 from loaderbench.loaders import worker_count
 from loaderbench.records import Config, Evidence, Trial, config_label, in_bytes
 
@@ -41,7 +41,7 @@ class Shortage:
 
 def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shortage | None:
     """What ran out, of configurations with more workers than this one, or of all; `None` where nothing did."""
-    least = -1 if than is None else worker_count(than, {}) or 0
+    least = -1 if than is None else _workers(than)
     failed = [(trial.config, trial.failure) for trial in trials if trial.failure and ran_out_of_memory(trial.failure)]
     short = [found for found in failed if found[1].limit_bytes is not None and _workers(found[0]) > least]
     shared = any(failure.kind == SHARED for _, failure in short)
@@ -55,6 +55,16 @@ def find_shortage(trials: Sequence[Trial], than: Config | None = None) -> Shorta
         config=config,
         needed_bytes=failure.needed_bytes,
         most_bytes=max((failure.needed_bytes for _, failure in of_it if failure.needed_bytes), default=None),
+    )
+
+
+def more_workers_fail(trials: Sequence[Trial], than: Config) -> bool:
+    """Whether configurations with more workers than this one ran out of memory, open files or processes."""
+    failed = [(trial.config, trial.failure) for trial in trials if trial.failure]
+    return any(
+        _workers(config) > _workers(than)
+        and (ran_out_of_memory(failure) or failure.kind in (TOO_MANY_FILES, TOO_MANY_PROCESSES))
+        for config, failure in failed
     )
 
 

@@ -32,7 +32,7 @@ class Diagnosis:
 
     `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an
     emulated accelerator takes. `traits` are what was seen in the dataset itself, by name. `workers_fit` is false where
-    configurations with more workers ran out of memory.
+    configurations with more workers ran out of memory, open files or processes.
     """
 
     verdict: Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loaderbench.diagnosis.shortage import find_shortage
+from loaderbench.diagnosis.shortage import find_shortage, more_workers_fail
 from loaderbench.diagnosis.verdict import decide
 from loaderbench.records import Config, Failure, Trial
 
@@ -42,6 +42,16 @@ def test_a_memory_limit_says_its_size_alone() -> None:
 )
 def test_only_more_workers_than_these_count_and_only_what_ran_out(trial: Trial) -> None:
     assert find_shortage([trial], {"num_workers": 1}) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "fails"),
+    [("shared_memory_full", True), ("too_many_files", True), ("too_many_processes", True), ("hang", False)],
+)
+def test_more_workers_fail_by_what_runs_out_alone(kind: str, fails: bool) -> None:
+    trial = failed({"num_workers": 2}, kind, has=None)
+    assert more_workers_fail([trial], {"num_workers": 0}) is fails
+    assert not more_workers_fail([trial], {"num_workers": 2})
 
 
 def test_where_nothing_fits_the_verdict_says_in_what() -> None:
