@@ -14,13 +14,14 @@ REMEDY = CauseRemedy(
     title="Decode JPEGs on the GPU: decode_jpeg(device='cuda')",
     applies=lambda found: found.accelerator and found.cpu_goes_to("decode"),
     untried="Not measured: it also changes collate_fn and the training step",
-    code="""from torchvision.io import decode_jpeg, read_file
+    code="""import torch
+from torchvision.io import ImageReadMode, decode_jpeg, read_file
 
 def collate(samples):  # of (path, label): workers read the files, the loop decodes them
     return [read_file(path) for path, _ in samples], torch.tensor([label for _, label in samples])
 
-for files, labels in loader:
-    images = decode_jpeg(files, device="cuda")  # a list of tensors: crop and stack them on the GPU
+for files, labels in loader:  # made with collate_fn=collate; torchvision 0.29 deprecates this in favor of TorchCodec
+    images = decode_jpeg(files, mode=ImageReadMode.RGB, device="cuda")  # a list: crop and stack it on the GPU
 """,
     costs=("GPU memory and GPU time",),
     changes_pixels=True,

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from torch.utils.data import DataLoader
 
 from loaderbench.datasets.image_folder import DECODERS, TRANSFORMS
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.records import Config
+from loaderbench.remedies.gpu_decode import REMEDY as GPU_DECODE
 from loaderbench.remedies.program import python_program, yaml_change
 
 FOLDER = {
@@ -79,6 +81,19 @@ def test_copies_are_made_beside_the_folder_and_once(root: Path) -> None:
     made_ns = [path.stat().st_mtime_ns for path in copies]
     first_batch({"presize": 80}, root)
     assert [path.stat().st_mtime_ns for path in copies] == made_ns
+
+
+def test_the_program_for_decoding_on_a_gpu_decodes_as_it_stands(root: Path) -> None:
+    samples = [(str(path), number) for number, path in enumerate(sorted(root.rglob("*.jpg")))]
+    gray = root.parent / "gray.jpg"
+    Image.open(samples[0][0]).convert("L").save(gray)
+    collated, _, loop = GPU_DECODE.code.partition("\nfor ")
+    names: dict[str, Any] = {}
+    exec(collated, names)
+    names["loader"] = DataLoader([*samples, (str(gray), 8)], batch_size=3, collate_fn=names["collate"])  # type: ignore[arg-type]
+    exec("for " + loop.replace('"cuda"', '"cpu"'), names)
+    assert [tuple(image.shape[:1]) for image in names["images"]] == [(3,)] * 3
+    assert names["labels"].tolist() == [6, 7, 8]
 
 
 def test_a_dataset_of_the_users_own_stays_as_it_is() -> None:
