@@ -6,23 +6,35 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, OptionProblem
+from loaderbench.consumers.device_clock import StepWaitClock
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, OptionProblem
+from loaderbench.cuda_use import uses_cuda
 from loaderbench.options import TargetName
 from loaderbench.targets import call_target, find_target
 
+if TYPE_CHECKING:
+    from loaderbench.consumers.cuda import RunAhead
+
 
 class TargetConsumer:
-    """The user's own step, called with each batch; it is taken to be done when it returns."""
+    """The user's own step, called with each batch; on the host it is done when it returns, on a device later."""
 
     def __init__(self, step: Callable[[Any], Any]) -> None:
         self._step = step
-        self.wait_clock = HostWaitClock()
+        self._run_ahead: RunAhead | None = None
+        self.wait_clock = StepWaitClock()
 
     def consume(self, batch: Any, samples: int) -> None:
         """Run the step."""
         self._step(batch)
+        if self._run_ahead is None and uses_cuda():
+            from loaderbench.consumers.cuda import RunAhead
+
+            self._run_ahead = RunAhead()
+        if self._run_ahead is not None:
+            self._run_ahead.queued()
 
 
 class TargetStep(ConsumerKind):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from loaderbench.cuda_use import uses_cuda
 from loaderbench.monitors import BlockedThread, GpuMonitor
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
@@ -150,8 +150,7 @@ class Observer:
         return batches
 
     def _find_gpus(self) -> None:
-        torch = sys.modules.get("torch")
-        if self.gpus or torch is None or not torch.cuda.is_initialized():
+        if self.gpus or not uses_cuda():
             return
         from loaderbench.consumers.cuda import visible_gpus
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import sys
 import weakref
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from loaderbench.cuda_use import uses_cuda
 from loaderbench.errors import UsageError
 from loaderbench.profiler.source import alike, check_free, claim, profiled, release
 from loaderbench.profiler.stage import Stage
@@ -141,7 +141,10 @@ class Profiler:
         check_free(source, self)
         if self._state == "done" or not self._is_mine(source):
             return iter(source)
-        self._recorder.events = _device_clock(self._recorder.events)
+        if self._recorder.events is None and uses_cuda():
+            from loaderbench.consumers.cuda import CudaWaitClock
+
+            self._recorder.events = CudaWaitClock()
         if self._trace:
             self._recorder.keep_waits()
         claim(source, self)
@@ -195,13 +198,3 @@ def _check(name: str, value: Any, least: int) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise UsageError(f"{name} must be an integer of {least} or more, got {value!r}")
-
-
-def _device_clock(known: Any) -> Any:
-    """The clock by events of a CUDA device, once the user's program has begun to use one."""
-    torch = sys.modules.get("torch")
-    if known is not None or torch is None or not torch.cuda.is_initialized():
-        return known
-    from loaderbench.consumers.cuda import CudaWaitClock
-
-    return CudaWaitClock()

@@ -1,0 +1,45 @@
+"""Which clock times the waits of a step that may or may not use a device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loaderbench.consumers.kind import HostWaitClock
+from loaderbench.cuda_use import uses_cuda
+
+if TYPE_CHECKING:
+    from loaderbench.consumers.cuda import CudaWaitClock
+
+
+def clock_of_device() -> CudaWaitClock | None:
+    """A clock by events, once this process has begun to use CUDA."""
+    if not uses_cuda():
+        return None
+    from loaderbench.consumers.cuda import CudaWaitClock
+
+    return CudaWaitClock()
+
+
+class StepWaitClock:
+    """Waits of the user's own step: by the host's clock until it uses CUDA, then by the device's.
+
+    A CUDA step returns before the device is done: by the host's clock alone, the time that the device computes while
+    the next batch is loaded would be a wait.
+    """
+
+    def __init__(self) -> None:
+        self._host, self._device = HostWaitClock(), clock_of_device()
+
+    def ask(self) -> None:
+        """Note the moment before `next()`."""
+        if self._device is None:
+            self._device = clock_of_device()
+        (self._device or self._host).ask()
+
+    def got(self) -> None:
+        """Note the moment after `next()`."""
+        (self._device or self._host).got()
+
+    def waits_s(self) -> list[float]:
+        """Return the wait of every batch so far, in seconds; blocks until a device has reported them."""
+        return self._host.waits_s() + (self._device.waits_s() if self._device else [])
