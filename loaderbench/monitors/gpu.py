@@ -30,6 +30,7 @@ class GpuMonitor:
     def __init__(self, gpus: Sequence[Gpu], nvml: Any = None) -> None:
         self._handles: dict[int, Any] = {}
         self.why_not: dict[int, str] = {}
+        self._has_version_2 = True
         if not gpus:
             return
         try:
@@ -66,8 +67,19 @@ class GpuMonitor:
         return percent if percent is not None and percent <= 100 else None
 
     def _memory(self, index: int, handle: Any) -> int | None:
-        used = self._value(index, lambda: self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
+        used = self._value(index, lambda: self._memory_info(handle).used)
         return None if used is None or used == _NOT_AVAILABLE else int(used)
+
+    def _memory_info(self, handle: Any) -> Any:
+        """Memory without what the driver reserves, by version 2 of the call; older drivers have version 1 alone."""
+        if self._has_version_2:
+            try:
+                return self._nvml.nvmlDeviceGetMemoryInfo(handle, self._nvml.nvmlMemory_v2)
+            except self._nvml.NVMLError:
+                found = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+                self._has_version_2 = False
+                return found
+        return self._nvml.nvmlDeviceGetMemoryInfo(handle)
 
     def _value(self, index: int, read: Callable[[], float]) -> float | None:
         try:

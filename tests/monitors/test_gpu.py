@@ -16,8 +16,11 @@ class FakeNvml:
     class NVMLError(Exception):
         pass
 
-    def __init__(self, driver: bool = True) -> None:
-        self.driver = driver
+    nvmlMemory_v2 = 33554472  # noqa: N815 - pynvml's name
+
+    def __init__(self, driver: bool = True, reserved_bytes: int | None = 0) -> None:
+        """`reserved_bytes` by the driver: version 1 of the call counts them as used; `None` has no version 2."""
+        self.driver, self.reserved_bytes = driver, reserved_bytes
         self.lost: set[str] = set()
         self.devices: dict[str, tuple[int | None, int]] = {
             "GPU-b": (70, 2000),
@@ -45,9 +48,12 @@ class FakeNvml:
             raise self.NVMLError("Not Supported")
         return SimpleNamespace(gpu=percent)
 
-    def nvmlDeviceGetMemoryInfo(self, handle: str) -> Any:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, handle: str, version: int | None = None) -> Any:  # noqa: N802
         self._answer(handle)
-        return SimpleNamespace(used=self.devices[handle][1])
+        if version is not None and self.reserved_bytes is None:
+            raise self.NVMLError("Function Not Found")
+        assert version in (None, self.nvmlMemory_v2)
+        return SimpleNamespace(used=self.devices[handle][1] + (0 if version else self.reserved_bytes or 0))
 
     def _answer(self, handle: str) -> None:
         if handle in self.lost:
@@ -61,6 +67,14 @@ def gpu(index: int, uuid: str) -> Gpu:
 def test_devices_are_matched_by_uuid_with_or_without_its_prefix() -> None:
     monitor = GpuMonitor([gpu(0, "a"), gpu(1, "GPU-b")], FakeNvml())
     assert monitor.read() == [GpuReading(0, 30.0, 1000), GpuReading(1, 70.0, 2000)]
+
+
+def test_memory_is_without_what_the_driver_reserves_where_the_driver_can_tell() -> None:
+    monitor = GpuMonitor([gpu(0, "a")], FakeNvml(reserved_bytes=900))
+    assert [monitor.read()[0].memory_used_bytes for _ in range(2)] == [1000, 1000]
+    older = GpuMonitor([gpu(0, "a")], FakeNvml(reserved_bytes=None))
+    assert [older.read()[0].memory_used_bytes for _ in range(2)] == [1000, 1000]
+    assert older.why_not == {}
 
 
 def test_a_slice_that_tells_nothing_is_none_and_never_zero() -> None:
