@@ -164,8 +164,12 @@ class Check:
 _TIMEOUT_S = 120.0
 _REINSTALL = "reinstall a matching pair: uv pip install --reinstall torch torchvision"
 _EMULATED = "consumer.kind: auto emulates one"
+_OTHER_DRIVER = (
+    "update the NVIDIA driver, or install a torch that was built for an older CUDA; until then a GPU is emulated"
+)
+_CUDA_BUILD = "install a torch that was built for CUDA; until then a GPU is emulated"
 _SCRIPT = """
-import io, json, sys
+import io, json, sys, warnings
 found = {"python": sys.version.split()[0]}
 def look(name, what):
     try:
@@ -174,7 +178,11 @@ def look(name, what):
         found[name] = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
 def torch_():
     import torch
-    return {"version": torch.__version__, "cuda": torch.version.cuda, "available": torch.cuda.is_available(),
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        available = torch.cuda.is_available()
+    return {"version": torch.__version__, "cuda": torch.version.cuda, "available": available,
+            "why": str(said[-1].message).splitlines()[0][:300] if said else "",
             "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]}
 def torchvision_():
     import torch, torchvision
@@ -208,10 +216,14 @@ print(json.dumps(found))
 
 @dataclass(frozen=True)
 class PackageHealth:
-    """What each package reported; a dictionary with `error` is one that does not work."""
+    """What each package reported; a dictionary with `error` is one that does not work.
+
+    `gpus_of_driver` is how many GPUs the driver has, whether torch can use them or not.
+    """
 
     found: dict[str, Any] = field(default_factory=dict)
     crashed: str = ""
+    gpus_of_driver: int = 0
 
     def checks(self) -> Iterator[Check]:
         """A line for each package, and one for the GPU."""
@@ -235,6 +247,13 @@ class PackageHealth:
         torch = self.found.get("torch", {})
         if torch.get("devices"):
             return Check("GPU", "ok", f"{', '.join(torch['devices'])} (CUDA {torch['cuda']})")
+        if self.gpus_of_driver:
+            why = torch.get("why") or "torch reports no reason"
+            why = why if torch.get("cuda") else "torch is a CPU build"
+            fix = _OTHER_DRIVER if torch.get("cuda") else _CUDA_BUILD
+            return Check(
+                "GPU", "warn", f"torch finds none of the {self.gpus_of_driver} that the driver has: {why}", fix
+            )
         if torch.get("cuda") and not torch.get("available"):
             return Check("GPU", "ok", f"none: torch was built for CUDA but found no device; {_EMULATED}")
         return Check("GPU", "ok", f"none: torch is a CPU build; {_EMULATED}")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from loaderbench.environment.checkup import Check, check_open_files, check_processes, check_shared_memory
+from loaderbench.environment.checkup import (
+    Check,
+    PackageHealth,
+    check_open_files,
+    check_processes,
+    check_shared_memory,
+)
 
 MIB = 2**20
 
@@ -27,4 +35,23 @@ MIB = 2**20
 def test_a_low_limit_is_told_with_the_flag_that_raises_it(check: Check, state: str, fix: str) -> None:
     assert check.state == state
     assert fix in check.fix
+    assert bool(check.fix) == (state != "ok")
+
+
+TOO_OLD = "CUDA initialization: The NVIDIA driver on your system is too old (found version 12020)."
+
+
+@pytest.mark.parametrize(
+    ("torch", "gpus", "state", "words"),
+    [
+        ({"cuda": "13.0", "available": True, "devices": ["H100"], "why": ""}, 1, "ok", "H100 (CUDA 13.0)"),
+        ({"cuda": "13.0", "available": False, "devices": [], "why": ""}, 0, "ok", "found no device"),
+        ({"cuda": "13.0", "available": False, "devices": [], "why": TOO_OLD}, 2, "warn", TOO_OLD),
+        ({"cuda": None, "available": False, "devices": [], "why": ""}, 1, "warn", "torch is a CPU build"),
+        ({"cuda": None, "available": False, "devices": [], "why": ""}, 0, "ok", "torch is a CPU build"),
+    ],
+)
+def test_a_gpu_that_torch_does_not_find_is_never_ok(torch: dict[str, Any], gpus: int, state: str, words: str) -> None:
+    (check,) = [check for check in PackageHealth({"torch": torch}, gpus_of_driver=gpus).checks() if check.name == "GPU"]
+    assert (check.state, words in check.said) == (state, True)
     assert bool(check.fix) == (state != "ok")
