@@ -52,7 +52,14 @@ class Blocked:
             kind = self._kind(f"{pid}")
             if kind == LOCK:
                 kind = self._behind_a_lock(pid)
-            self._seen.setdefault(pid, Counter())[kind or OTHER] += 1
+            self._count(pid, kind)
+
+    def look_at_main(self, pid: int) -> None:
+        """Look once at a process that may load by itself: at its main thread alone, for others may belong to anyone."""
+        self._count(pid, self._kind(f"{pid}"))
+
+    def _count(self, pid: int, kind: str | None) -> None:
+        self._seen.setdefault(pid, Counter())[kind or OTHER] += 1
 
     def _kind(self, process: str) -> str | None:
         return kind_of(proc.read_text(f"{self._root}/{process}/wchan").strip())
@@ -84,7 +91,7 @@ def with_looks(states: WorkerStates | None, shares: dict[str, float] | None) -> 
 
 
 class BlockedThread:
-    """Looks at workers from a thread of its own: between two batches a loop sees them at the same moment every time."""
+    """Looks from a thread of its own: between two batches a loop sees its workers at the same moment every time."""
 
     def __init__(self) -> None:
         self.blocked = Blocked()
@@ -93,9 +100,9 @@ class BlockedThread:
         self._thread: threading.Thread | None = None
 
     def begin(self, pids: Sequence[int]) -> None:
-        """Look at these from now on."""
+        """Look at these workers from now on; without any, at the main thread of this process."""
         self._pids = pids
-        if pids and os.path.exists(f"/proc/{pids[0]}/wchan"):  # noqa: PTH110 - elsewhere there is nothing to see
+        if os.path.exists("/proc/self/wchan"):  # noqa: PTH110 - elsewhere there is nothing to see
             self._done.clear()
             self._thread = threading.Thread(target=self._run, name="loaderbench-blocked", daemon=True)
             self._thread.start()
@@ -113,4 +120,7 @@ class BlockedThread:
 
     def _run(self) -> None:
         while not self._done.wait(INTERVAL_S):
-            self.blocked.look(self._pids)
+            if self._pids:
+                self.blocked.look(self._pids)
+            else:
+                self.blocked.look_at_main(os.getpid())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -146,7 +145,7 @@ class Observer:
         self._pids = tuple(worker.pid for worker in getattr(batches, "_workers", ()) if worker.pid)
         self._under_way = True
         if watch:
-            self._blocked.begin(self._pids or (os.getpid(),))
+            self._blocked.begin(self._pids)
         return batches
 
     def _find_gpus(self) -> None:

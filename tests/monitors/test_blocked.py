@@ -49,6 +49,18 @@ def test_shares_are_of_the_processes_asked_for_and_need_a_few_looks(tmp_path: Pa
     assert blocked.shares([1]) == {"lock": 1.0}
 
 
+def test_a_main_process_at_a_lock_is_not_judged_by_its_other_threads(tmp_path: Path) -> None:
+    for thread, wchan in (("7", "futex_do_wait"), ("7/task/7", "futex_do_wait"), ("7/task/8", "hrtimer_nanosleep")):
+        (tmp_path / thread).mkdir(parents=True)
+        (tmp_path / thread / "wchan").write_text(wchan)
+    worker, main = Blocked(str(tmp_path)), Blocked(str(tmp_path))
+    for _ in range(10):
+        worker.look([7])
+        main.look_at_main(7)
+    assert worker.shares() == {"device": 1.0}
+    assert main.shares() == {"lock": 1.0}
+
+
 def test_a_kernel_that_hides_it_is_no_evidence_of_running(tmp_path: Path) -> None:
     blocked = Blocked(str(tmp_path))
     for _ in range(20):
