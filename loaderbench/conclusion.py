@@ -100,6 +100,7 @@ def _conclusions(measured: Measured) -> Conclusions:
             measured.kind,
             cpu_percent_before=busy,
             others=measured.remedy_trials,
+            environment=measured.environment,
         )
     )
     isolation, why_no_isolation = _isolation(measured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from typing import Any
 
@@ -12,9 +13,12 @@ from loaderbench.records import Gpu, Reasons
 
 def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
     """Devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured, or why there is none. Initialises CUDA."""
-    if not torch.cuda.is_available():
-        why = "torch was built without CUDA" if torch.version.cuda is None else "CUDA finds no usable device"
-        return (), {"gpus": why}
+    with warnings.catch_warnings(record=True) as said:  # such as a driver that is too old
+        warnings.simplefilter("always")
+        available = torch.cuda.is_available()
+    if not available:
+        why = str(said[-1].message).splitlines()[0] if said else "CUDA finds no usable device"
+        return (), {"gpus": "torch was built without CUDA" if torch.version.cuda is None else why}
     gpus = []
     for index in range(torch.cuda.device_count()):
         found = torch.cuda.get_device_properties(index)

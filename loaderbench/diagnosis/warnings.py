@@ -8,7 +8,17 @@ from typing import Any
 
 from loaderbench.diagnosis.failures import ran_out_of_memory
 from loaderbench.diagnosis.wording import in_main_process
-from loaderbench.records import Configuration, Interval, Kind, Noise, Overhead, Trial, config_name, in_bytes
+from loaderbench.records import (
+    Configuration,
+    Environment,
+    Interval,
+    Kind,
+    Noise,
+    Overhead,
+    Trial,
+    config_name,
+    in_bytes,
+)
 from loaderbench.statistics.configurations import rates_by_round
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one, ratio_interval
 
@@ -69,12 +79,15 @@ def find_warnings(
     *,
     cpu_percent_before: float | None = None,
     others: Sequence[Trial] = (),
+    environment: Environment | None = None,
 ) -> Iterator[str]:
     """Yield the reasons, the weightiest first. `loader` are the fixed arguments, `others` the trials of fixes.
 
     A profile is one trial by nature: where it failed there is nothing to distrust, and a loader of the user's repeats
     no sample to fill a batch.
     """
+    if environment is not None:
+        yield from _unused_gpus(environment)
     if kind == "sweep":
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)
@@ -85,6 +98,12 @@ def find_warnings(
     else:
         yield from _few_batches(trials)
     yield from _unstillness(configurations, noise, cpu_percent_before)
+
+
+def _unused_gpus(environment: Environment) -> Iterator[str]:
+    if environment.gpus_of_driver and not environment.gpus:
+        gpus = "1 GPU" if environment.gpus_of_driver == 1 else f"{environment.gpus_of_driver} GPUs"
+        yield f"The driver has {gpus}, but torch finds none: {environment.not_measured.get('gpus', 'no reason known')}"
 
 
 def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:

@@ -25,8 +25,10 @@ def cpus_allotted(limits: Limits | None = None) -> float:
     return min(float(affinity), limits.cpus or float(affinity))
 
 
-def describe_machine(start_method: str, gpus: tuple[Gpu, ...], not_measured: Reasons) -> Environment:
-    """Join what the operating system says with the devices that a trial's process saw."""
+def describe_machine(
+    start_method: str, gpus: tuple[Gpu, ...], not_measured: Reasons, *, gpus_of_driver: int = 0
+) -> Environment:
+    """Join what the operating system says with the devices that a trial's process saw, and those of the driver."""
     limits = read_limits()
     reasons = dict(not_measured)
     memory, shm = host_memory.total_bytes(), _shm_total_bytes()
@@ -52,6 +54,7 @@ def describe_machine(start_method: str, gpus: tuple[Gpu, ...], not_measured: Rea
         start_method=start_method,
         gpus=gpus,
         not_measured=reasons,
+        gpus_of_driver=gpus_of_driver,
     )
 
 

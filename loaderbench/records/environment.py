@@ -19,7 +19,10 @@ class Gpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """The machine and the versions a run was made on. `cpus_allotted` is min(affinity, cgroup quota)."""
+    """The machine and the versions a run was made on. `cpus_allotted` is min(affinity, cgroup quota).
+
+    `gpus` are those that torch can use, `gpus_of_driver` is how many the driver has for this process.
+    """
 
     cpus_allotted: float
     cpus_online: int
@@ -34,6 +37,7 @@ class Environment:
     start_method: str
     gpus: tuple[Gpu, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
+    gpus_of_driver: int = 0
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import psutil
 from loaderbench.consumers import consumer_of, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.environment import describe_machine
+from loaderbench.monitors import count_gpus
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
@@ -80,7 +81,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     listener.doing("importing torch")
     found = probe(server, loaded.suite, loaded.folder)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    environment = describe_machine(server.method, found.gpus, found.not_measured)
+    environment = describe_machine(server.method, found.gpus, found.not_measured, gpus_of_driver=count_gpus())
     accelerator = bool(found.gpus)
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     cpus = environment.cpus_allotted

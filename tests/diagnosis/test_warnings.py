@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
-from loaderbench.records import Config, Configuration, Failure, Interval, Kind, Noise, Scalar, Trial, WorkerStates
+from loaderbench.environment import describe_machine
+from loaderbench.records import Config, Configuration, Failure, Gpu, Interval, Kind, Noise, Scalar, Trial, WorkerStates
 from loaderbench.statistics.configurations import summarise
 
 CONFIG: Config = {"num_workers": 0}
@@ -86,6 +87,21 @@ def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None
         [replace(trial, epoch_ends=ends) for trial, ends in zip(rounds(100, 101, 99), (0, 2, 1), strict=True)]
     )
     assert found == ["Samples/s of 2 trials include stalls between epochs"]
+
+
+@pytest.mark.parametrize(
+    ("of_driver", "found", "said"),
+    [
+        (0, 0, []),
+        (1, 1, []),
+        (1, 0, ["The driver has 1 GPU, but torch finds none: driver too old"]),
+        (2, 0, ["The driver has 2 GPUs, but torch finds none: driver too old"]),
+    ],
+)
+def test_a_gpu_that_torch_does_not_find_is_a_warning(of_driver: int, found: int, said: list[str]) -> None:
+    gpus = tuple(Gpu(index, "", "H100", 1) for index in range(found))
+    environment = describe_machine("fork", gpus, {"gpus": "driver too old"}, gpus_of_driver=of_driver)
+    assert list(find_warnings([], [], Noise(None, None), {}, environment=environment)) == said
 
 
 def test_a_config_that_ran_out_of_memory_when_a_fix_was_tried_is_named() -> None:
