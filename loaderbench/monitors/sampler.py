@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from loaderbench.monitors.blocked import Blocked
@@ -46,8 +47,9 @@ class Sampler:
         self._began_s = time.monotonic()
 
     def start(self) -> None:
-        """Begin to sample."""
-        self._thread.start()
+        """Begin to sample; where no further thread may be started, nothing is seen."""
+        with suppress(RuntimeError):
+            self._thread.start()
 
     def read_memory(self) -> None:
         """Read what is too dear for a measured window; call it when the window has closed and all still live."""
@@ -57,7 +59,8 @@ class Sampler:
     def stop(self) -> Sampling:
         """End the thread and return what it saw."""
         self._done.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         wall_s = max(time.monotonic() - self._began_s, INTERVAL_S)
         return Sampling(self._root, self._samples, self._pss_bytes, self._busy_s / wall_s, self._blocked)
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from loaderbench import host_memory
-from loaderbench.environment import read_limits
+from loaderbench.environment import process_limit, read_limits
 from loaderbench.monitors import proc
 from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Failure, PlannedTrial
@@ -22,6 +22,7 @@ from loaderbench.runner.trial_process import TrialProcess
 from loaderbench.session.measuring import Measuring
 
 LONGEST = 4.0  # times the seconds that are asked for, for batches that take long
+ENOUGH_PROCESSES = 256  # a dozen trials at a time, each with a few workers and their threads
 ROOM = 2.0  # times the largest trial so far, free before another is begun
 
 Started = Callable[[PlannedTrial], None]
@@ -32,13 +33,14 @@ class SlicedRounds:
     """Measures rounds in time slices for as long as that can be done, else one trial after the other.
 
     It cannot where there is an accelerator, whose memory is for one; where a loader cannot be stopped, or waits so long
-    for its storage that stopping it would win something; where memory is short; without `/proc`; and elsewhere than on
-    Linux.
+    for its storage that stopping it would win something; where memory is short, or processes are; without `/proc`; and
+    elsewhere than on Linux.
     """
 
     def __init__(self, measure: Measuring, *, in_time_slices: bool) -> None:
         self._measure = measure
-        self._in_slices = in_time_slices and sys.platform == "linux" and proc.available()
+        few_processes = (process_limit() or ENOUGH_PROCESSES) < ENOUGH_PROCESSES
+        self._in_slices = in_time_slices and sys.platform == "linux" and proc.available() and not few_processes
 
     def run(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> None:
         """Measure every trial once; `keep` is called with each outcome, also where a signal ends the round."""

@@ -142,3 +142,11 @@ def test_what_was_measured_alone_is_kept_when_a_signal_ends_the_round(run: Run) 
     assert statuses(trials) == ["completed"]
     assert trials[0].time_slices is None
     assert trials[0].samples_per_s
+
+
+@pytest.mark.parametrize(("limit", "in_slices"), [(None, True), (256, True), (255, False)])
+def test_where_processes_are_few_trials_run_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, limit: int | None, in_slices: bool
+) -> None:
+    monkeypatch.setattr(time_slicing, "process_limit", lambda: limit)
+    assert SlicedRounds(None, in_time_slices=True)._in_slices is in_slices  # type: ignore[arg-type]
