@@ -193,13 +193,24 @@ def no_progress(idle_s: float, phase: str, blocked_at: str = "", log_end: str = 
 
 def _hang(what: str, if_slow: str, phase: str, blocked_at: str, log_end: str) -> Failure:
     where = f"; {blocked_at}; stack traces are in the log" if blocked_at else ""
-    raised = last_words(log_end) if _TRACEBACK in log_end else ""
-    known = classify(raised) if raised else None
+    raised, known = _last_with_a_name(log_end)
     message = f"{what}; phase: {phase}{where}" + (f"; before that: {raised}" if raised else "")
-    if known is not None and known.kind != "error":
+    if known is not None:
         return Failure(TOO_MANY_FILES if known.kind == TOO_MANY_FILES else "hang", message, known.hint)
     hint = f"slow loader: {if_slow}; deadlock, often a lock held across fork: set multiprocessing_context: spawn"
     return Failure("hang", message, hint)
+
+
+def _last_with_a_name(log_end: str) -> tuple[str, Failure | None]:
+    """The last words of the last traceback that has a name, with that name; else those of the last traceback.
+
+    What stays behind when a process cannot send (a closed pipe, a lost connection) is often written after the cause.
+    """
+    said = [last_words(_TRACEBACK + text) for text in log_end.split(_TRACEBACK)[1:]]
+    for words in reversed(said):
+        if (known := classify(words)).kind != "error":
+            return words, known
+    return (said[-1] if said else ""), None
 
 
 def last_words(message: str) -> str:

@@ -136,7 +136,7 @@ class TrialProcess:
         while True:
             spoke = wait([self._pipe, self._process.sentinel], LOOK_S)
             if patience.is_over():
-                said = _end_of(log)  # before the stacks are written to it
+                said = _end_of(log, LOG_BYTES)  # before the stacks are written to it
                 return patience.failure(phase, dump_stacks(self._process.pid, log), said)
             if not spoke:
                 continue
