@@ -16,6 +16,7 @@ class Model(ConsumerKind):
     who: ClassVar[str] = "GPU"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "accelerator"
     needs_accelerator: ClassVar[bool] = True
+    may_use_device: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("model",)
 
     model: str = DEFAULT_MODEL

@@ -40,6 +40,7 @@ class TargetConsumer:
 class TargetStep(ConsumerKind):
     """What the user has: a step that is called with each batch, or what returns one."""
 
+    may_use_device: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("target",)
 
     target: TargetName | None = None
