@@ -51,6 +51,7 @@ class Facts:
     startup_share: float = 0.0
     startup_s: float | None = None
     transfer_share: float = 0.0
+    transfer_by: str = "stage `transfer` of the loop"
     fewer_are_slower: bool = False
     workers_are_slower: bool = False
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import repeat
 from statistics import median
+from typing import Any
 
 from loaderbench.consumers import NoConsumer
 from loaderbench.recorder.loop import LoopRecorder
@@ -27,13 +28,16 @@ def recorder_s_per_batch() -> float:
     return _difference_s(recorded, lambda: _drain(ready)) / _BATCHES
 
 
-def loop_s_per_batch() -> float:
-    """Seconds that recording adds to a batch of a user's loop."""
+def loop_s_per_batch(make_events: Callable[[], Any] = lambda: None) -> float:
+    """Seconds that recording adds to a batch of a user's loop; `make_events` makes the clock of its device, if any."""
     ready = [[0]] * _BATCHES
-    return (
-        _difference_s(lambda: _drain(LoopRecorder(0, None).epoch(lambda: iter(ready))), lambda: _drain(ready))
-        / _BATCHES
-    )
+
+    def recorded() -> None:
+        recorder = LoopRecorder(0, None)
+        recorder.events = make_events()
+        _drain(recorder.epoch(lambda: iter(ready)))
+
+    return _difference_s(recorded, lambda: _drain(ready)) / _BATCHES
 
 
 def _difference_s(with_it: Callable[[], None], without: Callable[[], None]) -> float:

@@ -88,6 +88,7 @@ CAUSES: dict[str, Case] = {
     "cheaper_collate": Case("collate", "cpu"),
     "cheaper_read": Case("read", "cpu"),
     "cheaper_sample": Case("sample", "cpu"),
+    "pin_memory": Case("", None, bound="transfer", accelerator=True, silent={"config": {**CONFIG, "pin_memory": True}}),
     "fewer_copies": Case("", None, bound="transfer"),
     "mixed_precision": Case("", "none", bound="compute", accelerator=True, silent={"accelerator": False}),
     "duplicate_augmentation": Case("decode", "workers", traits={"random_state": "rng"}, silent={"traits": {}}),
