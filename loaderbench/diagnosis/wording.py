@@ -142,4 +142,5 @@ def throughput(rate: Interval, label: str = "Throughput") -> Evidence:
 
 def transfers(facts: Facts) -> Evidence:
     """How long the copy takes, and by what that is known."""
-    return Evidence("cause", "Host-to-device copy", f"{in_percent(facts.transfer_share)} of time ({facts.transfer_by})")
+    by = facts.transfer_by or "stage `transfer` of the loop"
+    return Evidence("cause", "Host-to-device copy", f"{in_percent(facts.transfer_share)} of time ({by})")
