@@ -1,4 +1,4 @@
-"""What a trial will find: whether torch imports, and the devices that CUDA shows it. Asked in a child of its own."""
+"""What a trial will find: whether torch imports, and the GPUs on which a kernel runs. Asked in a child of its own."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ _REPAIR = "uv pip install --reinstall torch torchvision"
 
 @dataclass(frozen=True)
 class Probe:
-    """CUDA devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured; `not_measured` says why there is none."""
+    """GPUs in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured; `not_measured` says why none can be used.
+
+    `visible` is how many CUDA shows, those that cannot be used included.
+    """
 
     gpus: tuple[Gpu, ...]
     not_measured: Reasons
+    visible: int = 0
 
 
 def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None = None) -> Probe:
@@ -80,6 +84,8 @@ def _first_missing(names: list[str], folder: Path) -> MissingError | None:
 
 
 def _devices() -> Probe:
-    from loaderbench.consumers.cuda import visible_gpus
+    from loaderbench.gpu_checkup.usable import visible_gpus, why_unusable
 
-    return Probe(*visible_gpus())
+    gpus, reasons = visible_gpus()
+    why = why_unusable(gpus[0]) if gpus else None
+    return Probe(gpus, reasons, len(gpus)) if why is None else Probe((), {"gpus": why}, len(gpus))
