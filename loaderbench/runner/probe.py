@@ -42,14 +42,15 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     if isinstance(answer, MissingError):
         raise answer
     if isinstance(answer, str):
-        raise MissingError(_import_advice(answer))
+        raise MissingError(import_advice(answer))
     if answer is None:
         raise MissingError(f"importing torch crashed; try `{_REPAIR}`")
     found: Probe = answer
     return found
 
 
-def _import_advice(error: str) -> str:
+def import_advice(error: str) -> str:
+    """What is wrong with torch and torchvision, and the command that repairs it."""
     if "torchvision::nms" in error:
         return f"torch and torchvision builds do not match ({error}); reinstall both: `{_REPAIR}`"
     return f"cannot import torch and torchvision ({error}); try `{_REPAIR}`"
