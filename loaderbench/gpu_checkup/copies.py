@@ -8,7 +8,7 @@ from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck,
 from loaderbench.records import Interval, Reasons
 from loaderbench.statistics.intervals import rate_interval
 
-SIZE_BYTES = 64 << 20
+SIZE_BYTES = 128 << 20
 LEAST_SHARE_OF_LINK = 0.5
 _COPIES, _UNCOUNTED = 12, 2
 _GB_PER_S_OF_LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}

@@ -36,10 +36,18 @@ def _samples_per_s(nvml: Any, handle: Any) -> Value:
 
 
 def _memory(nvml: Any, handle: Any) -> Value:
-    used = int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).used)
+    """By version 2 of the call, without what the driver reserves; older drivers have version 1 alone."""
+    try:
+        used = int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).used)
+    except Exception:
+        used = int(nvml.nvmlDeviceGetMemoryInfo(handle).used)
     if used == _NOT_AVAILABLE:
         raise NotTold("not available")
     return used
+
+
+def _has_memory_version_2(nvml: Any, handle: Any) -> Value:
+    return nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2) is not None
 
 
 def _slowdowns(nvml: Any, handle: Any) -> Value:
@@ -60,6 +68,7 @@ READINGS: Mapping[str, Read] = MappingProxyType(
         "utilization_percent": _utilization,
         "utilization_samples_per_s": _samples_per_s,
         "memory_used_bytes": _memory,
+        "memory_leaves_out_reserved": _has_memory_version_2,
         "power_w": lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
         "energy_j": lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3,
         "sm_clock_mhz": lambda nvml, handle: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),

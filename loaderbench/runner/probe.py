@@ -15,6 +15,8 @@ from loaderbench.suite import Suite
 from loaderbench.targets import find_target
 
 PROBE_TIMEOUT_S = 180.0
+KERNEL_TIMEOUT_S = 60.0
+_RUNS = "runs"
 
 _REPAIR = "uv pip install --reinstall torch torchvision"
 
@@ -46,7 +48,17 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     if answer is None:
         raise MissingError(f"importing torch crashed; try `{_REPAIR}`")
     found: Probe = answer
-    return found
+    return _if_usable(server, found) if found.gpus else found
+
+
+def _if_usable(server: TrialServer, found: Probe) -> Probe:
+    """Launch a kernel on the GPU that trials use, in a process of its own: one that hangs or crashes is no GPU."""
+    gpu = found.gpus[0]
+    said = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
+    if said == _RUNS:
+        return found
+    silent = f"no kernel runs on cuda:{gpu.index} ({gpu.name}): CUDA crashed or hangs; see `loaderbench doctor --gpu`"
+    return Probe((), {"gpus": said or silent}, found.visible)
 
 
 def import_advice(error: str) -> str:
@@ -85,8 +97,14 @@ def _first_missing(names: list[str], folder: Path) -> MissingError | None:
 
 
 def _devices() -> Probe:
-    from loaderbench.gpu_checkup.usable import visible_gpus, why_unusable
+    from loaderbench.gpu_checkup.usable import visible_gpus
 
     gpus, reasons = visible_gpus()
-    why = why_unusable(gpus[0]) if gpus else None
-    return Probe(gpus, reasons, len(gpus)) if why is None else Probe((), {"gpus": why}, len(gpus))
+    return Probe(gpus, reasons, len(gpus))
+
+
+def _answer_kernel(pipe: Connection, gpu: Gpu) -> None:
+    from loaderbench.gpu_checkup.usable import why_unusable
+
+    with suppress(BrokenPipeError):
+        pipe.send(why_unusable(gpu) or _RUNS)

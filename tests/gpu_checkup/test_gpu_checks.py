@@ -103,11 +103,12 @@ def test_a_clock_that_makes_the_device_wait_fails(device: SimulatedDevice) -> No
     class Blocking(CudaWaitClock):
         def got(self) -> None:
             device.synchronize()
+            device.host(20e-6)
             super().got()
 
     slower = checked(SimulatedGpu(device, Blocking))["clock_overhead_device"]
     assert slower.state == "failed"
-    assert slower.said.startswith("+1.98% of a step of 200 µs (slower, measurably)")
+    assert slower.said.startswith("+2.39% of a step of 1.00 ms (slower, measurably)")
 
 
 def test_a_device_without_a_kernel_for_it_is_one_failed_check_and_the_rest_is_not_checked(
