@@ -59,6 +59,16 @@ class SimulatedGpu:
         self.device.host(seconds + self.oversleeps_s)
 
 
+def nvml_of(device: SimulatedDevice, **spoiled: Value) -> Callable[[], tuple[dict[str, Value], Reasons]]:
+    """NVML of this device: it is utilized while anything is queued. What `spoiled` names reads so instead."""
+
+    def read() -> tuple[dict[str, Value], Reasons]:
+        values = sound_nvml()[0] | {"utilization_percent": 100.0 if device.free_at_s > device.now_s else 0.0}
+        return values | spoiled, {}
+
+    return read
+
+
 def sound_nvml() -> tuple[dict[str, Value], Reasons]:
     link: dict[str, Value] = {
         "pcie_generation": 4, "pcie_generation_max": 4, "pcie_width": 16, "pcie_width_max": 16,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from loaderbench.gpu_checkup.copies import check_copies
-from loaderbench.gpu_checkup.coverage import ReadNvml, check_coverage
+from loaderbench.gpu_checkup.coverage import ReadNvml, check_coverage, check_idle
 from loaderbench.gpu_checkup.overhead import check_overhead
 from loaderbench.gpu_checkup.records import CheckedDevice, GpuCheck
 from loaderbench.gpu_checkup.usable import named
@@ -13,7 +13,8 @@ from loaderbench.gpu_checkup.waits import PLANTED, check_event_timer, check_wait
 
 
 def check_device(device: CheckedDevice, read_nvml: ReadNvml) -> Iterator[GpuCheck]:
-    """Launch a kernel, plant waits, measure what our clock costs, read NVML and copy."""
+    """Look for other programs, launch a kernel, plant waits, measure what our clock costs, read NVML and copy."""
+    yield from _attempt("other_programs", "Other programs on the GPU", lambda: [check_idle(read_nvml)])
     kernel = _attempt("kernel", "Kernel", lambda: [_check_kernel(device)])
     yield from kernel
     if kernel[0].state != "passed":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck, Value
 from loaderbench.records import Reasons
 
-BUSY_PERCENT = 50.0
+BUSY_PERCENT, IDLE_PERCENT = 50.0, 10.0
 NEEDED = ("utilization_percent", "memory_used_bytes")
 """What a run reads; the other values are worth knowing."""
 
@@ -25,6 +25,27 @@ _SHOWN = {
 }
 
 ReadNvml = Callable[[], tuple[dict[str, Value], Reasons]]
+
+
+def check_idle(read_nvml: ReadNvml) -> GpuCheck:
+    """Read the utilization before anything is launched: what it shows is the work of other programs."""
+    values, reasons = read_nvml()
+    percent = values.get("utilization_percent")
+    state: CheckState = "passed"
+    said = f"unknown: {reasons.get('utilization_percent', 'not read')}"
+    if isinstance(percent, int | float):
+        said = f"{percent:.0f}% utilization before the checks"
+        if percent > IDLE_PERCENT:
+            state, said = "warning", f"{said}; waits and copies are less exact: use an idle GPU"
+    return GpuCheck(
+        id="other_programs",
+        title="Other programs on the GPU",
+        state=state,
+        said=said,
+        expected={"utilization_at_most_percent": IDLE_PERCENT},
+        found={"utilization_percent": percent},
+        not_measured={} if percent is not None else {"utilization_percent": said},
+    )
 
 
 def check_coverage(device: CheckedDevice, rate_hz: float, read_nvml: ReadNvml) -> GpuCheck:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from simulated_device import STICKY, SimulatedDevice, patch
-from simulated_gpu import SimulatedGpu, sound_nvml
+from simulated_gpu import SimulatedGpu, nvml_of, sound_nvml
 
 from loaderbench.consumers.cuda import CudaWaitClock
 from loaderbench.gpu_checkup.checkup import check_device
@@ -21,8 +21,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
     return patch(monkeypatch)
 
 
-def checked(gpu: SimulatedGpu, nvml: Any = sound_nvml) -> dict[str, GpuCheck]:
-    return {check.id: check for check in check_device(gpu, nvml)}
+def checked(gpu: SimulatedGpu, nvml: Any = None) -> dict[str, GpuCheck]:
+    return {check.id: check for check in check_device(gpu, nvml or nvml_of(gpu.device))}
 
 
 def estimate(value: Any) -> float:
@@ -34,7 +34,7 @@ def test_a_sound_device_passes_every_check(device: SimulatedDevice) -> None:
     found = checked(SimulatedGpu(device))
     assert {check.state for check in found.values()} == {"passed"}, found
     assert list(found) == [
-        "kernel", "event_timer", "wait_of_idle_device", "wait_of_busy_device", "wait_mixed",
+        "other_programs", "kernel", "event_timer", "wait_of_idle_device", "wait_of_busy_device", "wait_mixed",
         "clock_overhead_host", "clock_overhead_device", "nvml", "copy_pinned", "copy_pageable",
     ]  # fmt: skip
     idle, busy = found["wait_of_idle_device"], found["wait_of_busy_device"]
@@ -121,7 +121,9 @@ def test_a_device_without_a_kernel_for_it_is_one_failed_check_and_the_rest_is_no
 
     monkeypatch.setattr(gpu, "launch_kernel", raises)
     found = checked(gpu)
-    assert [(check.id, check.state) for check in found.values()] == [("kernel", "failed"), ("others", "not_checked")]
+    assert [(check.id, check.state) for check in found.values()] == [
+        ("other_programs", "passed"), ("kernel", "failed"), ("others", "not_checked"),
+    ]  # fmt: skip
     assert found["kernel"].said.startswith("device_unsupported: ")
     assert "install a build for its compute capability" in found["kernel"].said
 
@@ -156,10 +158,15 @@ def test_nvml_that_tells_nothing_is_a_warning_with_its_reason(device: SimulatedD
 
 
 def test_nvml_that_reads_another_device_is_a_warning(device: SimulatedDevice) -> None:
-    values = {**sound_nvml()[0], "utilization_percent": 0.0}
-    nvml = checked(SimulatedGpu(device), lambda: (values, {}))["nvml"]
+    nvml = checked(SimulatedGpu(device), nvml_of(device, utilization_percent=0.0))["nvml"]
     assert nvml.state == "warning"
     assert nvml.said.startswith("reads 0% utilization while the GPU is busy")
+
+
+def test_a_gpu_that_others_use_is_a_warning(device: SimulatedDevice) -> None:
+    others = checked(SimulatedGpu(device), nvml_of(device, utilization_percent=40.0))["other_programs"]
+    assert others.state == "warning"
+    assert others.said.startswith("40% utilization before the checks")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +177,6 @@ def test_nvml_that_reads_another_device_is_a_warning(device: SimulatedDevice) ->
     ],
 )
 def test_a_link_below_its_best_is_a_warning(device: SimulatedDevice, link: dict[str, int], said: str) -> None:
-    values = {**sound_nvml()[0], **link}
-    copies = checked(SimulatedGpu(device), lambda: (values, {}))["copy_pinned"]
+    copies = checked(SimulatedGpu(device), nvml_of(device, **link))["copy_pinned"]
     assert copies.state == "warning"
     assert said in copies.said
