@@ -6,6 +6,7 @@ from statistics import mean
 
 from loaderbench.consumers import WaitClock
 from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck
+from loaderbench.records import Interval
 from loaderbench.statistics.intervals import mean_interval, rate_interval
 
 GOAL_US = 5.0
@@ -55,7 +56,7 @@ def _of_host(values_us: list[float]) -> GpuCheck:
         id="clock_overhead_host",
         title="Clock overhead, host",
         state=state,
-        said=f"{cost.est:.1f} µs per step; goal: at most {GOAL_US:g} µs",
+        said=f"{_with_ends(cost, '.1f')} µs per step; goal: at most {GOAL_US:g} µs",
         expected={"at_most_us": GOAL_US},
         found={"overhead_us": cost},
     )
@@ -70,7 +71,15 @@ def _of_device(ratios: list[float], step_s: float) -> GpuCheck:
         id="clock_overhead_device",
         title="Clock overhead, GPU",
         state=state,
-        said=f"{ratio.est - 1:+.2%} of a step of {step_s * 1e3:.2f} ms ({measurable}); at most {LARGEST_SLOWDOWN:.0%}",
+        said=f"step time {_with_ends(ratio, '.4f')}\N{MULTIPLICATION SIGN} of {step_s * 1e3:.2f} ms, {measurable}; "
+        f"at most {1 + LARGEST_SLOWDOWN:g}\N{MULTIPLICATION SIGN}",
         expected={"at_most_ratio": 1 + LARGEST_SLOWDOWN},
         found={"step_time_ratio": ratio, "step_s": step_s},
     )
+
+
+def _with_ends(value: Interval, style: str) -> str:
+    est = format(value.est, style)
+    if value.lo is None or value.hi is None:
+        return est
+    return f"{est} ({format(value.lo, style)}\N{EN DASH}{format(value.hi, style)})"

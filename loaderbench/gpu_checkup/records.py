@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from loaderbench.consumers import WaitClock
@@ -26,10 +26,6 @@ class GpuCheck:
     expected: dict[str, Value] = field(default_factory=dict)
     found: dict[str, Value] = field(default_factory=dict)
     not_measured: Reasons = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
 
 class TimedEvent(Protocol):
