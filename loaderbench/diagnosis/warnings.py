@@ -108,7 +108,8 @@ def find_warnings(
 def _unused_gpus(environment: Environment) -> Iterator[str]:
     if environment.gpus_of_driver and not environment.gpus:
         gpus = "1 GPU" if environment.gpus_of_driver == 1 else f"{environment.gpus_of_driver} GPUs"
-        yield f"The driver has {gpus}, but torch finds none: {environment.not_measured.get('gpus', 'no reason known')}"
+        why = environment.not_measured.get("gpus", "no reason known")
+        yield f"The driver has {gpus}, but torch can use none: {why}"
 
 
 def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:

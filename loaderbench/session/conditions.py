@@ -9,14 +9,14 @@ from importlib.metadata import version
 
 import psutil
 
-from loaderbench.consumers import consumer_of, resolve_consumer
+from loaderbench.consumers import consumer_kind, consumer_of, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.environment import describe_machine
 from loaderbench.monitors import count_gpus
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
-from loaderbench.runner import TrialServer, probe
+from loaderbench.runner import Probe, TrialServer, probe
 from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite
 
@@ -77,11 +77,14 @@ class Conditions:
 
 def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener, started_at: str) -> Conditions:
     """Look at data and machine, and plan. Raises `MissingError` where something that is needed is not there."""
+    found = _with_gpu(loaded, server) if consumer_kind(loaded.suite.consumer.kind).needs_accelerator else None
     inputs = prepare_inputs(loaded, listener)
-    listener.doing("importing torch")
-    found = probe(server, loaded.suite, loaded.folder)
+    if found is None:
+        listener.doing("importing torch")
+        found = probe(server, loaded.suite, loaded.folder)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    environment = describe_machine(server.method, found.gpus, found.not_measured, gpus_of_driver=count_gpus())
+    gpus_of_driver = max(count_gpus(), found.visible)
+    environment = describe_machine(server.method, found.gpus, found.not_measured, gpus_of_driver=gpus_of_driver)
     accelerator = bool(found.gpus)
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     cpus = environment.cpus_allotted
@@ -90,6 +93,13 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     with suppress(OSError):  # without /proc
         busy = psutil.cpu_percent(interval=STILL_S)
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
+
+
+def _with_gpu(loaded: LoadedSuite, server: TrialServer) -> Probe:
+    """Ask before files are made or read in vain. Raises `MissingError` where no GPU can be used."""
+    found = probe(server, loaded.suite, loaded.folder)
+    resolve_consumer(loaded.suite.consumer, accelerator=bool(found.gpus), why_none=found.not_measured.get("gpus"))
+    return found
 
 
 _SHOWN = 3  # of the files that were left out, in a sentence

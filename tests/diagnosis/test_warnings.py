@@ -94,8 +94,8 @@ def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None
     [
         (0, 0, []),
         (1, 1, []),
-        (1, 0, ["The driver has 1 GPU, but torch finds none: driver too old"]),
-        (2, 0, ["The driver has 2 GPUs, but torch finds none: driver too old"]),
+        (1, 0, ["The driver has 1 GPU, but torch can use none: driver too old"]),
+        (2, 0, ["The driver has 2 GPUs, but torch can use none: driver too old"]),
     ],
 )
 def test_a_gpu_that_torch_does_not_find_is_a_warning(of_driver: int, found: int, said: list[str]) -> None:
