@@ -8,7 +8,7 @@ from itertools import repeat
 from statistics import median
 from typing import Any
 
-from loaderbench.consumers import NoConsumer
+from loaderbench.consumers import NoConsumer, WaitClock
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.measure import Steps
 
@@ -16,12 +16,14 @@ _BATCHES = 1_000
 _PAIRS = 7
 
 
-def recorder_s_per_batch() -> float:
-    """Seconds that recording adds to a batch of a trial."""
+def recorder_s_per_batch(make_clock: Callable[[], WaitClock | None] = lambda: None) -> float:
+    """Seconds that recording adds to a batch of a trial; `make_clock` makes the clock of its device, if any."""
     ready = [0] * _BATCHES
 
     def recorded() -> None:
-        steps = Steps(ready, NoConsumer())
+        consumer: Any = NoConsumer()
+        consumer.wait_clock = make_clock() or consumer.wait_clock
+        steps = Steps(ready, consumer)
         for _ in repeat(None, _BATCHES):
             steps.take()
 

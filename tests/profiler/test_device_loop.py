@@ -14,7 +14,7 @@ from loaderbench.profiler.device_stages import DeviceStages
 from loaderbench.profiler.result import STAGES_OF_DEVICE
 from loaderbench.recorder import loop
 from loaderbench.recorder.batches import STEADY, WARMUP
-from loaderbench.recorder.overhead import loop_s_per_batch
+from loaderbench.recorder.overhead import loop_s_per_batch, recorder_s_per_batch
 from loaderbench.result import Run
 from loaderbench.tracing import clock
 
@@ -119,6 +119,7 @@ def test_after_the_last_step_that_is_recorded_no_event_is_put_on_the_stream(devi
 
 def test_the_overhead_holds_the_events() -> None:
     assert loop_s_per_batch(SlowEvents) > 5 * loop_s_per_batch()
+    assert recorder_s_per_batch(SlowEvents) > 5 * recorder_s_per_batch()
 
 
 class SlowEvents:
@@ -133,6 +134,9 @@ class SlowEvents:
     def got(self) -> None:
         self._spin()
         self._waits += 1
+
+    def waits_s(self) -> list[float]:
+        return [0.0] * self._waits
 
     def take_s(self) -> list[float]:
         found, self._waits = [0.0] * self._waits, 0
