@@ -23,6 +23,6 @@ class Model(ConsumerKind):
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the step."""
-        from loaderbench.consumers.cuda import TrainingStep
+        from loaderbench.consumers.training_step import TrainingStep
 
         return TrainingStep(self.model)
