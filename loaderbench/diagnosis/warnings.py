@@ -87,7 +87,7 @@ def find_warnings(
     no sample to fill a batch.
     """
     if environment is not None:
-        yield from _unused_gpus(environment)
+        yield from unused_gpus(environment)
     if kind == "sweep":
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)
@@ -100,7 +100,8 @@ def find_warnings(
     yield from _unstillness(configurations, noise, cpu_percent_before)
 
 
-def _unused_gpus(environment: Environment) -> Iterator[str]:
+def unused_gpus(environment: Environment) -> Iterator[str]:
+    """GPUs that the driver has and torch does not find: without them, a GPU is emulated."""
     if environment.gpus_of_driver and not environment.gpus:
         gpus = "1 GPU" if environment.gpus_of_driver == 1 else f"{environment.gpus_of_driver} GPUs"
         yield f"The driver has {gpus}, but torch finds none: {environment.not_measured.get('gpus', 'no reason known')}"

@@ -11,7 +11,9 @@ import psutil
 
 from loaderbench.consumers import consumer_of, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
+from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
+from loaderbench.errors import MissingError
 from loaderbench.monitors import count_gpus
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
@@ -82,14 +84,25 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     found = probe(server, loaded.suite, loaded.folder)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
     environment = describe_machine(server.method, found.gpus, found.not_measured, gpus_of_driver=count_gpus())
+    for said in unused_gpus(environment):
+        listener.warned(said)
     accelerator = bool(found.gpus)
-    consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
+    consumer = _consumer(loaded, environment)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     busy = None
     with suppress(OSError):  # without /proc
         busy = psutil.cpu_percent(interval=STILL_S)
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
+
+
+def _consumer(loaded: LoadedSuite, environment: Environment) -> str:
+    """The kind of the consumer. Raises `MissingError`, with the reason, where it needs a GPU and torch finds none."""
+    try:
+        return resolve_consumer(loaded.suite.consumer, accelerator=bool(environment.gpus))
+    except MissingError as error:
+        unused = "".join(f". {said}. For the fix: loaderbench doctor" for said in unused_gpus(environment))
+        raise MissingError(f"{error}{unused}") from None
 
 
 _SHOWN = 3  # of the files that were left out, in a sentence

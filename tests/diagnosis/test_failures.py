@@ -194,7 +194,9 @@ def test_a_hang_says_where_it_stood_and_what_was_raised_before() -> None:
 
 def test_of_what_was_raised_before_a_hang_the_last_with_a_name_counts() -> None:
     raised = ("OSError: [Errno 24] Too many open files", "ConnectionResetError: [Errno 104] Connection reset by peer")
-    log = "".join(f'Traceback (most recent call last):\n  File "queues.py", line 1, in _feed\n{text}\n' for text in raised)
+    log = "".join(
+        f'Traceback (most recent call last):\n  File "queues.py", line 1, in _feed\n{text}\n' for text in raised
+    )
     found = hang(1.0, "warm-up", log_end=log)
 
     assert found.kind == "too_many_files"
