@@ -44,7 +44,7 @@ def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer)
         notes=tuple(_notes(recorder, observer, warmup)),
         loaderbench_version=version("loaderbench"),
     )
-    return Run(conclude(measured), readings_of(recorder, observer.resources, environment))
+    return Run(conclude(measured), readings_of(recorder, observer, environment))
 
 
 def _config(source: Any) -> Config:

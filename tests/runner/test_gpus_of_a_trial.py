@@ -1,0 +1,75 @@
+"""A trial reports the GPUs that its own process used, and no other of the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from command_line import Cli
+from nvml_stub import StubNvml
+
+from loaderbench.cuda_use import cuda_devices_in_use
+from loaderbench.store import read_run
+
+SUITE = """\
+name: two gpus
+dataset: {generate: {images: 24}}
+sweep: {batch_size: [4], num_workers: [0]}
+consumer: {kind: target, target: "simulated_gpus:step"}
+measure: {rounds: 1, seconds: 1, verify: false}
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
+    stub_nvml.set(
+        {"busy_percent@0": 99, "memory_used@0": 70e9, "busy_percent@1": 20, "memory_used@1": 3e9}, gpus=2, sample_s=0.05
+    )
+    (tmp_path / "s.yaml").write_text(SUITE)
+    tests = str(Path(__file__).parents[1])
+    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=tests, **stub_nvml.environment)
+    assert found.returncode == 0, found.stderr
+    run = read_run(tmp_path / "r")
+    assert [gpu.uuid for gpu in run.environment.gpus] == ["0", "1"]
+    (used,) = run.sweep[0].gpus
+    assert (used.index, used.uuid, used.memory_used_bytes) == (1, "1", 3_000_000_000)
+    assert used.utilization_percent == pytest.approx(20)
+    (configuration,) = run.configurations
+    assert configuration.gpu_memory_used_bytes == 3_000_000_000
+
+
+def fake_cuda(memory: dict[int, int], current: int, *, initialized: bool = True) -> Any:
+    return SimpleNamespace(
+        is_initialized=lambda: initialized,
+        device_count=lambda: 4,
+        max_memory_reserved=lambda index: memory.get(index, 0),
+        current_device=lambda: current,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cuda", "used"),
+    [
+        (fake_cuda({2: 10, 3: 5}, 0), (2, 3)),
+        (fake_cuda({}, 1), (1,)),
+        (fake_cuda({2: 10}, 0, initialized=False), ()),
+    ],
+)
+def test_devices_in_use_have_memory_of_torch_or_else_are_current(
+    monkeypatch: pytest.MonkeyPatch, cuda: Any, used: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(torch, "cuda", cuda)
+    assert cuda_devices_in_use() == used
+
+
+def test_after_an_error_of_the_device_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> int:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    cuda = fake_cuda({}, 0)
+    cuda.current_device = fail
+    monkeypatch.setattr(torch, "cuda", cuda)
+    assert cuda_devices_in_use() == ()
