@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from loaderbench.diagnosis.failures import ran_out_of_memory
+from loaderbench.diagnosis.gpu_warnings import gpu_warnings
 from loaderbench.diagnosis.wording import in_main_process
 from loaderbench.records import (
     Configuration,
@@ -88,6 +89,7 @@ def find_warnings(
     """
     if environment is not None:
         yield from unused_gpus(environment)
+        yield from gpu_warnings(trials, environment)
     if kind == "sweep":
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)

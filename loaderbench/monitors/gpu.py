@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loaderbench.monitors.gpu_facts import described
 from loaderbench.monitors.nvml import Nvml
 from loaderbench.records import Gpu, Reasons
 
@@ -88,13 +89,23 @@ class GpuMonitor:
     ) -> list[GpuReading]:
         """Read each device once, or each of some. Once it `is_over`, no further call is made."""
         with self._lock:
-            if self._nvml is None and self._gpus and not is_over():
-                self._nvml = Nvml(self._gpus)
-                for index, why in self._nvml.why_not.items():
-                    self._reasons[index][""] = why
-            handles = self._nvml.handles if self._nvml else {}
+            nvml = None if is_over() else self._opened()
+            handles = nvml.handles if nvml else {}
             wanted = [index for index in handles if only is None or index in only]
             return [self._read(index, clock, {} if seen is None else seen, is_over) for index in wanted]
+
+    def described(self, is_over: Callable[[], bool] = lambda: False) -> tuple[Gpu, ...]:
+        """The devices with what NVML tells of each that does not change."""
+        with self._lock:
+            nvml = None if is_over() else self._opened()
+            return described(self._gpus, nvml, is_over) if nvml else self._gpus
+
+    def _opened(self) -> Nvml | None:
+        if self._nvml is None and self._gpus:
+            self._nvml = Nvml(self._gpus)
+            for index, why in self._nvml.why_not.items():
+                self._reasons[index][""] = why
+        return self._nvml
 
     def _read(self, index: int, clock: Clock, seen: Seen, is_over: Callable[[], bool]) -> GpuReading:
         found: dict[str, Any] = {}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from loaderbench.monitors.gpu import Clock, GpuMonitor, GpuReading, Seen
+from loaderbench.records import Gpu
 
 INTERVAL_S = 0.1
 IDLE_SHARE = 4  # a reading that takes long is followed by a pause of so many times as long, at most MAX_PAUSE_S
@@ -20,7 +21,8 @@ class GpuThread:
     """Reads from `begin` to `end`, any number of times; `readings` has what was read, with moments of the clock.
 
     `which` is asked at every beginning, in the thread, which devices to read; `None` stands for all. When there are too
-    many readings, every second one is kept from then on.
+    many readings, every second one is kept from then on. `gpus` are the devices, `described` after the first reading
+    where that is asked for.
     """
 
     def __init__(
@@ -30,10 +32,13 @@ class GpuThread:
         *,
         interval_s: float = INTERVAL_S,
         which: Callable[[], Collection[int] | None] = lambda: None,
+        describe: bool = False,
     ) -> None:
+        self.gpus: tuple[Gpu, ...] | None = None
         self.readings: list[GpuReading] = []
         self.cpu_s = 0.0
         self._monitor, self._clock, self._interval_s, self._which = monitor, clock, interval_s, which
+        self._describe = describe
         self._seen: Seen = {}
         self._due_s = 0.0
         self._done = threading.Event()
@@ -60,6 +65,9 @@ class GpuThread:
             began_s = self._clock()
             found = self._monitor.read(self._clock, seen=self._seen, only=only, is_over=done.is_set)
             self.readings.extend(found)
+            if self._describe and self.gpus is None:
+                gpus = self._monitor.described(done.is_set)
+                self.gpus = None if done.is_set() else gpus
             took_s = self._clock() - began_s
             self._due_s = began_s + took_s + max(self._interval_s - took_s, min(IDLE_SHARE * took_s, MAX_PAUSE_S))
             self.cpu_s = cpu_s + time.thread_time()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from loaderbench.cuda_use import cuda_devices_in_use, uses_cuda
-from loaderbench.monitors import BlockedThread, GpuMonitor, GpuThread, Window
+from loaderbench.monitors import BlockedThread, GpuMonitor, GpuThread
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.inside import stalls_of
@@ -170,10 +170,19 @@ class Observer:
         """Read these from the next epoch on, as far as this process uses them."""
         self.gpu_monitor = GpuMonitor(gpus)
         self.gpu_thread = GpuThread(
-            self.gpu_monitor, time.perf_counter, interval_s=GPU_INTERVAL_S, which=cuda_devices_in_use
+            self.gpu_monitor,
+            time.perf_counter,
+            interval_s=GPU_INTERVAL_S,
+            which=cuda_devices_in_use,
+            describe=True,
         )
 
     @property
-    def window(self) -> Window:
-        """The steady state; all of the loop, where that was not longer than its warm-up."""
-        return Window(self._steady_at_s, self._ended_s)
+    def window(self) -> tuple[float, float]:
+        """When the steady state began and ended; all of the loop, where that was not longer than its warm-up."""
+        return self._steady_at_s, self._ended_s
+
+    @property
+    def described_gpus(self) -> tuple[Gpu, ...]:
+        """All visible GPUs, with what the driver has told of them until now."""
+        return self.gpu_thread.gpus or self.gpus

@@ -26,7 +26,7 @@ WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around nex
 def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run:
     """Conclude from what was recorded until now."""
     config = _config(observer.source)
-    environment = describe_machine(_start_method(observer.source), observer.gpus, observer.no_gpu)
+    environment = describe_machine(_start_method(observer.source), observer.described_gpus, observer.no_gpu)
     trial = make_trial(recorder, observer, config, environment)
     axes = {axis: [value] for axis, value in config.items()}
     measured = Measured(

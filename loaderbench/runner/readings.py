@@ -53,7 +53,8 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
     Of all GPUs, those that the trial's process used: others may work for other programs.
     """
     measurement = result.measurement
-    window = Window(measurement.began_s, measurement.ended_s)
+    s_per_sample = measurement.steady_s / measurement.samples if measurement.samples else None
+    window = Window(measurement.began_s, measurement.ended_s, s_per_sample)
     own = [gpu for gpu in environment.gpus if gpu.index in result.cuda_devices]
     steady = [sample for sample in sampling.samples if measurement.began_s <= sample.at_s <= measurement.ended_s]
     hidden = bool(steady) and all(sample.tree.rss_bytes is None for sample in steady)

@@ -14,7 +14,7 @@ from loaderbench.datasets import Inputs, page_cache
 from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
 from loaderbench.errors import MissingError
-from loaderbench.monitors import count_gpus
+from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
@@ -83,7 +83,8 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     listener.doing("importing torch")
     found = probe(server, loaded.suite, loaded.folder)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    environment = describe_machine(server.method, found.gpus, found.not_measured, gpus_of_driver=count_gpus())
+    gpus = GpuMonitor(found.gpus).described()
+    environment = describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=count_gpus())
     for said in unused_gpus(environment):
         listener.warned(said)
     accelerator = bool(found.gpus)

@@ -37,6 +37,52 @@ def test_every_reading_has_its_unit(stub_nvml: StubNvml) -> None:
     assert told["energy_j"] > 0
 
 
+USE = """
+readings = GpuThread(monitor := GpuMonitor([gpu(0, "GPU-0")]))
+began_s = time.monotonic()
+readings.begin()
+time.sleep(1.2)
+readings.end()
+show(asdict(gpu_use(gpu(0, "GPU-0"), readings.readings, Window(began_s, time.monotonic(), 0.01), monitor.why_not(0))))
+"""
+
+
+def test_energy_of_a_sample_is_by_the_counter_and_else_by_the_power(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(power_mw=250e3, throttle=0x4, nvmlDeviceGetPowerUsage=NOT_SUPPORTED)
+    by_counter = stub_nvml.run_python(USE)
+    assert by_counter["power_w"] == pytest.approx(250, rel=0.05)
+    assert by_counter["energy_per_sample_j"] == pytest.approx(by_counter["power_w"] * 0.01)
+    assert by_counter["throttled"] == {"power cap (SW power cap)": 1.0}
+    stub_nvml.set(nvmlDeviceGetPowerUsage=0, nvmlDeviceGetTotalEnergyConsumption=NOT_SUPPORTED)
+    by_power = stub_nvml.run_python(USE)
+    assert (by_power["power_w"], by_power["energy_per_sample_j"]) == (250.0, 2.5)
+    assert by_power["not_measured"] == {}
+    stub_nvml.set(nvmlDeviceGetPowerUsage=NOT_SUPPORTED)
+    neither = stub_nvml.run_python(USE)
+    assert neither["not_measured"] == dict.fromkeys(("power_w", "energy_per_sample_j"), "NVML: Not Supported")
+
+
+DESCRIBE = """
+show([asdict(found) for found in GpuMonitor([gpu(0, "GPU-0"), gpu(1, "GPU-9")]).described()])
+"""
+
+
+def test_link_clock_and_place_of_a_gpu_are_facts(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(pcie_max_generation=4, pcie_max_width=8, sm_max_mhz=1980, near_cpus_from=0, near_cpus_to=0)
+    known, unknown = stub_nvml.run_python(DESCRIBE)
+    assert (known["pcie_max_generation"], known["pcie_max_width"], known["sm_clock_max_mhz"]) == (4, 8, 1980.0)
+    assert (known["near_cpus"], known["numa_node"], known["not_measured"]) == ("0", 0, {})
+    assert unknown["near_cpus"] is None
+    assert set(unknown["not_measured"].values()) == {"NVML cannot find the device GPU-9: Not Found"}
+
+
+def test_facts_that_nvml_refuses_have_its_reason(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(nvmlDeviceGetCpuAffinity=NOT_SUPPORTED, nvmlDeviceGetMaxPcieLinkWidth=NOT_SUPPORTED, numa_node=3)
+    known, _ = stub_nvml.run_python(DESCRIBE)
+    assert (known["near_cpus"], known["pcie_max_width"], known["numa_node"]) == (None, None, 3)
+    assert known["not_measured"] == dict.fromkeys(("pcie_max_width", "near_cpus"), "NVML: Not Supported")
+
+
 def test_an_older_driver_without_newer_functions_tells_the_same(tmp_path: Path) -> None:
     if compiler() is None:
         pytest.skip("no C compiler for the stub of NVML")
@@ -96,7 +142,7 @@ set_stub(**{{"every_function@0": {GPU_IS_LOST}}})
 lost_s = time.monotonic()
 time.sleep(0.6)
 readings.end()
-both, late = Window(began_s, time.monotonic()), Window(lost_s + 0.3, time.monotonic())
+both, late = Window(began_s, time.monotonic(), 0.01), Window(lost_s + 0.3, time.monotonic(), 0.01)
 show([asdict(gpu_use(gpu(n, f"GPU-{{n}}"), readings.readings, window, monitor.why_not(n)))
       for window in (both, late) for n in (0, 1)])
 """

@@ -41,6 +41,34 @@ def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, 
     assert configuration.gpu_memory_used_bytes == 3_000_000_000
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
+    stub_nvml: StubNvml, command: Cli, tmp_path: Path
+) -> None:
+    slow = {"throttle@1": 0x4, "pcie_generation@1": 3, "pcie_max_generation@1": 4, "numa_node@1": 1}
+    stub_nvml.set(slow, gpus=2, power_mw=250e3)
+    (tmp_path / "s.yaml").write_text(SUITE)
+    tests = str(Path(__file__).parents[1])
+    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=tests, **stub_nvml.environment)
+    assert found.returncode == 0, found.stderr
+    run = read_run(tmp_path / "r")
+    trial, gpu = run.sweep[0], run.environment.gpus[1]
+    (used,) = trial.gpus
+    assert used.power_w == pytest.approx(250, rel=0.1)
+    assert used.energy_per_sample_j == pytest.approx(250 / trial.samples_per_s, rel=0.1)
+    assert used.not_measured == {}
+    assert run.configurations[0].metrics["gpu_power_w"] == used.power_w
+    assert (gpu.pcie_max_generation, gpu.numa_node) == (4, 1)
+    for said in (
+        "GPU 1 was throttled: power cap (SW power cap) in 100% of the readings",
+        "GPU 1: PCIe 3 x16 under load, where PCIe 4 x16 is possible; copies to the GPU take longer.",
+    ):
+        assert any(warning.startswith(said) for warning in run.warnings), run.warnings
+    assert not any(warning.startswith("GPU 0") for warning in run.warnings)
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert all(said in page for said in ("GPU power", "GPU energy/sample", "GPU link", "SW power cap"))
+
+
 def fake_cuda(memory: dict[int, int], current: int, *, initialized: bool = True) -> Any:
     return SimpleNamespace(
         is_initialized=lambda: initialized,
