@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import SMALL_SUITE, Cli, in_process, loaderbench
 from hypothesis import settings
+from nvml_stub import StubNvml, build, compiler
 from scheduling import TIMED, OneFileOneWorker, order, turn
 from xdist.remote import Producer
 
@@ -86,3 +87,17 @@ def small_run(photos: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     (place / "small.yaml").write_text(SMALL_SUITE)
     result = loaderbench("run", "small.yaml", "--out", "run", "--json", "copy.json", cwd=place)
     return place / "run", result
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a stub of NVML, built once."""
+    if compiler() is None:
+        pytest.skip("no C compiler for the stub of NVML")
+    return build(tmp_path_factory.mktemp("nvml") / "lib")
+
+
+@pytest.fixture
+def stub_nvml(nvml_library: Path, tmp_path: Path) -> StubNvml:
+    """One GPU that answers everything, until a test changes that."""
+    return StubNvml(nvml_library, tmp_path / "nvml.txt")

@@ -52,6 +52,10 @@ class PlainLines(Quiet):
         """Say it."""
         _print(f"{what} ...")
 
+    def warned(self, why: str) -> None:
+        """Say it."""
+        _print(f"Warning: {why}")
+
     def generating(self, done: int, total: int) -> None:
         """Say it at every quarter."""
         if done and (done * 4) // total > ((done - 1) * 4) // total:
@@ -98,6 +102,10 @@ class Bar(Quiet):
     def doing(self, what: str) -> None:
         """Show it."""
         self._progress.update(self._task, description=what, total=None)
+
+    def warned(self, why: str) -> None:
+        """Say it above the bar."""
+        self._progress.console.print(f"Warning: {why}", markup=False)
 
     def generating(self, done: int, total: int) -> None:
         """Show how many photos there are."""

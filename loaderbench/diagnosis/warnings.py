@@ -8,6 +8,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from loaderbench.diagnosis.failures import ran_out_of_memory
+from loaderbench.diagnosis.gpu_warnings import gpu_warnings
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_main_process
 from loaderbench.records import (
@@ -91,7 +92,8 @@ def find_warnings(
     no sample to fill a batch.
     """
     if environment is not None:
-        yield from _unused_gpus(environment)
+        yield from unused_gpus(environment)
+        yield from gpu_warnings(trials, environment)
     if kind == "sweep":
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)
@@ -105,7 +107,8 @@ def find_warnings(
     yield from _unstillness(configurations, noise, cpu_percent_before)
 
 
-def _unused_gpus(environment: Environment) -> Iterator[str]:
+def unused_gpus(environment: Environment) -> Iterator[str]:
+    """GPUs that the driver has and torch does not find: without them, a GPU is emulated."""
     if environment.gpus_of_driver and not environment.gpus:
         gpus = "1 GPU" if environment.gpus_of_driver == 1 else f"{environment.gpus_of_driver} GPUs"
         why = environment.not_measured.get("gpus", "no reason known")

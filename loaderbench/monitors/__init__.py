@@ -2,26 +2,33 @@
 
 from loaderbench.monitors.blocked import Blocked, BlockedThread, with_looks
 from loaderbench.monitors.gauges import over_time
-from loaderbench.monitors.gpu import GpuMonitor, GpuReading, count_gpus
+from loaderbench.monitors.gpu import BusyPeriod, GpuMonitor, GpuReading
+from loaderbench.monitors.gpu_thread import GpuThread
+from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use
 from loaderbench.monitors.machine import MachineWatch
+from loaderbench.monitors.nvml import count_gpus
 from loaderbench.monitors.processes import TreeMonitor
 from loaderbench.monitors.sampler import Sampler, Sampling
-from loaderbench.monitors.samples import Sample, cpu_percent, gpu_use, series
+from loaderbench.monitors.samples import Sample, cpu_percent, series
 from loaderbench.monitors.workers import WorkerWatch
 
 __all__ = [
     "Blocked",
     "BlockedThread",
+    "BusyPeriod",
     "GpuMonitor",
     "GpuReading",
+    "GpuThread",
     "MachineWatch",
     "Sample",
     "Sampler",
     "Sampling",
     "TreeMonitor",
+    "Window",
     "WorkerWatch",
     "count_gpus",
     "cpu_percent",
+    "gpu_series",
     "gpu_use",
     "over_time",
     "series",

@@ -1,123 +1,193 @@
-"""Utilisation and memory of the GPUs that a trial sees, through NVML, matched to CUDA's numbering by UUID."""
+"""What NVML tells of each GPU at one moment. A call may take a second: `GpuThread` makes them."""
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
-from loaderbench.records import Gpu
+from loaderbench.monitors.gpu_facts import described
+from loaderbench.monitors.nvml import Nvml
+from loaderbench.records import Gpu, Reasons
 
-_PREFIXES = ("GPU-", "MIG-")
 _NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, as memory in bytes
+_LONGEST_PERIOD_S = 1.0  # of NVML's utilization: "between 1 second and 1/6 second"
+_THROTTLE_WORDS = (
+    (0x04, "power cap (SW power cap)"),
+    (0x80, "external power brake (HW power brake)"),
+    (0x20, "temperature (SW thermal slowdown)"),
+    (0x40, "temperature (HW thermal slowdown)"),
+)
+_HARDWARE_SLOWDOWN = 0x08  # also set with each of the two that hardware makes
+_HARDWARE_CAUSES = 0x40 | 0x80
 
 
 @dataclass(frozen=True)
+class BusyPeriod:
+    """A kernel was resident in so much of the time between two moments of the clock of the readings."""
+
+    from_s: float
+    to_s: float
+    percent: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class GpuReading:
-    """One device now. `utilization_percent`: a kernel was resident in so much of the last period, by NVML."""
+    """One device at one moment; what it does not tell is `None` (a MIG slice, WSL, a device that was lost).
+
+    `utilization_percent` is of NVML's last sample period, which may have ended a second ago; `busy` has the periods
+    since the reading before with their times, where the driver keeps them. `energy_j` is a counter.
+    """
 
     index: int
-    utilization_percent: float | None
-    memory_used_bytes: int | None
+    at_s: float
+    energy_j: float | None = None
+    memory_used_bytes: int | None = None
+    utilization_percent: float | None = None
+    busy: tuple[BusyPeriod, ...] | None = None
+    power_w: float | None = None
+    throttled_by: tuple[str, ...] | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+
+
+Clock = Callable[[], float]
+Seen = dict[int, int]
+"""By index, the timestamp of the last utilization sample that was read, in microseconds of NVML."""
 
 
 class GpuMonitor:
-    """Reads NVML for as long as it answers. `why_not` says, by index, why there is nothing to read, or not all."""
+    """Reads NVML for as long as it answers; it is opened by the first reading. Threads take turns."""
 
-    def __init__(self, gpus: Sequence[Gpu], nvml: Any = None) -> None:
-        self._handles: dict[int, Any] = {}
-        self.why_not: dict[int, str] = {}
-        self._has_version_2 = True
-        if not gpus:
-            return
+    def __init__(self, gpus: Sequence[Gpu]) -> None:
+        self._gpus = tuple(gpus)
+        self._nvml: Nvml | None = None
+        self._reasons: dict[int, Reasons] = {gpu.index: {} for gpu in gpus}
+        self._refused: set[tuple[int, str]] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether there is anything to read."""
+        return bool(self._gpus)
+
+    def why_not(self, index: int) -> Reasons:
+        """By the name of a reading, why it failed last; under an empty name, why nothing of the device can be read."""
+        return dict(self._reasons.get(index, {}))
+
+    def read(
+        self,
+        clock: Clock = time.monotonic,
+        *,
+        seen: Seen | None = None,
+        only: Collection[int] | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> list[GpuReading]:
+        """Read each device once, or each of some. Once it `is_over`, no further call is made."""
+        with self._lock:
+            nvml = None if is_over() else self._opened()
+            handles = nvml.handles if nvml else {}
+            wanted = [index for index in handles if only is None or index in only]
+            return [self._read(index, clock, {} if seen is None else seen, is_over) for index in wanted]
+
+    def described(self, is_over: Callable[[], bool] = lambda: False) -> tuple[Gpu, ...]:
+        """The devices with what NVML tells of each that does not change."""
+        with self._lock:
+            nvml = None if is_over() else self._opened()
+            return described(self._gpus, nvml, is_over) if nvml else self._gpus
+
+    def _opened(self) -> Nvml | None:
+        if self._nvml is None and self._gpus:
+            self._nvml = Nvml(self._gpus)
+            for index, why in self._nvml.why_not.items():
+                self._reasons[index][""] = why
+        return self._nvml
+
+    def _read(self, index: int, clock: Clock, seen: Seen, is_over: Callable[[], bool]) -> GpuReading:
+        found: dict[str, Any] = {}
+        at_s = clock()
+        for name, read in _READERS.items():
+            if not is_over():
+                found[name] = self._value(index, name, read)
+        if not is_over():
+            found["busy"] = self._value(index, "busy", lambda nvml, device: _busy(nvml, device, clock, seen, index))
+        return GpuReading(index=index, at_s=at_s, **found)
+
+    def _value(self, index: int, name: str, read: Callable[[Any, Any], Any]) -> Any:
+        """One reading. What the driver or pynvml does not know is not asked for again."""
+        if self._nvml is None or (index, name) in self._refused:
+            return None
+        library = self._nvml.library
         try:
-            self._nvml = nvml or _import_nvml()
-            self._nvml.nvmlInit()
-        except Exception as error:  # a missing library, driver or right; each is a reason, none an end
-            self.why_not = {gpu.index: f"NVML is unavailable: {error}" for gpu in gpus}
-            return
-        for gpu in gpus:
-            self._find(gpu)
-
-    def read(self) -> list[GpuReading]:
-        """Read each device once; what it does not tell is `None` (a MIG slice, WSL, a device that was lost)."""
-        return [
-            GpuReading(index, self._utilization(index, handle), self._memory(index, handle))
-            for index, handle in self._handles.items()
-        ]
-
-    def _find(self, gpu: Gpu) -> None:
-        names = _names(gpu, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
-        for name in names:
-            try:
-                self._handles[gpu.index] = self._nvml.nvmlDeviceGetHandleByUUID(name)
-            except self._nvml.NVMLError as error:
-                self.why_not[gpu.index] = f"NVML cannot find the device {names[0]}: {error}"
-            else:
-                self.why_not.pop(gpu.index, None)
-                return
-        if not names:
-            self.why_not[gpu.index] = "this torch version reports no device UUID, which NVML needs"
-
-    def _utilization(self, index: int, handle: Any) -> float | None:
-        percent = self._value(index, lambda: float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
-        return percent if percent is not None and percent <= 100 else None
-
-    def _memory(self, index: int, handle: Any) -> int | None:
-        used = self._value(index, lambda: self._memory_info(handle).used)
-        return None if used is None or used == _NOT_AVAILABLE else int(used)
-
-    def _memory_info(self, handle: Any) -> Any:
-        """Memory without what the driver reserves, by version 2 of the call; older drivers have version 1 alone."""
-        if self._has_version_2:
-            try:
-                return self._nvml.nvmlDeviceGetMemoryInfo(handle, self._nvml.nvmlMemory_v2)
-            except self._nvml.NVMLError:
-                found = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-                self._has_version_2 = False
-                return found
-        return self._nvml.nvmlDeviceGetMemoryInfo(handle)
-
-    def _value(self, index: int, read: Callable[[], float]) -> float | None:
-        try:
-            return read()
-        except self._nvml.NVMLError as error:
-            self.why_not[index] = f"NVML: {error}"
+            return read(library, self._nvml.handles[index])
+        except (library.NVMLError, AttributeError) as error:
+            self._reasons[index][name] = f"NVML: {error}"
+            unknown = (library.NVMLError_NotSupported, library.NVMLError_FunctionNotFound, AttributeError)
+            if isinstance(error, unknown):
+                self._refused.add((index, name))
             return None
 
 
-def _names(gpu: Gpu, visible: str) -> list[str]:
-    """What NVML may know a device by. A `torch` that tells no UUID leaves the names in `CUDA_VISIBLE_DEVICES`."""
-    if gpu.uuid.startswith(_PREFIXES):
-        return [gpu.uuid]
-    if gpu.uuid:
-        return [f"{prefix}{gpu.uuid}" for prefix in _PREFIXES]
-    named = [name.strip() for name in visible.split(",")]
-    return named[gpu.index : gpu.index + 1] if gpu.index < len(named) and named[gpu.index].startswith(_PREFIXES) else []
-
-
-def count_gpus(nvml: Any = None) -> int:
-    """Devices that a process started here may use, without CUDA: enough to plan with, not to measure with."""
+def _memory_used_bytes(nvml: Any, device: Any) -> int | None:
+    """Memory without what the driver reserves, by version 2 of the call; older drivers have version 1 alone."""
     try:
-        nvml = nvml or _import_nvml()
-        nvml.nvmlInit()
-        count = int(nvml.nvmlDeviceGetCount())
-    except Exception:  # no library, no driver: no device that could be used
-        return 0
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return count if visible is None else min(count, len(list(takewhile(_is_device, visible.split(",")))))
+        used = nvml.nvmlDeviceGetMemoryInfo(device, nvml.nvmlMemory_v2).used
+    except nvml.NVMLError_FunctionNotFound:
+        used = nvml.nvmlDeviceGetMemoryInfo(device).used
+    return None if used == _NOT_AVAILABLE else int(used)
 
 
-def _is_device(name: str) -> bool:
-    """CUDA passes over the first that is none, and all after it."""
-    return name.strip().isdigit() or name.strip().startswith(_PREFIXES)
+def _utilization_percent(nvml: Any, device: Any) -> float | None:
+    percent = float(nvml.nvmlDeviceGetUtilizationRates(device).gpu)
+    return percent if percent <= 100 else None
 
 
-def _import_nvml() -> Any:
-    with warnings.catch_warnings():  # the deprecated package of the same name warns
-        warnings.simplefilter("ignore")
-        import pynvml
-    return pynvml
+def _throttled_by(nvml: Any, device: Any) -> tuple[str, ...]:
+    try:
+        bits = nvml.nvmlDeviceGetCurrentClocksEventReasons(device)
+    except (nvml.NVMLError_FunctionNotFound, AttributeError):  # its name in older drivers, or of older packages
+        bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device)
+    words = [text for bit, text in _THROTTLE_WORDS if bits & bit]
+    if bits & _HARDWARE_SLOWDOWN and not bits & _HARDWARE_CAUSES:
+        words.append("hardware slowdown (HW slowdown)")
+    return tuple(words)
+
+
+_READERS: dict[str, Callable[[Any, Any], Any]] = {
+    "energy_j": lambda nvml, device: nvml.nvmlDeviceGetTotalEnergyConsumption(device) / 1000,
+    "memory_used_bytes": _memory_used_bytes,
+    "utilization_percent": _utilization_percent,
+    "power_w": lambda nvml, device: nvml.nvmlDeviceGetPowerUsage(device) / 1000,
+    "throttled_by": _throttled_by,
+    "sm_clock_mhz": lambda nvml, device: float(nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_SM)),
+    "memory_clock_mhz": lambda nvml, device: float(nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM)),
+    "pcie_generation": lambda nvml, device: int(nvml.nvmlDeviceGetCurrPcieLinkGeneration(device)),
+    "pcie_width": lambda nvml, device: int(nvml.nvmlDeviceGetCurrPcieLinkWidth(device)),
+}
+"""In this order, for a driver may be slow: the counter close to the time of the reading, then what is most telling."""
+
+
+def _busy(nvml: Any, device: Any, clock: Clock, seen: Seen, index: int) -> tuple[BusyPeriod, ...]:
+    """The periods since the last one seen. The driver dates the end of each by the system's clock, in microseconds.
+
+    Source: NVML API Reference, `nvmlDeviceGetSamples` and `nvmlFieldValue_t` ("CPU Timestamp ... since 1970").
+    """
+    before_us = seen.get(index, 0)
+    try:
+        _, samples = nvml.nvmlDeviceGetSamples(device, nvml.NVML_GPU_UTILIZATION_SAMPLES, before_us)
+    except nvml.NVMLError_NotFound:  # none is newer
+        return ()
+    system_to_clock_s = clock() - time.time()
+    found = []
+    for sample in samples:
+        to_us, percent = int(sample.timeStamp), float(sample.sampleValue.uiVal)
+        if before_us and to_us > before_us and percent <= 100:
+            from_us = max(before_us, to_us - 1e6 * _LONGEST_PERIOD_S)
+            found.append(BusyPeriod(from_us / 1e6 + system_to_clock_s, to_us / 1e6 + system_to_clock_s, percent))
+        before_us = max(before_us, to_us)
+    seen[index] = before_us
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""A thread that reads the monitors about ten times a second while a trial runs."""
+"""A thread that reads the monitors about ten times a second while a trial runs; GPUs are read by another one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from loaderbench.monitors.blocked import Blocked
-from loaderbench.monitors.gpu import GpuMonitor
+from loaderbench.monitors.gpu import GpuMonitor, GpuReading
+from loaderbench.monitors.gpu_thread import GpuThread
 from loaderbench.monitors.processes import TreeMonitor
 from loaderbench.monitors.samples import Sample
 
@@ -28,6 +29,7 @@ class Sampling:
     pss_bytes: int | None
     cpu_share: float
     blocked: Blocked = field(default_factory=Blocked)
+    gpus: Sequence[GpuReading] = ()
 
 
 class Sampler:
@@ -36,7 +38,7 @@ class Sampler:
     def __init__(self, root: int, gpu_monitor: GpuMonitor) -> None:
         self._root = root
         self._tree = TreeMonitor(root)
-        self._gpu_monitor = gpu_monitor
+        self._gpus = GpuThread(gpu_monitor)
         self._samples: list[Sample] = []
         self._pss_bytes: int | None = None
         self._blocked = Blocked()
@@ -50,6 +52,7 @@ class Sampler:
         """Begin to sample; where no further thread may be started, nothing is seen."""
         with suppress(RuntimeError):
             self._thread.start()
+        self._gpus.begin()
 
     def read_memory(self) -> None:
         """Read what is too dear for a measured window; call it when the window has closed and all still live."""
@@ -59,10 +62,13 @@ class Sampler:
     def stop(self) -> Sampling:
         """End the thread and return what it saw."""
         self._done.set()
+        self._gpus.end()
         if self._thread.ident is not None:
             self._thread.join()
         wall_s = max(time.monotonic() - self._began_s, INTERVAL_S)
-        return Sampling(self._root, self._samples, self._pss_bytes, self._busy_s / wall_s, self._blocked)
+        cpu_share = (self._busy_s + self._gpus.cpu_s) / wall_s
+        readings = list(self._gpus.readings)
+        return Sampling(self._root, self._samples, self._pss_bytes, cpu_share, self._blocked, readings)
 
     def _run(self) -> None:
         turn = 0
@@ -80,7 +86,7 @@ class Sampler:
         self._blocked.look(self._tree.below)
         used = _shm_used_bytes()
         shm = None if used is None or self._shm_before is None else max(0, used - self._shm_before)
-        return Sample(time.monotonic(), tree, shm, tuple(self._gpu_monitor.read()))
+        return Sample(time.monotonic(), tree, shm)
 
 
 def _shm_used_bytes() -> int | None:

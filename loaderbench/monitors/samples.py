@@ -1,25 +1,22 @@
-"""What was read of a process tree and its devices at one moment, and what several such samples say together."""
+"""What was read of a process tree at one moment, and what several such samples say together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from loaderbench.monitors.gauges import Moment, between
-from loaderbench.monitors.gpu import GpuReading
 from loaderbench.monitors.processes import TreeReading
-from loaderbench.records import Gpu, GpuUse
 
 
 @dataclass(frozen=True)
 class Sample:
-    """All monitors at one moment of a clock that never goes back."""
+    """The monitors of processes at one moment of a clock that never goes back."""
 
     at_s: float
     tree: TreeReading
     shm_bytes: int | None
-    gpus: tuple[GpuReading, ...]
 
     @property
     def gauges(self) -> Moment:
@@ -37,22 +34,6 @@ def cpu_percent(samples: Sequence[Sample], cpus_allotted: float) -> float | None
     return max(0.0, 100 * (after_s - before_s) / (samples[-1].at_s - samples[0].at_s) / cpus_allotted)
 
 
-def gpu_use(gpu: Gpu, samples: Sequence[Sample], why_not: Mapping[int, str]) -> GpuUse:
-    """One device over the samples; `why_not` is that of the monitor that read it."""
-    readings = [reading for sample in samples for reading in sample.gpus if reading.index == gpu.index]
-    busy = [reading.utilization_percent for reading in readings if reading.utilization_percent is not None]
-    used = [reading.memory_used_bytes for reading in readings if reading.memory_used_bytes is not None]
-    missing = [name for name, found in (("utilization_percent", busy), ("memory_used_bytes", used)) if not found]
-    return GpuUse(
-        gpu.index,
-        gpu.uuid,
-        utilization_percent=sum(busy) / len(busy) if busy else None,
-        memory_used_bytes=max(used, default=None),
-        memory_total_bytes=gpu.memory_total_bytes,
-        not_measured=dict.fromkeys(missing, why_not.get(gpu.index, "no NVML reading in the steady state")),
-    )
-
-
 def series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[float, str, float]]:
     """What a timeline shows: moment, metric and value."""
     for before, sample in pairwise(samples):
@@ -63,10 +44,5 @@ def series(samples: Sequence[Sample], cpus_allotted: float) -> Iterator[tuple[fl
             yield sample.at_s, "rss_bytes", sample.tree.rss_bytes
         if sample.shm_bytes is not None:
             yield sample.at_s, "shm_bytes", sample.shm_bytes
-        for gpu in sample.gpus:
-            if gpu.utilization_percent is not None:
-                yield sample.at_s, f"gpu{gpu.index}_utilization_percent", gpu.utilization_percent
-            if gpu.memory_used_bytes is not None:
-                yield sample.at_s, f"gpu{gpu.index}_memory_used_bytes", gpu.memory_used_bytes
         for name, value in between(before.gauges, sample.gauges):
             yield sample.at_s, name, value

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loaderbench.cuda_use import uses_cuda
-from loaderbench.monitors import BlockedThread, GpuMonitor
+from loaderbench.cuda_use import cuda_devices_in_use, uses_cuda
+from loaderbench.monitors import BlockedThread, GpuMonitor, GpuThread
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.inside import stalls_of
@@ -21,6 +21,7 @@ from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, Traced
 
 MEMORY_AFTER_S = 1.0
+GPU_INTERVAL_S = 0.2
 
 
 class Observer:
@@ -31,8 +32,9 @@ class Observer:
         self.error: BaseException | None = None
         self.began_at, self.ended_at = "", ""
         self.gpus: tuple[Gpu, ...] = ()
+        self.gpus_in_use: tuple[Gpu, ...] = ()
         self.no_gpu: Reasons = {"gpus": "the loop used no CUDA device"}
-        self.gpu_monitor = GpuMonitor(())
+        self.watch_gpus(())
         self.resources, self._resources_warming = ResourceSamples(), ResourceSamples()
         self.user_stages = UserStages()
         self.trace: LoaderTrace | IterableTrace | None = None
@@ -46,7 +48,8 @@ class Observer:
         self.passed = 0  # epochs that were not recorded: of other loaders, or within another epoch
         self._pids: tuple[int, ...] = ()
         self._memory: threading.Thread | None = None
-        self._steady_at_s = time.perf_counter()
+        self._steady_at_s = self._began_s = time.perf_counter()
+        self._ended_s = float("inf")
 
     def started(self) -> None:
         """Note when."""
@@ -60,7 +63,7 @@ class Observer:
         elif source is not self.source:  # a new one for each epoch
             self.trace.follow(source)
         self.source, self._workers = source, workers
-        self._blocked.end()  # the epoch may fork
+        self._end_threads()  # the epoch may fork
         batches = self._begin(watch=trace)
         self._epochs += 1
         return batches
@@ -80,7 +83,7 @@ class Observer:
     def look(self) -> None:
         """Read what can be read in some microseconds."""
         resources = self.resources
-        resources.take(self._pids, self.gpu_monitor)
+        resources.take(self._pids)
         if self._memory is None and time.perf_counter() - self._steady_at_s > MEMORY_AFTER_S:
             self._memory = threading.Thread(target=resources.read_memory, args=(self._pids,), daemon=True)
             self._memory.start()
@@ -99,8 +102,12 @@ class Observer:
         """At an epoch's end, or in the middle of the last one."""
         if self._under_way:
             self._under_way = False
-            self._blocked.end()
+            self._end_threads()
             self.resources.take_wide()
+
+    def _end_threads(self) -> None:
+        self._blocked.end()
+        self.gpu_thread.end()
 
     def blocked_on(self) -> dict[str, float] | None:
         """What the processes that load were blocked on, as shares of all looks: the workers, or else this process."""
@@ -109,13 +116,15 @@ class Observer:
     def finish(self) -> None:
         """Look no more, and trace no more."""
         self._end_looking()
-        self.ended_at = utc_now()
+        self.ended_at, self._ended_s = utc_now(), time.perf_counter()
+        in_use = cuda_devices_in_use()
+        self.gpus_in_use = tuple(gpu for gpu in self.gpus if gpu.index in in_use)
         if self._memory is None:
             self.resources.read_memory(self._pids)
         else:
             self._memory.join(MEMORY_AFTER_S)
         if self.resources.workers.states() is None and self._resources_warming.workers.states() is not None:
-            self.resources = self._resources_warming
+            self.resources, self._steady_at_s = self._resources_warming, self._began_s
         self._traced = self.traced()
         if self.trace is not None:
             self.trace.stop()
@@ -146,6 +155,7 @@ class Observer:
         self._under_way = True
         if watch:
             self._blocked.begin(self._pids)
+        self.gpu_thread.begin()
         return batches
 
     def _find_gpus(self) -> None:
@@ -154,4 +164,25 @@ class Observer:
         from loaderbench.consumers.cuda import visible_gpus
 
         self.gpus, self.no_gpu = visible_gpus()
-        self.gpu_monitor = GpuMonitor(self.gpus)
+        self.watch_gpus(self.gpus)
+
+    def watch_gpus(self, gpus: Sequence[Gpu]) -> None:
+        """Read these from the next epoch on, as far as this process uses them."""
+        self.gpu_monitor = GpuMonitor(gpus)
+        self.gpu_thread = GpuThread(
+            self.gpu_monitor,
+            time.perf_counter,
+            interval_s=GPU_INTERVAL_S,
+            which=cuda_devices_in_use,
+            describe=True,
+        )
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """When the steady state began and ended; all of the loop, where that was not longer than its warm-up."""
+        return self._steady_at_s, self._ended_s
+
+    @property
+    def described_gpus(self) -> tuple[Gpu, ...]:
+        """All visible GPUs, with what the driver has told of them until now."""
+        return self.gpu_thread.gpus or self.gpus

@@ -9,9 +9,8 @@ from typing import Any
 from loaderbench.consumers import LOOP
 from loaderbench.consumers.device_clock import clock_of_device
 from loaderbench.diagnosis.failures import classify
-from loaderbench.monitors import cpu_percent, gpu_use, over_time, series, with_looks
+from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.source import length_of
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
@@ -44,7 +43,7 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
     if not log.batches or not log.samples:
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return with_reasons(replace(trial, failure=failure), "nothing was measured")
-    times, use = _loop_times(recorder, observer), _resource_use(observer, environment)
+    times, use = _loop_times(recorder, observer), _resource_use(recorder, observer, environment)
     return completed_trial(trial, times, use, _inside(observer), default="not measured in a profile")
 
 
@@ -96,13 +95,15 @@ def _inside(observer: Observer) -> LoaderInside:
     )
 
 
-def _resource_use(observer: Observer, environment: Environment) -> ResourceUse:
-    resources = observer.resources
+def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Environment) -> ResourceUse:
+    resources, readings = observer.resources, observer.gpu_thread.readings
+    why_not, log = observer.gpu_monitor.why_not, counted(recorder)
+    window = Window(*observer.window, log.wall_s / log.samples)
     return ResourceUse(
         cpu_percent_of_allotted=cpu_percent(resources.taken, environment.cpus_allotted),
         rss_bytes=max((size for one in resources.taken if (size := one.tree.rss_bytes) is not None), default=None),
         pss_bytes=resources.pss_bytes,
-        gpus=tuple(gpu_use(gpu, resources.taken, observer.gpu_monitor.why_not) for gpu in observer.gpus),
+        gpus=tuple(gpu_use(gpu, readings, window, why_not(gpu.index)) for gpu in observer.gpus_in_use),
         metrics=over_time([sample.gauges for sample in resources.taken]),
         not_measured={
             "cpu_percent_of_allotted": "the steady state was shorter than two monitor readings",
@@ -136,12 +137,13 @@ def counted(recorder: LoopRecorder) -> BatchLog:
     return recorder.log if recorder.log.batches else recorder.warmed
 
 
-def readings_of(recorder: LoopRecorder, resources: ResourceSamples, environment: Environment) -> Readings:
+def readings_of(recorder: LoopRecorder, observer: Observer, environment: Environment) -> Readings:
     """Waits, readings and some of the batches, in seconds since the steady state began."""
     log = counted(recorder)
     began_s = log.began_s or 0.0
     points = [(at_s, "data_wait_s", wait_s) for at_s, wait_s in log.timeline.shown()]
-    points += series(resources.taken, environment.cpus_allotted)
+    points += series(observer.resources.taken, environment.cpus_allotted)
+    points += (point for point in gpu_series(observer.gpu_thread.readings) if point[0] >= observer.window[0])
     found = Readings(TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for at_s, name, value in points)
     found.keep_batches(TRIAL, (batch.since(began_s) for batch in recorder.batches()))
     return found

@@ -1,4 +1,4 @@
-"""Readings of CPU, memory and devices between two batches of the user's loop, a few times a second."""
+"""Readings of CPU and memory between two batches of the user's loop, a few times a second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loaderbench.environment import quota_periods
-from loaderbench.monitors import GpuMonitor, MachineWatch, Sample, TreeMonitor, WorkerWatch
+from loaderbench.monitors import MachineWatch, Sample, TreeMonitor, WorkerWatch
 
 MAX_SAMPLES = 2_000
 
@@ -26,15 +26,15 @@ class ResourceSamples:
     _turn: int = 0
     _tree: TreeMonitor = field(default_factory=lambda: TreeMonitor(os.getpid()))
 
-    def take(self, pids: Sequence[int], monitor: GpuMonitor) -> None:
-        """Read all monitors once; costs some ten microseconds a process, and what the driver takes for a device."""
+    def take(self, pids: Sequence[int]) -> None:
+        """Read the processes once; costs some ten microseconds each."""
         self.workers.read(pids)
         self._turn += 1
         if self._turn % self._every:
             return
         self._tree.watch(pids)
         tree = self._tree.read(with_disk=False)
-        self.taken.append(Sample(time.perf_counter(), tree, None, tuple(monitor.read())))
+        self.taken.append(Sample(time.perf_counter(), tree, None))
         if len(self.taken) > MAX_SAMPLES:
             self.taken = self.taken[::2]
             self._every *= 2

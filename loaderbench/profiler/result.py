@@ -27,7 +27,7 @@ STAGES_OF_DEVICE = "stages of the loop: time on the CUDA device's stream, by eve
 def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run:
     """Conclude from what was recorded until now."""
     config = _config(observer.source)
-    environment = describe_machine(_start_method(observer.source), observer.gpus, observer.no_gpu)
+    environment = describe_machine(_start_method(observer.source), observer.described_gpus, observer.no_gpu)
     trial = make_trial(recorder, observer, config, environment)
     axes = {axis: [value] for axis, value in config.items()}
     measured = Measured(
@@ -45,7 +45,7 @@ def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer)
         notes=tuple(_notes(recorder, observer, warmup)),
         loaderbench_version=version("loaderbench"),
     )
-    return Run(conclude(measured), readings_of(recorder, observer.resources, environment))
+    return Run(conclude(measured), readings_of(recorder, observer, environment))
 
 
 def _config(source: Any) -> Config:

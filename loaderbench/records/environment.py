@@ -9,19 +9,29 @@ from loaderbench.records.words import Config, Reasons, Scalar
 
 @dataclass(frozen=True)
 class Gpu:
-    """One device as CUDA numbers it; NVML is asked for the same UUID."""
+    """One device as CUDA numbers it; NVML is asked for the same UUID.
+
+    The link's maximum is that of device and slot together. `near_cpus` are on the same NUMA node, as `0-15,32-47`.
+    """
 
     index: int
     uuid: str
     name: str
     memory_total_bytes: int
+    pcie_max_generation: int | None = None
+    pcie_max_width: int | None = None
+    sm_clock_max_mhz: float | None = None
+    near_cpus: str | None = None
+    numa_node: int | None = None
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
     """The machine and the versions a run was made on. `cpus_allotted` is min(affinity, cgroup quota).
 
-    `gpus` are those that torch can use, `gpus_of_driver` is how many the driver has for this process.
+    `gpus` are those that torch can use, `gpus_of_driver` is how many the driver has for this process. `cpus_allowed`
+    is the affinity, as `0-15,32-47`.
     """
 
     cpus_allotted: float
@@ -38,6 +48,7 @@ class Environment:
     gpus: tuple[Gpu, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
     gpus_of_driver: int = 0
+    cpus_allowed: str | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from loaderbench.records.conclusions import Configuration
 from loaderbench.records.trial import GpuUse, Trial
 from loaderbench.records.words import Interval
 
-Unit = Literal["samples/s", "share", "percent", "s", "bytes", "bytes/s", "count"]
+Unit = Literal["samples/s", "share", "percent", "s", "bytes", "bytes/s", "count", "W", "J", "MHz"]
 OverRounds = Literal["rate", "share", "mean", "largest"]
 """How the trials of a configuration become one value; a rate and a share get an interval."""
 _UNITS_OF_INTERVALS = ("samples/s", "share", "s")
@@ -154,6 +154,41 @@ METRICS = (
         gpu=lambda gpu: gpu.memory_used_bytes,
         in_heat_map=True,
         drawn=Strip("gpu{}_memory_used_bytes", "GPU memory", "GPU {}", "bytes"),
+    ),
+    Metric(
+        id="gpu_power_w",
+        label="GPU power",
+        unit="W",
+        hint="mean in the steady state",
+        over_rounds="mean",
+        trial_hint="mean in the steady state; highest of all GPUs",
+        gpu=lambda gpu: gpu.power_w,
+        drawn=Strip("gpu{}_power_w", "GPU power", "GPU {}", "W"),
+    ),
+    Metric(
+        id="gpu_energy_per_sample_j",
+        label="GPU energy/sample",
+        unit="J",
+        hint="power of the GPU times the time per sample",
+        over_rounds="mean",
+        gpu=lambda gpu: gpu.energy_per_sample_j,
+    ),
+    Metric(
+        id="gpu_sm_clock_mhz",
+        label="GPU clock",
+        unit="MHz",
+        hint="SM clock, mean in the steady state",
+        over_rounds="mean",
+        gpu=lambda gpu: gpu.sm_clock_mhz,
+        drawn=Strip("gpu{}_sm_clock_mhz", "GPU clock", "GPU {}", "MHz"),
+    ),
+    Metric(
+        id="gpu_memory_clock_mhz",
+        label="GPU memory clock",
+        unit="MHz",
+        over_rounds="mean",
+        gpu=lambda gpu: gpu.memory_clock_mhz,
+        in_tables=False,
     ),
     Metric(
         id="pss_bytes",

@@ -37,7 +37,12 @@ class Failure:
 
 @dataclass(frozen=True)
 class GpuUse:
-    """One device during one trial. `utilization_percent` says that a kernel was resident, not that it was busy."""
+    """One device during one trial, over its steady state.
+
+    `utilization_percent` says that a kernel was resident, not that it was busy. `throttled` has, for each reason, the
+    share of the readings in which it was active. `pcie_generation` and `pcie_width` are the highest that were read: an
+    idle link is slower. Clocks and power are means.
+    """
 
     index: int
     uuid: str
@@ -45,6 +50,13 @@ class GpuUse:
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None
     not_measured: Reasons = field(default_factory=dict)
+    power_w: float | None = None
+    energy_per_sample_j: float | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    throttled: dict[str, float] | None = None
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
 
 
 @dataclass(frozen=True)

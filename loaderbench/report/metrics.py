@@ -29,6 +29,9 @@ SCALES: dict[Unit, Scale] = {
     "bytes": Scale("GiB", 2**-30),
     "bytes/s": Scale("MiB/s", 2**-20),
     "count": Scale(""),
+    "W": Scale("W"),
+    "J": Scale("J"),
+    "MHz": Scale("MHz"),
 }
 
 SAMPLES, WAIT, FIRST_BATCH = (BY_ID[name] for name in ("samples_per_s", "data_wait_share", "time_to_first_batch_s"))
@@ -81,7 +84,7 @@ def _written(found: Interval | float | None, unit: Unit, reason: str | None) -> 
         "bytes/s": numbers.memory_rate,
         "count": numbers.whole,
     }
-    return writers[unit](found, reason) if unit in writers else numbers.quantity(found, reason=reason)
+    return writers[unit](found, reason) if unit in writers else numbers.quantity(found, SCALES[unit].unit, reason)
 
 
 def rate(value: Value) -> str:

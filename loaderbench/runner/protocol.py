@@ -51,6 +51,7 @@ class Result:
 
     `worker_pids` are those of the loader's processes. `can_be_stopped`: all of them can be stopped and continued, and
     others be measured meanwhile. `batches` are some of a sweep's trial, with moments of the monotonic clock.
+    `cuda_devices` are those that its process uses, in CUDA's numbering.
     """
 
     measurement: Measurement
@@ -60,6 +61,7 @@ class Result:
     worker_pids: tuple[int, ...] = ()
     can_be_stopped: bool = False
     batches: tuple[BatchTimes, ...] = ()
+    cuda_devices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

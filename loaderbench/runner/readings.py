@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from loaderbench.monitors import Sample, Sampling, cpu_percent, gpu_use, over_time, series, with_looks
+from loaderbench.monitors import (
+    GpuMonitor,
+    Sample,
+    Sampling,
+    Window,
+    cpu_percent,
+    gpu_series,
+    gpu_use,
+    over_time,
+    series,
+    with_looks,
+)
 from loaderbench.recorder import Measurement, spread_of
 from loaderbench.records import Environment, LoaderInside, LoopTimes, ResourceUse, TimelinePoint
 from loaderbench.runner.protocol import Result
@@ -36,10 +47,15 @@ def loop_times(result: Result) -> LoopTimes:
     )
 
 
-def resource_use(
-    measurement: Measurement, sampling: Sampling, environment: Environment, why_no_gpu: Mapping[int, str]
-) -> ResourceUse:
-    """What the monitors saw over the steady state; what was not seen is `None`, with its reason."""
+def resource_use(result: Result, sampling: Sampling, environment: Environment, gpu_monitor: GpuMonitor) -> ResourceUse:
+    """What the monitors saw over the steady state; what was not seen is `None`, with its reason.
+
+    Of all GPUs, those that the trial's process used: others may work for other programs.
+    """
+    measurement = result.measurement
+    s_per_sample = measurement.steady_s / measurement.samples if measurement.samples else None
+    window = Window(measurement.began_s, measurement.ended_s, s_per_sample)
+    own = [gpu for gpu in environment.gpus if gpu.index in result.cuda_devices]
     steady = [sample for sample in sampling.samples if measurement.began_s <= sample.at_s <= measurement.ended_s]
     hidden = bool(steady) and all(sample.tree.rss_bytes is None for sample in steady)
     return ResourceUse(
@@ -49,7 +65,7 @@ def resource_use(
         shm_peak_bytes=max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
         disk_read_bytes_per_s=_disk_rate(sampling.samples),
         monitor_cpu_share=sampling.cpu_share,
-        gpus=tuple(gpu_use(gpu, steady, why_no_gpu) for gpu in environment.gpus),
+        gpus=tuple(gpu_use(gpu, sampling.gpus, window, gpu_monitor.why_not(gpu.index)) for gpu in own),
         metrics=over_time([sample.gauges for sample in steady]),
         not_measured={
             "cpu_percent_of_allotted": _HIDDEN if hidden else "the steady state was shorter than two monitor readings",
@@ -77,12 +93,15 @@ def _steps_s(measurement: Measurement) -> Iterator[float]:
 
 
 def timeline_of(
-    trial: str, began_s: float, measurement: Measurement, sampling: Sampling, environment: Environment
+    trial: str, began_s: float, result: Result, sampling: Sampling, environment: Environment
 ) -> list[TimelinePoint]:
     """Every reading of the monitors and every data wait, in seconds since the trial began."""
+    measurement = result.measurement
+    own = [reading for reading in sampling.gpus if reading.index in result.cuda_devices]
     points = [
         TimelinePoint(trial, round(at_s - began_s, 4), metric, value)
-        for at_s, metric, value in series(sampling.samples, environment.cpus_allotted)
+        for at_s, metric, value in (*series(sampling.samples, environment.cpus_allotted), *gpu_series(own))
+        if at_s >= began_s
     ]
     waits = list(zip(measurement.waits_at_s, measurement.waits_s, strict=False))
     step = max(1, -(-len(waits) // MAX_WAIT_POINTS))

@@ -99,7 +99,7 @@ class TrialRunner:
         found, sampling = process.found, process.sampling
         if isinstance(found, Failure):
             return Outcome(_failed(trial, found, begun), [])
-        timeline = timeline_of(trial.id, process.began_s, found.measurement, sampling, self._environment)
+        timeline = timeline_of(trial.id, process.began_s, found, sampling, self._environment)
         batches = [batch.since(process.began_s) for batch in found.batches]
         completed = self._completed(trial, found, sampling, slices)
         self._neighbors.add(order, process.longest_idle_s)
@@ -110,7 +110,7 @@ class TrialRunner:
         times = loop_times(result)
         if slices is not None:
             trial, times = replace(trial, time_slices=slices), replace(times, samples_per_s=slices.samples_per_s)
-        use = resource_use(result.measurement, sampling, self._environment, self._gpu_monitor.why_not)
+        use = resource_use(result, sampling, self._environment, self._gpu_monitor)
         return completed_trial(trial, times, use, inside_with_blocked(result, sampling), default=NO_LOOP)
 
 

@@ -11,8 +11,9 @@ import psutil
 
 from loaderbench.consumers import consumer_kind, consumer_of, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
+from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
-from loaderbench.monitors import count_gpus
+from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
@@ -83,8 +84,9 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
         listener.doing("importing torch")
         found = probe(server, loaded.suite, loaded.folder)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    gpus_of_driver = max(count_gpus(), found.visible)
-    environment = describe_machine(server.method, found.gpus, found.not_measured, gpus_of_driver=gpus_of_driver)
+    environment = _environment(server, found)
+    for said in unused_gpus(environment):
+        listener.warned(said)
     accelerator = bool(found.gpus)
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     cpus = environment.cpus_allotted
@@ -95,10 +97,18 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
 
 
+def _environment(server: TrialServer, found: Probe) -> Environment:
+    gpus = GpuMonitor(found.gpus).described()
+    of_driver = max(count_gpus(), found.visible)
+    return describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=of_driver)
+
+
 def _with_gpu(loaded: LoadedSuite, server: TrialServer) -> Probe:
-    """Ask before files are made or read in vain. Raises `MissingError` where no GPU can be used."""
+    """Ask before files are made or read in vain. Raises `MissingError`, with the reason, where no GPU can be used."""
     found = probe(server, loaded.suite, loaded.folder)
-    resolve_consumer(loaded.suite.consumer, accelerator=bool(found.gpus), why_none=found.not_measured.get("gpus"))
+    unused = [f"{said}; see `loaderbench doctor`" for said in unused_gpus(_environment(server, found))]
+    why_none = next(iter(unused), found.not_measured.get("gpus"))
+    resolve_consumer(loaded.suite.consumer, accelerator=bool(found.gpus), why_none=why_none)
     return found
 
 

@@ -34,6 +34,9 @@ class Listener(Protocol):
     def doing(self, what: str) -> None:
         """Something that takes a while begins."""
 
+    def warned(self, why: str) -> None:
+        """The run will not measure what its user may expect."""
+
     def generating(self, done: int, total: int) -> None:
         """`done` of `total` photos exist."""
 
@@ -54,6 +57,9 @@ class Silent:
     """Ignores every event."""
 
     def doing(self, what: str) -> None:
+        """Ignore it."""
+
+    def warned(self, why: str) -> None:
         """Ignore it."""
 
     def generating(self, done: int, total: int) -> None:

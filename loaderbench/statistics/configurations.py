@@ -107,5 +107,5 @@ def _reasons(missing: Sequence[str], trials: Sequence[Trial], completed: Sequenc
     if "samples_per_s" in reasons:
         reasons["samples_per_s"] = "no sample was delivered"
     if not any(trial.gpus for trial in completed):
-        reasons |= dict.fromkeys((name for name in missing if BY_ID[name].gpu), "no GPU")
+        reasons |= dict.fromkeys((name for name in missing if BY_ID[name].gpu), "no GPU was used")
     return reasons

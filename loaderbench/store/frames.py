@@ -37,11 +37,13 @@ def _is_plain(declared: Any) -> bool:
     return get_origin(declared) is Literal or declared in (str, int, float, bool, NoneType)
 
 
+_OF_GPUS = (
+    *("utilization_percent", "memory_used_bytes", "power_w", "energy_per_sample_j", "sm_clock_mhz", "memory_clock_mhz"),
+    *("pcie_generation", "pcie_width"),
+)
+
+
 def _row(trial: Trial, plain: Iterable[str]) -> dict[str, Any]:
     values = {name: getattr(trial, name) for name in plain}
-    device = {
-        f"gpu{gpu.index}_{name}": getattr(gpu, name)
-        for gpu in trial.gpus
-        for name in ("utilization_percent", "memory_used_bytes")
-    }
+    device = {f"gpu{gpu.index}_{name}": getattr(gpu, name) for gpu in trial.gpus for name in _OF_GPUS}
     return {**trial.config, **values, **device, **trial.metrics, "failure": trial.failure and trial.failure.kind}

@@ -72,8 +72,8 @@ def test_nvml_knows_the_device_by_cuda_s_uuid() -> None:
     found = torch.cuda.get_device_properties(0)
     memory = torch.zeros(1 << 28, dtype=torch.uint8, device="cuda")
     monitor = GpuMonitor([Gpu(0, str(found.uuid), found.name, found.total_memory)])
-    assert monitor.why_not == {}
     (reading,) = monitor.read()
+    assert monitor.why_not(0) == {}
     assert (reading.memory_used_bytes or 0) >= memory.numel()
     assert reading.utilization_percent is not None
 

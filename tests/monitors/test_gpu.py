@@ -1,149 +1,240 @@
-"""NVML is played by a fake here; `tests/gpu` reads a real device where there is one."""
+"""NVML is played by a library in C below the real pynvml; `tests/gpu` reads a real device where there is one."""
+
+from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
-from typing import Any
+from pathlib import Path
 
 import pytest
+from nvml_stub import DRIVER_NOT_LOADED, GPU_IS_LOST, NOT_SUPPORTED, StubNvml, build, compiler
 
-from loaderbench.monitors.gpu import GpuMonitor, GpuReading, count_gpus
+from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.records import Gpu
 
-
-class FakeNvml:
-    """Two devices in another order than CUDA's; a MIG slice and a device under WSL that tell nothing of their use."""
-
-    class NVMLError(Exception):
-        pass
-
-    nvmlMemory_v2 = 33554472  # noqa: N815 - pynvml's name
-
-    def __init__(self, driver: bool = True, reserved_bytes: int | None = 0) -> None:
-        """`reserved_bytes` by the driver: version 1 of the call counts them as used; `None` has no version 2."""
-        self.driver, self.reserved_bytes = driver, reserved_bytes
-        self.lost: set[str] = set()
-        self.devices: dict[str, tuple[int | None, int]] = {
-            "GPU-b": (70, 2000),
-            "GPU-a": (30, 1000),
-            "MIG-c": (None, 5),
-            "GPU-wsl": (2**32 - 1, 2**64 - 1),
-        }
-
-    def nvmlInit(self) -> None:  # noqa: N802
-        if not self.driver:
-            raise self.NVMLError("Driver Not Loaded")
-
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        return len(self.devices)
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802
-        if uuid not in self.devices:
-            raise self.NVMLError("Not Found")
-        return uuid
-
-    def nvmlDeviceGetUtilizationRates(self, handle: str) -> Any:  # noqa: N802
-        self._answer(handle)
-        percent = self.devices[handle][0]
-        if percent is None:
-            raise self.NVMLError("Not Supported")
-        return SimpleNamespace(gpu=percent)
-
-    def nvmlDeviceGetMemoryInfo(self, handle: str, version: int | None = None) -> Any:  # noqa: N802
-        self._answer(handle)
-        if version is not None and self.reserved_bytes is None:
-            raise self.NVMLError("Function Not Found")
-        assert version in (None, self.nvmlMemory_v2)
-        return SimpleNamespace(used=self.devices[handle][1] + (0 if version else self.reserved_bytes or 0))
-
-    def _answer(self, handle: str) -> None:
-        if handle in self.lost:
-            raise self.NVMLError("GPU is lost")
+READ = """
+def read(*uuids):
+    monitor = GpuMonitor([gpu(index, uuid) for index, uuid in enumerate(uuids)])
+    return [asdict(found) for found in monitor.read()], [monitor.why_not(index) for index in range(len(uuids))]
+"""
 
 
-def gpu(index: int, uuid: str) -> Gpu:
-    return Gpu(index, uuid, "fake", 10_000)
+def test_devices_are_matched_by_uuid_with_or_without_its_prefix(stub_nvml: StubNvml) -> None:
+    stub_nvml.set({"busy_percent@3": 70, "memory_used@3": 2000, "memory_used@6": 1000}, gpus=8, busy_percent=30)
+    found, why_not = stub_nvml.run_python(f"{READ}show(read('6', 'GPU-3'))")
+    assert [one["index"] for one in found] == [0, 1]
+    assert [one["utilization_percent"] for one in found] == [30.0, 70.0]
+    assert [one["memory_used_bytes"] for one in found] == [1000, 2000]
+    assert why_not == [{}, {}]
 
 
-def test_devices_are_matched_by_uuid_with_or_without_its_prefix() -> None:
-    monitor = GpuMonitor([gpu(0, "a"), gpu(1, "GPU-b")], FakeNvml())
-    assert monitor.read() == [GpuReading(0, 30.0, 1000), GpuReading(1, 70.0, 2000)]
+def test_every_reading_has_its_unit(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(power_mw=250e3, sm_mhz=1400, memory_mhz=2000, pcie_generation=4, pcie_width=8, throttle=0x4 | 0x8)
+    found, _ = stub_nvml.run_python(f"{READ}show(read('GPU-0'))")
+    told = found[0]
+    assert (told["power_w"], told["sm_clock_mhz"], told["memory_clock_mhz"]) == (250.0, 1400.0, 2000.0)
+    assert (told["pcie_generation"], told["pcie_width"]) == (4, 8)
+    assert told["throttled_by"] == ["power cap (SW power cap)", "hardware slowdown (HW slowdown)"]
+    assert told["energy_j"] > 0
 
 
-def test_memory_is_without_what_the_driver_reserves_where_the_driver_can_tell() -> None:
-    monitor = GpuMonitor([gpu(0, "a")], FakeNvml(reserved_bytes=900))
-    assert [monitor.read()[0].memory_used_bytes for _ in range(2)] == [1000, 1000]
-    older = GpuMonitor([gpu(0, "a")], FakeNvml(reserved_bytes=None))
-    assert [older.read()[0].memory_used_bytes for _ in range(2)] == [1000, 1000]
-    assert older.why_not == {}
+USE = """
+readings = GpuThread(monitor := GpuMonitor([gpu(0, "GPU-0")]))
+began_s = time.monotonic()
+readings.begin()
+time.sleep(1.2)
+readings.end()
+show(asdict(gpu_use(gpu(0, "GPU-0"), readings.readings, Window(began_s, time.monotonic(), 0.01), monitor.why_not(0))))
+"""
 
 
-def test_a_slice_that_tells_nothing_is_none_and_never_zero() -> None:
-    assert GpuMonitor([gpu(0, "MIG-c")], FakeNvml()).read() == [GpuReading(0, None, 5)]
+def test_energy_of_a_sample_is_by_the_counter_and_else_by_the_power(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(power_mw=250e3, throttle=0x4, nvmlDeviceGetPowerUsage=NOT_SUPPORTED)
+    by_counter = stub_nvml.run_python(USE)
+    assert by_counter["power_w"] == pytest.approx(250, rel=0.05)
+    assert by_counter["energy_per_sample_j"] == pytest.approx(by_counter["power_w"] * 0.01)
+    assert by_counter["throttled"] == {"power cap (SW power cap)": 1.0}
+    stub_nvml.set(nvmlDeviceGetPowerUsage=0, nvmlDeviceGetTotalEnergyConsumption=NOT_SUPPORTED)
+    by_power = stub_nvml.run_python(USE)
+    assert (by_power["power_w"], by_power["energy_per_sample_j"]) == (250.0, 2.5)
+    assert by_power["not_measured"] == {}
+    stub_nvml.set(nvmlDeviceGetPowerUsage=NOT_SUPPORTED)
+    neither = stub_nvml.run_python(USE)
+    assert neither["not_measured"] == dict.fromkeys(("power_w", "energy_per_sample_j"), "NVML: Not Supported")
 
 
-def test_a_device_or_a_driver_that_is_not_there_is_a_reason() -> None:
-    unknown = GpuMonitor([gpu(0, "GPU-z")], FakeNvml())
-    assert unknown.read() == []
-    assert "Not Found" in unknown.why_not[0]
-    assert "Driver Not Loaded" in GpuMonitor([gpu(0, "GPU-a")], FakeNvml(driver=False)).why_not[0]
+DESCRIBE = """
+show([asdict(found) for found in GpuMonitor([gpu(0, "GPU-0"), gpu(1, "GPU-9")]).described()])
+"""
 
 
-def test_without_devices_nothing_is_asked() -> None:
-    assert GpuMonitor([]).read() == []
+def test_link_clock_and_place_of_a_gpu_are_facts(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(pcie_max_generation=4, pcie_max_width=8, sm_max_mhz=1980, near_cpus_from=0, near_cpus_to=0)
+    known, unknown = stub_nvml.run_python(DESCRIBE)
+    assert (known["pcie_max_generation"], known["pcie_max_width"], known["sm_clock_max_mhz"]) == (4, 8, 1980.0)
+    assert (known["near_cpus"], known["numa_node"], known["not_measured"]) == ("0", 0, {})
+    assert unknown["near_cpus"] is None
+    assert set(unknown["not_measured"].values()) == {"NVML cannot find the device GPU-9: Not Found"}
 
 
-def test_what_nvml_calls_not_available_is_none() -> None:
-    assert GpuMonitor([gpu(0, "GPU-wsl")], FakeNvml()).read() == [GpuReading(0, None, None)]
+def test_facts_that_nvml_refuses_have_its_reason(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(nvmlDeviceGetCpuAffinity=NOT_SUPPORTED, nvmlDeviceGetMaxPcieLinkWidth=NOT_SUPPORTED, numa_node=3)
+    known, _ = stub_nvml.run_python(DESCRIBE)
+    assert (known["near_cpus"], known["pcie_max_width"], known["numa_node"]) == (None, None, 3)
+    assert known["not_measured"] == dict.fromkeys(("pcie_max_width", "near_cpus"), "NVML: Not Supported")
 
 
-def test_a_device_that_is_lost_in_mid_run_keeps_its_readings_and_tells_the_reason() -> None:
-    nvml = FakeNvml()
-    monitor = GpuMonitor([gpu(0, "a"), gpu(1, "b")], nvml)
-    before = monitor.read()
-    nvml.lost.add("GPU-a")
-    assert before[0] == GpuReading(0, 30.0, 1000)
-    assert monitor.read() == [GpuReading(0, None, None), GpuReading(1, 70.0, 2000)]
-    assert monitor.why_not == {0: "NVML: GPU is lost"}
+def test_an_older_driver_without_newer_functions_tells_the_same(tmp_path: Path) -> None:
+    if compiler() is None:
+        pytest.skip("no C compiler for the stub of NVML")
+    older = StubNvml(build(tmp_path / "lib", old_driver=True), tmp_path / "nvml.txt")
+    older.set(memory_used=1000, memory_reserved=900, throttle=0x40 | 0x8)
+    found, why_not = older.run_python(f"{READ}show(read('GPU-0'))")
+    assert found[0]["memory_used_bytes"] == 1900  # with what the driver reserves: it does not tell them apart
+    assert found[0]["throttled_by"] == ["temperature (HW thermal slowdown)"]
+    assert why_not == [{}]
 
 
-def test_a_slice_is_found_by_the_uuid_that_cuda_tells_without_prefix() -> None:
-    monitor = GpuMonitor([gpu(0, "c")], FakeNvml())
-    assert monitor.read() == [GpuReading(0, None, 5)]
-    assert monitor.why_not == {0: "NVML: Not Supported"}
+def test_memory_is_without_what_the_driver_reserves(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(memory_used=1000, memory_reserved=900)
+    found, _ = stub_nvml.run_python(f"{READ}show(read('GPU-0'))")
+    assert found[0]["memory_used_bytes"] == 1000
 
 
-def test_a_torch_that_tells_no_uuid_leaves_the_names_of_visible_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-b, GPU-a")
-    assert [reading.utilization_percent for reading in GpuMonitor([gpu(0, ""), gpu(1, "")], FakeNvml()).read()] == [
-        70.0,
-        30.0,
-    ]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
-    unnamed = GpuMonitor([gpu(0, "")], FakeNvml())
-    assert unnamed.read() == []
-    assert "no device UUID" in unnamed.why_not[0]
+def test_a_slice_of_mig_tells_its_memory_and_why_it_tells_no_more(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(mig_slices=2, memory_used=5)
+    found, why_not = stub_nvml.run_python(f"{READ}show(read('0-2', 'MIG-0-1', 'GPU-0'))")
+    for one, reasons in list(zip(found, why_not, strict=True))[:2]:
+        assert one["memory_used_bytes"] == 5
+        assert {name for name, value in one.items() if value is None} == set(reasons)
+        assert set(reasons.values()) == {"NVML: Not Supported"}
+    assert found[2]["utilization_percent"] is found[2]["busy"] is None
+    assert found[2]["power_w"] == 300.0
 
 
-def test_without_the_library_the_reason_is_its_absence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    monitor = GpuMonitor([gpu(0, "GPU-a")])
-    assert monitor.read() == []
-    assert monitor.why_not[0].startswith("NVML is unavailable: import of pynvml")
-    assert count_gpus() == 0
+def test_under_wsl_what_is_not_available_is_none_and_never_a_number(stub_nvml: StubNvml) -> None:
+    refused = ("TotalEnergyConsumption", "PowerUsage", "Samples", "CurrentClocksEventReasons", "ClockInfo")
+    stub_nvml.set({f"nvmlDeviceGet{name}": NOT_SUPPORTED for name in refused}, memory_unknown=1, utilization_unknown=1)
+    found, why_not = stub_nvml.run_python(f"{READ}show(read('GPU-0'))")
+    none = {name for name, value in found[0].items() if value is None}
+    assert none == {
+        *("memory_used_bytes", "utilization_percent", "busy", "energy_j", "power_w"),
+        *("throttled_by", "sm_clock_mhz", "memory_clock_mhz"),
+    }
+    assert why_not[0]["power_w"] == "NVML: Not Supported"
+
+
+def test_a_device_or_a_driver_that_is_not_there_is_a_reason(stub_nvml: StubNvml) -> None:
+    found, why_not = stub_nvml.run_python(f"{READ}show(read('GPU-7'))")
+    assert (found, why_not) == ([], [{"": "NVML cannot find the device GPU-7: Not Found"}])
+    stub_nvml.set(nvmlInitWithFlags=DRIVER_NOT_LOADED)
+    found, why_not = stub_nvml.run_python(f"{READ}show(read('GPU-0'))")
+    assert (found, why_not) == ([], [{"": "NVML is unavailable: Driver Not Loaded"}])
+
+
+def test_a_device_that_is_lost_keeps_its_earlier_readings_and_the_others_theirs(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(gpus=2, busy_percent=40)
+    code = f"""
+readings = GpuThread(monitor := GpuMonitor([gpu(0, "GPU-0"), gpu(1, "GPU-1")]))
+began_s = time.monotonic()
+readings.begin()
+time.sleep(0.6)
+set_stub(**{{"every_function@0": {GPU_IS_LOST}}})
+lost_s = time.monotonic()
+time.sleep(0.6)
+readings.end()
+both, late = Window(began_s, time.monotonic(), 0.01), Window(lost_s + 0.3, time.monotonic(), 0.01)
+show([asdict(gpu_use(gpu(n, f"GPU-{{n}}"), readings.readings, window, monitor.why_not(n)))
+      for window in (both, late) for n in (0, 1)])
+"""
+    first, second, first_late, second_late = stub_nvml.run_python(code)
+    assert (first["utilization_percent"], first["memory_used_bytes"]) == (40.0, 1_000_000_000)
+    assert first_late["memory_used_bytes"] is None
+    assert first_late["not_measured"]["memory_used_bytes"] == "NVML: GPU is lost"
+    for one in (second, second_late):
+        assert (one["utilization_percent"], one["memory_used_bytes"], one["not_measured"]) == (40.0, 1_000_000_000, {})
+
+
+UTILIZATION = """
+readings = GpuThread(monitor := GpuMonitor([gpu(0, "GPU-0")]))
+readings.begin()
+time.sleep(0.5)
+set_stub(busy_from_us=time.time() * 1e6)
+began_s = time.monotonic()
+time.sleep(0.8)
+window = Window(began_s, time.monotonic())
+readings.end()
+show(gpu_use(gpu(0, "GPU-0"), readings.readings, window, {}).utilization_percent)
+"""
+
+
+def test_utilization_is_that_of_the_window_though_the_driver_s_rate_lags_by_a_second(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(busy_percent=100, lag_s=1, busy_from_us=4e15, sample_s=0.05)
+    assert stub_nvml.run_python(UTILIZATION) > 90
+
+
+def test_where_the_driver_keeps_no_dated_samples_utilization_is_the_mean_of_its_rates(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(busy_percent=80, nvmlDeviceGetSamples=NOT_SUPPORTED, busy_from_us=4e15)
+    assert 50 < stub_nvml.run_python(UTILIZATION) <= 80
+
+
+def test_a_slow_driver_slows_no_reading_of_the_processes_and_no_end(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(call_s=1)
+    code = """
+sampler = Sampler(os.getpid(), GpuMonitor([gpu(0, "GPU-0")]))
+sampler.start()
+time.sleep(1.5)
+began_s = time.monotonic()
+found = sampler.stop()
+show([len(found.samples), time.monotonic() - began_s])
+"""
+    samples, took_s = stub_nvml.run_python(code)
+    assert samples >= 8
+    assert took_s < 0.5
+
+
+def test_a_slow_driver_still_tells_what_it_can(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(call_s=0.2, memory_used=1000)
+    code = """
+readings = GpuThread(monitor := GpuMonitor([gpu(0, "GPU-0")]))
+began_s = time.monotonic()
+readings.begin()
+time.sleep(1.5)
+readings.end()
+time.sleep(0.5)
+show(asdict(gpu_use(gpu(0, "GPU-0"), readings.readings, Window(began_s, time.monotonic()), {})))
+"""
+    found = stub_nvml.run_python(code)
+    assert found["memory_used_bytes"] == 1000
+    assert all(found["not_measured"].values())
 
 
 @pytest.mark.parametrize(
     ("visible", "count"),
     [(None, 4), ("", 0), ("0,1", 2), ("1,-1,0", 1), ("GPU-a", 1), ("GPU-b,MIG-c,x", 2), ("0,1,2,3,4,5", 4)],
 )
-def test_devices_that_are_hidden_are_not_counted(
-    monkeypatch: pytest.MonkeyPatch, visible: str | None, count: int
-) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert count_gpus(FakeNvml()) == count
+def test_devices_that_are_hidden_are_not_counted(stub_nvml: StubNvml, visible: str | None, count: int) -> None:
+    stub_nvml.set(gpus=4)
+    chosen = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert stub_nvml.run_python("show(count_gpus())", **chosen) == count
 
 
-def test_counting_devices_never_raises() -> None:
-    assert count_gpus() >= 0
+def test_a_torch_that_tells_no_uuid_leaves_the_names_of_visible_devices(stub_nvml: StubNvml) -> None:
+    stub_nvml.set({"memory_used@1": 2}, gpus=2, memory_used=1)
+    code = f"{READ}show(read('', ''))"
+    found, _ = stub_nvml.run_python(code, CUDA_VISIBLE_DEVICES="GPU-1, GPU-0")
+    assert [one["memory_used_bytes"] for one in found] == [2, 1]
+    found, why_not = stub_nvml.run_python(code, CUDA_VISIBLE_DEVICES="1,0")
+    assert found == []
+    assert "no device UUID" in why_not[0][""]
+
+
+def test_without_devices_nothing_is_asked() -> None:
+    assert GpuMonitor([]).read() == []
+
+
+def test_without_the_package_the_reason_is_its_absence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monitor = GpuMonitor([Gpu(0, "GPU-a", "fake", 10_000)])
+    assert monitor.read() == []
+    assert monitor.why_not(0)[""].startswith("NVML is unavailable: import of pynvml")
+    assert count_gpus() == 0

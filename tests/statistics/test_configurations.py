@@ -40,7 +40,7 @@ def test_what_no_trial_could_read_has_a_reason_and_what_one_could_has_none() -> 
     found = summed({"rss_bytes": 5, "time_to_first_batch_s": 0.1}, {})
     assert found.not_measured == {
         **dict.fromkeys(["pss_bytes", "shm_peak_bytes", "cpu_percent_of_allotted"], "no trial could read it"),
-        **dict.fromkeys(["gpu_utilization_percent", "gpu_memory_used_bytes"], "no GPU"),
+        **dict.fromkeys(["gpu_utilization_percent", "gpu_memory_used_bytes"], "no GPU was used"),
     }
     assert summed({}).not_measured["time_to_first_batch_s"] == "no trial could read it"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loaderbench.glossary import of_report
 from loaderbench.records import Environment, RunRecord, Trial
 from loaderbench.report import head, numbers, words
+from loaderbench.report.gpu_facts import gpu_facts
 from loaderbench.report.model import Details, Fact, Facts, Paragraph, Section, Text
 from loaderbench.report.view import View
 
@@ -29,6 +30,7 @@ def _environment(run: RunRecord) -> tuple[Fact, ...]:
     own = run.loaderbench_version or env.versions.get("loaderbench") or "unknown"
     return (
         Fact("GPU", head.accelerator(env)),
+        *gpu_facts(env.gpus),
         Fact("Available CPUs", head.allotted(env)),
         Fact("CPU model", words.name(env.cpu_model) if env.cpu_model else numbers.missing(reasons.get("cpu_model"))),
         Fact("Memory", numbers.memory(env.memory_total_bytes)),

@@ -1,0 +1,28 @@
+"""Sets of CPUs as Linux and `taskset` write them: `0-15,32-47`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+
+def cpu_list(cpus: Iterable[int]) -> str:
+    """Write a set."""
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in runs)
+
+
+def cpus_of(text: str) -> set[int]:
+    """Read what `cpu_list` wrote."""
+    ends = [part.partition("-") for part in text.split(",") if part]
+    return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}
+
+
+def allowed_cpus() -> str | None:
+    """The CPUs that this process, and all that it starts, may use; `None` where the system does not say."""
+    return cpu_list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None

@@ -1,0 +1,68 @@
+"""Reasons to distrust what was measured on a GPU: it was throttled, its link was slow, or its CPUs were far away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from loaderbench.cpu_lists import cpus_of
+from loaderbench.records import Environment, Gpu, GpuUse, Trial
+
+THROTTLED_SHARE = 0.05  # of the readings
+FEWEST_PERCENT = 10.0  # of the time with a kernel resident: an idle link saves power by going slower
+
+
+def gpu_warnings(trials: Sequence[Trial], environment: Environment) -> Iterator[str]:
+    """Yield them for each GPU that a trial used."""
+    for gpu in environment.gpus:
+        uses = [use for trial in trials for use in trial.gpus if use.index == gpu.index]
+        if uses:
+            yield from _throttled(gpu, uses)
+            yield from _slow_link(gpu, uses)
+            yield from _far_cpus(gpu, environment)
+
+
+def _throttled(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
+    known = [use.throttled for use in uses if use.throttled is not None]
+    reasons = dict.fromkeys(reason for found in known for reason in found)
+    shares = {reason: fmean(found.get(reason, 0.0) for found in known) for reason in reasons}
+    words = [f"{reason} in {share:.0%}" for reason, share in shares.items() if share >= THROTTLED_SHARE]
+    if words:
+        yield f"GPU {gpu.index} was throttled: {', '.join(words)} of the readings"
+
+
+def _slow_link(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
+    """The highest that was read under load counts; generation and width are looked at together."""
+    busy = [use for use in uses if (use.utilization_percent or 0.0) >= FEWEST_PERCENT]
+    generation = max((use.pcie_generation for use in busy if use.pcie_generation is not None), default=None)
+    width = max((use.pcie_width for use in busy if use.pcie_width is not None), default=None)
+    slower = generation is not None and generation < (gpu.pcie_max_generation or 0)
+    narrower = width is not None and width < (gpu.pcie_max_width or 0)
+    if slower or narrower:
+        found, most = link(generation, width), link(gpu.pcie_max_generation, gpu.pcie_max_width)
+        yield (
+            f"GPU {gpu.index}: {found} under load, where {most} is possible; copies to the GPU take longer. "
+            "Check slot, riser and BIOS settings"
+        )
+
+
+def link(generation: int | None, width: int | None) -> str:
+    """`PCIe 4 x16`, as far as it is known."""
+    lanes = f" x{width}" if width is not None else ""
+    return f"PCIe{'' if generation is None else f' {generation}'}{lanes}"
+
+
+def _far_cpus(gpu: Gpu, environment: Environment) -> Iterator[str]:
+    """Only where a change costs no CPU: none that is allowed is near, or those near are as many as may be used."""
+    if gpu.near_cpus is None or environment.cpus_allowed is None:
+        return
+    near, allowed = cpus_of(gpu.near_cpus), cpus_of(environment.cpus_allowed)
+    far = allowed - near
+    if not near or not far or (allowed & near and len(near) < environment.cpus_allotted):
+        return
+    node = "" if gpu.numa_node is None else f" (NUMA node {gpu.numa_node})"
+    count = f"{len(far)} of {len(allowed)}"
+    yield (
+        f"GPU {gpu.index} is near CPUs {gpu.near_cpus}{node}, but {count} CPUs that workers may use are not. "
+        f"Start with taskset -c {gpu.near_cpus}, or numactl"
+    )

@@ -1,0 +1,85 @@
+"""Reads GPUs from a thread of its own: a slow driver delays neither other monitors nor a user's loop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from loaderbench.monitors.gpu import Clock, GpuMonitor, GpuReading, Seen
+from loaderbench.records import Gpu
+
+INTERVAL_S = 0.1
+IDLE_SHARE = 4  # a reading that takes long is followed by a pause of so many times as long, at most MAX_PAUSE_S
+MAX_PAUSE_S = 1.0
+PATIENCE_S = 0.02  # for a reading under way, when it has to end
+MAX_READINGS = 4_000
+
+
+class GpuThread:
+    """Reads from `begin` to `end`, any number of times; `readings` has what was read, with moments of the clock.
+
+    `which` is asked at every beginning, in the thread, which devices to read; `None` stands for all. When there are too
+    many readings, every second one is kept from then on. `gpus` are the devices, `described` after the first reading
+    where that is asked for.
+    """
+
+    def __init__(
+        self,
+        monitor: GpuMonitor,
+        clock: Clock = time.monotonic,
+        *,
+        interval_s: float = INTERVAL_S,
+        which: Callable[[], Collection[int] | None] = lambda: None,
+        describe: bool = False,
+    ) -> None:
+        self.gpus: tuple[Gpu, ...] | None = None
+        self.readings: list[GpuReading] = []
+        self.cpu_s = 0.0
+        self._monitor, self._clock, self._interval_s, self._which = monitor, clock, interval_s, which
+        self._describe = describe
+        self._seen: Seen = {}
+        self._due_s = 0.0
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Read from now on; where no further thread may be started, nothing is read."""
+        if self._monitor.has_gpus:
+            self._done = threading.Event()
+            self._thread = threading.Thread(target=self._run, args=(self._done,), name="loaderbench-gpus", daemon=True)
+            with suppress(RuntimeError):
+                self._thread.start()
+
+    def end(self) -> None:
+        """Stop reading; a call that takes long is not waited for, and none follows it."""
+        self._done.set()
+        if self._thread is not None and self._thread.ident is not None:
+            self._thread.join(PATIENCE_S)
+        self._thread = None
+
+    def _run(self, done: threading.Event) -> None:
+        only, cpu_s = self._which(), self.cpu_s
+        while not done.wait(max(0.0, self._due_s - self._clock())):
+            began_s = self._clock()
+            found = self._monitor.read(self._clock, seen=self._seen, only=only, is_over=done.is_set)
+            self.readings.extend(found)
+            if self._describe and self.gpus is None:
+                gpus = self._monitor.described(done.is_set)
+                self.gpus = None if done.is_set() else gpus
+            took_s = self._clock() - began_s
+            self._due_s = began_s + took_s + max(self._interval_s - took_s, min(IDLE_SHARE * took_s, MAX_PAUSE_S))
+            self.cpu_s = cpu_s + time.thread_time()
+            if len(self.readings) > MAX_READINGS:
+                self._thin_out()
+
+    def _thin_out(self) -> None:
+        """Keep every second reading of each device."""
+        kept: list[GpuReading] = []
+        count: dict[int, int] = {}
+        for reading in self.readings:
+            count[reading.index] = count.get(reading.index, 0) + 1
+            kept += [reading] if count[reading.index] % 2 else []
+        self.readings = kept
+        self._interval_s *= 2

@@ -1,0 +1,107 @@
+"""What the readings of a GPU say of a window of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from loaderbench.monitors.gpu import GpuReading
+from loaderbench.records import Gpu, GpuUse
+
+
+@dataclass(frozen=True)
+class Window:
+    """A steady state, by the clock of the readings; `s_per_sample` is what a sample took in it."""
+
+    began_s: float
+    ended_s: float
+    s_per_sample: float | None = None
+
+
+def gpu_use(gpu: Gpu, readings: Iterable[GpuReading], window: Window, why_not: Mapping[str, str]) -> GpuUse:
+    """One device over a window; `why_not` is its monitor's, by the name of a reading."""
+    own = [reading for reading in readings if reading.index == gpu.index]
+    inside = [reading for reading in own if window.began_s <= reading.at_s <= window.ended_s]
+    busy, power_w = _busy_percent(own, window), _power_w(inside)
+    s_per_sample = window.s_per_sample
+    found = GpuUse(
+        gpu.index,
+        gpu.uuid,
+        utilization_percent=busy if busy is not None else _mean(inside, "utilization_percent"),
+        memory_used_bytes=_largest(inside, "memory_used_bytes"),
+        memory_total_bytes=gpu.memory_total_bytes,
+        power_w=power_w,
+        energy_per_sample_j=None if power_w is None or s_per_sample is None else power_w * s_per_sample,
+        sm_clock_mhz=_mean(inside, "sm_clock_mhz"),
+        memory_clock_mhz=_mean(inside, "memory_clock_mhz"),
+        throttled=_throttled(inside),
+        pcie_generation=_largest(inside, "pcie_generation"),
+        pcie_width=_largest(inside, "pcie_width"),
+    )
+    return _with_reasons(found, why_not)
+
+
+def _with_reasons(found: GpuUse, why_not: Mapping[str, str]) -> GpuUse:
+    """The same with a reason for each reading that is missing."""
+    default = why_not.get("", "no NVML reading in the steady state")
+    missing = [name for name, value in vars(found).items() if value is None]
+    return replace(found, not_measured={name: why_not.get(_READ_AS.get(name, name), default) for name in missing})
+
+
+_READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w"}
+
+
+def _known(readings: Iterable[GpuReading], name: str) -> list[float]:
+    return [value for reading in readings if (value := getattr(reading, name)) is not None]
+
+
+def _mean(readings: Iterable[GpuReading], name: str) -> float | None:
+    values = _known(readings, name)
+    return fmean(values) if values else None
+
+
+def _largest(readings: Iterable[GpuReading], name: str) -> int | None:
+    return max(map(int, _known(readings, name)), default=None)
+
+
+def _power_w(readings: Sequence[GpuReading]) -> float | None:
+    """By the counter of energy, where two readings have it: a reading of power is a mean over up to a second."""
+    counted = [(reading.at_s, reading.energy_j) for reading in readings if reading.energy_j is not None]
+    if len(counted) > 1 and counted[-1][0] > counted[0][0] and counted[-1][1] > counted[0][1]:
+        return (counted[-1][1] - counted[0][1]) / (counted[-1][0] - counted[0][0])
+    return _mean(readings, "power_w")
+
+
+def _throttled(readings: Iterable[GpuReading]) -> dict[str, float] | None:
+    known = [reading.throttled_by for reading in readings if reading.throttled_by is not None]
+    counts = Counter(reason for reasons in known for reason in reasons)
+    return {reason: count / len(known) for reason, count in counts.most_common()} if known else None
+
+
+def _busy_percent(readings: Sequence[GpuReading], window: Window) -> float | None:
+    """Mean of the dated periods, each by how much of it lies within the window; `None` where none does."""
+    shares = [
+        (min(period.to_s, window.ended_s) - max(period.from_s, window.began_s), period.percent)
+        for reading in readings
+        for period in reading.busy or ()
+    ]
+    inside = [(overlap_s, percent) for overlap_s, percent in shares if overlap_s > 0]
+    total_s = sum(overlap_s for overlap_s, _ in inside)
+    return sum(overlap_s * percent for overlap_s, percent in inside) / total_s if total_s else None
+
+
+def gpu_series(readings: Iterable[GpuReading]) -> Iterator[tuple[float, str, float]]:
+    """What a timeline shows: moment, metric and value."""
+    for reading in readings:
+        for period in reading.busy or ():
+            yield period.to_s, f"gpu{reading.index}_utilization_percent", period.percent
+        if reading.busy is None and reading.utilization_percent is not None:
+            yield reading.at_s, f"gpu{reading.index}_utilization_percent", reading.utilization_percent
+        for name in _DRAWN:
+            if (value := getattr(reading, name)) is not None:
+                yield reading.at_s, f"gpu{reading.index}_{name}", value
+
+
+_DRAWN = ("memory_used_bytes", "power_w", "sm_clock_mhz")

@@ -1,0 +1,35 @@
+"""What is known of each GPU of a run: its link, and where it is in the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loaderbench.diagnosis.gpu_warnings import link
+from loaderbench.records import Gpu
+from loaderbench.report import words
+from loaderbench.report.model import Fact
+
+
+def gpu_facts(gpus: Sequence[Gpu]) -> Iterator[Fact]:
+    """A line for all GPUs that are alike; nothing of a run that did not keep it."""
+    for label, said in (("GPU link", _link), ("GPU NUMA", _place)):
+        alike: dict[str, list[int]] = {}
+        for gpu in gpus:
+            if text := said(gpu):
+                alike.setdefault(text, []).append(gpu.index)
+        if alike:
+            one = len(gpus) == 1
+            lines = [text if one else f"GPU {', '.join(map(str, which))}: {text}" for text, which in alike.items()]
+            yield Fact(label, words.outside("; ".join(lines), words.LABEL_LIMIT))
+
+
+def _link(gpu: Gpu) -> str:
+    if gpu.pcie_max_generation is None and gpu.pcie_max_width is None:
+        return ""
+    return f"{link(gpu.pcie_max_generation, gpu.pcie_max_width)} at most"
+
+
+def _place(gpu: Gpu) -> str:
+    node = "" if gpu.numa_node is None else f"node {gpu.numa_node}"
+    cpus = "" if gpu.near_cpus is None else f"near CPUs {gpu.near_cpus}"
+    return ", ".join(filter(None, (node, cpus)))

@@ -1,0 +1,103 @@
+"""A trial reports the GPUs that its own process used, and no other of the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from command_line import Cli
+from nvml_stub import StubNvml
+
+from loaderbench.cuda_use import cuda_devices_in_use
+from loaderbench.store import read_run
+
+TESTS = Path(__file__).parents[1]
+SIMULATED = f"{TESTS}:{TESTS / 'kernels_run'}"
+SUITE = """\
+name: two gpus
+dataset: {generate: {images: 24}}
+sweep: {batch_size: [4], num_workers: [0]}
+consumer: {kind: target, target: "simulated_gpus:step"}
+measure: {rounds: 1, seconds: 1, verify: false}
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
+    stub_nvml.set(
+        {"busy_percent@0": 99, "memory_used@0": 70e9, "busy_percent@1": 20, "memory_used@1": 3e9}, gpus=2, sample_s=0.05
+    )
+    (tmp_path / "s.yaml").write_text(SUITE)
+    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=SIMULATED, **stub_nvml.environment)
+    assert found.returncode == 0, found.stderr
+    run = read_run(tmp_path / "r")
+    assert [gpu.uuid for gpu in run.environment.gpus] == ["0", "1"]
+    (used,) = run.sweep[0].gpus
+    assert (used.index, used.uuid, used.memory_used_bytes) == (1, "1", 3_000_000_000)
+    assert used.utilization_percent == pytest.approx(20)
+    (configuration,) = run.configurations
+    assert configuration.gpu_memory_used_bytes == 3_000_000_000
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
+    stub_nvml: StubNvml, command: Cli, tmp_path: Path
+) -> None:
+    slow = {"throttle@1": 0x4, "pcie_generation@1": 3, "pcie_max_generation@1": 4, "numa_node@1": 1}
+    stub_nvml.set(slow, gpus=2, power_mw=250e3)
+    (tmp_path / "s.yaml").write_text(SUITE)
+    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=SIMULATED, **stub_nvml.environment)
+    assert found.returncode == 0, found.stderr
+    run = read_run(tmp_path / "r")
+    trial, gpu = run.sweep[0], run.environment.gpus[1]
+    (used,) = trial.gpus
+    assert used.power_w == pytest.approx(250, rel=0.1)
+    assert used.energy_per_sample_j == pytest.approx(250 / trial.samples_per_s, rel=0.1)
+    assert used.not_measured == {}
+    assert run.configurations[0].metrics["gpu_power_w"] == used.power_w
+    assert (gpu.pcie_max_generation, gpu.numa_node) == (4, 1)
+    for said in (
+        "GPU 1 was throttled: power cap (SW power cap) in 100% of the readings",
+        "GPU 1: PCIe 3 x16 under load, where PCIe 4 x16 is possible; copies to the GPU take longer.",
+    ):
+        assert any(warning.startswith(said) for warning in run.warnings), run.warnings
+    assert not any(warning.startswith("GPU 0") for warning in run.warnings)
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert all(said in page for said in ("GPU power", "GPU energy/sample", "GPU link", "SW power cap"))
+
+
+def fake_cuda(memory: dict[int, int], current: int, *, initialized: bool = True) -> Any:
+    return SimpleNamespace(
+        is_initialized=lambda: initialized,
+        device_count=lambda: 4,
+        max_memory_reserved=lambda index: memory.get(index, 0),
+        current_device=lambda: current,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cuda", "used"),
+    [
+        (fake_cuda({2: 10, 3: 5}, 0), (2, 3)),
+        (fake_cuda({}, 1), (1,)),
+        (fake_cuda({2: 10}, 0, initialized=False), ()),
+    ],
+)
+def test_devices_in_use_have_memory_of_torch_or_else_are_current(
+    monkeypatch: pytest.MonkeyPatch, cuda: Any, used: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(torch, "cuda", cuda)
+    assert cuda_devices_in_use() == used
+
+
+def test_after_an_error_of_the_device_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> int:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    cuda = fake_cuda({}, 0)
+    cuda.current_device = fail
+    monkeypatch.setattr(torch, "cuda", cuda)
+    assert cuda_devices_in_use() == ()
