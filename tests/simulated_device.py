@@ -113,5 +113,12 @@ def patch(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
     device = SimulatedDevice()
     event: Callable[..., SimulatedEvent] = partial(SimulatedEvent, device)
     monkeypatch.setattr(torch.cuda, "Event", event)
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    for name, replaced in {
+        "is_initialized": lambda: True,
+        "current_stream": lambda device=None: device,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "max_memory_reserved": lambda _: 1 << 20,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, replaced)
     return device

@@ -27,16 +27,18 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
 
 
 class CudaWaitClock:
-    """Waits by events on the current stream, around `next()`.
+    """Waits by events on the current stream of a device, around `next()`.
 
     The device reaches the first event when it has drained, and the second as soon as the host, given the batch, issues
     it. The time between is about max(0, batch ready - device drained), which leaves out work still queued. Events are
     read with `query()` and reused; only the last reading synchronizes. After an error of the device, which CUDA then
     repeats at every call, no further wait is reported: it is the loop's to raise, and `waits_s`'s.
-    Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
+    A stream of the loop's own is seen where it is the current one, or where the current one waits for it. `device` is
+    CUDA's index, the current device by default. Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: int | None = None) -> None:
+        self._device = device
         self._error: RuntimeError | None = None
         self._free: list[Any] = []
         self._pending: deque[tuple[Any, Any]] = deque()
@@ -85,7 +87,7 @@ class CudaWaitClock:
 
     def _event(self) -> Any:
         event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        event.record()
+        event.record(torch.cuda.current_stream(self._device))
         return event
 
     def _read(self) -> None:
@@ -102,8 +104,8 @@ class RunAhead:
     Without a limit hundreds of short steps are queued, and the rate is that of queueing them.
     """
 
-    def __init__(self, steps: int = 2) -> None:
-        self._steps, self._queued = steps, deque[Any]()
+    def __init__(self, device: int | None = None, steps: int = 2) -> None:
+        self._device, self._steps, self._queued = device, steps, deque[Any]()
 
     def queued(self) -> None:
         """Note that a step is queued, and wait for the one that is too far back."""
@@ -112,5 +114,5 @@ class RunAhead:
             event.synchronize()
         else:
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        event.record()
+        event.record(torch.cuda.current_stream(self._device))
         self._queued.append(event)

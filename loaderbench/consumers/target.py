@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.consumers.device_clock import StepWaitClock
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, OptionProblem
-from loaderbench.cuda_use import uses_cuda
+from loaderbench.cuda_use import computing_device, uses_cuda
 from loaderbench.options import TargetName
 from loaderbench.targets import call_target, find_target
 
@@ -32,7 +32,7 @@ class TargetConsumer:
         if self._run_ahead is None and uses_cuda():
             from loaderbench.consumers.cuda import RunAhead
 
-            self._run_ahead = RunAhead()
+            self._run_ahead = RunAhead(computing_device())
         if self._run_ahead is not None:
             self._run_ahead.queued()
 

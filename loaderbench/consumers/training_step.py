@@ -34,8 +34,8 @@ class TrainingStep:
             for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # torchvision's, as the recipes have them
         )
         self._precision = native_precision(self._device)
-        self._run_ahead = RunAhead() if self._device.type == "cuda" else None
-        self.wait_clock = CudaWaitClock()
+        self._run_ahead = RunAhead(self._device.index) if self._device.type == "cuda" else None
+        self.wait_clock = CudaWaitClock(self._device.index)
 
     def consume(self, batch: Any, samples: int) -> None:
         """Queue the copy and the step on the device."""
