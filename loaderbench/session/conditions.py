@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite
 
 STILL_S = 0.3  # how long the machine is looked at before the first trial
+FACTS_S = 2.0  # for the driver to tell of the GPUs what does not change
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     listener.doing("importing torch")
     found = probe(server, loaded.suite, loaded.folder)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    gpus = GpuMonitor(found.gpus).described()
+    until_s = time.monotonic() + FACTS_S
+    gpus = GpuMonitor(found.gpus).described(lambda: time.monotonic() > until_s)
     environment = describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=count_gpus())
     for said in unused_gpus(environment):
         listener.warned(said)
