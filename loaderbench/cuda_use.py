@@ -11,17 +11,26 @@ def uses_cuda() -> bool:
     return torch is not None and torch.cuda.is_initialized()
 
 
+def cuda_devices_with_memory() -> tuple[int, ...]:
+    """Devices, in CUDA's numbering, that torch took memory of in this process; the same from all of its threads.
+
+    Empty where CUDA is not initialized. No context is made on any device.
+    """
+    if not uses_cuda():
+        return ()
+    cuda = sys.modules["torch"].cuda
+    return tuple(index for index in range(cuda.device_count()) if cuda.max_memory_reserved(index) > 0)
+
+
 def cuda_devices_in_use() -> tuple[int, ...]:
-    """Devices, in CUDA's numbering, that torch took memory of in this process; without any, the current one.
+    """Devices, in CUDA's numbering, that torch took memory of in this process; without any, this thread's current one.
 
     Empty where CUDA is not initialized, or does not answer any more. No context is made on any other device.
     """
     if not uses_cuda():
         return ()
-    cuda = sys.modules["torch"].cuda
     try:
-        used = tuple(index for index in range(cuda.device_count()) if cuda.max_memory_reserved(index) > 0)
-        return used or (cuda.current_device(),)
+        return cuda_devices_with_memory() or (sys.modules["torch"].cuda.current_device(),)
     except RuntimeError:  # after an error of the device, each call repeats it
         return ()
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +41,9 @@ def step(batch: Any) -> None:
 
 
 def _properties(index: int) -> Any:
-    return SimpleNamespace(uuid=str(index), name="Simulated", total_memory=80_000_000_000)
+    return SimpleNamespace(
+        uuid=os.environ.get("SIMULATED_UUID") or str(index), name="Simulated", total_memory=80_000_000_000
+    )
 
 
 for name, replaced in {

@@ -136,7 +136,7 @@ def _memory_used_bytes(nvml: Any, device: Any) -> int | None:
     """Memory without what the driver reserves, by version 2 of the call; older drivers have version 1 alone."""
     try:
         used = nvml.nvmlDeviceGetMemoryInfo(device, nvml.nvmlMemory_v2).used
-    except nvml.NVMLError_FunctionNotFound:
+    except (nvml.NVMLError, AttributeError):  # also of older packages
         used = nvml.nvmlDeviceGetMemoryInfo(device).used
     return None if used == _NOT_AVAILABLE else int(used)
 

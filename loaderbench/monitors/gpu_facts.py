@@ -16,7 +16,7 @@ _MOST_NODES = 1024
 
 
 def described(gpus: Sequence[Gpu], nvml: Nvml, is_over: Callable[[], bool] = lambda: False) -> tuple[Gpu, ...]:
-    """The same GPUs with what is known of each; what is not has a reason. Once it `is_over`, no call is made."""
+    """The same GPUs with what is known of each, or why it is not. Once it `is_over`, no further call is made."""
     return tuple(_described(gpu, nvml, is_over) for gpu in gpus)
 
 
@@ -26,8 +26,11 @@ def _described(gpu: Gpu, nvml: Nvml, is_over: Callable[[], bool]) -> Gpu:
     found: dict[str, Any] = {}
     reasons: Reasons = {}
     for name, read in _FACTS.items():
+        if is_over():
+            found[name], reasons[name] = None, "NVML took too long to answer"
+            continue
         try:
-            found[name] = None if is_over() else read(nvml.library, nvml.handles[gpu.index])
+            found[name] = read(nvml.library, nvml.handles[gpu.index])
         except (nvml.library.NVMLError, AttributeError) as error:
             found[name], reasons[name] = None, f"NVML: {error}"
         if found[name] is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from loaderbench.cuda_use import cuda_devices_in_use, uses_cuda
+from loaderbench.cuda_use import cuda_devices_in_use, cuda_devices_with_memory, uses_cuda
 from loaderbench.monitors import BlockedThread, GpuMonitor, GpuThread
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
@@ -173,7 +174,7 @@ class Observer:
             self.gpu_monitor,
             time.perf_counter,
             interval_s=GPU_INTERVAL_S,
-            which=cuda_devices_in_use,
+            which=_which_gpus,
             describe=True,
         )
 
@@ -186,3 +187,10 @@ class Observer:
     def described_gpus(self) -> tuple[Gpu, ...]:
         """All visible GPUs, with what the driver has told of them until now."""
         return self.gpu_thread.gpus or self.gpus
+
+
+def _which_gpus() -> tuple[int, ...] | None:
+    """Which to read, asked in their thread: of a device without memory of torch, only the loop's thread knows."""
+    with suppress(RuntimeError):
+        return cuda_devices_with_memory() or None
+    return None

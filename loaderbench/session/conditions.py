@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite
 
 STILL_S = 0.3  # how long the machine is looked at before the first trial
+FACTS_S = 2.0  # for the driver to tell of the GPUs what does not change
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
 
 
 def _environment(server: TrialServer, found: Probe) -> Environment:
-    gpus = GpuMonitor(found.gpus).described()
+    until_s = time.monotonic() + FACTS_S
+    gpus = GpuMonitor(found.gpus).described(lambda: time.monotonic() > until_s)
     of_driver = max(count_gpus(), found.visible)
     return describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=of_driver)
 

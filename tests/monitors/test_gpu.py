@@ -100,6 +100,12 @@ def test_memory_is_without_what_the_driver_reserves(stub_nvml: StubNvml) -> None
     assert found[0]["memory_used_bytes"] == 1000
 
 
+def test_where_version_2_is_refused_memory_is_by_version_1(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(memory_used=1000, memory_reserved=900, nvmlDeviceGetMemoryInfo_v2=NOT_SUPPORTED)
+    found, why_not = stub_nvml.run_python(f"{READ}show(read('GPU-0'))")
+    assert (found[0]["memory_used_bytes"], why_not) == (1900, [{}])
+
+
 def test_a_slice_of_mig_tells_its_memory_and_why_it_tells_no_more(stub_nvml: StubNvml) -> None:
     stub_nvml.set(mig_slices=2, memory_used=5)
     found, why_not = stub_nvml.run_python(f"{READ}show(read('0-2', 'MIG-0-1', 'GPU-0'))")
@@ -107,6 +113,7 @@ def test_a_slice_of_mig_tells_its_memory_and_why_it_tells_no_more(stub_nvml: Stu
         assert one["memory_used_bytes"] == 5
         assert {name for name, value in one.items() if value is None} == set(reasons)
         assert set(reasons.values()) == {"NVML: Not Supported"}
+        assert "power_w" in reasons
     assert found[2]["utilization_percent"] is found[2]["busy"] is None
     assert found[2]["power_w"] == 300.0
 

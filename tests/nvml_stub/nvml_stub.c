@@ -108,10 +108,10 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **device) {
 }
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, Device **device) {
-    int gpu = -1, slice = 0, code = called(__func__, -1);
+    int gpu = -1, slice = 0, length = 0, code = called(__func__, -1);
     if (!initialized) return UNINITIALIZED;
-    if (sscanf(uuid, "GPU-%d", &gpu) != 1) sscanf(uuid, "MIG-%d-%d", &gpu, &slice);
-    *device = device_of(gpu, slice);
+    if (sscanf(uuid, "GPU-%d%n", &gpu, &length) != 1) sscanf(uuid, "MIG-%d-%d%n", &gpu, &slice, &length);
+    *device = length == (int)strlen(uuid) ? device_of(gpu, slice) : NULL;
     return code ? code : *device ? SUCCESS : NOT_FOUND;
 }
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 from command_line import Cli
-from nvml_stub import StubNvml
+from nvml_stub import GPU_IS_LOST, StubNvml
 
 from loaderbench.cuda_use import cuda_devices_in_use
+from loaderbench.records import GpuUse
 from loaderbench.store import read_run
 
 TESTS = Path(__file__).parents[1]
@@ -67,6 +68,45 @@ def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
     assert not any(warning.startswith("GPU 0") for warning in run.warnings)
     page = (tmp_path / "r" / "report.html").read_text()
     assert all(said in page for said in ("GPU power", "GPU energy/sample", "GPU link", "SW power cap"))
+
+
+def measured(stub: StubNvml, command: Cli, folder: Path, **environment: str) -> GpuUse:
+    """The one GPU of the first trial of a run."""
+    (folder / "s.yaml").write_text(SUITE)
+    known = {"PYTHONPATH": SIMULATED, **stub.environment, **environment}
+    found = command("run", "s.yaml", "--out", "r", "--progress", "none", **known)
+    assert found.returncode == 0, found.stderr
+    assert "Traceback" not in found.stderr
+    (used,) = read_run(folder / "r").sweep[0].gpus
+    return used
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+def test_a_slice_of_mig_has_its_memory_and_a_reason_for_the_rest(
+    stub_nvml: StubNvml, command: Cli, tmp_path: Path
+) -> None:
+    stub_nvml.set(gpus=2, mig_slices=2, memory_used=5e9)
+    used = measured(stub_nvml, command, tmp_path, SIMULATED_UUID="1-2")
+    assert (used.memory_used_bytes, used.utilization_percent, used.power_w) == (5_000_000_000, None, None)
+    assert set(used.not_measured.values()) == {"NVML: Not Supported"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+def test_a_run_beside_a_lost_gpu_has_its_reason(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
+    stub_nvml.set({"every_function@1": GPU_IS_LOST}, gpus=8)
+    used = measured(stub_nvml, command, tmp_path)
+    assert used.memory_used_bytes is None
+    assert set(used.not_measured.values()) == {"NVML: GPU is lost"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+def test_a_slow_driver_leaves_the_readings_of_the_processes(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
+    stub_nvml.set(gpus=2, call_s=1)
+    used = measured(stub_nvml, command, tmp_path)
+    assert all(used.not_measured.values())
+    trial = read_run(tmp_path / "r").sweep[0]
+    assert trial.cpu_percent_of_allotted is not None
+    assert trial.rss_bytes is not None
 
 
 def fake_cuda(memory: dict[int, int], current: int, *, initialized: bool = True) -> Any:
