@@ -11,6 +11,7 @@ from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
@@ -118,10 +119,12 @@ def _conclusions(measured: Measured) -> Conclusions:
         shortage=_shortage(measured, config),
     )
     overhead = describe_overhead(trials)
+    gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
     known = {
         "best": (best, ranking.why_no_best),
         "ceiling": (ceiling, why_no_ceiling),
         "isolation": (isolation, why_no_isolation),
+        "gpu_memory": (gpu_memory, why_no_memory),
         "overhead": (overhead, "no trial completed"),
         "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
     }
@@ -139,6 +142,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         epoch_costs=costs,
         isolation=isolation,
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),
+        gpu_memory=gpu_memory,
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
 

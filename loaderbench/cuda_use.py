@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 
 
 def uses_cuda() -> bool:
@@ -31,6 +32,27 @@ def cuda_devices_in_use() -> tuple[int, ...]:
         return ()
     try:
         return cuda_devices_with_memory() or (sys.modules["torch"].cuda.current_device(),)
+    except RuntimeError:  # after an error of the device, each call repeats it
+        return ()
+
+
+@dataclass(frozen=True)
+class PeakMemory:
+    """What torch held of a device at most in this process: in tensors, and with what its allocator keeps for more."""
+
+    index: int
+    allocated_bytes: int
+    reserved_bytes: int
+
+
+def peak_memory() -> tuple[PeakMemory, ...]:
+    """Of each device in use; empty where CUDA does not answer any more. Source: PyTorch, "CUDA memory management"."""
+    devices = cuda_devices_in_use()
+    if not devices:
+        return ()
+    cuda = sys.modules["torch"].cuda
+    try:
+        return tuple(PeakMemory(i, cuda.max_memory_allocated(i), cuda.max_memory_reserved(i)) for i in devices)
     except RuntimeError:  # after an error of the device, each call repeats it
         return ()
 

@@ -54,6 +54,7 @@ for name, replaced in {
     "current_device": lambda: USED,
     "current_stream": lambda _device=None: None,
     "max_memory_reserved": lambda index: 1 << 20 if index == USED else 0,
+    "max_memory_allocated": lambda index: 1 << 19 if index == USED else 0,
     "synchronize": lambda *_: None,
     "Event": Event,
 }.items():

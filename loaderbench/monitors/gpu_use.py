@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from loaderbench.cuda_use import PeakMemory
 from loaderbench.monitors.gpu import GpuReading
 from loaderbench.records import Gpu, GpuUse
 
@@ -20,8 +21,15 @@ class Window:
     s_per_sample: float | None = None
 
 
-def gpu_use(gpu: Gpu, readings: Iterable[GpuReading], window: Window, why_not: Mapping[str, str]) -> GpuUse:
-    """One device over a window; `why_not` is its monitor's, by the name of a reading."""
+def gpu_use(
+    gpu: Gpu,
+    readings: Iterable[GpuReading],
+    window: Window,
+    why_not: Mapping[str, str],
+    peaks: Sequence[PeakMemory] = (),
+) -> GpuUse:
+    """One device over a window; `why_not` is its monitor's, by the name of a reading, `peaks` the process's own."""
+    peak = next((found for found in peaks if found.index == gpu.index), None)
     own = [reading for reading in readings if reading.index == gpu.index]
     inside = [reading for reading in own if window.began_s <= reading.at_s <= window.ended_s]
     busy, power_w = _busy_percent(own, window), _power_w(inside)
@@ -39,6 +47,8 @@ def gpu_use(gpu: Gpu, readings: Iterable[GpuReading], window: Window, why_not: M
         throttled=_throttled(inside),
         pcie_generation=_largest(inside, "pcie_generation"),
         pcie_width=_largest(inside, "pcie_width"),
+        peak_allocated_bytes=peak.allocated_bytes if peak else None,
+        peak_reserved_bytes=peak.reserved_bytes if peak else None,
     )
     return _with_reasons(found, why_not)
 
@@ -47,9 +57,11 @@ def _with_reasons(found: GpuUse, why_not: Mapping[str, str]) -> GpuUse:
     """The same with a reason for each reading that is missing."""
     default = why_not.get("", "no NVML reading in the steady state")
     missing = [name for name, value in vars(found).items() if value is None]
-    return replace(found, not_measured={name: why_not.get(_READ_AS.get(name, name), default) for name in missing})
+    reasons = {name: why_not.get(_READ_AS.get(name, name), default) for name in missing}
+    return replace(found, not_measured={**reasons, **{name: _NO_PEAK for name in missing if name.startswith("peak_")}})
 
 
+_NO_PEAK = "torch's allocator was not asked, or CUDA did not answer"
 _READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w"}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from loaderbench.cuda_use import cuda_devices_in_use, cuda_devices_with_memory, uses_cuda
+from loaderbench.cuda_use import PeakMemory, cuda_devices_in_use, cuda_devices_with_memory, peak_memory, uses_cuda
 from loaderbench.monitors import BlockedThread, GpuMonitor, GpuThread
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
@@ -34,6 +34,7 @@ class Observer:
         self.began_at, self.ended_at = "", ""
         self.gpus: tuple[Gpu, ...] = ()
         self.gpus_in_use: tuple[Gpu, ...] = ()
+        self.peak_memory: tuple[PeakMemory, ...] = ()
         self.no_gpu: Reasons = {"gpus": "the loop used no CUDA device"}
         self.watch_gpus(())
         self.resources, self._resources_warming = ResourceSamples(), ResourceSamples()
@@ -118,7 +119,7 @@ class Observer:
         """Look no more, and trace no more."""
         self._end_looking()
         self.ended_at, self._ended_s = utc_now(), time.perf_counter()
-        in_use = cuda_devices_in_use()
+        in_use, self.peak_memory = cuda_devices_in_use(), peak_memory()
         self.gpus_in_use = tuple(gpu for gpu in self.gpus if gpu.index in in_use)
         if self._memory is None:
             self.resources.read_memory(self._pids)

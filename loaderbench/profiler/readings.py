@@ -103,7 +103,9 @@ def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Envir
         cpu_percent_of_allotted=cpu_percent(resources.taken, environment.cpus_allotted),
         rss_bytes=max((size for one in resources.taken if (size := one.tree.rss_bytes) is not None), default=None),
         pss_bytes=resources.pss_bytes,
-        gpus=tuple(gpu_use(gpu, readings, window, why_not(gpu.index)) for gpu in observer.gpus_in_use),
+        gpus=tuple(
+            gpu_use(gpu, readings, window, why_not(gpu.index), observer.peak_memory) for gpu in observer.gpus_in_use
+        ),
         metrics=over_time([sample.gauges for sample in resources.taken]),
         not_measured={
             "cpu_percent_of_allotted": "the steady state was shorter than two monitor readings",

@@ -14,6 +14,7 @@ from loaderbench.records.comparison import (
 )
 from loaderbench.records.conclusions import (
     Baseline as Baseline,
+    BatchMemory as BatchMemory,
     Best as Best,
     Ceiling as Ceiling,
     Conclusions as Conclusions,
@@ -22,6 +23,7 @@ from loaderbench.records.conclusions import (
     EpochCost as EpochCost,
     Evidence as Evidence,
     Gain as Gain,
+    GpuMemory as GpuMemory,
     Isolation as Isolation,
     IsolationRun as IsolationRun,
     Noise as Noise,

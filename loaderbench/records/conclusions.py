@@ -263,6 +263,33 @@ class Contention:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BatchMemory:
+    """GPU memory with batches of one size: the peaks of torch's allocator, and of the whole device where it tells."""
+
+    batch_size: int
+    peak_allocated_bytes: int | None
+    peak_reserved_bytes: int
+    used_bytes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuMemory:
+    """GPU memory by batch size, and the line through the reserved peaks.
+
+    `largest_batch` is predicted, not measured: the line meets what the device has beside `others_bytes`, which are
+    CUDA's own and those of other programs.
+    """
+
+    total_bytes: int
+    batches: tuple[BatchMemory, ...]
+    fixed_bytes: float | None = None
+    bytes_per_sample: float | None = None
+    others_bytes: int | None = None
+    largest_batch: int | None = None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusions:
     """All that this version's rules say of a run. They can be drawn again from what was measured, at any time.
 
@@ -282,4 +309,5 @@ class Conclusions:
     epoch_costs: tuple[EpochCost, ...] = ()
     isolation: Isolation | None = None
     contention: tuple[Contention, ...] = ()
+    gpu_memory: GpuMemory | None = None
     not_measured: Reasons = field(default_factory=dict)

@@ -41,7 +41,8 @@ class GpuUse:
 
     `utilization_percent` says that a kernel was resident, not that it was busy. `throttled` has, for each reason, the
     share of the readings in which it was active. `pcie_generation` and `pcie_width` are the highest that were read: an
-    idle link is slower. Clocks and power are means.
+    idle link is slower. Clocks and power are means. `memory_used_bytes` is the whole device's, by all programs; the
+    peaks are those of torch in this process since its start, as PyTorch's allocator counts them.
     """
 
     index: int
@@ -57,6 +58,8 @@ class GpuUse:
     throttled: dict[str, float] | None = None
     pcie_generation: int | None = None
     pcie_width: int | None = None
+    peak_allocated_bytes: int | None = None
+    peak_reserved_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loaderbench.consumers import consumer_of
-from loaderbench.cuda_use import cuda_devices_in_use
+from loaderbench.cuda_use import cuda_devices_in_use, peak_memory
 from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
 from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
@@ -91,8 +91,8 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         inside = replace(inside, dataset_traits=traits_of(getattr(source, "dataset", source)))
         sliced = order.in_time_slices and batches.can_be_stopped
         kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
-        cost_s, devices = recorder_s_per_batch(clock_of_device), cuda_devices_in_use()
-        pipe.send(Result(found, cost_s, batches.samples_per_epoch, inside, pids, sliced, kept, devices))
+        devices, memory, cost_s = cuda_devices_in_use(), peak_memory(), recorder_s_per_batch(clock_of_device)
+        pipe.send(Result(found, cost_s, batches.samples_per_epoch, inside, pids, sliced, kept, devices, memory))
         take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 
     def begin() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loaderbench.cuda_use import PeakMemory
 from loaderbench.recorder import Measurement
 from loaderbench.records import BatchTimes, LoaderInside, PlannedTrial
 from loaderbench.suite import Suite
@@ -51,7 +52,7 @@ class Result:
 
     `worker_pids` are those of the loader's processes. `can_be_stopped`: all of them can be stopped and continued, and
     others be measured meanwhile. `batches` are some of a sweep's trial, with moments of the monotonic clock.
-    `cuda_devices` are those that its process uses, in CUDA's numbering.
+    `cuda_devices` are those that its process uses, in CUDA's numbering, `cuda_memory` what it held of them at most.
     """
 
     measurement: Measurement
@@ -62,6 +63,7 @@ class Result:
     can_be_stopped: bool = False
     batches: tuple[BatchTimes, ...] = ()
     cuda_devices: tuple[int, ...] = ()
+    cuda_memory: tuple[PeakMemory, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,9 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
         shm_peak_bytes=max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
         disk_read_bytes_per_s=_disk_rate(sampling.samples),
         monitor_cpu_share=sampling.cpu_share,
-        gpus=tuple(gpu_use(gpu, sampling.gpus, window, gpu_monitor.why_not(gpu.index)) for gpu in own),
+        gpus=tuple(
+            gpu_use(gpu, sampling.gpus, window, gpu_monitor.why_not(gpu.index), result.cuda_memory) for gpu in own
+        ),
         metrics=over_time([sample.gauges for sample in steady]),
         not_measured={
             "cpu_percent_of_allotted": _HIDDEN if hidden else "the steady state was shorter than two monitor readings",

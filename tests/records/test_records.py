@@ -34,7 +34,19 @@ POSITIONAL = {
     "PixelChange",
     *("Candidate", "DatasetSummary", "Failure", "Gain", "Gate", "GateResult", "Gpu", "GpuUse", "Interval"),
     *("Judgement", "Noise", "Overhead", "PlanSummary", "Spread", "StageCost", "TimeSlices", "TimelinePoint"),
-    *("Cause", "Bounds", "Evidence", "Spans", "StageShare", "Subject", "Wait", "RunList", "Strip", "UnreadableRun"),
+    *(
+        "Cause",
+        "Bounds",
+        "Evidence",
+        "Line",
+        "Spans",
+        "StageShare",
+        "Subject",
+        "Wait",
+        "RunList",
+        "Strip",
+        "UnreadableRun",
+    ),
 }
 """Records of a few parts whose order says what they are."""
 

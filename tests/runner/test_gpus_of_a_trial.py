@@ -41,6 +41,10 @@ def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, 
     assert used.utilization_percent == pytest.approx(20)
     (configuration,) = run.configurations
     assert configuration.gpu_memory_used_bytes == 3_000_000_000
+    assert (used.peak_allocated_bytes, used.peak_reserved_bytes) == (1 << 19, 1 << 20)
+    assert run.gpu_memory is not None
+    assert run.gpu_memory.not_measured["largest_batch"] == "one batch size was measured"
+    assert "Largest batch that fits" in (tmp_path / "r" / "report.html").read_text()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
