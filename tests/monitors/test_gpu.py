@@ -76,6 +76,25 @@ def test_link_clock_and_place_of_a_gpu_are_facts(stub_nvml: StubNvml) -> None:
     assert set(unknown["not_measured"].values()) == {"NVML cannot find the device GPU-9: Not Found"}
 
 
+def test_link_and_place_of_a_slice_are_those_of_its_gpu(stub_nvml: StubNvml) -> None:
+    stub_nvml.set({"numa_node@1": 1}, gpus=2, mig_slices=2)
+    (known,) = stub_nvml.run_python("show([asdict(found) for found in GpuMonitor([gpu(0, '1-2')]).described()])")
+    assert (known["numa_node"], known["pcie_max_width"], known["not_measured"]) == (1, 16, {})
+
+
+def test_facts_of_a_slow_driver_stop_at_their_time(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(call_s=0.3)
+    code = """
+began_s = time.monotonic()
+(found,) = GpuMonitor([gpu(0, "GPU-0")]).described(lambda: time.monotonic() - began_s > 1)
+show([asdict(found), time.monotonic() - began_s])
+"""
+    known, took_s = stub_nvml.run_python(code)
+    assert took_s < 1.5
+    assert known["pcie_max_generation"] == 5 or known["not_measured"]["pcie_max_generation"]
+    assert known["not_measured"]["numa_node"] == "NVML took too long to answer"
+
+
 def test_facts_that_nvml_refuses_have_its_reason(stub_nvml: StubNvml) -> None:
     stub_nvml.set(nvmlDeviceGetCpuAffinity=NOT_SUPPORTED, nvmlDeviceGetMaxPcieLinkWidth=NOT_SUPPORTED, numa_node=3)
     known, _ = stub_nvml.run_python(DESCRIBE)
