@@ -1,9 +1,10 @@
 """Seeded random faults in short runs: what each run said, and whether anything was lost or left behind.
 
-    uv run python benchmarks/torture.py --only chaos [--times 1000] [--seed 0]
+    uv run python benchmarks/torture.py --only chaos [--times 1000] [--seed 0] [--at-once 4]
 
 A fault is drawn from its seed alone, so one that was found is repeated with `--times 1 --seed N`. Errors of writing are
-made by a library that is loaded before the others and compiled here; without a compiler they are not drawn.
+made by a library that is loaded before the others and compiled here; without a compiler they are not drawn. Each run
+has a folder of its own for photos, temporary files and, where mounts are allowed, shared memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,7 +20,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -28,6 +31,7 @@ import psutil
 from loaderbench.store import read_run, read_trials
 
 LIMIT_S = 120
+SHARED_MEMORY = Path("/dev/shm")
 WRITE_FAULTS = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -91,15 +95,20 @@ def drawn(seed: int, *, writes: bool) -> Fault:
     return Fault(kind, "", after_s)
 
 
-def chaos(place: Path, times: int, seed: int) -> Iterator[str]:
+def chaos(place: Path, times: int, seed: int, at_once: int = 1) -> Iterator[str]:
     """One run for each seed: what went wrong, printed at once, then a table by fault."""
-    preload = _compiled(place)
+    preload, own_shared_memory = _compiled(place), _may_mount()
     counts: dict[str, Counter[str]] = {}
-    for number in range(seed, seed + times):
+
+    def found(number: int) -> tuple[int, Fault, list[str]]:
         fault = drawn(number, writes=preload is not None)
-        wrong = list(_wrong_with(place, number, fault, preload))
-        counts.setdefault(str(fault), Counter()).update(["runs", *(["wrong"] if wrong else [])])
-        yield from (f"seed {number}, {fault} after {fault.after_s:.1f} s: {what}" for what in wrong)
+        with _own_place(place, number, own_shared_memory=own_shared_memory) as own:
+            return number, fault, list(_wrong_with(own, fault, preload))
+
+    with ThreadPoolExecutor(at_once if own_shared_memory else 1) as pool:
+        for number, fault, wrong in pool.map(found, range(seed, seed + times)):
+            counts.setdefault(str(fault), Counter()).update(["runs", *(["wrong"] if wrong else [])])
+            yield from (f"seed {number}, {fault} after {fault.after_s:.1f} s: {what}" for what in wrong)
     yield "| fault | runs | not as it should be |"
     yield "| --- | --: | --: |"
     yield from (f"| {name} | {count['runs']} | {count['wrong']} |" for name, count in sorted(counts.items()))
@@ -114,17 +123,60 @@ def _compiled(place: Path) -> Path | None:
     return library if done.returncode == 0 else None
 
 
-def _wrong_with(place: Path, number: int, fault: Fault, preload: Path | None) -> Iterator[str]:
+@dataclass(frozen=True)
+class Place:
+    """A folder with suite and photos; `shared_memory` is what its runs see as /dev/shm."""
+
+    folder: Path
+    shared_memory: Path = SHARED_MEMORY
+
+    def shared_files(self) -> set[str]:
+        """What torch has left in it."""
+        return {path.name for path in self.shared_memory.glob("torch_*")}
+
+    def command(self, *command: str) -> list[str]:
+        """The command, with this shared memory."""
+        if self.shared_memory == SHARED_MEMORY:
+            return list(command)
+        bind = f'mount --bind {shlex.quote(str(self.shared_memory))} {SHARED_MEMORY} && exec "$@"'
+        return ["unshare", "--mount", "sh", "-c", bind, "sh", *command]
+
+
+@contextmanager
+def _own_place(place: Path, number: int, *, own_shared_memory: bool) -> Iterator[Place]:
+    """A folder for the runs of one seed, which is taken away afterwards."""
+    folder, shared = place / f"chaos{number}", SHARED_MEMORY / f"loaderbench-chaos-{os.getpid()}-{number}"
+    folder.mkdir()
+    shutil.copy(place / "s.yaml", folder)
+    (folder / "photos").symlink_to(place / "photos", target_is_directory=True)
+    try:
+        if own_shared_memory:
+            shared.mkdir()
+        yield Place(folder, shared if own_shared_memory else SHARED_MEMORY)
+    finally:
+        shutil.rmtree(shared, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _may_mount() -> bool:
+    tried = ["unshare", "--mount", "mount", "--bind", "/mnt", "/mnt"]
+    return (
+        shutil.which("unshare") is not None and not subprocess.run(tried, capture_output=True, check=False).returncode
+    )
+
+
+def _wrong_with(own: Place, fault: Fault, preload: Path | None) -> Iterator[str]:
     """Run, strike, wait for the end, resume; yield what is not as it should be."""
-    folder, said = place / f"chaos{number}", place / f"chaos{number}.txt"
+    place = own.folder
+    folder, said = place / "r", place / "said.txt"
     faulty = {"CHAOS": str(place / "chaos"), "CHAOS_FOLDER": str(folder)}
     environment = {**os.environ, "TMPDIR": str(place / "tmp"), **faulty}
     if fault.kind == FAILED_WRITE and preload is not None:
         environment["LD_PRELOAD"] = str(preload)
     (place / "tmp").mkdir(exist_ok=True)
-    shared_before = _shared_files()
+    shared_before = own.shared_files()
     with said.open("w") as output:
-        running = _started(["s.yaml", "--out", folder.name], place, environment, output)
+        running = _started(["s.yaml", "--out", folder.name], own, environment, output)
         known, before = _strike(running, fault, place, folder)
         code = _end_of(running)
     if code is None:
@@ -138,27 +190,27 @@ def _wrong_with(place: Path, number: int, fault: Fault, preload: Path | None) ->
         for process in alive:
             process.kill()
     if (folder / "run.json").exists() and not _is_complete(folder):
-        with (place / f"resumed{number}.txt").open("w") as output:
-            again = _end_of(_started(["s.yaml", "--resume", folder.name], place, environment, output))
+        with (place / "resumed.txt").open("w") as output:
+            again = _end_of(_started(["s.yaml", "--resume", folder.name], own, environment, output))
         if again != 0:
             yield f"--resume ended with {again}"
     if lost := before - _completed(folder):
         yield f"{len(lost)} completed trials lost"
-    left = [*(place / "tmp").glob("loaderbench-*"), *(place / "tmp").glob("pymp-*"), *(_shared_files() - shared_before)]
+    temporary = place / "tmp"
+    left = [*temporary.glob("loaderbench-*"), *temporary.glob("pymp-*"), *(own.shared_files() - shared_before)]
     if left and code in (0, 130):
         yield f"left: {', '.join(map(str, left))}"
-    shutil.rmtree(place / "tmp", ignore_errors=True)
 
 
-def _started(arguments: Sequence[str], place: Path, environment: dict[str, str], output: IO[str]) -> psutil.Popen:
+def _started(arguments: Sequence[str], own: Place, environment: dict[str, str], output: IO[str]) -> psutil.Popen:
     """A run in which Ctrl-C means what it does in a terminal."""
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         f"sys.argv[1:] = {['run', *arguments, '-q']!r};"
         "from loaderbench.__main__ import main; main()"
     )
-    command = [sys.executable, "-c", code]
-    return psutil.Popen(command, cwd=place, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    command = own.command(sys.executable, "-c", code)
+    return psutil.Popen(command, cwd=own.folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
 def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> tuple[list[psutil.Process], set[str]]:
@@ -242,7 +294,3 @@ def _completed(folder: Path) -> set[str]:
 
 def _is_complete(folder: Path) -> bool:
     return read_run(folder).complete
-
-
-def _shared_files() -> set[str]:
-    return {path.name for path in Path("/dev/shm").glob("torch_*")}

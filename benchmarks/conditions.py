@@ -215,7 +215,7 @@ CONDITIONS = (
     ),
     Condition("storage that stalls", suite="stalling.yaml"),
     Condition("storage of 10 ms a read, by FUSE", _fuse(0.01), mounts=True, suite="fuse.yaml"),
-    Condition("storage that stalls, by FUSE", _fuse(0.001, stall_at=3000), mounts=True, suite="fuse.yaml"),
+    Condition("storage that stalls for a minute, by FUSE", _fuse(0.001, stall_at=3000), mounts=True, suite="fuse.yaml"),
     Condition("neighbor that takes all CPUs", meanwhile=_neighbor),
 )
 

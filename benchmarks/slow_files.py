@@ -1,7 +1,8 @@
 """A folder seen through FUSE as slow storage: `python slow_files.py FOLDER MOUNT LATENCY_S STALL_AT`.
 
-Each read of a file takes LATENCY_S seconds; read number STALL_AT never returns (0: none does so). Needs libfuse and the
-dependency group `storage`; exits with 77 without them. `conditions.py` starts it.
+Each read of a file takes LATENCY_S seconds; read number STALL_AT takes a minute (0: none does so), as those of a file
+server that starts again. Needs libfuse and the dependency group `storage`; exits with 77 without them. `conditions.py`
+starts it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ except (ImportError, OSError) as error:  # OSError: libfuse is missing
     print(error, file=sys.stderr)
     sys.exit(77)
 
+STALL_S = 60.0
 STATUS = ("st_mode", "st_nlink", "st_size", "st_uid", "st_gid")
 
 
@@ -42,7 +44,7 @@ class SlowFiles(Operations):
         return os.open(self._inside(path), flags)
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:  # noqa: ARG002
-        time.sleep(100_000 if next(self._reads) == self._stall_at else self._latency_s)
+        time.sleep(STALL_S if next(self._reads) == self._stall_at else self._latency_s)
         return os.pread(fh, size, offset)
 
     def release(self, path: str, fh: int) -> int:  # noqa: ARG002

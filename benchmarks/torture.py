@@ -1,7 +1,7 @@
 """What a run survives: failures provoked for real, `kill -9` and Ctrl-C at random moments, and many trials in one run.
 
     uv run python benchmarks/torture.py [--only failures|deaths|kills|interrupts|many|chaos] [--times 100]
-        [--trials 1000] [--seed 0]
+        [--trials 1000] [--seed 0] [--at-once 4]
 
 Where small file systems may be mounted, /dev/shm has 64 MB for all of it. Failures: each kind is provoked in a trial of
 its own, with real workers, and has to be named right. Deaths: one worker of a trial dies; the seconds until the trial
@@ -279,7 +279,7 @@ def main() -> int:
             "kills": lambda: kills(place, asked.times, dice),
             "interrupts": lambda: interrupts(place, asked.times, dice),
             "many": lambda: many(place, asked.trials),
-            "chaos": lambda: chaos(place, asked.times, asked.seed),
+            "chaos": lambda: chaos(place, asked.times, asked.seed, asked.at_once),
         }
         for name in [asked.only] if asked.only else tables:
             for line in tables[name]():
@@ -305,6 +305,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--at-once", type=int, default=1, help="runs of chaos at a time, where mounts are allowed")
     return parser.parse_args()
 
 

@@ -11,7 +11,7 @@ from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling
+from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import decide
@@ -87,7 +87,8 @@ def _conclusions(measured: Measured) -> Conclusions:
     plan, trials, ranking = measured.plan, measured.sweep, rank(measured)
     configurations, best, found = ranking.configurations, ranking.best, ranking.subject
     config = found.config if found else None
-    facts = facts_of(found.config, trials, measured.environment) if found else None
+    isolation, why_no_isolation = _isolation(measured)
+    facts = _facts(measured, isolation, found.config, trials) if found else None
     subject = subject_of(found, plan.axes, facts, is_best=found is best) if found else None
     noise = describe_noise(trials, measured.twins)
     busy = measured.cpu_percent_before
@@ -103,7 +104,6 @@ def _conclusions(measured: Measured) -> Conclusions:
             environment=measured.environment,
         )
     )
-    isolation, why_no_isolation = _isolation(measured)
     assumed, demand = demand_of(measured), demand_rate(measured)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     costs = epoch_costs([trial for trial in trials if trial.config == config], measured.loader)
@@ -147,6 +147,12 @@ def _shortage(measured: Measured, config: Config | None) -> Shortage | None:
     """What configurations with more workers than this one did not fit in, by the axes that vary."""
     found = find_shortage(measured.sweep, config) if measured.kind == "sweep" else None
     return found and replace(found, config=varying(found.config, measured.plan.axes))
+
+
+def _facts(measured: Measured, isolation: Isolation | None, config: Config, trials: Sequence[Trial]) -> Facts | None:
+    """What is known of a configuration, its exposed copy included where the isolation runs are its own."""
+    facts = facts_of(config, trials, measured.environment)
+    return with_copy(facts, isolation) if isolation and isolation.config == config else facts
 
 
 def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
@@ -213,7 +219,7 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     of_it, others = [t for t in trials if t.config == config], [t for t in trials if t.config != config]
     consumed = [trial for trial in of_it if trial.consumer in (None, measured.consumer)]
     of_it = consumed or of_it
-    facts = facts_of(config, [*of_it, *others], measured.environment)
+    facts = _facts(measured, _isolation(measured)[0], config, [*of_it, *others])
     subject = subject_of(summarise([config], of_it)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None

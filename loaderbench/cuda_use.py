@@ -33,3 +33,17 @@ def cuda_devices_in_use() -> tuple[int, ...]:
         return cuda_devices_with_memory() or (sys.modules["torch"].cuda.current_device(),)
     except RuntimeError:  # after an error of the device, each call repeats it
         return ()
+
+
+def computing_device() -> int | None:
+    """The device that a loop of this process computes on: the one that torch holds most memory of.
+
+    Of those that hold the same, the current one; `None` where CUDA is not used. A model on several devices is timed on
+    one of them.
+    """
+    devices = cuda_devices_in_use()
+    if len(devices) < 2:
+        return devices[0] if devices else None
+    cuda = sys.modules["torch"].cuda
+    current = cuda.current_device()
+    return max(devices, key=lambda index: (cuda.memory_reserved(index), index == current))

@@ -31,7 +31,7 @@ class NoMeasurementError(LoaderbenchError):
 
 
 class GateFailedError(LoaderbenchError):
-    """A gate of `--fail-if` failed: the whole interval is beyond its limit."""
+    """A gate of `--fail-if` failed, its whole interval beyond the limit; or a check of `doctor --gpu` did."""
 
     exit_code = 1
 

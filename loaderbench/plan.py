@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from loaderbench.consumers import NOTHING
+from loaderbench.consumers import NOTHING, consumer_kind
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
 from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_name, varying
@@ -15,10 +15,11 @@ from loaderbench.suite import Suite
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
+DEVICE_START_S = 3.0  # more than that where it uses a GPU: CUDA, the model, its first kernels
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
 VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
 BEFORE_SLICES_SECONDS = 0.2  # of it alone, in which its stages are timed, before its time slices
-VERIFY_S = 120.0  # for trying remedies, where the suite has no budget
+VERIFY_S = 120.0  # for trying remedies, where the suite has no budget; longer where each trial starts CUDA
 ISOLATION_SHARE = 0.5  # of a trial's steady state; an isolation run is compared with others of its kind, not ranked
 LEAST_ISOLATION_S = 0.5
 
@@ -117,7 +118,9 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
     configurations = _unique([*configurations, baseline])
     isolation_runs = sum(not reason for reason in isolation_left_out(suite, consumer, accelerator).values())
-    trial_s, isolation_s = _trial_s(suite.measure.seconds), _trial_s(isolation_seconds(suite))
+    device_s = DEVICE_START_S if accelerator and consumer_kind(consumer).may_use_device else 0.0
+    trial_s, isolation_s = (device_s + _trial_s(s) for s in (suite.measure.seconds, isolation_seconds(suite)))
+    verify_trial_s = _trial_s(before_slices_seconds(suite)) + verify_seconds(suite)
     rounds, seed = suite.measure.rounds, suite.measure.seed
     return Plan(
         axes,
@@ -130,8 +133,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         trial_s,
         isolation_s,
         isolation_runs,
-        verify_s=VERIFY_S if suite.measure.verify else 0.0,
-        verify_trial_s=_trial_s(before_slices_seconds(suite)) + verify_seconds(suite),
+        verify_s=VERIFY_S * (device_s + verify_trial_s) / verify_trial_s if suite.measure.verify else 0.0,
+        verify_trial_s=device_s + verify_trial_s,
         verify_steady_s=before_slices_seconds(suite) + verify_seconds(suite),
     )
 

@@ -30,7 +30,9 @@ measure: {rounds: 3, seconds: 0.1, verify: false}
 """
 
 
-def loaderbench(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def loaderbench(
+    *arguments: str | Path, cwd: Path, timeout_s: float = 300.0, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does."""
     return subprocess.run(
         [sys.executable, "-m", "loaderbench", *map(str, arguments)],
@@ -38,7 +40,7 @@ def loaderbench(*arguments: str | Path, cwd: Path, **environment: str) -> subpro
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=timeout_s,
         check=False,
     )
 

@@ -74,8 +74,8 @@ def cli(tmp_path: Path) -> Cli:
 def command(tmp_path: Path) -> Cli:
     """The command as a user runs it, in a new folder: for what an interpreter of its own changes."""
 
-    def call(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        return loaderbench(*arguments, cwd=tmp_path, **environment)
+    def call(*arguments: str | Path, timeout_s: float = 300.0, **environment: str) -> subprocess.CompletedProcess[str]:
+        return loaderbench(*arguments, cwd=tmp_path, timeout_s=timeout_s, **environment)
 
     return call
 

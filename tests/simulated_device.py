@@ -21,6 +21,8 @@ STICKY = "CUDA error: device-side assert triggered"
 class SimulatedDevice:
     """`now_s` is the host's time, `free_at_s` the end of all work that is queued, `idle_s` when none was so far.
 
+    `blocked_s` is the host's time in calls that waited for the device, `events` how many were recorded.
+
     After `fail`, every call raises, as CUDA does after an error in a kernel.
     """
 
@@ -28,6 +30,7 @@ class SimulatedDevice:
     free_at_s: float = 0.0
     idle_s: float = 0.0
     blocked_s: float = 0.0
+    events: int = 0
     _ends_s: list[float] = field(default_factory=list)
     _failed: bool = False
 
@@ -83,6 +86,7 @@ class SimulatedEvent:
     def record(self, stream: Any = None) -> None:
         """Queue it."""
         self.device.check()
+        self.device.events += 1
         self.at_s = max(self.device.now_s, self.device.free_at_s)
 
     def query(self) -> bool:
@@ -109,5 +113,12 @@ def patch(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
     device = SimulatedDevice()
     event: Callable[..., SimulatedEvent] = partial(SimulatedEvent, device)
     monkeypatch.setattr(torch.cuda, "Event", event)
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    for name, replaced in {
+        "is_initialized": lambda: True,
+        "current_stream": lambda device=None: device,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "max_memory_reserved": lambda _: 1 << 20,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, replaced)
     return device

@@ -52,6 +52,7 @@ for name, replaced in {
     "device_count": lambda: 2,
     "get_device_properties": _properties,
     "current_device": lambda: USED,
+    "current_stream": lambda _device=None: None,
     "max_memory_reserved": lambda index: 1 << 20 if index == USED else 0,
     "synchronize": lambda *_: None,
     "Event": Event,

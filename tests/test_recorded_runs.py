@@ -77,10 +77,14 @@ FOUND: set[tuple[str, str | None, str | None]] = {
 CORRECTED = {
     "example_two_cores": (": figures", ".trials: ", *(f".trials.{number}: " for number in range(5, 10))),
     "synthetic_quiet_transport_tiny_w2": (".snippet: ",),
+    **dict.fromkeys(
+        ("profile_transfer_marked", "scenario_transfer_copies", "synthetic_transfer_profile"), (".snippet: ",)
+    ),
 }
 """What differs in the first recommendation, which was wrong when recorded. Of the example, rates and starts of epochs
 were means that included rounds without the baseline, which its ratio is taken over. Of the other, the program gave
-`prefetch_factor` without workers, for which torch raises an error."""
+`prefetch_factor` without workers, for which torch raises an error. Of the copy, it copied between two steps instead of
+during one."""
 
 
 REWORDED = {

@@ -9,7 +9,7 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     """Validate a suite and print its plan, without measuring."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
-    from loaderbench.consumers import consumer_of, describe_demand, resolve_consumer
+    from loaderbench.consumers import consumer_kind, consumer_of, describe_demand, resolve_consumer
     from loaderbench.environment import cpus_allotted
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
@@ -18,10 +18,14 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
     gpus, cpus = count_gpus(), cpus_allotted()
     what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
-    consumer = resolve_consumer(loaded.suite.consumer, accelerator=gpus > 0)
-    plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=gpus > 0, consumer=consumer)
+    needs_gpu = consumer_kind(loaded.suite.consumer.kind).needs_accelerator
+    accelerator = gpus > 0 or needs_gpu  # without one, the plan is that of a machine that has one
+    consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
+    plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     print(f"{loaded.suite.name}: {what}")
     print(f"Available CPUs: {cpus:g}; GPUs: {gpus or 'none'}; consumer: {consumer}")
+    if needs_gpu and not gpus:
+        print("This suite needs a GPU: `run` works only on a machine that has one")
     demand = consumer_of(loaded.suite.consumer, consumer).assumed_demand
     if demand is not None:
         print(describe_demand(demand))

@@ -62,17 +62,19 @@ def consumer_of(options: BaseModel, name: str) -> ConsumerKind:
     return kind.model_construct(**{option: getattr(options, option) for option in kind.model_fields})
 
 
-def resolve_consumer(options: BaseModel, *, accelerator: bool) -> str:
+def resolve_consumer(options: BaseModel, *, accelerator: bool, why_none: str | None = None) -> str:
     """The kind that a suite's section selects on a machine with or without a GPU.
 
     `auto` emulates a GPU that is named, even on a machine with a real one. Raises `MissingError` where a GPU is needed
-    and there is none.
+    and there is none, for the reason `why_none` if it is known.
     """
     name: str = getattr(options, "kind", AUTO)
     if name == AUTO:
         return _asked_for(options) or _automatic("accelerator" if accelerator else "host")
     if CONSUMER_KINDS[name].needs_accelerator and not accelerator:
-        raise MissingError(f"consumer.kind: {name} needs a CUDA device and none was found; kind: auto emulates one")
+        why = f" ({why_none})" if why_none else ""
+        do = "use a machine with a GPU, or kind: auto to emulate one"
+        raise MissingError(f"consumer.kind: {name} needs a CUDA device and none can be used{why}; {do}")
     return name
 
 

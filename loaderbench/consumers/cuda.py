@@ -1,4 +1,4 @@
-"""A training step on a CUDA device, and the wait it is exposed to."""
+"""CUDA devices: which there are, what of a wait they are exposed to, and how far ahead of them a host may run."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
 
 
 class CudaWaitClock:
-    """Waits by events on the current stream, around `next()`.
+    """Waits by events on the current stream of a device, around `next()`.
 
     The device reaches the first event when it has drained, and the second as soon as the host, given the batch, issues
     it. The time between is about max(0, batch ready - device drained), which leaves out work still queued. Events are
     read with `query()` and reused; only the last reading synchronizes. After an error of the device, which CUDA then
     repeats at every call, no further wait is reported: it is the loop's to raise, and `waits_s`'s.
-    Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
+    A stream of the loop's own is seen where it is the current one, or where the current one waits for it. `device` is
+    CUDA's index, the current device by default. Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: int | None = None) -> None:
+        self._device = device
         self._error: RuntimeError | None = None
         self._free: list[Any] = []
         self._pending: deque[tuple[Any, Any]] = deque()
@@ -85,7 +87,7 @@ class CudaWaitClock:
 
     def _event(self) -> Any:
         event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        event.record()
+        event.record(torch.cuda.current_stream(self._device))
         return event
 
     def _read(self) -> None:
@@ -102,8 +104,8 @@ class RunAhead:
     Without a limit hundreds of short steps are queued, and the rate is that of queueing them.
     """
 
-    def __init__(self, steps: int = 2) -> None:
-        self._steps, self._queued = steps, deque[Any]()
+    def __init__(self, device: int | None = None, steps: int = 2) -> None:
+        self._device, self._steps, self._queued = device, steps, deque[Any]()
 
     def queued(self) -> None:
         """Note that a step is queued, and wait for the one that is too far back."""
@@ -112,49 +114,5 @@ class RunAhead:
             event.synchronize()
         else:
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        event.record()
+        event.record(torch.cuda.current_stream(self._device))
         self._queued.append(event)
-
-
-def native_precision(device: torch.device) -> torch.dtype:
-    """The 16-bit type that the device computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly."""
-    native = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.bfloat16 if native else torch.float16
-
-
-class TrainingStep:
-    """Forward, backward and update of a torchvision classifier, in mixed precision.
-
-    Labels beyond the classes of the model are wrapped: what they say does not matter here.
-    """
-
-    def __init__(self, model: str, device: str = "cuda") -> None:
-        import torchvision
-
-        self._device = torch.device(device)
-        net = torchvision.models.get_model(model, weights=None).to(self._device, memory_format=torch.channels_last)
-        self._model: torch.nn.Module = net.train()
-        self._optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-        self._loss = torch.nn.CrossEntropyLoss()
-        self._mean, self._std = (
-            torch.tensor(values, device=self._device).view(3, 1, 1) * 255
-            for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # torchvision's, as the recipes have them
-        )
-        self._precision = native_precision(self._device)
-        self._run_ahead = RunAhead() if self._device.type == "cuda" else None
-        self.wait_clock = CudaWaitClock()
-
-    def consume(self, batch: Any, samples: int) -> None:
-        """Queue the copy and the step on the device."""
-        images, labels = (part.to(self._device, non_blocking=True) for part in batch[:2])
-        if images.dtype == torch.uint8:  # left so by the workers
-            images = (images.float() - self._mean) / self._std
-        images = images.contiguous(memory_format=torch.channels_last)
-        with torch.autocast(self._device.type, dtype=self._precision):
-            scores = self._model(images)
-            loss = self._loss(scores, labels % scores.shape[1])
-        self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        self._optimizer.step()
-        if self._run_ahead is not None:
-            self._run_ahead.queued()

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loaderbench.consumers.kind import HostWaitClock
-from loaderbench.cuda_use import uses_cuda
+from loaderbench.cuda_use import computing_device, uses_cuda
 
 if TYPE_CHECKING:
     from loaderbench.consumers.cuda import CudaWaitClock
 
 
 def clock_of_device() -> CudaWaitClock | None:
-    """A clock by events, once this process has begun to use CUDA."""
+    """A clock by events on the device that this process computes on, once it has begun to use CUDA."""
     if not uses_cuda():
         return None
     from loaderbench.consumers.cuda import CudaWaitClock
 
-    return CudaWaitClock()
+    return CudaWaitClock(computing_device())
 
 
 class StepWaitClock:

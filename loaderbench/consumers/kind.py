@@ -99,6 +99,9 @@ class ConsumerKind(Part):
 
     needs_accelerator: ClassVar[bool] = False
 
+    may_use_device: ClassVar[bool] = False
+    """Whether it uses a GPU where there is one: its trials begin with a start of CUDA, and share its memory."""
+
     of_loop: ClassVar[bool] = False
     """Whether it is the user's own loop, of which there is one process and no configuration but its own."""
 

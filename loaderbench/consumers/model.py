@@ -16,12 +16,13 @@ class Model(ConsumerKind):
     who: ClassVar[str] = "GPU"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "accelerator"
     needs_accelerator: ClassVar[bool] = True
+    may_use_device: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("model",)
 
     model: str = DEFAULT_MODEL
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the step."""
-        from loaderbench.consumers.cuda import TrainingStep
+        from loaderbench.consumers.training_step import TrainingStep
 
         return TrainingStep(self.model)

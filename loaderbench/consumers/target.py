@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.consumers.device_clock import StepWaitClock
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, OptionProblem
-from loaderbench.cuda_use import uses_cuda
+from loaderbench.cuda_use import computing_device, uses_cuda
 from loaderbench.options import TargetName
 from loaderbench.targets import call_target, find_target
 
@@ -32,7 +32,7 @@ class TargetConsumer:
         if self._run_ahead is None and uses_cuda():
             from loaderbench.consumers.cuda import RunAhead
 
-            self._run_ahead = RunAhead()
+            self._run_ahead = RunAhead(computing_device())
         if self._run_ahead is not None:
             self._run_ahead.queued()
 
@@ -40,6 +40,7 @@ class TargetConsumer:
 class TargetStep(ConsumerKind):
     """What the user has: a step that is called with each batch, or what returns one."""
 
+    may_use_device: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("target",)
 
     target: TargetName | None = None

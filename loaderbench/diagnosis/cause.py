@@ -177,6 +177,9 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     if shared:
         why = _why("Shared memory", f"{in_kernel(facts)} while batches are written to it")
         return _cause("transport", "memory", why, _in_pages("transport"))
+    if facts.pinning_share >= ONE_THREAD:
+        why = _why("Pinning thread", f"busy {in_percent(facts.pinning_share)} of the time; it pins one batch at a time")
+        return _cause("transport", "lock", why, f"the pinning thread is saturated{where('transport', facts)}")
     why = _why("Worker-to-main IPC", f"{in_percent(share)} of the wait is for finished batches in transit")
     limit = limit_of_transport(facts)
     held = _HELD_IN_TRANSIT.get(limit)

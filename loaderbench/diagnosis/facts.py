@@ -51,6 +51,7 @@ class Facts:
     startup_share: float = 0.0
     startup_s: float | None = None
     transfer_share: float = 0.0
+    transfer_by: str = ""
     fewer_are_slower: bool = False
     workers_are_slower: bool = False
 
@@ -73,6 +74,11 @@ class Facts:
         """Threads of this program that ran or were ready to, at a time."""
         both = (self.loads, self.main) if self.workers else (self.main,)
         return sum(states.runnable_threads or 0.0 for states in both if states)
+
+    @property
+    def pinning_share(self) -> float:
+        """The share of the time in which the main process's thread that pins memory ran, or was ready to."""
+        return (self.main.pinning_share if self.main else None) or 0.0
 
     @property
     def threads_per_loading(self) -> float:

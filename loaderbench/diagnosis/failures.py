@@ -185,9 +185,11 @@ def hang(timeout_s: float, phase: str, blocked_at: str = "", log_end: str = "") 
     return _hang(f"no result after {timeout_s:g} s", "raise measure.timeout_s", phase, blocked_at, log_end)
 
 
-def no_progress(idle_s: float, phase: str, blocked_at: str = "", log_end: str = "") -> Failure:
-    """Name a trial that was ended after ten times the longest time that others of the run went without progress."""
-    what = f"no progress for {idle_s:.0f} s, at least ten times as long as in other trials"
+def no_progress(
+    idle_s: float, phase: str, blocked_at: str = "", log_end: str = "", *, than: str = "in other trials"
+) -> Failure:
+    """Name a trial that was ended after ten times the longest time without progress `than` it is compared with."""
+    what = f"no progress for {idle_s:.0f} s, at least ten times as long as {than}"
     return _hang(what, "measure it in a run of its own", phase, blocked_at, log_end)
 
 

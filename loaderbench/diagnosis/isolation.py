@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Literal
 
 from loaderbench.consumers import NO_CONSUMER, consumer_kind
+from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.verdict import Subject
 from loaderbench.records import Ceiling, Interval, Isolation, IsolationName, IsolationRun, Reasons, Trial
@@ -31,6 +33,7 @@ MOST_ROUNDS = 3
 """Of isolation runs: the fewest that give an interval worth reading."""
 
 _INTERVAL = "samples_per_s_interval"
+_COPY_BY = "cached batches: replayed from the host minus from the GPU"
 
 
 def describe_isolation(
@@ -224,6 +227,21 @@ def _not_cold(cache: str, no_files: str) -> str:
     if cache == "cold":
         return "the sweep already starts with a cold page cache"
     return "" if hasattr(os, "posix_fadvise") else "this system cannot empty the page cache (no posix_fadvise)"
+
+
+def with_copy(facts: Facts | None, isolation: Isolation | None) -> Facts | None:
+    """The same facts with the exposed copy that the isolation runs found for this configuration, if they did."""
+    if facts is None or isolation is None or isolation.transfer_s is None:
+        return facts
+    copy_s, whole_s = isolation.transfer_s, _time_of(isolation, "end_to_end")
+    if whole_s is None or copy_s.lo is None or copy_s.lo <= 0:
+        return facts
+    return replace(facts, transfer_share=min(1.0, copy_s.est / whole_s), transfer_by=_COPY_BY)
+
+
+def _time_of(isolation: Isolation, name: RunName) -> float | None:
+    found = next((run.time_s for run in isolation.runs if run.name == name), None)
+    return found.est if found is not None and found.est > 0 else None
 
 
 def find_ceiling(

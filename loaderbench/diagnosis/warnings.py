@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import geometric_mean
 from typing import Any
 
 from loaderbench.diagnosis.failures import ran_out_of_memory
 from loaderbench.diagnosis.gpu_warnings import gpu_warnings
+from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_main_process
 from loaderbench.records import (
+    Config,
     Configuration,
     Environment,
     Interval,
@@ -26,6 +29,7 @@ from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one, ratio_
 DRIFT = 1.3  # slowest over fastest of the fixed piece of work; a still machine stays within 1.1
 BUSY_PERCENT = 20.0  # of all CPUs, before the first trial
 FEWEST_BATCHES = 20  # of a user's own loop
+UNEVEN = 2.0  # one loader was seen to halve its speed within a minute next to noisy neighbors
 WIDE = 0.25  # half an interval, as a share of its estimate
 
 
@@ -97,6 +101,7 @@ def find_warnings(
     if kind == "sweep":
         yield from _repeated_samples(trials, loader)
         yield from _few_rounds(trials)
+        yield from _uneven_change(configurations, trials, others)
     else:
         yield from _few_batches(trials)
     yield from _unstillness(configurations, noise, cpu_percent_before)
@@ -106,7 +111,8 @@ def unused_gpus(environment: Environment) -> Iterator[str]:
     """GPUs that the driver has and torch does not find: without them, a GPU is emulated."""
     if environment.gpus_of_driver and not environment.gpus:
         gpus = "1 GPU" if environment.gpus_of_driver == 1 else f"{environment.gpus_of_driver} GPUs"
-        yield f"The driver has {gpus}, but torch finds none: {environment.not_measured.get('gpus', 'no reason known')}"
+        why = environment.not_measured.get("gpus", "no reason known")
+        yield f"The driver has {gpus}, but torch can use none: {why}"
 
 
 def _few_batches(trials: Sequence[Trial]) -> Iterator[str]:
@@ -119,6 +125,32 @@ def _few_rounds(trials: Sequence[Trial]) -> Iterator[str]:
     rounds = len({trial.round for trial in trials if trial.status == "completed"})
     if 0 < rounds < FEWEST_ROUNDS:
         yield f"n = {rounds}: no best config is named on fewer than {FEWEST_ROUNDS} rounds"
+
+
+def _uneven_change(
+    configurations: Sequence[Configuration], trials: Sequence[Trial], others: Sequence[Trial]
+) -> Iterator[str]:
+    """Two configurations, of which one lost far more speed than the other between the sweep and the trials of fixes.
+
+    Those that keep up with the consumer are left out: in the sweep, its demand may have capped them.
+    """
+    waiting = [
+        found.config for found in configurations if found.data_wait_share and found.data_wait_share.est > NOTICED
+    ]
+    moved = {config_name(config): share for config in waiting if (share := _later_over_before(config, trials, others))}
+    if len(moved) < 2:
+        return
+    slow, fast = min(moved, key=lambda name: moved[name]), max(moved, key=lambda name: moved[name])
+    if moved[fast] >= UNEVEN * moved[slow]:
+        rates = f"{slow} ran at {moved[slow]:.0%} of its rate in the sweep, {fast} at {moved[fast]:.0%}"
+        yield f"While fixes were tried, {rates}: gains of one over the other may not hold on a quiet machine"
+
+
+def _later_over_before(config: Config, before: Sequence[Trial], later: Sequence[Trial]) -> float | None:
+    was, became = rates_by_round(config, before), rates_by_round(config, later)
+    if len(became) < FEWEST_ROUNDS or not was:
+        return None
+    return geometric_mean(became.values()) / geometric_mean(was.values())
 
 
 def _unstillness(configurations: Sequence[Configuration], noise: Noise, busy: float | None) -> Iterator[str]:

@@ -141,6 +141,6 @@ def throughput(rate: Interval, label: str = "Throughput") -> Evidence:
 
 
 def transfers(facts: Facts) -> Evidence:
-    """How long the marked transfer takes."""
-    share = in_percent(facts.transfer_share)
-    return Evidence("cause", "Host-to-device copy", f"{share} of time (stage `transfer` of the loop)")
+    """How long the copy takes, and by what that is known."""
+    by = facts.transfer_by or "stage `transfer` of the loop"
+    return Evidence("cause", "Host-to-device copy", f"{in_percent(facts.transfer_share)} of time ({by})")

@@ -168,6 +168,7 @@ _OTHER_DRIVER = (
     "update the NVIDIA driver, or install a torch that was built for an older CUDA; until then a GPU is emulated"
 )
 _CUDA_BUILD = "install a torch that was built for CUDA; until then a GPU is emulated"
+_NO_KERNEL = "loaderbench doctor --gpu names the cause; until it is fixed, a GPU is emulated"
 _SCRIPT = """
 import io, json, sys, warnings
 found = {"python": sys.version.split()[0]}
@@ -181,7 +182,13 @@ def torch_():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
-    return {"version": torch.__version__, "cuda": torch.version.cuda, "available": available,
+    kernel = ""
+    try:
+        if available:
+            float(torch.ones(8, device="cuda").sum())
+    except Exception as error:
+        kernel = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    return {"version": torch.__version__, "cuda": torch.version.cuda, "available": available, "kernel": kernel,
             "why": str(said[-1].message).splitlines()[0][:300] if said else "",
             "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]}
 def torchvision_():
@@ -245,6 +252,9 @@ class PackageHealth:
 
     def _accelerator(self) -> Check:
         torch = self.found.get("torch", {})
+        if torch.get("devices") and torch.get("kernel"):
+            said = f"{', '.join(torch['devices'])}: no kernel runs on the first: {torch['kernel']}"
+            return Check("GPU", "warn", said, _NO_KERNEL)
         if torch.get("devices"):
             return Check("GPU", "ok", f"{', '.join(torch['devices'])} (CUDA {torch['cuda']})")
         if self.gpus_of_driver:

@@ -125,6 +125,11 @@ class LoaderBackend(ABC):
         """The configuration with one value for what makes no difference; `fixed` are the suite's own arguments."""
         return config
 
+    def uses_accelerator(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether these arguments make it use an accelerator by itself, such as memory that is pinned for one."""
+        idle = {axis: value for axis, (value, _) in self.idle_without_accelerator.items()}
+        return any(arguments.get(axis, value) != value for axis, value in idle.items())
+
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
         """How it reads ahead with these arguments, which may come from a saved run and hold anything."""
         return Prefetch(batch_size=arguments.get("batch_size"))

@@ -224,7 +224,7 @@ class Sums:
         self.run_s += max(0, after.main.run_ns - before.main.run_ns) / 1e9
         self.wait_s += max(0, after.main.wait_ns - before.main.wait_ns) / 1e9
         self.others_s += sum(_others_ns(before, after)) / 1e9
-        self.runnable_s += sum(_runnable_ns(before, after)) / 1e9
+        self.runnable_s += runnable_s(before, after)
         self.user_ticks += max(0, after.activity.user_ticks - before.activity.user_ticks)
         self.system_ticks += max(0, after.activity.system_ticks - before.activity.system_ticks)
         self.threads += len(after.threads)
@@ -252,9 +252,11 @@ def _others_ns(before: Reading, after: Reading) -> Iterator[int]:
             yield max(0, now.run_ns - (then.run_ns if then else 0))
 
 
-def _runnable_ns(before: Reading, after: Reading) -> Iterator[int]:
-    """How long each thread ran or was ready to."""
+def runnable_s(before: Reading, after: Reading, counts: Callable[[int, int], bool] = lambda *_: True) -> float:
+    """How long threads ran or were ready to, all together; `counts` chooses among them by process and thread."""
+    found_ns = 0
     for thread, now in after.threads.items():
-        if now is not None:
+        if now is not None and counts(after.pid, thread):
             then = before.threads.get(thread)
-            yield max(0, now.run_ns + now.wait_ns - (then.run_ns + then.wait_ns if then else 0))
+            found_ns += max(0, now.run_ns + now.wait_ns - (then.run_ns + then.wait_ns if then else 0))
+    return found_ns / 1e9

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loaderbench.monitors import proc
-from loaderbench.monitors.processes import Reading, Sums, read_process
+from loaderbench.monitors.processes import Reading, Sums, read_process, runnable_s
 from loaderbench.records import Reasons, WorkerStates
 
 NO_CPU_COUNT = 1 << 30
+PINNING_THREAD = "pt_data_pin"  # torch's name for the thread that copies batches into pinned memory, from 2.6 on
 
 
 class WorkerWatch:
@@ -28,6 +29,8 @@ class WorkerWatch:
         self._root, self._clock = root, clock
         self._before: dict[int, Reading] = {}
         self._sums = Sums()
+        self._pins: dict[tuple[int, int], bool] = {}
+        self._pinning_s = 0.0
         self._count = 0
         self._allowed_cpus = NO_CPU_COUNT
         self._pss_bytes: int | None = None
@@ -39,7 +42,9 @@ class WorkerWatch:
         Nothing is raised for what cannot be read: this is called from inside a user's training loop.
         """
         now = {pid: found for pid in pids if (found := read_process(self._root, pid, self._clock))}
-        self._sums.add([(self._before[pid], found) for pid, found in now.items() if pid in self._before])
+        pairs = [(self._before[pid], found) for pid, found in now.items() if pid in self._before]
+        self._sums.add(pairs)
+        self._pinning_s += sum(runnable_s(before, after, self._is_pinning) for before, after in pairs)
         self._count = max(self._count, len(now))
         self._allowed_cpus = min([*map(_allowed_cpus, now), self._allowed_cpus])
         self._before = now
@@ -70,6 +75,8 @@ class WorkerWatch:
         if system is None:
             reasons["system_share"] = "the workers used too little CPU time"
         reasons["blocked_on"] = "what workers were blocked on was not checked"
+        if not any(self._pins.values()):
+            reasons["pinning_share"] = "no thread pins memory, or torch is older than 2.6 and does not name it"
         if self._allowed_cpus == NO_CPU_COUNT:
             reasons["allowed_cpus"] = "this system does not report CPU affinity"
         if not sums.read_io:
@@ -91,8 +98,16 @@ class WorkerWatch:
             runnable_threads=sums.runnable_s / sums.clock_s,
             system_share=system,
             allowed_cpus=self._allowed_cpus if self._allowed_cpus < NO_CPU_COUNT else None,
+            pinning_share=min(1.0, self._pinning_s / sums.wall_s) if any(self._pins.values()) else None,
             not_measured=reasons,
         )
+
+    def _is_pinning(self, pid: int, thread: int) -> bool:
+        """Whether a thread pins memory; its name is read once."""
+        if (pid, thread) not in self._pins:
+            name = proc.read_text(f"{self._root}/{pid}/task/{thread}/comm").strip()
+            self._pins[pid, thread] = name == PINNING_THREAD
+        return self._pins[pid, thread]
 
     def why_not(self) -> str:
         """Why there are no states, as a clause; empty where there are."""

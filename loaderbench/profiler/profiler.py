@@ -15,6 +15,7 @@ from loaderbench.profiler.stage import Stage
 from loaderbench.tracing.clock import thread
 
 if TYPE_CHECKING:
+    from loaderbench.profiler.user_stages import HostAndDevice
     from loaderbench.result import Run
     from loaderbench.tracing.clock import StageClock
 
@@ -126,13 +127,13 @@ class Profiler:
             self._result = found
         return found
 
-    def loop_stage(self, name: str) -> tuple[StageClock, int] | None:
+    def loop_stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """The clock of the loop's body and the stage's number on it; `None` outside of a recorded body."""
         epoch = self._epoch_now and self._epoch_now()
         if epoch is None or self._state != "running" or (epoch.gi_running and thread() == self._thread):
             return None
         self._recorder.marks = True
-        return self._observer.user_stages.find(name)
+        return self._observer.user_stages.find(name, of_loop=thread() == self._thread)
 
     def _epoch(self, source: Any) -> Iterator[Any]:
         """One epoch over the source, begun at once, and recorded if it is of the loader that is profiled."""
@@ -142,9 +143,7 @@ class Profiler:
         if self._state == "done" or not self._is_mine(source):
             return iter(source)
         if self._recorder.events is None and uses_cuda():
-            from loaderbench.consumers.cuda import CudaWaitClock
-
-            self._recorder.events = CudaWaitClock()
+            self._time_on_device()
         if self._trace:
             self._recorder.keep_waits()
         claim(source, self)
@@ -156,6 +155,14 @@ class Profiler:
             raise
         self._epoch_now = weakref.ref(epoch)
         return epoch
+
+    def _time_on_device(self) -> None:
+        from loaderbench.consumers.device_clock import clock_of_device
+        from loaderbench.profiler.device_stages import DeviceStages
+
+        self._recorder.events, of_stages = clock_of_device(), clock_of_device()
+        if of_stages is not None:
+            self._observer.user_stages.on_device = DeviceStages(of_stages)
 
     def _is_mine(self, source: Any) -> bool:
         """Whether to record it: not a second epoch within one, and not another loader than the first."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from loaderbench.consumers import LOOP
+from loaderbench.consumers.device_clock import clock_of_device
 from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.observer import Observer
@@ -62,7 +63,7 @@ def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
         step=spread_of(log.steps),
         step_stages=observer.user_stages.costs(STEADY if steady else WARMUP, log.batches) or None,
         epochs=_epochs(recorder),
-        recorder_s_per_batch=loop_s_per_batch(),
+        recorder_s_per_batch=loop_s_per_batch(clock_of_device) if recorder.events else loop_s_per_batch(),
         not_measured={
             "samples_per_epoch": "the dataset has no length",
             "step_stages": "no part of the loop is marked with Profiler.stage()",

@@ -21,6 +21,7 @@ from loaderbench.tracing.loader import is_loader
 
 WAIT_OF_HOST = "data wait: host time in next(), since the loop used no CUDA device"
 WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around next()"
+STAGES_OF_DEVICE = "stages of the loop: time on the CUDA device's stream, by events"
 
 
 def make_run(name: str, warmup: int, recorder: LoopRecorder, observer: Observer) -> Run:
@@ -86,6 +87,8 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
         yield WAIT_OF_HOST
     else:
         yield WAIT_OF_DEVICE
+        if observer.user_stages.marked:
+            yield STAGES_OF_DEVICE
     if log is not recorder.log and log.batches:
         yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
     if observer.passed:

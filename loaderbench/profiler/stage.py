@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from loaderbench.errors import UsageError
 from loaderbench.tracing import active
 from loaderbench.tracing.clock import StageClock, thread
+
+if TYPE_CHECKING:
+    from loaderbench.profiler.user_stages import HostAndDevice
 
 _LATE = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
@@ -19,7 +22,7 @@ class Owner(Protocol):
 
     marks_functions: bool
 
-    def loop_stage(self, name: str) -> tuple[StageClock, int] | None:
+    def loop_stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """The clock of the loop's body and the stage's number on it; `None` outside of the body."""
         ...
 
@@ -72,7 +75,7 @@ class Stage:
         """In a worker that is sent it, it marks for the worker's own tracer."""
         return type(self), (self._owner, self._name)
 
-    def _find(self) -> tuple[StageClock, int] | None:
+    def _find(self) -> tuple[StageClock | HostAndDevice, int] | None:
         tracer = active.tracer()
         if tracer is None:
             return self._owner.loop_stage(self._name)

@@ -4,17 +4,43 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from loaderbench.profiler.device_stages import DeviceStages
 from loaderbench.records import StageCost
 from loaderbench.tracing.clock import StageClock, thread
 
 Seconds = defaultdict[tuple[int, str], float]
 
 
+class HostAndDevice:
+    """A stage clock of the host, and the device's; it is used as the first alone would be."""
+
+    def __init__(self, host: StageClock, device: DeviceStages) -> None:
+        self._host, self._device = host, device
+
+    @property
+    def ident(self) -> int:
+        """The thread whose stages are timed just now, 0 for none."""
+        return self._host.ident
+
+    def enter(self, stage: int) -> None:
+        """Begin a stage."""
+        self._host.enter(stage)
+        self._device.enter(stage)
+
+    def leave(self) -> None:
+        """End the innermost stage."""
+        self._device.leave()
+        self._host.leave()
+
+
 class UserStages:
     """Adds up wall and CPU seconds by stage, separately for each kind of batch: a mean never mixes kinds.
 
-    Every thread has a clock of its own, which is never set back: what it has more than last time is new.
+    Every thread has a clock of its own, which is never set back: what it has more than last time is new. `on_device`
+    times the stages of the loop's own thread on the device that it computes on, once there is one.
     """
+
+    on_device: DeviceStages | None = None
 
     def __init__(self) -> None:
         self._clocks: dict[int, StageClock] = {}
@@ -23,15 +49,21 @@ class UserStages:
         self._wall_s: Seconds = defaultdict(float)
         self._cpu_s: Seconds = defaultdict(float)
 
-    def find(self, name: str) -> tuple[StageClock, int]:
-        """The clock of the calling thread, running, and the stage's number on it."""
+    @property
+    def marked(self) -> bool:
+        """Whether the loop has entered any stage."""
+        return len(self._places) > 1
+
+    def find(self, name: str, *, of_loop: bool = False) -> tuple[StageClock | HostAndDevice, int]:
+        """The clock of the calling thread, running, and the stage's number on it; `of_loop`: it is the loop's own."""
         place = self._places.setdefault(name, len(self._places))
         clock = self._clocks.setdefault(thread(), StageClock())
         while len(clock.calls) <= place:
             clock.add_stage()
         if not clock.ident:
             clock.begin(0)
-        return clock, place
+        on_device = self.on_device if of_loop else None
+        return (clock if on_device is None else HostAndDevice(clock, on_device)), place
 
     def end_body(self, kind: int) -> None:
         """Add what was charged since the last batch to its kind."""
@@ -43,11 +75,21 @@ class UserStages:
                 self._wall_s[kind, names[place]] += wall_s[place] - _at(before[0], place)
                 self._cpu_s[kind, names[place]] += cpu_s[place] - _at(before[1], place)
             self._reported[ident] = wall_s, cpu_s
+        if self.on_device is not None:
+            self.on_device.end_body(kind)
 
     def costs(self, kind: int, batches: int) -> dict[str, StageCost]:
-        """Seconds per batch of this kind."""
-        found = {name: (kind, name) for name in self._places if self._wall_s.get((kind, name), 0.0) > 0}
-        return {name: StageCost(self._cpu_s[at] / batches, self._wall_s[at] / batches) for name, at in found.items()}
+        """Seconds per batch of this kind: of wall time on the device where that was timed, of CPU time on the host."""
+        passed_s = {name: self._passed_s(kind, name) for name in self._places}
+        return {
+            name: StageCost(self._cpu_s.get((kind, name), 0.0) / batches, wall_s / batches)
+            for name, wall_s in passed_s.items()
+            if wall_s > 0
+        }
+
+    def _passed_s(self, kind: int, name: str) -> float:
+        on_device = self.on_device.seconds(kind, self._places[name]) if self.on_device else None
+        return self._wall_s.get((kind, name), 0.0) if on_device is None else on_device
 
 
 def _at(values: list[float], place: int) -> float:

@@ -81,7 +81,8 @@ class LoopRecorder:
         """
         clock = _now_s
         asked_s = clock()
-        batches, events = begin(), self.events
+        source, events = begin(), self.events
+        batches = source if events is None else _asking(source, events)
         began_took_s = clock() - asked_s
         epoch = self.begun
         self.begun += 1
@@ -92,8 +93,6 @@ class LoopRecorder:
         try:
             yield None
             asked_s = clock() - began_took_s  # the first batch's wait has that in it
-            if events is not None:
-                batches = _asking(batches, events)
             for batch in batches:
                 got_s = clock()
                 if kind == APART:
@@ -124,7 +123,7 @@ class LoopRecorder:
             self._add_up(rows)
             self.windows.epoch_ended()
             self._watch.epoch_ended()
-        for batch in batches:
+        for batch in source:  # what follows is not recorded; `yield from` would close a generator of the user's
             yield batch
 
     def keep_waits(self) -> None:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import repeat
 from statistics import median
+from typing import Any
 
-from loaderbench.consumers import NoConsumer
+from loaderbench.consumers import NoConsumer, WaitClock
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.recorder.measure import Steps
 
@@ -15,25 +16,30 @@ _BATCHES = 1_000
 _PAIRS = 7
 
 
-def recorder_s_per_batch() -> float:
-    """Seconds that recording adds to a batch of a trial."""
+def recorder_s_per_batch(make_clock: Callable[[], WaitClock | None] = lambda: None) -> float:
+    """Seconds that recording adds to a batch of a trial; `make_clock` makes the clock of its device, if any."""
     ready = [0] * _BATCHES
 
     def recorded() -> None:
-        steps = Steps(ready, NoConsumer())
+        consumer: Any = NoConsumer()
+        consumer.wait_clock = make_clock() or consumer.wait_clock
+        steps = Steps(ready, consumer)
         for _ in repeat(None, _BATCHES):
             steps.take()
 
     return _difference_s(recorded, lambda: _drain(ready)) / _BATCHES
 
 
-def loop_s_per_batch() -> float:
-    """Seconds that recording adds to a batch of a user's loop."""
+def loop_s_per_batch(make_events: Callable[[], Any] = lambda: None) -> float:
+    """Seconds that recording adds to a batch of a user's loop; `make_events` makes the clock of its device, if any."""
     ready = [[0]] * _BATCHES
-    return (
-        _difference_s(lambda: _drain(LoopRecorder(0, None).epoch(lambda: iter(ready))), lambda: _drain(ready))
-        / _BATCHES
-    )
+
+    def recorded() -> None:
+        recorder = LoopRecorder(0, None)
+        recorder.events = make_events()
+        _drain(recorder.epoch(lambda: iter(ready)))
+
+    return _difference_s(recorded, lambda: _drain(ready)) / _BATCHES
 
 
 def _difference_s(with_it: Callable[[], None], without: Callable[[], None]) -> float:

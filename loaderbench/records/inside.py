@@ -24,6 +24,7 @@ class WorkerStates:
     `runnable_threads` is how many of all threads ran or waited in a run queue at a time. `system_share` is the part of
     their CPU time in the kernel. `blocked_on` says what they were blocked on when checked (`lock`, `storage`, `device`,
     `queue`, `running`), as shares. `allowed_cpus` is the smallest number of CPUs that one worker may use.
+    `pinning_share` is the part of the time in which the thread that pins memory ran, or was ready to.
     """
 
     on_cpu_share: float
@@ -41,6 +42,7 @@ class WorkerStates:
     system_share: float | None = None
     blocked_on: dict[str, float] | None = None
     allowed_cpus: int | None = None
+    pinning_share: float | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -62,7 +62,7 @@ REMEDIES: tuple[Remedy, ...] = tuple(import_module(f"loaderbench.remedies.{name}
 WHOLE = (COMBINATION, "best_combination")
 """All changes together: they come first."""
 
-OF_SWEEPS = ("best_combination", "larger_batch", "pin_memory", "unpin_memory")
+OF_SWEEPS = ("best_combination", "larger_batch")
 """Those that compare configurations of a sweep and depend on no cause."""
 
 

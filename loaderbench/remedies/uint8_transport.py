@@ -1,7 +1,7 @@
 """Workers convert samples to float32 and send four bytes per decoded byte.
 
-Triggers when worker-to-main IPC is the bottleneck. It also triggers when CPUs are saturated and transforms are the
-bottleneck or at least 15% of the CPU time.
+Triggers when worker-to-main IPC or the host-to-device copy is the bottleneck. It also triggers when CPUs are saturated
+and transforms are the bottleneck or at least 15% of the CPU time.
 
 What it does: sends uint8 batches and normalizes them on the GPU. An emulated consumer does not charge for it.
 
@@ -14,7 +14,11 @@ REMEDY = CauseRemedy(
     id="uint8_transport",
     title="Normalize on the GPU",
     applies=lambda found: (
-        (found.cpu_goes_to("transform") or (found.named(stages={"transport"}) and not found.facts.tiny_batches))
+        (
+            found.cpu_goes_to("transform")
+            or (found.verdict.bound == "transfer" and found.has_options("normalize"))
+            or (found.named(stages={"transport"}) and not found.facts.tiny_batches)
+        )
         and found.option("normalize") != "device"
     ),
     change=option(normalize="device"),

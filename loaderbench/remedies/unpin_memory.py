@@ -1,6 +1,7 @@
 """The pinning thread holds the GIL while it copies, which can cost more than pinning gains.
 
-Triggers when the baseline pins memory and the sweep measured both values.
+Triggers when the baseline pins memory and the sweep measured both values. It also triggers when the pinning thread is
+saturated and finished batches wait for it.
 
 What it does: sets `pin_memory=False`.
 
@@ -9,11 +10,24 @@ Costs: copies to the GPU no longer overlap with the training step.
 How to confirm: throughput rises without pinning.
 """
 
+from loaderbench.diagnosis.thresholds import ONE_THREAD
+from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.pinning import PinningRemedy
 
-REMEDY = PinningRemedy(
-    id="unpin_memory",
-    title="Set pin_memory=False",
-    pinned=False,
-    caveat="Copies to the GPU then block the host",
+_TITLE = "Set pin_memory=False"
+_CAVEAT = "Copies to the GPU then block the host"
+
+REMEDY = MeasuredFirst(
+    PinningRemedy(id="unpin_memory", title=_TITLE, pinned=False, caveat=_CAVEAT),
+    CauseRemedy(
+        id="unpin_memory",
+        title=_TITLE,
+        applies=lambda found: (
+            found.named(stages={"transport"}, limits={"lock"})
+            and found.facts.pinning_share >= ONE_THREAD
+            and bool(found.config.get("pin_memory"))
+        ),
+        change=lambda _: {"pin_memory": False},
+        caveat=_CAVEAT,
+    ),
 )

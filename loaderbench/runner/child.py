@@ -62,6 +62,7 @@ def _fetched(error: BaseException) -> bool:
 
 def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made: list[Any]) -> None:
     """Build, and measure what was built; `made` gets the loader, to explain an exception with."""
+    from loaderbench.consumers.device_clock import clock_of_device
     from loaderbench.datasets.traits import traits_of
     from loaderbench.recorder import measure, recorder_s_per_batch
     from loaderbench.recorder.windows import batches_of
@@ -90,7 +91,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         inside = replace(inside, dataset_traits=traits_of(getattr(source, "dataset", source)))
         sliced = order.in_time_slices and batches.can_be_stopped
         kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
-        cost_s, devices = recorder_s_per_batch(), cuda_devices_in_use()
+        cost_s, devices = recorder_s_per_batch(clock_of_device), cuda_devices_in_use()
         pipe.send(Result(found, cost_s, batches.samples_per_epoch, inside, pids, sliced, kept, devices))
         take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 

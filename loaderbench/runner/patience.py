@@ -13,6 +13,7 @@ PATIENCE = 10.0
 """How many times as long as any completed trial of this run one may go without progress."""
 
 LEAST_PATIENCE_S = 10.0
+FEWEST_SIGNS = 5  # of progress, before a trial without neighbors is compared with itself
 LOOK_S = 0.5  # between two looks at a trial that says nothing
 PAUSED_S = 4 * LOOK_S  # a look that comes later than this was held up itself, and with it the machine
 
@@ -43,6 +44,7 @@ def _samples_under_way(order: TrialOrder) -> int:
 class Patience:
     """How long one trial has been waited for; `longest_idle_s` is the longest time without progress.
 
+    Before any trial of the run was completed, one is compared with the longest time that it has needed itself so far.
     `paused_s` is the time in which this process did not run either, such as a closed lid or a paused container. It is
     no part of the others.
     """
@@ -50,23 +52,29 @@ class Patience:
     def __init__(self, order: TrialOrder) -> None:
         self._limit_s, self._patience_s = order.suite.measure.timeout_s, order.patience_s
         self._waited_s = self._idle_s = self.longest_idle_s = self.paused_s = 0.0
+        self._signs, self._own_idle_s = 0, 0.0
         self._looked_s = time.monotonic()
 
     def renew(self) -> None:
         """The trial made progress."""
         self._look()
+        self._signs, self._own_idle_s = self._signs + 1, max(self._own_idle_s, self._idle_s)
         self._idle_s = 0.0
 
     def is_over(self) -> bool:
         """Whether the trial took too long."""
         self._look()
-        return self._waited_s >= self._limit_s or (self._patience_s is not None and self._idle_s >= self._patience_s)
+        patience_s = self._patience_s
+        if patience_s is None and self._signs >= FEWEST_SIGNS:
+            patience_s = max(LEAST_PATIENCE_S, PATIENCE * self._own_idle_s)
+        return self._waited_s >= self._limit_s or (patience_s is not None and self._idle_s >= patience_s)
 
     def failure(self, phase: str, blocked_at: str, log_end: str) -> Failure:
         """Name what it ran out on."""
         if self._waited_s >= self._limit_s:
             return hang(self._limit_s, phase, blocked_at, log_end)
-        return no_progress(self._idle_s, phase, blocked_at, log_end)
+        than = "before" if self._patience_s is None else "in other trials"
+        return no_progress(self._idle_s, phase, blocked_at, log_end, than=than)
 
     def _look(self) -> None:
         now_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a trial will find: whether torch imports, and the devices that CUDA shows it. Asked in a child of its own."""
+"""What a trial will find: whether torch imports, and the GPUs on which a kernel runs. Asked in a child of its own."""
 
 from __future__ import annotations
 
@@ -15,16 +15,22 @@ from loaderbench.suite import Suite
 from loaderbench.targets import find_target
 
 PROBE_TIMEOUT_S = 180.0
+KERNEL_TIMEOUT_S = 60.0
+_RUNS = "runs"
 
 _REPAIR = "uv pip install --reinstall torch torchvision"
 
 
 @dataclass(frozen=True)
 class Probe:
-    """CUDA devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured; `not_measured` says why there is none."""
+    """GPUs in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured; `not_measured` says why none can be used.
+
+    `visible` is how many CUDA shows, those that cannot be used included.
+    """
 
     gpus: tuple[Gpu, ...]
     not_measured: Reasons
+    visible: int = 0
 
 
 def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None = None) -> Probe:
@@ -38,14 +44,25 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     if isinstance(answer, MissingError):
         raise answer
     if isinstance(answer, str):
-        raise MissingError(_import_advice(answer))
+        raise MissingError(import_advice(answer))
     if answer is None:
         raise MissingError(f"importing torch crashed; try `{_REPAIR}`")
     found: Probe = answer
-    return found
+    return _if_usable(server, found) if found.gpus else found
 
 
-def _import_advice(error: str) -> str:
+def _if_usable(server: TrialServer, found: Probe) -> Probe:
+    """Launch a kernel on the GPU that trials use, in a process of its own: one that hangs or crashes is no GPU."""
+    gpu = found.gpus[0]
+    said = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
+    if said == _RUNS:
+        return found
+    silent = f"no kernel runs on cuda:{gpu.index} ({gpu.name}): CUDA crashed or hangs; see `loaderbench doctor --gpu`"
+    return Probe((), {"gpus": said or silent}, found.visible)
+
+
+def import_advice(error: str) -> str:
+    """What is wrong with torch and torchvision, and the command that repairs it."""
     if "torchvision::nms" in error:
         return f"torch and torchvision builds do not match ({error}); reinstall both: `{_REPAIR}`"
     return f"cannot import torch and torchvision ({error}); try `{_REPAIR}`"
@@ -80,6 +97,14 @@ def _first_missing(names: list[str], folder: Path) -> MissingError | None:
 
 
 def _devices() -> Probe:
-    from loaderbench.consumers.cuda import visible_gpus
+    from loaderbench.gpu_checkup.usable import visible_gpus
 
-    return Probe(*visible_gpus())
+    gpus, reasons = visible_gpus()
+    return Probe(gpus, reasons, len(gpus))
+
+
+def _answer_kernel(pipe: Connection, gpu: Gpu) -> None:
+    from loaderbench.gpu_checkup.usable import why_unusable
+
+    with suppress(BrokenPipeError):
+        pipe.send(why_unusable(gpu) or _RUNS)

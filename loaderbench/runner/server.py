@@ -87,6 +87,21 @@ class TrialServer:
             ours.close()
             end_session(process)
 
+    def ask_each(self, target: Callable[..., None], *args: object, timeout_s: float) -> Iterator[Any]:
+        """Call it in a process and yield what it sends, until it ends. Raises `TimeoutError` where it is silent."""
+        ours, theirs = self.pipe()
+        process = self.start(_answer, target, theirs, *args)
+        theirs.close()
+        try:
+            while ours.poll(timeout_s):
+                yield ours.recv()
+            raise TimeoutError
+        except (EOFError, ConnectionError):
+            return
+        finally:
+            ours.close()
+            end_session(process)
+
     def numbers(self, count: int) -> Any:
         """Make shared memory of so many doubles, all 0; give it to a process that is started here."""
         return self._context.RawArray("d", count)

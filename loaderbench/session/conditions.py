@@ -10,16 +10,15 @@ from importlib.metadata import version
 
 import psutil
 
-from loaderbench.consumers import consumer_of, resolve_consumer
+from loaderbench.consumers import consumer_kind, consumer_of, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
-from loaderbench.errors import MissingError
 from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
-from loaderbench.runner import TrialServer, probe
+from loaderbench.runner import Probe, TrialServer, probe
 from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite
 
@@ -81,17 +80,17 @@ class Conditions:
 
 def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener, started_at: str) -> Conditions:
     """Look at data and machine, and plan. Raises `MissingError` where something that is needed is not there."""
+    found = _with_gpu(loaded, server) if consumer_kind(loaded.suite.consumer.kind).needs_accelerator else None
     inputs = prepare_inputs(loaded, listener)
-    listener.doing("importing torch")
-    found = probe(server, loaded.suite, loaded.folder)
+    if found is None:
+        listener.doing("importing torch")
+        found = probe(server, loaded.suite, loaded.folder)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    until_s = time.monotonic() + FACTS_S
-    gpus = GpuMonitor(found.gpus).described(lambda: time.monotonic() > until_s)
-    environment = describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=count_gpus())
+    environment = _environment(server, found)
     for said in unused_gpus(environment):
         listener.warned(said)
     accelerator = bool(found.gpus)
-    consumer = _consumer(loaded, environment)
+    consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     busy = None
@@ -100,13 +99,20 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
 
 
-def _consumer(loaded: LoadedSuite, environment: Environment) -> str:
-    """The kind of the consumer. Raises `MissingError`, with the reason, where it needs a GPU and torch finds none."""
-    try:
-        return resolve_consumer(loaded.suite.consumer, accelerator=bool(environment.gpus))
-    except MissingError as error:
-        unused = "".join(f". {said}. For the fix: loaderbench doctor" for said in unused_gpus(environment))
-        raise MissingError(f"{error}{unused}") from None
+def _environment(server: TrialServer, found: Probe) -> Environment:
+    until_s = time.monotonic() + FACTS_S
+    gpus = GpuMonitor(found.gpus).described(lambda: time.monotonic() > until_s)
+    of_driver = max(count_gpus(), found.visible)
+    return describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=of_driver)
+
+
+def _with_gpu(loaded: LoadedSuite, server: TrialServer) -> Probe:
+    """Ask before files are made or read in vain. Raises `MissingError`, with the reason, where no GPU can be used."""
+    found = probe(server, loaded.suite, loaded.folder)
+    unused = [f"{said}; see `loaderbench doctor`" for said in unused_gpus(_environment(server, found))]
+    why_none = next(iter(unused), found.not_measured.get("gpus"))
+    resolve_consumer(loaded.suite.consumer, accelerator=bool(found.gpus), why_none=why_none)
+    return found
 
 
 _SHOWN = 3  # of the files that were left out, in a sentence

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from loaderbench.consumers import NOTHING, consumer_kind
 from loaderbench.datasets import DatasetOrder, Inputs, Samples
+from loaderbench.loaders import backend_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.records import Config, PixelChange, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer
 from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.session.listener import Listener
 from loaderbench.store import Store
-from loaderbench.suite import LoadedSuite
+from loaderbench.suite import LoadedSuite, Suite
 
 LOADER_ALONE = ("loader_warm", "loader_cold")
 """The isolation runs that nothing consumes."""
@@ -93,6 +94,13 @@ def consumer_for(planned: PlannedTrial, own: str) -> str:
     """The run's `own` consumer; none for the loader alone, nor for a remedy where the demand would cap the gain."""
     capped = planned.role == "remedy" and consumer_kind(own).capped
     return NOTHING if capped or planned.isolation in LOADER_ALONE else own
+
+
+def may_use_device(planned: PlannedTrial, suite: Suite, own: str) -> bool:
+    """Whether the trial uses a GPU where there is one: to compute, or to pin memory; `own` is the run's consumer."""
+    arguments = {**suite.loader, **planned.config}
+    computes = consumer_kind(consumer_for(planned, own)).may_use_device
+    return computes or backend_of(arguments).uses_accelerator(arguments)
 
 
 def isolation_order(order: TrialOrder, files: int | None) -> TrialOrder:

@@ -15,6 +15,7 @@ from loaderbench.runner import Outcome
 from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
 from loaderbench.session.fitting import Fitting
 from loaderbench.session.listener import Progress
+from loaderbench.session.measuring import may_use_device
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.steps import Session
 from loaderbench.session.time_left import mean_trial_s
@@ -62,7 +63,7 @@ class RemedyStep:
         self._session, self._found = session, session.found
         until_s = session.deadline_s
         self._until_s = time.monotonic() + session.plan.verify_s if until_s is None else until_s
-        self._rounds = SlicedRounds(session.measuring, in_time_slices=not session.conditions.accelerator)
+        self._rounds = SlicedRounds(session.measuring, self._uses_device)
         self._verifier = Verifier(
             session.plan,
             subject,
@@ -73,6 +74,10 @@ class RemedyStep:
             sweep=session.found.of("sweep"),
         )
         session.step = "remedies"
+
+    def _uses_device(self, planned: PlannedTrial) -> bool:
+        conditions = self._session.conditions
+        return conditions.accelerator and may_use_device(planned, conditions.loaded.suite, conditions.consumer)
 
     def _candidates(self, config: Config) -> Sequence[Candidate] | None:
         """What the cause calls for, as far as it fits in memory."""

@@ -211,11 +211,14 @@ def test_photos_writes_a_folder_and_refuses_one_that_is_full(cli: Cli, tmp_path:
     one_line(again.stderr)
 
 
-def test_a_model_without_an_accelerator_is_missing_something(cli: Cli, place: Path) -> None:
+def test_a_model_without_a_gpu_is_planned_as_with_one_and_cannot_be_run(cli: Cli, place: Path) -> None:
     from loaderbench.monitors import count_gpus
 
     if count_gpus():
-        pytest.skip("there is an accelerator")
+        pytest.skip("there is a GPU")
     (place / "s.yaml").write_text(SUITE + "consumer: {kind: model}\n")
-    result = cli("check", "s.yaml")
+    planned = cli("check", "s.yaml")
+    assert planned.returncode == 0, planned.stderr
+    assert "This suite needs a GPU" in planned.stdout
+    result = cli("run", "s.yaml")
     assert (result.returncode, "needs a CUDA device" in one_line(result.stderr)) == (5, True)

@@ -42,7 +42,7 @@ def test_a_run_says_so_before_its_trials_and_with_its_verdict(
     (tmp_path / "s.yaml").write_text(SUITE)
     found = command("run", "s.yaml", "--out", "r", **stub_nvml.environment)
     assert found.returncode == 0, found.stderr
-    said = "Warning: The driver has 8 GPUs, but torch finds none: "
+    said = "Warning: The driver has 8 GPUs, but torch can use none: "
     before, _, after = found.stderr.partition(said)
     assert after, found.stderr
     assert "samples/s" not in before
@@ -56,6 +56,6 @@ def test_where_a_gpu_was_asked_for_nothing_is_measured(stub_nvml: StubNvml, comm
     (tmp_path / "s.yaml").write_text(f"{SUITE}consumer: {{kind: model}}\n")
     found = command("run", "s.yaml", "--progress", "none", **stub_nvml.environment)
     assert found.returncode == 5
-    assert "The driver has 1 GPU, but torch finds none" in found.stderr
+    assert "The driver has 1 GPU, but torch can use none" in found.stderr
     assert "loaderbench doctor" in found.stderr
     assert not list(tmp_path.rglob("report.html"))

@@ -4,7 +4,8 @@ import pytest
 import torch
 from simulated_device import patch
 
-from loaderbench.consumers.cuda import RunAhead, TrainingStep, native_precision
+from loaderbench.consumers.cuda import RunAhead
+from loaderbench.consumers.training_step import TrainingStep, native_precision
 from loaderbench.datasets.image_samples import MEAN, STD
 
 

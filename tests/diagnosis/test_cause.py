@@ -89,6 +89,10 @@ CASES = {
         ("stragglers", "order"),
     ),
     "batches on their way": (replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1)), ("transport", "workers")),
+    "batches in line for the thread that pins": (
+        replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1), main=states(0.2, pinning_share=0.97)),
+        ("transport", "lock"),
+    ),
     "the sampler": (replace(DECODING, parts=parts(main_process_s=0.9, making_s=0.1)), ("main_process", "lock")),
     "batches nobody begun": (replace(DECODING, parts=parts(not_begun_s=0.9, making_s=0.1)), ("main_process", "lock")),
     "epochs that begin": (replace(DECODING, startup_s=0.5, startup_share=0.6), ("startup", "startup")),

@@ -47,6 +47,7 @@ def headline(facts: Facts) -> str:
         (crowd(0.7, 6.0), ("6.0 runnable", "2 CPUs", "70%")),
         (replace(DECODING, workers=2, parts=parts(main_process_s=0.9, making_s=0.1)), ("90%",)),
         (replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1)), ("90%",)),
+        (transported(main=states(0.2, pinning_share=0.97)), ("97% of the time",)),
         (taking_turns(0.05, 0.95), ("1.00 CPUs",)),
         (replace(BLOCKED, loads=states(0.09)), ("workers wait", "91%", "9.99 ms/sample")),
         (replace(BLOCKED, workers=0, loads=states(0.1)), ("the main process waits", "91%")),
@@ -149,6 +150,8 @@ def test_each_rule_has_a_clause_of_its_own(facts: Facts, clause: str) -> None:
     [
         (transported(), "finished batches wait in transit"),
         (transported(main=states(0.5)), "the main process is busy"),
+        (transported(main=states(0.2, pinning_share=0.97)), "the pinning thread is saturated"),
+        (transported(main=states(0.2, pinning_share=0.8)), "finished batches wait in transit"),
         (transported(own_cpus=1.9), "CPUs saturated"),
     ],
 )

@@ -94,8 +94,8 @@ def test_epoch_ends_within_the_steady_state_are_told_with_their_trials() -> None
     [
         (0, 0, []),
         (1, 1, []),
-        (1, 0, ["The driver has 1 GPU, but torch finds none: driver too old"]),
-        (2, 0, ["The driver has 2 GPUs, but torch finds none: driver too old"]),
+        (1, 0, ["The driver has 1 GPU, but torch can use none: driver too old"]),
+        (2, 0, ["The driver has 2 GPUs, but torch can use none: driver too old"]),
     ],
 )
 def test_a_gpu_that_torch_does_not_find_is_a_warning(of_driver: int, found: int, said: list[str]) -> None:
@@ -328,3 +328,30 @@ def test_tracing_of_samples_that_nobody_counted_costs_nothing() -> None:
     found = describe_overhead([one])
     assert found is not None
     assert found.share_of_wall == 0.0
+
+
+@pytest.mark.parametrize(
+    ("wait", "later", "told"),
+    [(0.5, 25.0, True), (0.5, 60.0, True), (0.5, 61.0, False), (0.5, 100.0, False), (0.01, 25.0, False)],
+)
+def test_a_baseline_that_lost_more_speed_than_the_best_while_fixes_were_tried_is_told(
+    wait: float, later: float, told: bool
+) -> None:
+    """The best keeps 120 of its 100 samples/s, and the baseline, which waits, so many of 100."""
+    fast: Config = {"num_workers": 2}
+    baseline = [replace(trial, data_wait_share=wait) for trial in rounds(100, 100, 100)]
+    best = [replace(trial, config=fast) for trial in rounds(100, 100, 100)]
+    others = [replace(t, role="remedy") for t in (*rounds(later, later, later), *_with(fast, rounds(120, 120, 120)))]
+    swept = [*baseline, *best]
+    found = list(find_warnings(swept, summarise([CONFIG, fast], swept), describe_noise(swept, []), {}, others=others))
+    said = [line for line in found if line.startswith("While fixes were tried")]
+    assert bool(said) == told
+    if told:
+        assert f"num_workers=0 ran at {later:.0f}% of its rate in the sweep, num_workers=2 at 120%" in said[0]
+    assert not list(
+        find_warnings(swept, summarise([CONFIG, fast], swept), describe_noise(swept, []), {}, others=others[:2])
+    )
+
+
+def _with(config: Config, trials: list[Trial]) -> list[Trial]:
+    return [replace(trial, config=config) for trial in trials]

@@ -38,6 +38,7 @@ def test_a_low_limit_is_told_with_the_flag_that_raises_it(check: Check, state: s
     assert bool(check.fix) == (state != "ok")
 
 
+NO_CODE = "CUDA error: no kernel image is available for execution on the device"
 TOO_OLD = "CUDA initialization: The NVIDIA driver on your system is too old (found version 12020)."
 
 
@@ -45,6 +46,7 @@ TOO_OLD = "CUDA initialization: The NVIDIA driver on your system is too old (fou
     ("torch", "gpus", "state", "words"),
     [
         ({"cuda": "13.0", "available": True, "devices": ["H100"], "why": ""}, 1, "ok", "H100 (CUDA 13.0)"),
+        ({"cuda": "13.0", "available": True, "devices": ["H100"], "kernel": NO_CODE}, 1, "warn", NO_CODE),
         ({"cuda": "13.0", "available": False, "devices": [], "why": ""}, 0, "ok", "found no device"),
         ({"cuda": "13.0", "available": False, "devices": [], "why": TOO_OLD}, 2, "warn", TOO_OLD),
         ({"cuda": None, "available": False, "devices": [], "why": ""}, 1, "warn", "torch is a CPU build"),

@@ -17,6 +17,10 @@ torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 
 
+RUN_TIMEOUT_S = 900.0
+"""Some 30 trials, of which each starts CUDA and a model in about 6 s: three times what that takes."""
+
+
 class BusyDevice:
     """Keeps the device busy for `busy_s` a batch by matrix products whose time was measured first."""
 
@@ -74,10 +78,10 @@ def test_nvml_knows_the_device_by_cuda_s_uuid() -> None:
     assert reading.utilization_percent is not None
 
 
-def test_the_main_job_trains_on_the_device(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_the_main_job_trains_on_the_device(command: Cli, photos: Path, tmp_path: Path) -> None:
     suite = Path(__file__).parents[2] / "suites" / "images.yaml"
     flags = ("-P", "batch_size=8", "-P", "num_workers=0,2", "--seconds", "0.5", "--no-verify", "--out", "r")
-    result = cli("run", suite, "--data", photos, *flags)
+    result = command("run", suite, "--data", photos, *flags, timeout_s=RUN_TIMEOUT_S)
     assert result.returncode == 0, result.stderr
     run = read_run(tmp_path / "r")
     assert run.consumer == "model"

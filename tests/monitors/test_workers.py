@@ -288,3 +288,27 @@ def test_a_process_that_spins_runs_or_waits_for_a_cpu() -> None:
 def test_a_process_that_sleeps_is_blocked() -> None:
     with worker("import time; time.sleep(60)") as pid:
         assert seen_of(pid).blocked_share > 0.9
+
+
+PINS = """
+import ctypes, threading
+def spin():
+    ctypes.CDLL(None).prctl(15, b"pt_data_pin", 0, 0, 0)
+    while True: pass
+threading.Thread(target=spin).start()
+"""
+
+
+@linux
+def test_the_thread_that_pins_memory_is_known_by_its_name() -> None:
+    with worker(PINS) as pid:
+        time.sleep(0.3)
+        assert (seen_of(pid).pinning_share or 0) > 0.8
+
+
+@linux
+def test_without_such_a_thread_there_is_a_reason() -> None:
+    with worker("while True: pass") as pid:
+        found = seen_of(pid)
+    assert found.pinning_share is None
+    assert "no thread pins memory" in found.not_measured["pinning_share"]

@@ -41,6 +41,9 @@ FITS = replace(FACTS, bytes_per_sample=1e5)
 NARROW = replace(FACTS, loads=WorkerStates(on_cpu_share=0.9, run_queue_share=0.5, blocked_share=0.0, allowed_cpus=1))
 
 
+PINNING = replace(FACTS, main=replace(NARROW.loads, pinning_share=0.95))  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
 class Case:
     """A cause for which a remedy fires, and what is different where it has to be silent."""
@@ -88,6 +91,8 @@ CAUSES: dict[str, Case] = {
     "cheaper_collate": Case("collate", "cpu"),
     "cheaper_read": Case("read", "cpu"),
     "cheaper_sample": Case("sample", "cpu"),
+    "pin_memory": Case("", None, bound="transfer", accelerator=True, silent={"config": {**CONFIG, "pin_memory": True}}),
+    "unpin_memory": Case("transport", "lock", PINNING, silent={"facts": FACTS}),
     "fewer_copies": Case("", None, bound="transfer"),
     "mixed_precision": Case("", "none", bound="compute", accelerator=True, silent={"accelerator": False}),
     "duplicate_augmentation": Case("decode", "workers", traits={"random_state": "rng"}, silent={"traits": {}}),
@@ -104,7 +109,7 @@ def diagnosis(case: Case, **config: object) -> Diagnosis:
         evidence=("why", "waits", "delivers"),
         confidence="medium",
     )
-    known = {**CONFIG, "num_workers": case.facts.workers, **config}
+    known = {**CONFIG, "num_workers": case.facts.workers, "pin_memory": case.facts is PINNING, **config}
     return Diagnosis(
         verdict,
         case.facts,

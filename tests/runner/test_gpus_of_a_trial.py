@@ -15,6 +15,8 @@ from loaderbench.cuda_use import cuda_devices_in_use
 from loaderbench.records import GpuUse
 from loaderbench.store import read_run
 
+TESTS = Path(__file__).parents[1]
+SIMULATED = f"{TESTS}:{TESTS / 'kernels_run'}"
 SUITE = """\
 name: two gpus
 dataset: {generate: {images: 24}}
@@ -30,8 +32,7 @@ def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, 
         {"busy_percent@0": 99, "memory_used@0": 70e9, "busy_percent@1": 20, "memory_used@1": 3e9}, gpus=2, sample_s=0.05
     )
     (tmp_path / "s.yaml").write_text(SUITE)
-    tests = str(Path(__file__).parents[1])
-    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=tests, **stub_nvml.environment)
+    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=SIMULATED, **stub_nvml.environment)
     assert found.returncode == 0, found.stderr
     run = read_run(tmp_path / "r")
     assert [gpu.uuid for gpu in run.environment.gpus] == ["0", "1"]
@@ -49,8 +50,7 @@ def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
     slow = {"throttle@1": 0x4, "pcie_generation@1": 3, "pcie_max_generation@1": 4, "numa_node@1": 1}
     stub_nvml.set(slow, gpus=2, power_mw=250e3)
     (tmp_path / "s.yaml").write_text(SUITE)
-    tests = str(Path(__file__).parents[1])
-    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=tests, **stub_nvml.environment)
+    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=SIMULATED, **stub_nvml.environment)
     assert found.returncode == 0, found.stderr
     run = read_run(tmp_path / "r")
     trial, gpu = run.sweep[0], run.environment.gpus[1]
@@ -73,7 +73,7 @@ def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
 def measured(stub: StubNvml, command: Cli, folder: Path, **environment: str) -> GpuUse:
     """The one GPU of the first trial of a run."""
     (folder / "s.yaml").write_text(SUITE)
-    known = {"PYTHONPATH": str(Path(__file__).parents[1]), **stub.environment, **environment}
+    known = {"PYTHONPATH": SIMULATED, **stub.environment, **environment}
     found = command("run", "s.yaml", "--out", "r", "--progress", "none", **known)
     assert found.returncode == 0, found.stderr
     assert "Traceback" not in found.stderr

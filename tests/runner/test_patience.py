@@ -8,7 +8,7 @@ import pytest
 
 from loaderbench.records import Config, PlannedTrial
 from loaderbench.runner import TrialOrder, patience
-from loaderbench.runner.patience import LEAST_PATIENCE_S, PAUSED_S, Neighbors, Patience
+from loaderbench.runner.patience import FEWEST_SIGNS, LEAST_PATIENCE_S, PAUSED_S, Neighbors, Patience
 from loaderbench.suite import Suite
 
 
@@ -100,3 +100,20 @@ def test_the_longest_time_without_progress_is_kept(clock: Clock) -> None:
         clock.now_s += seconds
         waited.renew()
     assert waited.longest_idle_s == 1.5
+
+
+@pytest.mark.parametrize(("signs", "ends_after_s"), [(FEWEST_SIGNS - 1, 300.0), (FEWEST_SIGNS, 30.0)])
+def test_a_first_trial_is_compared_with_itself_once_batches_came(clock: Clock, signs: int, ends_after_s: float) -> None:
+    """It needed three seconds for one of them."""
+    waited = Patience(order())
+    for seconds in (3.0, *[0.2] * (signs - 1)):
+        for _ in range(10):  # looks, which are never far apart
+            clock.now_s += seconds / 10
+            waited.is_over()
+        waited.renew()
+    began_s = clock.now_s
+    while not waited.is_over():
+        clock.now_s += 0.5
+    assert clock.now_s - began_s == pytest.approx(ends_after_s, abs=5)
+    if ends_after_s < 300:
+        assert "at least ten times as long as before; phase" in waited.failure("steady state", "", "").message

@@ -112,9 +112,7 @@ def run(
     fake: Any = measuring
     kept: dict[str, Trial] = {}
     planned = [PlannedTrial(id=name, role="remedy", config={}, round=1) for name in names]
-    (rounds or SlicedRounds(fake, in_time_slices=True)).run(
-        planned, started, lambda outcome: kept.update({outcome.trial.id: outcome.trial})
-    )
+    (rounds or SlicedRounds(fake)).run(planned, started, lambda outcome: kept.update({outcome.trial.id: outcome.trial}))
     return kept
 
 
@@ -153,7 +151,7 @@ def test_a_loader_too_slow_for_slices_gets_four_times_the_time_and_is_then_measu
 def test_what_cannot_be_stopped_has_the_round_measured_one_after_the_other_from_then_on() -> None:
     measuring = FakeMeasuring(a={"is_stopped": False})
     fake: Any = measuring
-    rounds = SlicedRounds(fake, in_time_slices=True)
+    rounds = SlicedRounds(fake)
     run("ab", measuring, rounds)
     assert (measuring.alone, measuring.slices) == (["a", "b"], "")
     assert measuring.log == ["follow a", "kill a"]
@@ -176,7 +174,7 @@ def test_slices_of_a_round_end_after_exactly_four_times_the_time() -> None:
 def test_what_cannot_be_stopped_is_not_begun_again_even_where_it_fails_alone() -> None:
     measuring = FakeMeasuring(a={"is_stopped": False, "alone": "failed"}, b={"alone": "failed"})
     fake: Any = measuring
-    rounds = SlicedRounds(fake, in_time_slices=True)
+    rounds = SlicedRounds(fake)
     run("ab", measuring, rounds)
     run("cd", measuring, rounds)
     assert (measuring.alone, measuring.slices) == (["a", "b", "c", "d"], "")
@@ -195,7 +193,7 @@ def test_what_fails_only_beside_others_ends_the_slices_of_later_rounds_and_what_
     for alone, sliced in (("completed", ""), ("failed", "cccc")):
         measuring = FakeMeasuring(a={"found": ERROR, "alone": alone})
         fake: Any = measuring
-        rounds = SlicedRounds(fake, in_time_slices=True)
+        rounds = SlicedRounds(fake)
         run("ab", measuring, rounds)
         measuring.log.clear()
         run("c", measuring, rounds)
@@ -216,15 +214,22 @@ def test_what_fails_in_a_slice_is_kept_as_failed_and_gets_no_more() -> None:
     assert measuring.slices.count("b") == 4
 
 
-@pytest.mark.parametrize(("platform", "wanted"), [("darwin", True), ("win32", True), ("linux", False)])
-def test_elsewhere_than_on_linux_or_where_it_is_not_wanted_no_slices_are_taken(
-    monkeypatch: pytest.MonkeyPatch, platform: str, wanted: bool
-) -> None:
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_elsewhere_than_on_linux_no_slices_are_taken(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     monkeypatch.setattr(time_slicing.sys, "platform", platform)
     measuring = FakeMeasuring()
-    fake: Any = measuring
-    run("ab", measuring, SlicedRounds(fake, in_time_slices=wanted))
+    run("ab", measuring)
     assert (measuring.alone, measuring.log) == (["a", "b"], [])
+
+
+def test_a_round_with_a_trial_that_uses_a_gpu_takes_no_slices_and_the_next_one_does() -> None:
+    measuring = FakeMeasuring()
+    fake: Any = measuring
+    rounds = SlicedRounds(fake, lambda planned: planned.id == "b")
+    run("ab", measuring, rounds)
+    assert (measuring.alone, measuring.log) == (["a", "b"], [])
+    run("ac", measuring, rounds)
+    assert (measuring.alone, measuring.slices.count("c")) == (["a", "b"], 4)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +302,7 @@ def test_a_signal_ends_all_at_once_and_keeps_what_was_followed() -> None:
     kept: list[Trial] = []
     planned = [PlannedTrial(id=name, role="remedy", config={}, round=1) for name in "abc"]
     with pytest.raises(KeyboardInterrupt):
-        SlicedRounds(fake, in_time_slices=True).run(planned, interrupt, lambda outcome: kept.append(outcome.trial))
+        SlicedRounds(fake).run(planned, interrupt, lambda outcome: kept.append(outcome.trial))
     assert measuring.log[-2:] == ["kill a", "kill b"]
     assert [(trial.id, trial.time_slices) for trial in kept] == [("a", None)]
 

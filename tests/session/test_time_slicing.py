@@ -70,7 +70,7 @@ def run(tmp_path: Path) -> Run:
     store = Store(tmp_path / "run")
     inputs = prepare_inputs(loaded, Silent())
     measure = Measuring(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
-    rounds = SlicedRounds(measure, in_time_slices=True)
+    rounds = SlicedRounds(measure)
     counts: list[int] = []
 
     def run(*configs: Config, started: Callable[[PlannedTrial], None] = lambda _: None) -> list[Trial]:
@@ -149,4 +149,4 @@ def test_where_processes_are_few_trials_run_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch, limit: int | None, in_slices: bool
 ) -> None:
     monkeypatch.setattr(time_slicing, "process_limit", lambda: limit)
-    assert SlicedRounds(None, in_time_slices=True)._in_slices is in_slices  # type: ignore[arg-type]
+    assert SlicedRounds(None)._in_slices is in_slices  # type: ignore[arg-type]

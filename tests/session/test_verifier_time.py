@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
@@ -129,16 +129,17 @@ class Slicing:
 
     signal_in: int | None = None
     rounds = 0
-    in_time_slices: bool | None = None
+    on_device: ClassVar[set[bool]] = set()
 
-    def __init__(self, measure: FakeMeasuring, *, in_time_slices: bool) -> None:
-        self._measure = measure
-        Slicing.in_time_slices = in_time_slices
+    def __init__(self, measure: FakeMeasuring, uses_device: Callable[[PlannedTrial], bool]) -> None:
+        self._measure, self._uses_device = measure, uses_device
+        Slicing.on_device = set()
 
     def run(self, round_: Sequence[PlannedTrial], started: Any, keep: Any) -> None:
         Slicing.rounds += 1
         for one in round_:
             started(one)
+            Slicing.on_device.add(self._uses_device(one))
             if Slicing.rounds == Slicing.signal_in:
                 raise Terminated
             keep(self._measure(one))
@@ -163,7 +164,7 @@ def test_a_session_tries_remedies_and_keeps_their_trials(session: Any) -> None:
     assert [tried.id for tried in found.verification.accepted] == ["c0"]
     assert (session.step, found.left_out) == ("remedies", {})
     assert len(found.of("remedy")) == 10 + 10
-    assert Slicing.in_time_slices is True
+    assert Slicing.on_device == {False}
     notes = session.listener
     assert [name for name, _ in notes.started] == [name for name, _ in notes.ended]
     assert notes.ended[0][1].left_s == session.plan.verify_s
@@ -228,10 +229,35 @@ def test_a_signal_before_anything_was_tried_leaves_the_reason(session: Any) -> N
     assert (session.found.verification, session.found.left_out) == (None, {"verification": "interrupted"})
 
 
-def test_an_accelerator_has_memory_for_one_and_no_slices_are_taken(session: Any) -> None:
+@pytest.mark.parametrize(
+    ("consumer", "loader", "on_device"),
+    [("model", {}, True), ("target", {}, True), ("none", {}, False), ("none", {"pin_memory": True}, True)],
+)
+def test_trials_use_a_gpu_where_there_is_one_and_they_train_on_it_or_pin_memory(
+    session: Any, consumer: str, loader: dict[str, Any], on_device: bool
+) -> None:
+    session.conditions.consumer, session.conditions.loaded.suite = consumer, suite(loader=loader)
     session.conditions.accelerator = True
     try_remedies(session, PRESENT)
-    assert Slicing.in_time_slices is False
+    assert Slicing.on_device == {on_device}
+    session.found.trials.clear()
+    session.conditions.accelerator = False
+    try_remedies(session, PRESENT)
+    assert Slicing.on_device == {False}
+
+
+def test_as_many_fixes_are_tried_where_trials_start_cuda_as_on_a_machine_without(clock: Clock) -> None:
+    def tried(accelerator: bool) -> int:
+        found = verifying.Verifier(
+            plan := plan_of(suite(), "model", accelerator=accelerator),
+            PRESENT,
+            lambda _: MANY,
+            lambda pairs: [IDENTICAL] * len(pairs),
+            until_s=clock.now_s + plan.verify_s,
+        )
+        return len(found._selection.candidates)
+
+    assert tried(True) == tried(False) >= 3
 
 
 def test_candidates_are_put_off_when_trials_take_longer_than_expected_and_the_others_get_all_their_pairs(

@@ -1,0 +1,70 @@
+"""The checks of a GPU, in a process of their own: a driver that hangs or crashes is a failed check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection
+
+from loaderbench.errors import MissingError
+from loaderbench.gpu_checkup.records import GpuCheck
+from loaderbench.records import Gpu
+from loaderbench.runner.probe import PROBE_TIMEOUT_S, import_advice
+from loaderbench.runner.server import TrialServer
+
+CHECKS_TIMEOUT_S = 120.0
+_DONE = "done"
+
+
+def find_gpu(server: TrialServer, index: int) -> Gpu:
+    """The GPU of this index in CUDA's order. Raises `MissingError` with the reason where there is none."""
+    answer = server.ask(_answer_gpus, timeout_s=PROBE_TIMEOUT_S)
+    if isinstance(answer, str):
+        raise MissingError(import_advice(answer))
+    if answer is None:
+        raise MissingError("no GPU to check: torch or CUDA crashed, or did not start")
+    gpus, reasons = answer
+    if not gpus:
+        raise MissingError(f"no GPU to check: {reasons.get('gpus', 'no reason known')}; see `loaderbench doctor`")
+    if index >= len(gpus):
+        raise MissingError(f"no cuda:{index} to check: CUDA shows {len(gpus)}, up to cuda:{len(gpus) - 1}")
+    found: Gpu = gpus[index]
+    return found
+
+
+def check_gpu(server: TrialServer, gpu: Gpu) -> Iterator[GpuCheck]:
+    """Each check as it is done."""
+    last = "the start of CUDA"
+    try:
+        for answer in server.ask_each(_answer_checks, gpu, timeout_s=CHECKS_TIMEOUT_S):
+            if answer == _DONE:
+                return
+            last = answer.title
+            yield answer
+    except TimeoutError:
+        yield _broken(f"no answer for {CHECKS_TIMEOUT_S:.0f} s after: {last}; the GPU or its driver hangs")
+        return
+    yield _broken(f"the process that checks crashed after: {last}")
+
+
+def _broken(said: str) -> GpuCheck:
+    return GpuCheck(id="process", title="Process", state="failed", said=said)
+
+
+def _answer_gpus(pipe: Connection) -> None:
+    from loaderbench.gpu_checkup.usable import visible_gpus
+    from loaderbench.runner import preload
+
+    with suppress(BrokenPipeError):  # the parent is gone
+        pipe.send(visible_gpus() if preload.IMPORT_ERROR is None else preload.IMPORT_ERROR)
+
+
+def _answer_checks(pipe: Connection, gpu: Gpu) -> None:
+    from loaderbench.gpu_checkup.checkup import check_device
+    from loaderbench.gpu_checkup.device import CudaDevice
+    from loaderbench.gpu_checkup.nvml import NvmlDevice
+
+    with suppress(BrokenPipeError):
+        for check in check_device(CudaDevice(gpu.index), NvmlDevice(gpu).read):
+            pipe.send(check)
+        pipe.send(_DONE)

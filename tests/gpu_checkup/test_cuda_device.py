@@ -1,0 +1,54 @@
+"""The GPU that CUDA shows goes through the same checks, and in a process of its own."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import torch
+from simulated_device import patch
+from simulated_gpu import BYTES_PER_S, CYCLES_PER_S, nvml_of
+
+from loaderbench.consumers.cuda import CudaWaitClock
+from loaderbench.gpu_checkup import device as of_cuda
+from loaderbench.gpu_checkup.checkup import check_device
+from loaderbench.gpu_checkup.device import CudaDevice
+from loaderbench.monitors import count_gpus
+from loaderbench.records import Gpu
+from loaderbench.runner import TrialServer
+from loaderbench.runner.gpu_checks import check_gpu
+
+
+def test_it_spins_sleeps_and_reads_by_the_clock_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, launched, current = patch(monkeypatch), list[int](), list[int]()
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: device.launch(cycles / CYCLES_PER_S))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: device.synchronize())
+    monkeypatch.setattr(torch.cuda, "set_device", current.append)
+    monkeypatch.setattr(of_cuda, "launch_kernel", launched.append)
+    monkeypatch.setattr(time, "perf_counter", lambda: device.now_s)
+    monkeypatch.setattr(time, "sleep", device.host)
+
+    class WithoutMemory(CudaDevice):
+        def prepare_copy(self, size_bytes: int, *, pinned: bool) -> Any:
+            return size_bytes / BYTES_PER_S[pinned]
+
+        def copy(self, prepared: Any) -> None:
+            device.launch(prepared)
+
+    gpu = WithoutMemory(1)
+    found = list(check_device(gpu, nvml_of(device)))
+    assert {check.state for check in found} == {"passed"}, found
+    assert len(found) == 11
+    assert (launched, current) == ([1], [1]), "events are recorded on the current device"
+    assert isinstance(gpu.wait_clock(), CudaWaitClock)
+
+
+@pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
+def test_where_cuda_does_not_start_a_process_answers_with_failed_checks() -> None:
+    found = list(check_gpu(TrialServer(), Gpu(0, "a", "NVIDIA Z1", 8 << 30)))
+    assert [(check.id, check.state) for check in found] == [
+        ("other_programs", "passed"), ("kernel", "failed"), ("others", "not_checked"),
+    ]  # fmt: skip
+    assert found[1].said
+    assert "\n" not in found[1].said

@@ -1,0 +1,86 @@
+"""A GPU on which no kernel runs is never used: the probe of a run says why, and the run goes on without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from loaderbench.consumers import cuda, resolve_consumer
+from loaderbench.errors import MissingError
+from loaderbench.gpu_checkup import usable
+from loaderbench.records import Gpu
+from loaderbench.runner.probe import Probe, probe
+from loaderbench.suite import Suite
+
+GPU = Gpu(0, "a", "NVIDIA Z1", 8 << 30)
+NO_CODE = "CUDA error: no kernel image is available for execution on the device\nCompile with `TORCH_USE_CUDA_DSA`."
+BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
+
+
+class Server:
+    """Answers in this process; a process that crashed sends nothing."""
+
+    def __init__(self, crashes_in: str = "") -> None:
+        self.crashes_in = crashes_in
+
+    def ask(self, target: Callable[..., None], *args: object, timeout_s: float) -> Any:
+        sent: list[Any] = []
+        if target.__name__ != self.crashes_in:
+            target(SimpleNamespace(send=sent.append), *args)
+        return sent[0] if sent else None
+
+
+def probed(monkeypatch: pytest.MonkeyPatch, said: str = "", crashes_in: str = "") -> Probe:
+    def launch(_: int) -> None:
+        if said:
+            raise RuntimeError(said)
+
+    monkeypatch.setattr(cuda, "visible_gpus", lambda: ((GPU,), {}))
+    monkeypatch.setattr(usable, "launch_kernel", launch)
+    return probe(Server(crashes_in))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "hint"),
+    [(NO_CODE, "device_unsupported", "install a build"), (BUSY, "device_busy", "CUDA_VISIBLE_DEVICES")],
+)
+def test_a_device_on_which_no_kernel_runs_is_no_gpu_of_a_run(
+    monkeypatch: pytest.MonkeyPatch, said: str, kind: str, hint: str
+) -> None:
+    found = probed(monkeypatch, said)
+    assert (found.gpus, found.visible) == ((), 1)
+    why = found.not_measured["gpus"]
+    assert f"no kernel runs on cuda:0 (NVIDIA Z1): {kind}: " in why
+    assert hint in why
+    assert "\n" not in why
+
+
+def test_a_kernel_that_crashes_or_hangs_is_no_fault_of_the_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = probed(monkeypatch, crashes_in="_answer_kernel")
+    assert found.gpus == ()
+    assert "CUDA crashed or hangs" in found.not_measured["gpus"]
+
+
+def test_a_device_that_computes_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert probed(monkeypatch) == Probe((GPU,), {}, 1)
+
+
+def test_cuda_that_fails_when_it_is_asked_for_its_devices_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises() -> None:
+        raise RuntimeError(BUSY)
+
+    monkeypatch.setattr(cuda, "visible_gpus", raises)
+    found = probe(Server())  # type: ignore[arg-type]
+    assert found.gpus == ()
+    assert "device_busy" in found.not_measured["gpus"]
+
+
+def test_a_suite_that_needs_a_gpu_says_why_none_can_be_used() -> None:
+    options = Suite.model_validate({"consumer": {"kind": "model"}}).consumer
+    with pytest.raises(
+        MissingError, match=r"none can be used \(device_busy: in use\); use a machine with a GPU, or kind: auto"
+    ):
+        resolve_consumer(options, accelerator=False, why_none="device_busy: in use")
