@@ -25,17 +25,26 @@ def _described(gpu: Gpu, nvml: Nvml, is_over: Callable[[], bool]) -> Gpu:
         return replace(gpu, not_measured=dict.fromkeys(_FACTS, nvml.why_not.get(gpu.index, "not known to NVML")))
     found: dict[str, Any] = {}
     reasons: Reasons = {}
+    device = None if is_over() else _physical(nvml.library, nvml.handles[gpu.index])
     for name, read in _FACTS.items():
         if is_over():
             found[name], reasons[name] = None, "NVML took too long to answer"
             continue
         try:
-            found[name] = read(nvml.library, nvml.handles[gpu.index])
+            found[name] = read(nvml.library, device)
         except (nvml.library.NVMLError, AttributeError) as error:
             found[name], reasons[name] = None, f"NVML: {error}"
         if found[name] is None:
             reasons.setdefault(name, "NVML does not say")
     return replace(gpu, **found, not_measured=reasons)
+
+
+def _physical(nvml: Any, device: Any) -> Any:
+    """The GPU that a MIG instance is part of: link and place are the GPU's."""
+    try:
+        return nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device)
+    except (nvml.NVMLError, AttributeError):  # it is a whole GPU, or the driver knows no MIG
+        return device
 
 
 def _near_cpus(nvml: Any, device: Any) -> str | None:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from loaderbench.diagnosis.gpu_warnings import link
 from loaderbench.records import Gpu
-from loaderbench.report import words
+from loaderbench.report import numbers, words
 from loaderbench.report.model import Fact
 
 
 def gpu_facts(gpus: Sequence[Gpu]) -> Iterator[Fact]:
     """A line for all GPUs that are alike; nothing of a run that did not keep it."""
-    for label, said in (("GPU link", _link), ("GPU NUMA", _place)):
+    for label, said in (("GPU link", _link), ("GPU clock limit", _clock), ("GPU NUMA", _place)):
         alike: dict[str, list[int]] = {}
         for gpu in gpus:
             if text := said(gpu):
@@ -27,6 +27,10 @@ def _link(gpu: Gpu) -> str:
     if gpu.pcie_max_generation is None and gpu.pcie_max_width is None:
         return ""
     return f"{link(gpu.pcie_max_generation, gpu.pcie_max_width)} at most"
+
+
+def _clock(gpu: Gpu) -> str:
+    return "" if gpu.sm_clock_max_mhz is None else numbers.with_unit(numbers.number(gpu.sm_clock_max_mhz, 4), "MHz")
 
 
 def _place(gpu: Gpu) -> str:

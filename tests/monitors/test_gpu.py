@@ -47,6 +47,7 @@ show(asdict(gpu_use(gpu(0, "GPU-0"), readings.readings, Window(began_s, time.mon
 """
 
 
+@pytest.mark.timed
 def test_energy_of_a_sample_is_by_the_counter_and_else_by_the_power(stub_nvml: StubNvml) -> None:
     stub_nvml.set(power_mw=250e3, throttle=0x4, nvmlDeviceGetPowerUsage=NOT_SUPPORTED)
     by_counter = stub_nvml.run_python(USE)
@@ -74,6 +75,26 @@ def test_link_clock_and_place_of_a_gpu_are_facts(stub_nvml: StubNvml) -> None:
     assert (known["near_cpus"], known["numa_node"], known["not_measured"]) == ("0", 0, {})
     assert unknown["near_cpus"] is None
     assert set(unknown["not_measured"].values()) == {"NVML cannot find the device GPU-9: Not Found"}
+
+
+def test_link_and_place_of_a_slice_are_those_of_its_gpu(stub_nvml: StubNvml) -> None:
+    stub_nvml.set({"numa_node@1": 1}, gpus=2, mig_slices=2)
+    (known,) = stub_nvml.run_python("show([asdict(found) for found in GpuMonitor([gpu(0, '1-2')]).described()])")
+    assert (known["numa_node"], known["pcie_max_width"], known["not_measured"]) == (1, 16, {})
+
+
+@pytest.mark.timed
+def test_facts_of_a_slow_driver_stop_at_their_time(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(call_s=0.3)
+    code = """
+began_s = time.monotonic()
+(found,) = GpuMonitor([gpu(0, "GPU-0")]).described(lambda: time.monotonic() - began_s > 1)
+show([asdict(found), time.monotonic() - began_s])
+"""
+    known, took_s = stub_nvml.run_python(code)
+    assert took_s < 1.5
+    assert known["pcie_max_generation"] == 5 or known["not_measured"]["pcie_max_generation"]
+    assert known["not_measured"]["numa_node"] == "NVML took too long to answer"
 
 
 def test_facts_that_nvml_refuses_have_its_reason(stub_nvml: StubNvml) -> None:
@@ -138,6 +159,7 @@ def test_a_device_or_a_driver_that_is_not_there_is_a_reason(stub_nvml: StubNvml)
     assert (found, why_not) == ([], [{"": "NVML is unavailable: Driver Not Loaded"}])
 
 
+@pytest.mark.timed
 def test_a_device_that_is_lost_keeps_its_earlier_readings_and_the_others_theirs(stub_nvml: StubNvml) -> None:
     stub_nvml.set(gpus=2, busy_percent=40)
     code = f"""
@@ -174,16 +196,19 @@ show(gpu_use(gpu(0, "GPU-0"), readings.readings, window, {}).utilization_percent
 """
 
 
+@pytest.mark.timed
 def test_utilization_is_that_of_the_window_though_the_driver_s_rate_lags_by_a_second(stub_nvml: StubNvml) -> None:
     stub_nvml.set(busy_percent=100, lag_s=1, busy_from_us=4e15, sample_s=0.05)
     assert stub_nvml.run_python(UTILIZATION) > 90
 
 
+@pytest.mark.timed
 def test_where_the_driver_keeps_no_dated_samples_utilization_is_the_mean_of_its_rates(stub_nvml: StubNvml) -> None:
     stub_nvml.set(busy_percent=80, nvmlDeviceGetSamples=NOT_SUPPORTED, busy_from_us=4e15)
     assert 50 < stub_nvml.run_python(UTILIZATION) <= 80
 
 
+@pytest.mark.timed
 def test_a_slow_driver_slows_no_reading_of_the_processes_and_no_end(stub_nvml: StubNvml) -> None:
     stub_nvml.set(call_s=1)
     code = """
@@ -195,10 +220,11 @@ found = sampler.stop()
 show([len(found.samples), time.monotonic() - began_s])
 """
     samples, took_s = stub_nvml.run_python(code)
-    assert samples >= 8
+    assert samples >= 5
     assert took_s < 0.5
 
 
+@pytest.mark.timed
 def test_a_slow_driver_still_tells_what_it_can(stub_nvml: StubNvml) -> None:
     stub_nvml.set(call_s=0.2, memory_used=1000)
     code = """

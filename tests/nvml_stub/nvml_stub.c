@@ -122,6 +122,12 @@ int nvmlDeviceGetUUID(const Device *device, char *uuid, unsigned size) {
     return SUCCESS;
 }
 
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(const Device *slice, Device **device) {
+    ASK_SLICE_TOO(slice);
+    *device = device_of(slice->gpu, 0);
+    return slice->slice ? SUCCESS : INVALID_ARGUMENT;
+}
+
 int nvmlDeviceGetMigMode(const Device *device, unsigned *current, unsigned *pending) {
     ASK(device);
     *current = *pending = setting(device->gpu, "mig_slices", 0) > 0;

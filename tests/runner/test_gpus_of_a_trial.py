@@ -47,6 +47,7 @@ def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, 
     assert "Largest batch that fits" in (tmp_path / "r" / "report.html").read_text()
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
 def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
     stub_nvml: StubNvml, command: Cli, tmp_path: Path
@@ -103,6 +104,7 @@ def test_a_run_beside_a_lost_gpu_has_its_reason(stub_nvml: StubNvml, command: Cl
     assert set(used.not_measured.values()) == {"NVML: GPU is lost"}
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
 def test_a_slow_driver_leaves_the_readings_of_the_processes(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
     stub_nvml.set(gpus=2, call_s=1)
