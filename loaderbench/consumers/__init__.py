@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -35,6 +37,7 @@ __all__ = [
     "demand_rate",
     "describe_demand",
     "describe_target",
+    "make_consumer",
     "option_problems",
     "resolve_consumer",
 ]
@@ -60,6 +63,16 @@ def consumer_of(options: BaseModel, name: str) -> ConsumerKind:
     """The consumer of a resolved kind, with its own of the options in a suite's section."""
     kind = CONSUMER_KINDS[name]
     return kind.model_construct(**{option: getattr(options, option) for option in kind.model_fields})
+
+
+def make_consumer(options: BaseModel, name: str, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
+    """Make the consumer of a resolved kind in a trial's process; of one that `auto` selected, for any batches."""
+    found = consumer_of(options, name)
+    if getattr(options, "kind", AUTO) != AUTO:
+        return found.make(config, folder, clock)
+    assumed = consumer_of(options, "emulated").assumed_demand
+    rate = assumed.samples_per_s if assumed else DEFAULT_DEMAND
+    return found.make_for_any_batch(config, folder, clock, rate)
 
 
 def resolve_consumer(options: BaseModel, *, accelerator: bool, why_none: str | None = None) -> str:

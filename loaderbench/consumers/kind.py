@@ -121,6 +121,13 @@ class ConsumerKind(Part):
         """What has to be importable before anything is measured: names of the form `package.module:name`."""
         return []
 
+    def make_for_any_batch(self, config: Mapping[str, Any], folder: Path, clock: Clock, rate: float) -> Consumer:
+        """Make it where `kind: auto` selected it: for batches of a dataset that nobody chose it for.
+
+        `rate`, in samples/s, is that of an emulated GPU, for batches that it cannot take.
+        """
+        return self.make(config, folder, clock)
+
     @abstractmethod
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make it in a trial's process.

@@ -26,3 +26,10 @@ class Model(ConsumerKind):
         from loaderbench.consumers.training_step import TrainingStep
 
         return TrainingStep(self.model)
+
+    def make_for_any_batch(self, config: Mapping[str, Any], folder: Path, clock: Clock, rate: float) -> Consumer:
+        """Make the step, and an emulated GPU for batches that it cannot take: which it is, the first batch decides."""
+        from loaderbench.consumers.by_first_batch import ByFirstBatch
+        from loaderbench.consumers.emulated import EmulatedAccelerator
+
+        return ByFirstBatch(self.make(config, folder, clock), EmulatedAccelerator(rate, clock), "cuda", rate)

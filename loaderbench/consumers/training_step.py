@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from loaderbench.consumers.batch_parts import why_no_classifier
 from loaderbench.consumers.cuda import CudaWaitClock, RunAhead
 
 
@@ -38,7 +39,9 @@ class TrainingStep:
         self.wait_clock = CudaWaitClock(self._device.index)
 
     def consume(self, batch: Any, samples: int) -> None:
-        """Queue the copy and the step on the device."""
+        """Queue the copy and the step on the device. Raises `TypeError` for batches that no classifier takes."""
+        if why := why_no_classifier(batch):
+            raise TypeError(f"consumer.kind: model trains an image classifier, and {why}")
         images, labels = (part.to(self._device, non_blocking=True) for part in batch[:2])
         if images.dtype == torch.uint8:  # left so by the workers
             images = (images.float() - self._mean) / self._std

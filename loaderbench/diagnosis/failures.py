@@ -121,6 +121,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "forked workers share the position of an open file: open it in each worker, at its first sample",
     ),
     (
+        "not_for_a_classifier",
+        r"consumer\.kind: model trains an image classifier",
+        "set consumer.kind: target to measure your own step, or kind: auto to copy batches and emulate a GPU",
+    ),
+    (
         "target",
         r"MissingError: target ",
         "targets are looked up next to the suite file, then on sys.path",

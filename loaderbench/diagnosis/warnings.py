@@ -95,6 +95,7 @@ def find_warnings(
         yield from unused_gpus(environment)
         yield from gpu_warnings(trials, environment)
     if kind == "sweep":
+        yield from dict.fromkeys(trial.consumer_note for trial in trials if trial.consumer_note)
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)
     yield from _short_supply(trials)

@@ -264,7 +264,7 @@ class Contention:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchMemory:
-    """GPU memory with batches of one size: the peaks of torch's allocator, and of the whole device where it tells."""
+    """GPU memory with batches of one size: peaks of torch's allocator, and of the whole device where NVML reads it."""
 
     batch_size: int
     peak_allocated_bytes: int | None
@@ -276,8 +276,8 @@ class BatchMemory:
 class GpuMemory:
     """GPU memory by batch size, and the line through the reserved peaks.
 
-    `largest_batch` is predicted, not measured: the line meets what the device has beside `others_bytes`, which are
-    CUDA's own and those of other programs.
+    `largest_batch` is predicted, not measured: at this size, the line reaches the device's memory without
+    `others_bytes`, which are CUDA's own and those of other programs.
     """
 
     total_bytes: int

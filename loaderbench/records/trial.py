@@ -84,7 +84,7 @@ class LoopTimes:
     Everything but `time_to_first_batch_s` belongs to the steady state. `epoch_ends` counts the epochs that ended in it,
     for a loader that cannot be made endless. `ended_early`: the loader ran out of data before it was long enough.
     `samples_per_epoch` is the dataset's length where it has one. `step` is the time from a batch to the request for
-    the next. `step_stages` are its marked parts, per batch.
+    the next. `step_stages` are its marked parts, per batch. `consumer_note` says what is to be known of the consumer.
     """
 
     samples_per_s: float | None = None
@@ -102,6 +102,7 @@ class LoopTimes:
     step_stages: dict[str, StageCost] | None = None
     epochs: Epochs | None = None
     recorder_s_per_batch: float | None = None
+    consumer_note: str | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

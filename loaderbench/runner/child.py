@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from loaderbench.consumers import consumer_of
+from loaderbench.consumers import make_consumer
 from loaderbench.cuda_use import cuda_devices_in_use, peak_memory
 from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
@@ -80,7 +80,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
     if planned.isolation in ("replay_host", "replay_device"):
         pipe.send(Phase("caching batches for replay"))
     source_of_batches, rules = batch_source(order, batches, _root(order))
-    consumer = consumer_of(suite.consumer, order.consumer).make(planned.config, order.suite_folder, counters.now_s)
+    consumer = make_consumer(suite.consumer, order.consumer, planned.config, order.suite_folder, counters.now_s)
 
     def tell(found: Measurement, steps: Steps) -> None:
         """Send the result while the workers live, and run in time slices until there is leave to end."""
@@ -92,7 +92,8 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         sliced = order.in_time_slices and batches.can_be_stopped
         kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
         devices, memory, cost_s = cuda_devices_in_use(), peak_memory(), recorder_s_per_batch(clock_of_device)
-        pipe.send(Result(found, cost_s, batches.samples_per_epoch, inside, pids, sliced, kept, devices, memory))
+        note = getattr(consumer, "note", "")
+        pipe.send(Result(found, cost_s, batches.samples_per_epoch, inside, pids, sliced, kept, devices, memory, note))
         take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 
     def begin() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
 import torch
 
+from loaderbench.consumers.batch_parts import changed
 from loaderbench.loaders import Batches
 from loaderbench.recorder import NoBatchesError
 from loaderbench.recorder.stalls import Wait
@@ -73,19 +74,6 @@ class Replayed:
         count = len(self._batches)
         sampled = f"{count} batch{'' if count == 1 else 'es'} cached and replayed"
         return LoaderInside(sampled=sampled, not_measured=dict.fromkeys(_UNKNOWN, _WHY))
-
-
-def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The batch with each of its tensors changed, wherever it holds them."""
-    if isinstance(batch, torch.Tensor):
-        return change(batch)
-    if isinstance(batch, dict):
-        return {key: changed(part, change) for key, part in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(changed(part, change) for part in batch))
-    if type(batch) in (list, tuple):
-        return type(batch)(changed(part, change) for part in batch)
-    return batch
 
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from loaderbench.consumers.batch_parts import changed
 from loaderbench.datasets import page_cache
 from loaderbench.datasets.kind import DatasetOfOptions, Samples
 from loaderbench.environment import describe_machine
@@ -23,7 +24,7 @@ from loaderbench.records import PlannedTrial, Trial
 from loaderbench.records.words import IsolationName
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
 from loaderbench.runner.batch_source import batch_source, prepare_files
-from loaderbench.runner.replay import Replayed, changed, keep
+from loaderbench.runner.replay import Replayed, keep
 from loaderbench.session.measuring import consumer_for, isolation_order
 from loaderbench.suite import Suite
 from loaderbench.suite.model import Measure

@@ -1,0 +1,61 @@
+"""What a batch is made of, and whether an image classifier can be trained on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+MOST_NAMED = 6  # keys of a dict in a sentence
+
+
+def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The batch with each of its tensors changed, wherever it holds them."""
+    if isinstance(batch, torch.Tensor):
+        return change(batch)
+    if isinstance(batch, dict):
+        return {key: changed(part, change) for key, part in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(changed(part, change) for part in batch))
+    if type(batch) in (list, tuple):
+        return type(batch)(changed(part, change) for part in batch)
+    return batch
+
+
+def why_no_classifier(batch: Any) -> str:
+    """Why an image classifier cannot be trained on such batches, as a clause; empty where it can.
+
+    It takes images of shape (N, 3, H, W), float or uint8, and N integer labels, as the first two parts of a batch.
+    """
+    if isinstance(batch, dict):
+        named = ", ".join(map(str, list(batch)[:MOST_NAMED]))
+        return f"batches are dicts with {named}"
+    if not isinstance(batch, list | tuple):
+        return f"batches are of type {_said(batch)}, without labels"
+    if len(batch) < 2:
+        return f"batches have {len(batch)} part{'s' * (len(batch) != 1)}, without labels"
+    images, labels = batch[:2]
+    if not _are_images(images):
+        return f"the first part of a batch is {_said(images)}, not images of shape (N, 3, height, width)"
+    if not _are_labels(labels, len(images)):
+        return f"the second part of a batch is {_said(labels)}, not one integer label per image"
+    return ""
+
+
+def _are_images(part: Any) -> bool:
+    shaped = isinstance(part, torch.Tensor) and part.ndim == 4 and part.shape[1] == 3
+    return shaped and (part.is_floating_point() or part.dtype == torch.uint8)
+
+
+def _are_labels(part: Any, count: int) -> bool:
+    if not isinstance(part, torch.Tensor) or part.shape != (count,):
+        return False
+    return not (part.is_floating_point() or part.is_complex() or part.dtype == torch.bool)
+
+
+def _said(part: Any) -> str:
+    if not isinstance(part, torch.Tensor):
+        return type(part).__name__
+    shape = ", ".join(map(str, part.shape))
+    return f"a {str(part.dtype).removeprefix('torch.')} tensor of shape ({shape})"

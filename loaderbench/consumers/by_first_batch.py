@@ -1,0 +1,68 @@
+"""On a GPU machine with a dataset of any kind: train where the batches allow it, else copy them and emulate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from loaderbench.consumers.batch_parts import changed, why_no_classifier
+from loaderbench.consumers.kind import Consumer, WaitClock
+
+
+class ChosenClock:
+    """Waits by two clocks until one of them is chosen, and by that one from then on."""
+
+    def __init__(self, *clocks: WaitClock) -> None:
+        self._clocks = clocks
+
+    def choose(self, clock: WaitClock) -> None:
+        """Keep this one alone."""
+        self._clocks = (clock,)
+
+    def ask(self) -> None:
+        """Note the moment before `next()`."""
+        for clock in self._clocks:
+            clock.ask()
+
+    def got(self) -> None:
+        """Note the moment after `next()`."""
+        for clock in self._clocks:
+            clock.got()
+
+    def waits_s(self) -> list[float]:
+        """Return the wait of every batch so far, in seconds; may block until the device has reported them."""
+        return self._clocks[0].waits_s()
+
+
+class ByFirstBatch:
+    """A training step if the first batch fits it; else each batch is copied to the device, and `emulated` takes it.
+
+    `note` says why, once that is known.
+    """
+
+    def __init__(self, step: Consumer, emulated: Consumer, device: str, rate: float) -> None:
+        self._step, self._emulated, self._device, self._rate = step, emulated, device, rate
+        self._chosen: Callable[[Any, int], None] | None = None
+        self.wait_clock = ChosenClock(step.wait_clock, emulated.wait_clock)
+        self.note = ""
+
+    def consume(self, batch: Any, samples: int) -> None:
+        """Take one batch."""
+        if self._chosen is None:
+            self._choose(batch)
+        assert self._chosen is not None
+        self._chosen(batch, samples)
+
+    def _choose(self, batch: Any) -> None:
+        why = why_no_classifier(batch)
+        self._chosen = self._copy if why else self._step.consume
+        self.wait_clock.choose(self._emulated.wait_clock if why else self._step.wait_clock)
+        if why:
+            self.note = (
+                f"Nothing was trained, since {why}. Batches were copied to the GPU, and taken at {self._rate:,.0f} "
+                "samples/s. To measure your own step, set consumer.kind: target"
+            )
+
+    def _copy(self, batch: Any, samples: int) -> None:
+        changed(batch, lambda tensor: tensor.to(self._device, non_blocking=True))
+        self._emulated.consume(batch, samples)

@@ -1,0 +1,109 @@
+"""Batches that no image classifier takes: copied and emulated where nobody asked for training, else one clear line."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from loaderbench.consumers import make_consumer
+from loaderbench.consumers.batch_parts import why_no_classifier
+from loaderbench.consumers.by_first_batch import ByFirstBatch
+from loaderbench.consumers.emulated import EmulatedAccelerator
+from loaderbench.consumers.training_step import TrainingStep
+from loaderbench.diagnosis.failures import classify
+from loaderbench.recorder import Rules, measure
+
+IMAGE, MASK = torch.zeros(3, 32, 32), torch.zeros(32, 32, dtype=torch.long)
+Pair = namedtuple("Pair", ["image", "label"])
+
+SAMPLES: dict[str, tuple[Any, str]] = {
+    "a pair": ((IMAGE, 1), ""),
+    "a named pair": (Pair(IMAGE, 1), ""),
+    "bytes": ((IMAGE.to(torch.uint8), 1), ""),
+    "five parts, of which the first two fit": ((IMAGE, 1, "path", 3, MASK), ""),
+    "a dict": ({"image": IMAGE, "mask": MASK}, "batches are dicts with image, mask"),
+    "a bare tensor": (IMAGE, "a float32 tensor of shape (4, 3, 32, 32), without labels"),
+    "segmentation": ((IMAGE, MASK), "the second part of a batch is a int64 tensor of shape (4, 32, 32)"),
+    "regression": ((IMAGE, 0.5), "the second part of a batch is a float64 tensor of shape (4)"),
+    "one channel": ((IMAGE[:1], 1), "the first part of a batch is a float32 tensor of shape (4, 1, 32, 32)"),
+    "text": ((MASK[0], 1), "the first part of a batch is a int64 tensor of shape (4, 32)"),
+    "detection": ((IMAGE, {"boxes": torch.zeros(4)}), "the second part of a batch is dict"),
+    "one part": ((IMAGE,), "batches have 1 part, without labels"),
+}
+
+
+class Same(Dataset[Any]):
+    def __init__(self, sample: Any) -> None:
+        self.sample = sample
+
+    def __len__(self) -> int:
+        return 400
+
+    def __getitem__(self, index: int) -> Any:
+        return self.sample
+
+
+def loader(name: str) -> DataLoader[Any]:
+    return DataLoader(Same(SAMPLES[name][0]), batch_size=4)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_a_batch_is_is_told(name: str) -> None:
+    said, expected = why_no_classifier(next(iter(loader(name)))), SAMPLES[name][1]
+    assert (said == "") == (expected == "")
+    assert expected in said
+
+
+@pytest.mark.parametrize("name", ["a pair", "a dict", "a bare tensor", "segmentation", "detection"])
+def test_every_batch_is_consumed_and_timed_and_a_note_says_how(name: str) -> None:
+    consumer = ByFirstBatch(Step(), EmulatedAccelerator(2_000.0), "cpu", 2_000.0)
+    found = measure(loader(name), consumer, Rules(seconds=0.2), batch_size=4)
+    assert found.batches >= 5
+    assert len(found.waits_s) == found.batches
+    if SAMPLES[name][1]:
+        assert SAMPLES[name][1] in consumer.note
+        assert "taken at 2,000 samples/s" in consumer.note
+        assert found.samples_per_s < 2_200
+    else:
+        assert consumer.note == ""
+
+
+@pytest.mark.parametrize("name", ["a dict", "segmentation"])
+def test_training_that_was_asked_for_fails_with_what_the_batch_is(name: str) -> None:
+    step = TrainingStep("squeezenet1_1", "cpu")
+    with pytest.raises(TypeError, match="trains an image classifier, and ") as raised:
+        step.consume(next(iter(loader(name))), 4)
+    found = classify(f"TypeError: {raised.value}")
+    assert found.kind == "not_for_a_classifier"
+    assert "consumer.kind: target" in found.hint
+
+
+@pytest.mark.parametrize(("kind", "made"), [("auto", ByFirstBatch), ("model", TrainingStep)])
+def test_batches_decide_only_where_nobody_asked_for_training(
+    monkeypatch: pytest.MonkeyPatch, kind: str, made: type
+) -> None:
+    monkeypatch.setattr("loaderbench.consumers.training_step.TrainingStep.__init__", lambda self, *_: _with_clock(self))
+    options: Any = SimpleNamespace(kind=kind, model="resnet18", demand=None, accelerator=None, precision=None)
+    assert type(make_consumer(options, "model", {}, Path(), lambda: 0.0)) is made
+
+
+class Step:
+    """A step that takes no time, of a device that is never busy."""
+
+    def __init__(self) -> None:
+        from loaderbench.consumers import HostWaitClock
+
+        self.wait_clock = HostWaitClock()
+
+    def consume(self, batch: Any, samples: int) -> None:
+        assert why_no_classifier(batch) == ""
+
+
+def _with_clock(step: Any) -> None:
+    step.wait_clock = Step().wait_clock
