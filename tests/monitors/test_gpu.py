@@ -38,12 +38,15 @@ def test_every_reading_has_its_unit(stub_nvml: StubNvml) -> None:
 
 
 USE = """
+from loaderbench.cuda_use import PeakMemory
+peaks = [PeakMemory(0, 1, 2)]
 readings = GpuThread(monitor := GpuMonitor([gpu(0, "GPU-0")]))
 began_s = time.monotonic()
 readings.begin()
 time.sleep(1.2)
 readings.end()
-show(asdict(gpu_use(gpu(0, "GPU-0"), readings.readings, Window(began_s, time.monotonic(), 0.01), monitor.why_not(0))))
+window = Window(began_s, time.monotonic(), 0.01)
+show(asdict(gpu_use(gpu(0, "GPU-0"), readings.readings, window, monitor.why_not(0), peaks)))
 """
 
 
@@ -163,6 +166,8 @@ def test_a_device_or_a_driver_that_is_not_there_is_a_reason(stub_nvml: StubNvml)
 def test_a_device_that_is_lost_keeps_its_earlier_readings_and_the_others_theirs(stub_nvml: StubNvml) -> None:
     stub_nvml.set(gpus=2, busy_percent=40)
     code = f"""
+from loaderbench.cuda_use import PeakMemory
+peaks = [PeakMemory(n, 1, 2) for n in (0, 1)]
 readings = GpuThread(monitor := GpuMonitor([gpu(0, "GPU-0"), gpu(1, "GPU-1")]))
 began_s = time.monotonic()
 readings.begin()
@@ -172,7 +177,7 @@ lost_s = time.monotonic()
 time.sleep(0.6)
 readings.end()
 both, late = Window(began_s, time.monotonic(), 0.01), Window(lost_s + 0.3, time.monotonic(), 0.01)
-show([asdict(gpu_use(gpu(n, f"GPU-{{n}}"), readings.readings, window, monitor.why_not(n)))
+show([asdict(gpu_use(gpu(n, f"GPU-{{n}}"), readings.readings, window, monitor.why_not(n), peaks))
       for window in (both, late) for n in (0, 1)])
 """
     first, second, first_late, second_late = stub_nvml.run_python(code)

@@ -86,6 +86,7 @@ def measured(stub: StubNvml, command: Cli, folder: Path, **environment: str) -> 
     return used
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
 def test_a_slice_of_mig_has_its_memory_and_a_reason_for_the_rest(
     stub_nvml: StubNvml, command: Cli, tmp_path: Path
@@ -96,6 +97,7 @@ def test_a_slice_of_mig_has_its_memory_and_a_reason_for_the_rest(
     assert set(used.not_measured.values()) == {"NVML: Not Supported"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
 def test_a_run_beside_a_lost_gpu_has_its_reason(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
     stub_nvml.set({"every_function@1": GPU_IS_LOST}, gpus=8)
@@ -104,6 +106,7 @@ def test_a_run_beside_a_lost_gpu_has_its_reason(stub_nvml: StubNvml, command: Cl
     assert set(used.not_measured.values()) == {"NVML: GPU is lost"}
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
 def test_a_slow_driver_leaves_the_readings_of_the_processes(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
