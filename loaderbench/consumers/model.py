@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind
 from loaderbench.consumers.training_rates import DEFAULT_MODEL
+
+_PREFETCH = "Copy the next batch during the step, on a stream of its own; with pinned memory, that hides the copy."
 
 
 class Model(ConsumerKind):
@@ -20,12 +24,13 @@ class Model(ConsumerKind):
     texts: ClassVar[tuple[str, ...]] = ("model",)
 
     model: str = DEFAULT_MODEL
+    prefetch_stream: Annotated[bool, Field(description=_PREFETCH)] = False
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the step."""
         from loaderbench.consumers.training_step import TrainingStep
 
-        return TrainingStep(self.model)
+        return TrainingStep(self.model, prefetch_stream=self.prefetch_stream)
 
     def make_for_any_batch(self, config: Mapping[str, Any], folder: Path, clock: Clock, rate: float) -> Consumer:
         """Make the step, and an emulated GPU for batches that it cannot take: which it is, the first batch decides."""

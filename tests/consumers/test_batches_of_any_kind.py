@@ -88,8 +88,12 @@ def test_training_that_was_asked_for_fails_with_what_the_batch_is(name: str) -> 
 def test_batches_decide_only_where_nobody_asked_for_training(
     monkeypatch: pytest.MonkeyPatch, kind: str, made: type
 ) -> None:
-    monkeypatch.setattr("loaderbench.consumers.training_step.TrainingStep.__init__", lambda self, *_: _with_clock(self))
-    options: Any = SimpleNamespace(kind=kind, model="resnet18", demand=None, accelerator=None, precision=None)
+    monkeypatch.setattr(
+        "loaderbench.consumers.training_step.TrainingStep.__init__", lambda self, *_, **__: _with_clock(self)
+    )
+    options: Any = SimpleNamespace(
+        kind=kind, model="resnet18", prefetch_stream=False, demand=None, accelerator=None, precision=None
+    )
     assert type(make_consumer(options, "model", {}, Path(), lambda: 0.0)) is made
 
 

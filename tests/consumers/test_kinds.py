@@ -96,4 +96,4 @@ def test_a_consumer_gets_its_own_options_of_the_section() -> None:
     options = section(demand=7.0, model="resnet18")
     emulated = {"demand": 7.0, "accelerator": None, "model": "resnet18", "precision": None}
     assert consumer_of(options, "emulated").model_dump() == emulated
-    assert consumer_of(options, "model").model_dump() == {"model": "resnet18"}
+    assert consumer_of(options, "model").model_dump() == {"model": "resnet18", "prefetch_stream": False}
