@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -65,13 +66,18 @@ def consumer_of(options: BaseModel, name: str) -> ConsumerKind:
     return kind.model_construct(**{option: getattr(options, option) for option in kind.model_fields})
 
 
-def make_consumer(options: BaseModel, name: str, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
-    """Make the consumer of a resolved kind in a trial's process; of one that `auto` selected, for any batches."""
+def make_consumer(
+    options: BaseModel, name: str, config: Mapping[str, Any], folder: Path, clock: Clock, *, capped: bool = True
+) -> Consumer:
+    """Make the consumer of a resolved kind in a trial's process; of one that `auto` selected, for any batches.
+
+    `capped`: a rate that is emulated for batches that cannot be trained on is that of the demand, else it has no limit.
+    """
     found = consumer_of(options, name)
     if getattr(options, "kind", AUTO) != AUTO:
         return found.make(config, folder, clock)
     assumed = consumer_of(options, "emulated").assumed_demand
-    rate = assumed.samples_per_s if assumed else DEFAULT_DEMAND
+    rate = (assumed.samples_per_s if assumed else DEFAULT_DEMAND) if capped else math.inf
     return found.make_for_any_batch(config, folder, clock, rate)
 
 

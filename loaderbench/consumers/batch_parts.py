@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
+from copy import copy
 from typing import Any
 
 import torch
@@ -14,8 +15,12 @@ def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """The batch with each of its tensors changed, wherever it holds them."""
     if isinstance(batch, torch.Tensor):
         return change(batch)
-    if isinstance(batch, dict):
+    if type(batch) is dict:
         return {key: changed(part, change) for key, part in batch.items()}
+    if isinstance(batch, MutableMapping):  # one of a library's own, as torch's pin_memory treats it
+        copied = copy(batch)
+        copied.update({key: changed(part, change) for key, part in batch.items()})
+        return copied
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(changed(part, change) for part in batch))
     if type(batch) in (list, tuple):
@@ -28,9 +33,9 @@ def why_no_classifier(batch: Any) -> str:
 
     It takes images of shape (N, 3, H, W), float or uint8, and N integer labels, as the first two parts of a batch.
     """
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         named = ", ".join(map(str, list(batch)[:MOST_NAMED]))
-        return f"batches are dicts with {named}"
+        return f"batches are {'dicts' if isinstance(batch, dict) else type(batch).__name__} with {named}"
     if not isinstance(batch, list | tuple):
         return f"batches are of type {_said(batch)}, without labels"
     if len(batch) < 2:

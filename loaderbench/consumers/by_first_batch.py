@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,10 +58,11 @@ class ByFirstBatch:
         why = why_no_classifier(batch)
         self._chosen = self._copy if why else self._step.consume
         self.wait_clock.choose(self._emulated.wait_clock if why else self._step.wait_clock)
+        taken = "at once" if math.isinf(self._rate) else f"at {self._rate:,.0f} samples/s"
         if why:
             self.note = (
-                f"Nothing was trained, since {why}. Batches were copied to the GPU, and taken at {self._rate:,.0f} "
-                "samples/s. To measure your own step, set consumer.kind: target"
+                f"Nothing was trained, since {why}. Batches were copied to the GPU, and taken {taken}. "
+                "To measure your own step, set consumer.kind: target"
             )
 
     def _copy(self, batch: Any, samples: int) -> None:

@@ -80,7 +80,14 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
     if planned.isolation in ("replay_host", "replay_device"):
         pipe.send(Phase("caching batches for replay"))
     source_of_batches, rules = batch_source(order, batches, _root(order))
-    consumer = make_consumer(suite.consumer, order.consumer, planned.config, order.suite_folder, counters.now_s)
+    consumer = make_consumer(
+        suite.consumer,
+        order.consumer,
+        planned.config,
+        order.suite_folder,
+        counters.now_s,
+        capped=planned.role != "remedy",  # a demand would hide what a fix gains
+    )
 
     def tell(found: Measurement, steps: Steps) -> None:
         """Send the result while the workers live, and run in time slices until there is leave to end."""

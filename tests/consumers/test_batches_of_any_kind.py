@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+import math
+from collections import UserDict, namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.consumers import make_consumer
-from loaderbench.consumers.batch_parts import why_no_classifier
+from loaderbench.consumers.batch_parts import changed, why_no_classifier
 from loaderbench.consumers.by_first_batch import ByFirstBatch
 from loaderbench.consumers.emulated import EmulatedAccelerator
 from loaderbench.consumers.training_step import TrainingStep
@@ -72,6 +73,20 @@ def test_every_batch_is_consumed_and_timed_and_a_note_says_how(name: str) -> Non
         assert found.samples_per_s < 2_200
     else:
         assert consumer.note == ""
+
+
+def test_a_mapping_of_a_library_keeps_its_type_and_its_tensors_are_changed() -> None:
+    batch = UserDict({"input_ids": torch.zeros(4), "text": "a"})
+    found = changed(batch, lambda tensor: tensor + 1)
+    assert type(found) is UserDict
+    assert (found["input_ids"].tolist(), found["text"]) == ([1.0] * 4, "a")
+    assert batch["input_ids"].tolist() == [0.0] * 4
+    assert why_no_classifier(batch) == "batches are UserDict with input_ids, text"
+
+
+def test_no_demand_caps_the_gain_of_a_fix() -> None:
+    consumer = ByFirstBatch(Step(), EmulatedAccelerator(math.inf), "cpu", math.inf)
+    assert measure(loader("a dict"), consumer, Rules(seconds=0.1), batch_size=4).samples_per_s > 2_000
 
 
 @pytest.mark.parametrize("name", ["a dict", "segmentation"])
