@@ -9,8 +9,12 @@ from typing import Any
 from loaderbench.histogram import Histogram
 from loaderbench.records import LoaderInside, LoopTimes, Reasons, ResourceUse, Spread, Trial
 
-_NO_REASON_NEEDED = ("failure", "isolation", "consumer_note")
-_ALWAYS = {"sampled": "every sample was timed", "time_slices": "measured without time slices"}
+_NO_REASON_NEEDED = ("failure", "isolation")
+_ALWAYS = {
+    "sampled": "every sample was timed",
+    "time_slices": "measured without time slices",
+    "consumer_note": "batches were consumed as the kind of consumer says",
+}
 
 
 def completed_trial(trial: Trial, *parts: LoopTimes | LoaderInside | ResourceUse, default: str) -> Trial:
