@@ -67,7 +67,15 @@ class TrialServer:
         return True
 
     def start(self, target: Callable[..., None], *args: object) -> BaseProcess:
-        """Start a process that calls `target(*args)`."""
+        """Start a process that calls `target(*args)`; once more where the fork server is killed before it answers."""
+        try:
+            return self._start(target, *args)
+        except (EOFError, ConnectionError):
+            if not self.has_died():
+                raise
+            return self._start(target, *args)
+
+    def _start(self, target: Callable[..., None], *args: object) -> BaseProcess:
         self.warm_up()
         process: BaseProcess = self._context.Process(target=target, args=args, daemon=False)
         with _no_main_module():

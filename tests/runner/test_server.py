@@ -60,3 +60,26 @@ def test_ctrl_c_while_the_server_starts_reaches_this_process_and_not_the_server(
 def test_ctrl_c_before_a_process_has_its_target_leaves_no_traceback() -> None:
     result = run(BEFORE_THE_ORDER_IS_SENT)
     assert (result.stdout, result.stderr) == ("interrupted\n", "")
+
+
+KILLED_BEFORE_IT_ANSWERS = """
+import os, signal, threading, time
+from multiprocessing import forkserver
+from loaderbench.runner import TrialServer
+
+server = TrialServer()
+server.start(print).join()
+pid = forkserver._forkserver._forkserver_pid
+os.kill(pid, signal.SIGSTOP)
+threading.Timer(1.0, os.kill, (pid, signal.SIGKILL)).start()
+process = server.start(print, "a process")
+process.join()
+print("exit code", process.exitcode, "of another server:", forkserver._forkserver._forkserver_pid != pid)
+"""
+
+
+def test_a_fork_server_that_is_killed_before_it_answers_is_started_anew() -> None:
+    command = [sys.executable, "-c", KILLED_BEFORE_IT_ANSWERS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[-3:-1] == ["a process", "exit code 0 of another server: True"]
