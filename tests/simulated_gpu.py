@@ -71,6 +71,6 @@ def nvml_of(device: SimulatedDevice, **spoiled: Value) -> Callable[[], tuple[dic
 
 def sound_nvml() -> tuple[dict[str, Value], Reasons]:
     link: dict[str, Value] = {
-        "pcie_generation": 4, "pcie_generation_max": 4, "pcie_width": 16, "pcie_width_max": 16,
+        "pcie_generation": 4, "pcie_max_generation": 4, "pcie_width": 16, "pcie_max_width": 16,
     }  # fmt: skip
     return {"utilization_percent": 100.0, "memory_used_bytes": 10**9, "power_w": 300.0, **link}, {}

@@ -47,7 +47,7 @@ def _slow_link(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
 
 
 def link(generation: int | None, width: int | None) -> str:
-    """`PCIe 4 x16`, as far as it is known."""
+    """`PCIe 4 x16`; leaves out what is unknown."""
     lanes = f" x{width}" if width is not None else ""
     return f"PCIe{'' if generation is None else f' {generation}'}{lanes}"
 

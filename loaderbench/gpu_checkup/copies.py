@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from loaderbench.diagnosis.gpu_warnings import link
 from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck, Value
 from loaderbench.records import Interval, Reasons
 from loaderbench.statistics.intervals import rate_interval
@@ -14,26 +16,29 @@ _COPIES, _UNCOUNTED = 12, 2
 _GB_PER_S_OF_LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
 """Of each PCIe generation, after its line code. Source: PCI-SIG, PCI Express Base Specification."""
 
-_LINK = ("pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max")
+_LINK = ("pcie_generation", "pcie_max_generation", "pcie_width", "pcie_max_width")
 
 
 def check_copies(device: CheckedDevice, nvml: Mapping[str, Value], reasons: Reasons) -> list[GpuCheck]:
     """Copy from both kinds of memory; `nvml` holds the link, read while the GPU was busy."""
-    link = {name: nvml.get(name) for name in _LINK}
-    why = {name: reasons.get(name, "not read") for name in _LINK if link[name] is None}
-    most = link_gb_per_s(link["pcie_generation"], link["pcie_width"])
+    found = {name: nvml.get(name) for name in _LINK}
+    why = {name: reasons.get(name, "not read") for name in _LINK if found[name] is None}
+    now = _PcieLink.of(found["pcie_generation"], found["pcie_width"])
+    best = _PcieLink.of(found["pcie_max_generation"], found["pcie_max_width"])
     pinned = copy_gb_per_s(device, pinned=True)
     pageable = copy_gb_per_s(device, pinned=False)
-    state, said = _judge(pinned, link, most)
+    state, said = _judge(pinned, now, best)
+    if now.gb_per_s is None:
+        why["link_gb_per_s"] = "PCIe generation or width is unknown"
     return [
         GpuCheck(
             id="copy_pinned",
             title="Copy, pinned memory",
             state=state,
             said=f"{_shown(pinned)}; {said}",
-            expected={"link_gb_per_s": most},
-            found={"gb_per_s": pinned, **link},
-            not_measured=why if most is not None else {**why, "link_gb_per_s": "PCIe generation or width is unknown"},
+            expected={"link_gb_per_s": now.gb_per_s},
+            found={"gb_per_s": pinned, **found},
+            not_measured=why,
         ),
         GpuCheck(
             id="copy_pageable",
@@ -59,28 +64,34 @@ def copy_gb_per_s(device: CheckedDevice, *, pinned: bool) -> Interval:
     return rate_interval(rates)
 
 
-def link_gb_per_s(generation: Value, width: Value) -> float | None:
-    """What a PCIe link carries one way; `None` where it is unknown."""
-    if not isinstance(generation, int) or not isinstance(width, int) or generation not in _GB_PER_S_OF_LANE:
-        return None
-    return _GB_PER_S_OF_LANE[generation] * width
+@dataclass(frozen=True)
+class _PcieLink:
+    generation: int | None
+    lanes: int | None
+
+    @classmethod
+    def of(cls, generation: Value, lanes: Value) -> _PcieLink:
+        return cls(generation if isinstance(generation, int) else None, lanes if isinstance(lanes, int) else None)
+
+    @property
+    def gb_per_s(self) -> float | None:
+        """One way; `None` where it is unknown."""
+        of_lane = _GB_PER_S_OF_LANE.get(self.generation or 0)
+        return of_lane * self.lanes if of_lane is not None and self.lanes is not None else None
+
+    def __str__(self) -> str:
+        return link(self.generation, self.lanes)
 
 
-def _judge(pinned: Interval, link: Mapping[str, Value], most: float | None) -> tuple[CheckState, str]:
-    if most is None:
+def _judge(pinned: Interval, now: _PcieLink, best: _PcieLink) -> tuple[CheckState, str]:
+    if now.gb_per_s is None:
         return "passed", "PCIe link: unknown"
-    now, best = _name(link, ""), _name(link, "_max")
-    said = f"{now}, at most {most:.1f} GB/s"
-    most_at_best = link_gb_per_s(link["pcie_generation_max"], link["pcie_width_max"])
-    if most_at_best is not None and most < most_at_best:
-        return "warning", f"{said}; the link could be {best}: check slot, riser and BIOS"
-    if (pinned.hi or pinned.est) < LEAST_SHARE_OF_LINK * most:
+    said = f"{now}, at most {now.gb_per_s:.1f} GB/s"
+    if best.gb_per_s is not None and now.gb_per_s < best.gb_per_s:
+        return "warning", f"{said}; the link could be {best}: check slot, riser and BIOS settings"
+    if (pinned.hi or pinned.est) < LEAST_SHARE_OF_LINK * now.gb_per_s:
         return "warning", f"{said}; less than half of that arrives"
     return "passed", said
-
-
-def _name(link: Mapping[str, Value], end: str) -> str:
-    return f"PCIe {link[f'pcie_generation{end}']} \N{MULTIPLICATION SIGN}{link[f'pcie_width{end}']}"
 
 
 def _shown(rate: Interval) -> str:

@@ -41,12 +41,12 @@ class CudaDevice:
         return CudaWaitClock()
 
     def prepare_copy(self, size_bytes: int, *, pinned: bool) -> Any:
-        """Host memory that was written once, so that its pages exist, and room on the device."""
+        """Host memory and room on the device. The host memory is written once to allocate its pages."""
         host = torch.empty(size_bytes, dtype=torch.uint8, pin_memory=pinned).fill_(1)
         return host, torch.empty(size_bytes, dtype=torch.uint8, device=torch.device("cuda", self._index))
 
     def copy(self, prepared: Any) -> None:
-        """Queue the copy; one from pageable memory returns when the host has handed it over."""
+        """Queue the copy; a copy from pageable memory returns when the host has handed it over."""
         host, there = prepared
         there.copy_(host, non_blocking=True)
 

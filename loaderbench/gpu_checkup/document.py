@@ -42,7 +42,7 @@ def document_json(found: dict[str, Any]) -> str:
 
 
 def passed(checks: Sequence[GpuCheck]) -> bool:
-    """Whether nothing failed; a warning is no failure."""
+    """Whether nothing failed. A warning counts as passed."""
     return all(check.state in ("passed", "warning") for check in checks)
 
 

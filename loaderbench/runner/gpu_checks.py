@@ -1,4 +1,4 @@
-"""The checks of a GPU, in a process of their own: a driver that hangs or crashes is a failed check."""
+"""The checks of a GPU, in a separate process: a driver that hangs or crashes is a failed check."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def find_gpu(server: TrialServer, index: int) -> Gpu:
 
 
 def check_gpu(server: TrialServer, gpu: Gpu) -> Iterator[GpuCheck]:
-    """Each check as it is done."""
+    """Yield each check when it finishes."""
     last = "the start of CUDA"
     try:
         for answer in server.ask_each(_answer_checks, gpu, timeout_s=CHECKS_TIMEOUT_S):
@@ -62,9 +62,9 @@ def _answer_gpus(pipe: Connection) -> None:
 def _answer_checks(pipe: Connection, gpu: Gpu) -> None:
     from loaderbench.gpu_checkup.checkup import check_device
     from loaderbench.gpu_checkup.device import CudaDevice
-    from loaderbench.gpu_checkup.nvml import NvmlDevice
+    from loaderbench.gpu_checkup.nvml import NvmlReadings
 
     with suppress(BrokenPipeError):
-        for check in check_device(CudaDevice(gpu.index), NvmlDevice(gpu).read):
+        for check in check_device(CudaDevice(gpu.index), NvmlReadings(gpu).read):
             pipe.send(check)
         pipe.send(_DONE)

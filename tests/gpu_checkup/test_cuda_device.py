@@ -1,4 +1,4 @@
-"""The GPU that CUDA shows goes through the same checks, and in a process of its own."""
+"""The GPU that CUDA shows goes through the same checks, in a separate process."""
 
 from __future__ import annotations
 

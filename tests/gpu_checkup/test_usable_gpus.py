@@ -1,4 +1,4 @@
-"""A GPU on which no kernel runs is never used: the probe of a run says why, and the run goes on without it."""
+"""A GPU on which no kernel runs is never used: the probe of a run says why, and the run continues without it."""
 
 from __future__ import annotations
 
