@@ -15,7 +15,7 @@ from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
-from loaderbench.diagnosis.verdict import decide
+from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.records import (
     Best,
@@ -24,8 +24,10 @@ from loaderbench.records import (
     Config,
     Configuration,
     Environment,
+    EpochCost,
     Isolation,
     Measured,
+    Noise,
     Recommendation,
     RunRecord,
     Trial,
@@ -92,32 +94,11 @@ def _conclusions(measured: Measured) -> Conclusions:
     facts = _facts(measured, isolation, found.config, trials) if found else None
     subject = subject_of(found, plan.axes, facts, is_best=found is best) if found else None
     noise = describe_noise(trials, measured.twins)
-    busy = measured.cpu_percent_before
-    warnings = tuple(
-        find_warnings(
-            trials,
-            configurations,
-            noise,
-            measured.loader,
-            measured.kind,
-            cpu_percent_before=busy,
-            others=measured.remedy_trials,
-            environment=measured.environment,
-        )
-    )
-    assumed, demand = demand_of(measured), demand_rate(measured)
+    warnings = _warnings(measured, configurations, noise)
+    demand = demand_rate(measured)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     costs = epoch_costs([trial for trial in trials if trial.config == config], measured.loader)
-    verdict = decide(
-        subject,
-        measured.consumer,
-        demand,
-        len(warnings),
-        target=describe_demand(assumed) if assumed else None,
-        trials=trials,
-        costs=costs,
-        shortage=_shortage(measured, config),
-    )
+    verdict = _verdict(measured, subject, config, costs, len(warnings))
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
     known = {
@@ -144,6 +125,36 @@ def _conclusions(measured: Measured) -> Conclusions:
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),
         gpu_memory=gpu_memory,
         not_measured={name: why for name, (value, why) in known.items() if value is None},
+    )
+
+
+def _warnings(measured: Measured, configurations: Sequence[Configuration], noise: Noise) -> tuple[str, ...]:
+    found = find_warnings(
+        measured.sweep,
+        configurations,
+        noise,
+        measured.loader,
+        measured.kind,
+        cpu_percent_before=measured.cpu_percent_before,
+        others=measured.remedy_trials,
+        environment=measured.environment,
+    )
+    return tuple(found)
+
+
+def _verdict(
+    measured: Measured, subject: Subject | None, config: Config | None, costs: Sequence[EpochCost], warnings: int
+) -> Verdict:
+    assumed = demand_of(measured)
+    return decide(
+        subject,
+        measured.consumer,
+        demand_rate(measured),
+        warnings,
+        target=describe_demand(assumed) if assumed else None,
+        trials=measured.sweep,
+        costs=costs,
+        shortage=_shortage(measured, config),
     )
 
 
