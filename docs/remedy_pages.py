@@ -73,7 +73,7 @@ def _page(remedy: Remedy) -> str:
         f"# {_title(remedy)}",
         f"`{remedy.id}`: {said.pop('')}",
         *(f"**{label}** {text}" for label, text in said.items() if label != _CONFIRM),
-        *(_of_the_cause(cause) if cause else ()),
+        *(_of_the_cause(cause, costs_are_known=_COSTS in said) if cause else ()),
         f"**Measured:** {_measured(remedy)}.",
         f"**{_CONFIRM}** {said[_CONFIRM]}",
         *([f"```python\n{cause.code.rstrip()}\n```"] if cause and cause.code else []),
@@ -82,17 +82,18 @@ def _page(remedy: Remedy) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _of_the_cause(cause: CauseRemedy) -> Iterator[str]:
+def _of_the_cause(cause: CauseRemedy, *, costs_are_known: bool) -> Iterator[str]:
     known = [*cause.costs, *(["Changes pixels"] if cause.changes_pixels else [])]
     unnamed = "Memory and CPU use, as measured in the run" if cause.changes else "A change in your own code"
-    yield f"**Costs:** {'. '.join(known) or unnamed}."
+    if not costs_are_known:
+        yield f"**{_COSTS}** {'. '.join(known) or unnamed}."
     if cause.caveat:
         yield f"**Caveat:** {cause.caveat}."
     yield f"**Effort:** {_EFFORTS[cause.effort]}."
 
 
-_CONFIRM = "How to confirm:"
-_LABELS = ("Triggers when", "What it does:", "Costs:", _CONFIRM)
+_COSTS, _CONFIRM = "Costs:", "How to confirm:"
+_LABELS = ("Triggers when", "What it does:", _COSTS, _CONFIRM)
 
 
 def _said(remedy: Remedy) -> dict[str, str]:

@@ -10,21 +10,11 @@ Costs: page-locked host memory.
 How to confirm: throughput rises, and the host-to-device copy takes less of the step.
 """
 
-from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
-from loaderbench.remedies.pinning import PinningRemedy
+from loaderbench.remedies.pinning import pinning_remedy
 
-_TITLE = "Set pin_memory=True"
-_CAVEAT = "Needs .to(device, non_blocking=True); do not call .pin_memory() in the loop"
-
-REMEDY = MeasuredFirst(
-    PinningRemedy(id="pin_memory", title=_TITLE, pinned=True, caveat=_CAVEAT),
-    CauseRemedy(
-        id="pin_memory",
-        title=_TITLE,
-        applies=lambda found: (
-            found.verdict.bound == "transfer" and found.accelerator and not found.config.get("pin_memory")
-        ),
-        change=lambda _: {"pin_memory": True},
-        caveat=_CAVEAT,
-    ),
+REMEDY = pinning_remedy(
+    "pin_memory",
+    pinned=True,
+    applies=lambda found: found.verdict.bound == "transfer" and found.accelerator,
+    caveat="Needs .to(device, non_blocking=True); do not call .pin_memory() in the loop",
 )

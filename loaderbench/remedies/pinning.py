@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from loaderbench.records import Recommendation, Scalar
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
-from loaderbench.remedies.findings import Findings
+from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
+from loaderbench.remedies.findings import Diagnosis, Findings
 
 NO_GPU = "Not checked: pin_memory has no effect without a GPU"
 NOT_SWEPT = "Not checked: one value swept; add -P pin_memory=false,true"
+
+
+def pinning_remedy(id_: str, *, pinned: bool, applies: Callable[[Diagnosis], bool], caveat: str) -> MeasuredFirst:
+    """What the sweep measured of the other value; else its trial, where a cause `applies` and it is not set yet."""
+    title = f"Set pin_memory={pinned}"
+    return MeasuredFirst(
+        PinningRemedy(id=id_, title=title, pinned=pinned, caveat=caveat),
+        CauseRemedy(
+            id=id_,
+            title=title,
+            applies=lambda found: bool(found.config.get("pin_memory")) is not pinned and applies(found),
+            change=lambda _: {"pin_memory": pinned},
+            effort=0,
+            caveat=caveat,
+        ),
+    )
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,13 @@ How to confirm: throughput rises without pinning.
 """
 
 from loaderbench.diagnosis.thresholds import ONE_THREAD
-from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
-from loaderbench.remedies.pinning import PinningRemedy
+from loaderbench.remedies.pinning import pinning_remedy
 
-_TITLE = "Set pin_memory=False"
-_CAVEAT = "Copies to the GPU then block the host"
-
-REMEDY = MeasuredFirst(
-    PinningRemedy(id="unpin_memory", title=_TITLE, pinned=False, caveat=_CAVEAT),
-    CauseRemedy(
-        id="unpin_memory",
-        title=_TITLE,
-        applies=lambda found: (
-            found.named(stages={"transport"}, limits={"lock"})
-            and found.facts.pinning_share >= ONE_THREAD
-            and bool(found.config.get("pin_memory"))
-        ),
-        change=lambda _: {"pin_memory": False},
-        caveat=_CAVEAT,
+REMEDY = pinning_remedy(
+    "unpin_memory",
+    pinned=False,
+    applies=lambda found: (
+        found.named(stages={"transport"}, limits={"lock"}) and found.facts.pinning_share >= ONE_THREAD
     ),
+    caveat="Copies to the GPU then block the host",
 )
