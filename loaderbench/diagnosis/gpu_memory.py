@@ -15,6 +15,7 @@ STRAIGHT = 0.05
 """Of a peak: a line that is further off says nothing of larger batches. torch reserves blocks of 2 MiB and more."""
 
 NO_PEAKS = "no trial used GPU memory through torch"
+NO_DEVICE_MEMORY = "the memory of the whole GPU could not be read"
 _LINE = ("fixed_bytes", "bytes_per_sample", "largest_batch")
 
 
@@ -41,22 +42,31 @@ def describe_gpu_memory(trials: Sequence[Trial], loader: Mapping[str, Any]) -> t
     if not by_size:
         return None, NO_PEAKS
     uses = [use for found in by_size.values() for use in found]
+    total_bytes = min(use.memory_total_bytes or 0 for use in uses)
     found = GpuMemory(
-        total_bytes=min(use.memory_total_bytes or 0 for use in uses),
-        batches=tuple(_of_size(size, by_size[size]) for size in sorted(by_size)),
+        total_bytes=total_bytes,
+        batches=tuple(_of_size(size, by_size[size], total_bytes) for size in sorted(by_size)),
         others_bytes=_others_bytes(uses),
     )
     return _with_line(found), ""
 
 
-def _of_size(size: int, uses: Sequence[GpuUse]) -> BatchMemory:
-    allocated = [use.peak_allocated_bytes for use in uses if use.peak_allocated_bytes is not None]
-    device = [use.memory_used_bytes for use in uses if use.memory_used_bytes is not None]
+def _of_size(size: int, uses: Sequence[GpuUse], total_bytes: int) -> BatchMemory:
+    allocated = max((use.peak_allocated_bytes for use in uses if use.peak_allocated_bytes is not None), default=None)
+    used = max((use.memory_used_bytes for use in uses if use.memory_used_bytes is not None), default=None)
+    headroom = None if used is None else 1 - used / total_bytes
+    known = (
+        ("peak_allocated_bytes", allocated, "torch did not count what it allocated"),
+        ("used_bytes", used, NO_DEVICE_MEMORY),
+        ("headroom_share", headroom, NO_DEVICE_MEMORY),
+    )
     return BatchMemory(
         batch_size=size,
-        peak_allocated_bytes=max(allocated, default=None),
+        peak_allocated_bytes=allocated,
         peak_reserved_bytes=max(use.peak_reserved_bytes or 0 for use in uses),
-        used_bytes=max(device, default=None),
+        used_bytes=used,
+        headroom_share=headroom,
+        not_measured={name: why for name, value, why in known if value is None},
     )
 
 
@@ -74,7 +84,7 @@ def _with_line(found: GpuMemory) -> GpuMemory:
     reasons: Reasons = {}
     largest = None
     if found.others_bytes is None:
-        reasons["others_bytes"] = reasons["largest_batch"] = "the memory of the whole GPU could not be read"
+        reasons["others_bytes"] = reasons["largest_batch"] = NO_DEVICE_MEMORY
     else:
         free = found.total_bytes - found.others_bytes - line.fixed_bytes
         largest = max(0, int(free // line.bytes_per_sample))

@@ -264,12 +264,17 @@ class Contention:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchMemory:
-    """GPU memory with batches of one size: peaks of torch's allocator, and of the whole device where NVML reads it."""
+    """GPU memory with batches of one size: peaks of torch's allocator, and of the whole device where NVML reads it.
+
+    `headroom_share` is the part of the whole device that was free at its peak.
+    """
 
     batch_size: int
     peak_allocated_bytes: int | None
     peak_reserved_bytes: int
     used_bytes: int | None
+    headroom_share: float | None = None
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

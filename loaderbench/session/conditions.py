@@ -18,12 +18,12 @@ from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
-from loaderbench.runner import Probe, TrialServer, probe
+from loaderbench.runner import TrialServer, probe
 from loaderbench.session.listener import Listener
 from loaderbench.suite import LoadedSuite
 
 STILL_S = 0.3  # how long the machine is looked at before the first trial
-FACTS_S = 2.0  # for the driver to tell of the GPUs what does not change
+FACTS_S = 2.0  # for the driver to report the constant facts of the GPUs
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,16 @@ class Conditions:
 
 def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener, started_at: str) -> Conditions:
     """Look at data and machine, and plan. Raises `MissingError` where something that is needed is not there."""
-    found = _with_gpu(loaded, server) if consumer_kind(loaded.suite.consumer.kind).needs_accelerator else None
+    needs_gpu = consumer_kind(loaded.suite.consumer.kind).needs_accelerator
+    environment = _with_gpu(loaded, server) if needs_gpu else None
     inputs = prepare_inputs(loaded, listener)
-    if found is None:
+    if environment is None:
         listener.doing("importing torch")
-        found = probe(server, loaded.suite, loaded.folder)
+        environment = _environment(loaded, server)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    environment = _environment(server, found)
     for said in unused_gpus(environment):
         listener.warned(said)
-    accelerator = bool(found.gpus)
+    accelerator = bool(environment.gpus)
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
@@ -99,20 +99,21 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     return Conditions(loaded, environment, inputs, plan, consumer, busy, started_at)
 
 
-def _environment(server: TrialServer, found: Probe) -> Environment:
+def _environment(loaded: LoadedSuite, server: TrialServer) -> Environment:
+    found = probe(server, loaded.suite, loaded.folder)
     until_s = time.monotonic() + FACTS_S
     gpus = GpuMonitor(found.gpus).described(lambda: time.monotonic() > until_s)
     of_driver = max(count_gpus(), found.visible)
     return describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=of_driver)
 
 
-def _with_gpu(loaded: LoadedSuite, server: TrialServer) -> Probe:
+def _with_gpu(loaded: LoadedSuite, server: TrialServer) -> Environment:
     """Ask before files are made or read in vain. Raises `MissingError`, with the reason, where no GPU can be used."""
-    found = probe(server, loaded.suite, loaded.folder)
-    unused = [f"{said}; see `loaderbench doctor`" for said in unused_gpus(_environment(server, found))]
-    why_none = next(iter(unused), found.not_measured.get("gpus"))
-    resolve_consumer(loaded.suite.consumer, accelerator=bool(found.gpus), why_none=why_none)
-    return found
+    environment = _environment(loaded, server)
+    unused = [f"{said}; see `loaderbench doctor`" for said in unused_gpus(environment)]
+    why_none = next(iter(unused), environment.not_measured.get("gpus"))
+    resolve_consumer(loaded.suite.consumer, accelerator=bool(environment.gpus), why_none=why_none)
+    return environment
 
 
 _SHOWN = 3  # of the files that were left out, in a sentence

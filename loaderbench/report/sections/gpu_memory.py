@@ -22,23 +22,22 @@ def section(view: View) -> Section | None:
     found = view.run.gpu_memory
     if found is None:
         return None
-    table = Table(f"Peaks of {in_bytes(found.total_bytes)}", _COLUMNS, tuple(_row(one, found) for one in found.batches))
+    table = Table(f"Peaks of {in_bytes(found.total_bytes)}", _COLUMNS, tuple(_row(one) for one in found.batches))
     fact = Fact("Largest batch that fits", _largest(found))
     return Section(
         id="gpu-memory", title=_TITLE, label=_TITLE, blocks=(table, Facts((fact,))), glance=(fact,), only_verbose=True
     )
 
 
-def _row(one: BatchMemory, found: GpuMemory) -> Row:
-    left = None if one.used_bytes is None else 1 - one.used_bytes / found.total_bytes
-    why = "the memory of the whole GPU could not be read"
+def _row(one: BatchMemory) -> Row:
+    why = one.not_measured
     return Row(
         (
             Text(f"{one.batch_size:,}"),
-            numbers.memory(one.peak_allocated_bytes),
+            numbers.memory(one.peak_allocated_bytes, why.get("peak_allocated_bytes")),
             numbers.memory(one.peak_reserved_bytes),
-            numbers.memory(one.used_bytes, why),
-            numbers.share(left, why),
+            numbers.memory(one.used_bytes, why.get("used_bytes")),
+            numbers.share(one.headroom_share, why.get("headroom_share")),
         )
     )
 
