@@ -23,7 +23,11 @@ def test_uint8_batches_are_normalised_before_the_model_sees_them() -> None:
 
 def test_labels_beyond_the_classes_of_the_model_are_no_error() -> None:
     step = TrainingStep("resnet18", "cpu")
-    step.consume((torch.zeros(3, 3, 64, 64), torch.tensor([0, 999, 21_840])), 3)
+    before = [part.detach().clone() for part in step._model.parameters()]
+    step.consume((torch.rand(3, 3, 64, 64), torch.tensor([0, 999, 21_840])), 3)
+    after = list(step._model.parameters())
+    assert all(bool(part.isfinite().all()) for part in after)
+    assert not all(torch.equal(part, was) for part, was in zip(after, before, strict=True)), "it trained on the batch"
 
 
 @pytest.mark.parametrize(("native", "precision"), [(True, torch.bfloat16), (False, torch.float16)])
