@@ -15,7 +15,7 @@ from loaderbench.suite import Suite
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
-DEVICE_START_S = 3.0  # more than that where it uses a GPU: CUDA, the model, its first kernels
+DEVICE_START_S = 3.0  # in addition, on a GPU: CUDA, the model, its first kernels. A guess: not measured on a device
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
 VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
 BEFORE_SLICES_SECONDS = 0.2  # of it alone, in which its stages are timed, before its time slices

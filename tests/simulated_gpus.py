@@ -1,6 +1,6 @@
 """A user's module on a machine with two GPUs, of which its step uses the second; torch has to find none.
 
-`torch.cuda` is played here, as far as a run asks it, with the host's clock; the NVML below is that of `nvml_stub`.
+The parts of `torch.cuda` that a run calls are played here, by the host's clock; the NVML below is that of `nvml_stub`.
 """
 
 from __future__ import annotations

@@ -21,9 +21,7 @@ _MARKS = {"passed": "ok", "warning": "warn", "failed": "bad", "not_checked": "-"
 
 
 def doctor(
-    gpu: Annotated[
-        bool, typer.Option("--gpu", help="Also check our clocks against known waits on the GPU (half a minute).")
-    ] = False,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Also check our clocks against known waits on the GPU.")] = False,
     device: Annotated[str | None, typer.Option(metavar="cuda:N", help="GPU to check; default cuda:0.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Results of --gpu; default loaderbench-gpu-<UTC time>.json.")

@@ -62,5 +62,5 @@ def _are_labels(part: Any, count: int) -> bool:
 def _said(part: Any) -> str:
     if not isinstance(part, torch.Tensor):
         return type(part).__name__
-    shape = ", ".join(map(str, part.shape))
-    return f"a {str(part.dtype).removeprefix('torch.')} tensor of shape ({shape})"
+    dtype, shape = str(part.dtype).removeprefix("torch."), ", ".join(map(str, part.shape))
+    return f"{'an' if dtype.startswith('int') else 'a'} {dtype} tensor of shape ({shape})"

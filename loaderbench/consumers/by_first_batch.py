@@ -36,9 +36,9 @@ class ChosenClock:
 
 
 class ByFirstBatch:
-    """A training step if the first batch fits it; else each batch is copied to the device, and `emulated` takes it.
+    """A training step if the first batch fits it; else copies each batch to the device and emulates a GPU.
 
-    `note` says why, once that is known.
+    `note` says why not, once the first batch is known.
     """
 
     def __init__(self, step: Consumer, emulated: Consumer, device: str, rate: float) -> None:
@@ -61,7 +61,7 @@ class ByFirstBatch:
         taken = "at once" if math.isinf(self._rate) else f"at {self._rate:,.0f} samples/s"
         if why:
             self.note = (
-                f"Nothing was trained, since {why}. Batches were copied to the GPU, and taken {taken}. "
+                f"No training step ran: {why}. Batches were copied to the GPU and consumed {taken}. "
                 "To measure your own step, set consumer.kind: target"
             )
 

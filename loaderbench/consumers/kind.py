@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from loaderbench.options import Part
 from loaderbench.records import AssumedDemand
@@ -39,6 +39,13 @@ class Consumer(Protocol):
 
     def consume(self, batch: Any, samples: int) -> None:
         """Take one batch; returns as soon as a training loop could ask for the next."""
+
+
+@runtime_checkable
+class WithNote(Protocol):
+    """A consumer that may have to say how it consumed batches."""
+
+    note: str
 
 
 class HostWaitClock:

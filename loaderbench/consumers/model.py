@@ -11,7 +11,7 @@ from pydantic import Field
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind
 from loaderbench.consumers.training_rates import DEFAULT_MODEL
 
-_PREFETCH = "Copy the next batch during the step, on a stream of its own; with pinned memory, that hides the copy."
+_PREFETCH = "Copy the next batch during the step, on a separate stream; with pinned memory, that hides the copy."
 
 
 class Model(ConsumerKind):

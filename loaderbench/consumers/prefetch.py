@@ -1,4 +1,4 @@
-"""Copies of batches to the GPU: in line with the step, or on a stream of their own while the step before computes."""
+"""Copies of batches to the GPU: on the stream of the step, or on a separate stream during the step before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class InLine:
 
 
 class OnSideStream:
-    """Copies on a stream of their own, and gives the batch before: its step computes meanwhile.
+    """Copies a batch on a separate stream, and returns the batch before, whose step computes meanwhile.
 
     Only copies from pinned memory return at once. Source: the prefetcher of NVIDIA's Deep Learning Examples.
     """

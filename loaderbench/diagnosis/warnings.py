@@ -144,7 +144,7 @@ def _uneven_change(
     slow, fast = min(moved, key=lambda name: moved[name]), max(moved, key=lambda name: moved[name])
     if moved[fast] >= UNEVEN * moved[slow]:
         rates = f"{slow} ran at {moved[slow]:.0%} of its rate in the sweep, {fast} at {moved[fast]:.0%}"
-        yield f"While fixes were tried, {rates}: gains of one over the other may not hold on a quiet machine"
+        yield f"While fixes were tried, {rates}: gains between them may not hold on a quiet machine"
 
 
 def _later_over_before(config: Config, before: Sequence[Trial], later: Sequence[Trial]) -> float | None:

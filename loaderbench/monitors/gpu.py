@@ -1,4 +1,4 @@
-"""What NVML tells of each GPU at one moment. A call may take a second: `GpuThread` makes them."""
+"""What NVML reports of each GPU at one moment. A call may take a second: `GpuThread` makes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BusyPeriod:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuReading:
-    """One device at one moment; what it does not tell is `None` (a MIG slice, WSL, a device that was lost).
+    """One device at one moment; a missing reading is `None` (a MIG slice, WSL, a device that was lost).
 
     `utilization_percent` is of NVML's last sample period, which may have ended a second ago; `busy` has the periods
     since the reading before with their times, where the driver keeps them. `energy_j` is a counter.
@@ -95,7 +95,7 @@ class GpuMonitor:
             return [self._read(index, clock, {} if seen is None else seen, is_over) for index in wanted]
 
     def described(self, is_over: Callable[[], bool] = lambda: False) -> tuple[Gpu, ...]:
-        """The devices with what NVML tells of each that does not change."""
+        """The devices with the constant facts that NVML reports of each."""
         with self._lock:
             nvml = None if is_over() else self._opened()
             return described(self._gpus, nvml, is_over) if nvml else self._gpus

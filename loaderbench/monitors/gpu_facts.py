@@ -1,4 +1,4 @@
-"""What NVML tells of a GPU that does not change: its link, its largest clock, and the CPUs near it."""
+"""What NVML reports of a GPU that never changes: its link, its largest clock, and the CPUs near it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads GPUs from a thread of its own: a slow driver delays neither other monitors nor a user's loop."""
+"""Reads GPUs from a separate thread: a slow driver delays neither other monitors nor a user's loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_READINGS = 4_000
 class GpuThread:
     """Reads from `begin` to `end`, any number of times; `readings` has what was read, with moments of the clock.
 
-    `which` is asked at every beginning, in the thread, which devices to read; `None` stands for all. When there are too
+    `which` returns the devices to read, or `None` for all; the thread calls it each time it begins. When there are too
     many readings, every second one is kept from then on. `gpus` are the devices, `described` after the first reading
     where that is asked for.
     """

@@ -42,7 +42,7 @@ class Nvml:
 
 
 def _names(gpu: Gpu, visible: str) -> list[str]:
-    """What NVML may know a device by. A `torch` that tells no UUID leaves the names in `CUDA_VISIBLE_DEVICES`."""
+    """What NVML may know a device by. Where torch reports no UUID, the names in `CUDA_VISIBLE_DEVICES` remain."""
     if gpu.uuid.startswith(_PREFIXES):
         return [gpu.uuid]
     if gpu.uuid:

@@ -16,7 +16,7 @@ from loaderbench.monitors.processes import Reading, Sums, read_process, runnable
 from loaderbench.records import Reasons, WorkerStates
 
 NO_CPU_COUNT = 1 << 30
-PINNING_THREAD = "pt_data_pin"  # torch's name for the thread that copies batches into pinned memory, from 2.6 on
+PINNING_THREAD = "pt_data_pin"  # torch's name for the thread that copies batches into pinned memory
 
 
 class WorkerWatch:
@@ -76,7 +76,7 @@ class WorkerWatch:
             reasons["system_share"] = "the workers used too little CPU time"
         reasons["blocked_on"] = "what workers were blocked on was not checked"
         if not any(self._pins.values()):
-            reasons["pinning_share"] = "no thread pins memory, or torch is older than 2.6 and does not name it"
+            reasons["pinning_share"] = "no thread pins memory, or this torch version does not name it"
         if self._allowed_cpus == NO_CPU_COUNT:
             reasons["allowed_cpus"] = "this system does not report CPU affinity"
         if not sums.read_io:

@@ -1,6 +1,6 @@
 """What the stages of a loop's body cost on the device, by events: the host's time is that of queueing work, or waits.
 
-A copy from pageable memory first waits for all that is queued, and would take the blame for it. A copy from pinned
+A copy from pageable memory first waits for all that is queued, and its time would include that wait. A copy from pinned
 memory returns at once, although nothing else runs on the device meanwhile.
 """
 

@@ -169,7 +169,7 @@ class Observer:
         self.watch_gpus(self.gpus)
 
     def watch_gpus(self, gpus: Sequence[Gpu]) -> None:
-        """Read these from the next epoch on, as far as this process uses them."""
+        """Read those of these GPUs that this process uses, from the next epoch on."""
         self.gpu_monitor = GpuMonitor(gpus)
         self.gpu_thread = GpuThread(
             self.gpu_monitor,
@@ -186,7 +186,7 @@ class Observer:
 
     @property
     def described_gpus(self) -> tuple[Gpu, ...]:
-        """All visible GPUs, with what the driver has told of them until now."""
+        """All visible GPUs, with what the driver has reported so far."""
         return self.gpu_thread.gpus or self.gpus
 
 

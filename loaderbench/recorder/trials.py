@@ -13,7 +13,7 @@ _NO_REASON_NEEDED = ("failure", "isolation")
 _ALWAYS = {
     "sampled": "every sample was timed",
     "time_slices": "measured without time slices",
-    "consumer_note": "batches were consumed as the kind of consumer says",
+    "consumer_note": "nothing unusual about how batches were consumed",
 }
 
 

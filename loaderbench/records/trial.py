@@ -84,7 +84,7 @@ class LoopTimes:
     Everything but `time_to_first_batch_s` belongs to the steady state. `epoch_ends` counts the epochs that ended in it,
     for a loader that cannot be made endless. `ended_early`: the loader ran out of data before it was long enough.
     `samples_per_epoch` is the dataset's length where it has one. `step` is the time from a batch to the request for
-    the next. `step_stages` are its marked parts, per batch. `consumer_note` says what is to be known of the consumer.
+    the next. `step_stages` are its marked parts, per batch. `consumer_note` says what was unusual.
     """
 
     samples_per_s: float | None = None

@@ -2,7 +2,7 @@
 
 Triggers when the copy limits the training step. In a profile, that is the time of a stage marked `transfer`.
 
-What it does: copies each batch once, from pinned memory, without blocking, on a stream of its own. The copy of the next
+What it does: copies each batch once, from pinned memory, without blocking, on a separate stream. The copy of the next
 batch then overlaps with the training step.
 
 How to confirm: run or profile again; the copy takes less of the step.
@@ -12,7 +12,7 @@ from loaderbench.remedies.by_cause import CauseRemedy
 
 REMEDY = CauseRemedy(
     id="fewer_copies",
-    title="Copy the next batch during the step, on a stream of its own",
+    title="Copy the next batch during the step, on a separate stream",
     applies=lambda found: found.verdict.bound == "transfer",
     code="""import torch
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from loaderbench.consumers import make_consumer
+from loaderbench.consumers import WithNote, make_consumer
 from loaderbench.cuda_use import cuda_devices_in_use, peak_memory
 from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
@@ -99,7 +99,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         sliced = order.in_time_slices and batches.can_be_stopped
         kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
         devices, memory, cost_s = cuda_devices_in_use(), peak_memory(), recorder_s_per_batch(clock_of_device)
-        note = getattr(consumer, "note", "")
+        note = consumer.note if isinstance(consumer, WithNote) else ""
         pipe.send(Result(found, cost_s, batches.samples_per_epoch, inside, pids, sliced, kept, devices, memory, note))
         take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 

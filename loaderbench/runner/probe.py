@@ -1,4 +1,4 @@
-"""What a trial will find: whether torch imports, and the GPUs on which a kernel runs. Asked in a child of its own."""
+"""What a trial will find: whether torch imports, and the GPUs on which a kernel runs. Asked in a separate process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
 
 
 def _if_usable(server: TrialServer, found: Probe) -> Probe:
-    """Launch a kernel on the GPU that trials use, in a process of its own: one that hangs or crashes is no GPU."""
+    """Launch a kernel on the GPU that trials use, in a separate process. A GPU that hangs or crashes it is not used."""
     gpu = found.gpus[0]
     said = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
     if said == _RUNS:

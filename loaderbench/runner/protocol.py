@@ -53,7 +53,7 @@ class Result:
     `worker_pids` are those of the loader's processes. `can_be_stopped`: all of them can be stopped and continued, and
     others be measured meanwhile. `batches` are some of a sweep's trial, with moments of the monotonic clock.
     `cuda_devices` are those that its process uses, in CUDA's numbering, `cuda_memory` what it held of them at most.
-    `consumer_note` is what there is to say of how batches were consumed.
+    `consumer_note` says what was unusual about consuming batches.
     """
 
     measurement: Measurement

@@ -106,7 +106,7 @@ def test_a_driver_that_crashes_or_hangs_is_a_failed_check(
     monkeypatch.setattr(gpu_checks, "_answer_checks", behaves)
     monkeypatch.setattr(gpu_checks, "CHECKS_TIMEOUT_S", 5.0)
     server = TrialServer()
-    server.ask(_nothing, timeout_s=60)  # its start is no silence of the driver's
+    server.ask(_nothing, timeout_s=60)  # the time of its start does not count as a hang of the driver
     found = list(gpu_checks.check_gpu(server, GPU))
     assert [(check.id, check.state) for check in found] == [("kernel", "passed"), ("process", "failed")]
     assert found[-1].said == said

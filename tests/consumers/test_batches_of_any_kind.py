@@ -30,10 +30,10 @@ SAMPLES: dict[str, tuple[Any, str]] = {
     "five parts, of which the first two fit": ((IMAGE, 1, "path", 3, MASK), ""),
     "a dict": ({"image": IMAGE, "mask": MASK}, "batches are dicts with image, mask"),
     "a bare tensor": (IMAGE, "a float32 tensor of shape (4, 3, 32, 32), without labels"),
-    "segmentation": ((IMAGE, MASK), "the second part of a batch is a int64 tensor of shape (4, 32, 32)"),
+    "segmentation": ((IMAGE, MASK), "the second part of a batch is an int64 tensor of shape (4, 32, 32)"),
     "regression": ((IMAGE, 0.5), "the second part of a batch is a float64 tensor of shape (4)"),
     "one channel": ((IMAGE[:1], 1), "the first part of a batch is a float32 tensor of shape (4, 1, 32, 32)"),
-    "text": ((MASK[0], 1), "the first part of a batch is a int64 tensor of shape (4, 32)"),
+    "text": ((MASK[0], 1), "the first part of a batch is an int64 tensor of shape (4, 32)"),
     "detection": ((IMAGE, {"boxes": torch.zeros(4)}), "the second part of a batch is dict"),
     "one part": ((IMAGE,), "batches have 1 part, without labels"),
 }
@@ -69,7 +69,7 @@ def test_every_batch_is_consumed_and_timed_and_a_note_says_how(name: str) -> Non
     assert len(found.waits_s) == found.batches
     if SAMPLES[name][1]:
         assert SAMPLES[name][1] in consumer.note
-        assert "taken at 2,000 samples/s" in consumer.note
+        assert "consumed at 2,000 samples/s" in consumer.note
         assert found.samples_per_s < 2_200
     else:
         assert consumer.note == ""

@@ -1,4 +1,4 @@
-"""Copies on a stream of their own cost only what the step before does not hide; on the device's stream, all of it."""
+"""Copies on a separate stream cost only what the step before does not hide; on the step's stream, all of it."""
 
 from __future__ import annotations
 
