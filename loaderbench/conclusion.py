@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from loaderbench.consumers import demand_of, demand_rate, describe_demand
 from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.contention import describe_contention
+from loaderbench.diagnosis.copies import with_copies
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
@@ -173,7 +174,7 @@ def _facts(measured: Measured, isolation: Isolation | None, config: Config, tria
 def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
     if measured.kind == "profile":
         return None, NO_ISOLATION
-    return describe_isolation(
+    found, why = describe_isolation(
         measured.sweep,
         measured.isolation_trials,
         left_out=measured.left_out,
@@ -181,6 +182,7 @@ def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
         demand=demand_rate(measured),
         cache=str((measured.suite.get("measure") or {}).get("cache", "warm")),
     )
+    return (with_copies(found, measured.isolation_trials, measured.loader) if found else None), why
 
 
 def _recommendations(

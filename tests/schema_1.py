@@ -60,7 +60,8 @@ def _trial(trial: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ladder(isolation: dict[str, Any], run: RunRecord) -> dict[str, Any]:
-    kept = {name: value for name, value in isolation.items() if name != "runs"}
+    kept = {name: value for name, value in isolation.items() if name not in ("runs", "copy")}
+    kept["not_measured"].pop("copy", None)  # that came later
     return {**kept, "rungs": isolation["runs"], "trials": _trials(run.isolation_trials)}
 
 

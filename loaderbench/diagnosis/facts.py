@@ -9,7 +9,7 @@ from typing import Any
 
 from loaderbench.diagnosis.thresholds import SHORT_BATCH_S, SPARE_CPUS
 from loaderbench.loaders import worker_count
-from loaderbench.records import Environment, Trial, WaitParts, WorkerStates
+from loaderbench.records import CopyBandwidth, Environment, Trial, WaitParts, WorkerStates
 
 Seconds = dict[str, float]
 MOST_IDLE = 0.9  # of the rest too little would be left to divide by
@@ -52,6 +52,7 @@ class Facts:
     startup_s: float | None = None
     transfer_share: float = 0.0
     transfer_by: str = ""
+    copy: CopyBandwidth | None = None
     fewer_are_slower: bool = False
     workers_are_slower: bool = False
 

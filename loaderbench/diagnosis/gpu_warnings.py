@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from loaderbench.cpu_lists import cpus_of
+from loaderbench.diagnosis.pcie import PcieLink
 from loaderbench.records import Environment, Gpu, GpuUse, Trial
 
 THROTTLED_SHARE = 0.05  # of the readings
@@ -39,17 +40,11 @@ def _slow_link(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
     slower = generation is not None and generation < (gpu.pcie_max_generation or 0)
     narrower = width is not None and width < (gpu.pcie_max_width or 0)
     if slower or narrower:
-        found, most = link(generation, width), link(gpu.pcie_max_generation, gpu.pcie_max_width)
+        found, most = PcieLink(generation, width), PcieLink(gpu.pcie_max_generation, gpu.pcie_max_width)
         yield (
             f"GPU {gpu.index}: {found} under load, where {most} is possible; copies to the GPU take longer. "
             "Check slot, riser and BIOS settings"
         )
-
-
-def link(generation: int | None, width: int | None) -> str:
-    """`PCIe 4 x16`; leaves out what is unknown."""
-    lanes = f" x{width}" if width is not None else ""
-    return f"PCIe{'' if generation is None else f' {generation}'}{lanes}"
 
 
 def _far_cpus(gpu: Gpu, environment: Environment) -> Iterator[str]:

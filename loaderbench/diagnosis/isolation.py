@@ -236,7 +236,8 @@ def with_copy(facts: Facts | None, isolation: Isolation | None) -> Facts | None:
     copy_s, whole_s = isolation.transfer_s, _time_of(isolation, "end_to_end")
     if whole_s is None or copy_s.lo is None or copy_s.lo <= 0:
         return facts
-    return replace(facts, transfer_share=min(1.0, copy_s.est / whole_s), transfer_by=_COPY_BY)
+    share = min(1.0, copy_s.est / whole_s)
+    return replace(facts, transfer_share=share, transfer_by=_COPY_BY, copy=isolation.copy)
 
 
 def _time_of(isolation: Isolation, name: RunName) -> float | None:

@@ -91,7 +91,7 @@ def decide(
     )
     if bound == "transfer" and subject.facts:
         why = "the host-to-device copy is not part of the loader"
-        return replace(_led_by(found, transfers(subject.facts)), not_measured={"stage": why, "limit": why})
+        return replace(_led_by(found, *transfers(subject.facts)), not_measured={"stage": why, "limit": why})
     if bound == "compute":
         return found
     caused = _with_cause(found, subject.facts, cause, consumer)

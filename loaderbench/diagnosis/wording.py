@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from loaderbench.diagnosis.copies import copy_evidence
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 from loaderbench.diagnosis.thresholds import NOTICED, SPARE_CPUS
@@ -140,7 +141,8 @@ def throughput(rate: Interval, label: str = "Throughput") -> Evidence:
     return Evidence("rate", label, f"{rate.est:,.0f} samples/s{spread}")
 
 
-def transfers(facts: Facts) -> Evidence:
-    """How long the copy takes, and by what that is known."""
+def transfers(facts: Facts) -> tuple[Evidence, ...]:
+    """How long the copy takes, by what that is known, and its bandwidth."""
     by = facts.transfer_by or "stage `transfer` of the loop"
-    return Evidence("cause", "Host-to-device copy", f"{in_percent(facts.transfer_share)} of time ({by})")
+    share = Evidence("cause", "Host-to-device copy", f"{in_percent(facts.transfer_share)} of time ({by})")
+    return (share, copy_evidence(facts.copy)) if facts.copy else (share,)

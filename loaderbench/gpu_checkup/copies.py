@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from loaderbench.diagnosis.gpu_warnings import link
+from loaderbench.diagnosis.pcie import PcieLink
 from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck, Value
 from loaderbench.records import Interval, Reasons
 from loaderbench.statistics.intervals import rate_interval
@@ -13,9 +12,6 @@ from loaderbench.statistics.intervals import rate_interval
 SIZE_BYTES = 128 << 20
 LEAST_SHARE_OF_LINK = 0.5
 _COPIES, _UNCOUNTED = 12, 2
-_GB_PER_S_OF_LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
-"""Of each PCIe generation, after its line code. Source: PCI-SIG, PCI Express Base Specification."""
-
 _LINK = ("pcie_generation", "pcie_max_generation", "pcie_width", "pcie_max_width")
 
 
@@ -23,8 +19,8 @@ def check_copies(device: CheckedDevice, nvml: Mapping[str, Value], reasons: Reas
     """Copy from both kinds of memory; `nvml` holds the link, read while the GPU was busy."""
     found = {name: nvml.get(name) for name in _LINK}
     why = {name: reasons.get(name, "not read") for name in _LINK if found[name] is None}
-    now = _PcieLink.of(found["pcie_generation"], found["pcie_width"])
-    best = _PcieLink.of(found["pcie_max_generation"], found["pcie_max_width"])
+    now = _link(found["pcie_generation"], found["pcie_width"])
+    best = _link(found["pcie_max_generation"], found["pcie_max_width"])
     pinned = copy_gb_per_s(device, pinned=True)
     pageable = copy_gb_per_s(device, pinned=False)
     state, said = _judge(pinned, now, best)
@@ -50,9 +46,9 @@ def check_copies(device: CheckedDevice, nvml: Mapping[str, Value], reasons: Reas
     ]
 
 
-def copy_gb_per_s(device: CheckedDevice, *, pinned: bool) -> Interval:
+def copy_gb_per_s(device: CheckedDevice, *, pinned: bool, size_bytes: int = SIZE_BYTES) -> Interval:
     """Copy one buffer again and again, each time until it has arrived."""
-    prepared = device.prepare_copy(SIZE_BYTES, pinned=pinned)
+    prepared = device.prepare_copy(size_bytes, pinned=pinned)
     rates = []
     for number in range(_UNCOUNTED + _COPIES):
         device.synchronize()
@@ -60,30 +56,18 @@ def copy_gb_per_s(device: CheckedDevice, *, pinned: bool) -> Interval:
         device.copy(prepared)
         device.synchronize()
         if number >= _UNCOUNTED:
-            rates.append(SIZE_BYTES / 1e9 / (device.now_s() - began_s))
+            rates.append(size_bytes / 1e9 / (device.now_s() - began_s))
     return rate_interval(rates)
 
 
-@dataclass(frozen=True)
-class _PcieLink:
-    generation: int | None
-    lanes: int | None
-
-    @classmethod
-    def of(cls, generation: Value, lanes: Value) -> _PcieLink:
-        return cls(generation if isinstance(generation, int) else None, lanes if isinstance(lanes, int) else None)
-
-    @property
-    def gb_per_s(self) -> float | None:
-        """One way; `None` where it is unknown."""
-        of_lane = _GB_PER_S_OF_LANE.get(self.generation or 0)
-        return of_lane * self.lanes if of_lane is not None and self.lanes is not None else None
-
-    def __str__(self) -> str:
-        return link(self.generation, self.lanes)
+def _link(generation: Value, lanes: Value) -> PcieLink:
+    return PcieLink(
+        generation if isinstance(generation, int) else None,
+        lanes if isinstance(lanes, int) else None,
+    )
 
 
-def _judge(pinned: Interval, now: _PcieLink, best: _PcieLink) -> tuple[CheckState, str]:
+def _judge(pinned: Interval, now: PcieLink, best: PcieLink) -> tuple[CheckState, str]:
     if now.gb_per_s is None:
         return "passed", "PCIe link: unknown"
     said = f"{now}, at most {now.gb_per_s:.1f} GB/s"

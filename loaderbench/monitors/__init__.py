@@ -4,7 +4,7 @@ from loaderbench.monitors.blocked import Blocked, BlockedThread, with_looks
 from loaderbench.monitors.gauges import over_time
 from loaderbench.monitors.gpu import BusyPeriod, GpuMonitor, GpuReading
 from loaderbench.monitors.gpu_thread import GpuThread
-from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use
+from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use, with_copy_speed
 from loaderbench.monitors.machine import MachineWatch
 from loaderbench.monitors.nvml import count_gpus
 from loaderbench.monitors.processes import TreeMonitor
@@ -32,5 +32,6 @@ __all__ = [
     "gpu_use",
     "over_time",
     "series",
+    "with_copy_speed",
     "with_looks",
 ]

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from loaderbench.cuda_use import PeakMemory
 from loaderbench.monitors.gpu import GpuReading
-from loaderbench.records import Gpu, GpuUse
+from loaderbench.records import CopySpeed, Gpu, GpuUse
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,20 @@ def _with_reasons(found: GpuUse, why_not: Mapping[str, str]) -> GpuUse:
     default = why_not.get("", "no NVML reading in the steady state")
     missing = [name for name, value in vars(found).items() if value is None]
     reasons = {name: why_not.get(_READ_AS.get(name, name), default) for name in missing}
-    return replace(found, not_measured={**reasons, **{name: _NO_PEAK for name in missing if name.startswith("peak_")}})
+    own = {name: _NO_PEAK for name in missing if name.startswith("peak_")} | {"copy_speed": _NO_COPY}
+    return replace(found, not_measured={**reasons, **own})
+
+
+def with_copy_speed(found: GpuUse, copying: CopySpeed | None) -> GpuUse:
+    """The same with the speed of copies to it, where that was measured."""
+    if copying is None:
+        return found
+    reasons = {name: why for name, why in found.not_measured.items() if name != "copy_speed"}
+    return replace(found, copy_speed=copying, not_measured=reasons)
 
 
 _NO_PEAK = "torch's allocator was not asked, or CUDA did not answer"
+_NO_COPY = "isolation runs that replay batches from the host measure it"
 _READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w"}
 
 

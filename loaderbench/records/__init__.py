@@ -20,6 +20,7 @@ from loaderbench.records.conclusions import (
     Conclusions as Conclusions,
     Configuration as Configuration,
     Contention as Contention,
+    CopyBandwidth as CopyBandwidth,
     EpochCost as EpochCost,
     Evidence as Evidence,
     Gain as Gain,
@@ -63,6 +64,7 @@ from loaderbench.records.timeline import (
     TimelinePoint as TimelinePoint,
 )
 from loaderbench.records.trial import (
+    CopySpeed as CopySpeed,
     Failure as Failure,
     GpuUse as GpuUse,
     LoaderInside as LoaderInside,

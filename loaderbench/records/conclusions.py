@@ -224,6 +224,23 @@ class IsolationRun:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CopyBandwidth:
+    """GB/s (10**9 bytes) from the host to the GPU, in copies of one batch.
+
+    `pinned`: the memory that the configuration copies from. `wanted_gb_per_s` is what the GPU takes with batches that
+    are on it already. `link_gb_per_s` is what the PCIe link carries one way.
+    """
+
+    pinned: bool
+    bytes_per_sample: float
+    pinned_gb_per_s: Interval
+    pageable_gb_per_s: Interval
+    wanted_gb_per_s: float | None
+    link_gb_per_s: float | None
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Isolation:
     """The isolation runs of one configuration, measured or not: each leaves out a part of the pipeline.
 
@@ -242,6 +259,7 @@ class Isolation:
     interference_s: Interval | None
     notes: tuple[str, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
+    copy: CopyBandwidth | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

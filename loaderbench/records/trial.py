@@ -15,7 +15,7 @@ from loaderbench.records.inside import (
     WaitParts,
     WorkerStates,
 )
-from loaderbench.records.words import Config, IsolationName, Reasons, Role, Status
+from loaderbench.records.words import Config, Interval, IsolationName, Reasons, Role, Status
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,16 @@ class Failure:
     needed_bytes: int | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class CopySpeed:
+    """GB/s (10**9 bytes) of copies to a GPU in buffers of a batch's size, each waited for before the next."""
+
+    index: int
+    bytes_per_sample: float
+    pinned_gb_per_s: Interval
+    pageable_gb_per_s: Interval
+
+
 @dataclass(frozen=True)
 class GpuUse:
     """One device during one trial, over its steady state.
@@ -42,7 +52,8 @@ class GpuUse:
     `utilization_percent` says that a kernel was resident, not that it was busy. `throttled` has, for each reason, the
     share of the readings in which it was active. `pcie_generation` and `pcie_width` are the highest that were read: an
     idle link is slower. Clocks and power are means. `memory_used_bytes` is the whole device's, by all programs; the
-    peaks are those of torch in this process since its start, as PyTorch's allocator counts them.
+    peaks are those of torch in this process since its start, as PyTorch's allocator counts them. `copy_speed` is
+    measured by isolation runs that replay batches from the host.
     """
 
     index: int
@@ -60,6 +71,7 @@ class GpuUse:
     pcie_width: int | None = None
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
+    copy_speed: CopySpeed | None = None
 
 
 @dataclass(frozen=True)

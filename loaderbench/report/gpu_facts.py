@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loaderbench.diagnosis.gpu_warnings import link
+from loaderbench.diagnosis.pcie import PcieLink
 from loaderbench.records import Gpu
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Fact
@@ -26,7 +26,7 @@ def gpu_facts(gpus: Sequence[Gpu]) -> Iterator[Fact]:
 def _link(gpu: Gpu) -> str:
     if gpu.pcie_max_generation is None and gpu.pcie_max_width is None:
         return ""
-    return f"{link(gpu.pcie_max_generation, gpu.pcie_max_width)} at most"
+    return f"{PcieLink(gpu.pcie_max_generation, gpu.pcie_max_width)} at most"
 
 
 def _clock(gpu: Gpu) -> str:

@@ -17,6 +17,7 @@ from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
 from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
 from loaderbench.recorder import Measurement, Steps
+from loaderbench.records import CopySpeed
 from loaderbench.runner.failure_details import clue_of
 from loaderbench.runner.processes import end_own_session, enter_own_session
 from loaderbench.runner.protocol import Clue, Phase, Progress, Raised, Result, TrialOrder
@@ -100,7 +101,9 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
         devices, memory, cost_s = cuda_devices_in_use(), peak_memory(), recorder_s_per_batch(clock_of_device)
         note = consumer.note if isinstance(consumer, WithNote) else ""
-        pipe.send(Result(found, cost_s, batches.samples_per_epoch, inside, pids, sliced, kept, devices, memory, note))
+        copying = _copy_speed(source_of_batches, found) if planned.isolation == "replay_host" else None
+        per_epoch = batches.samples_per_epoch
+        pipe.send(Result(found, cost_s, per_epoch, inside, pids, sliced, kept, devices, memory, note, copying))
         take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 
     def begin() -> None:
@@ -119,6 +122,13 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
             on_closed=tell,
             on_progress=lambda: pipe.send(Progress()),
         )
+
+
+def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:
+    """Of the batches that were replayed. Imported late: `runner.replay` imports torch."""
+    from loaderbench.runner.copy_speed import copy_speed
+
+    return copy_speed(replayed.batch_bytes, found.samples / found.batches) if found.batches else None
 
 
 def _build(order: TrialOrder) -> tuple[Any, Batches]:

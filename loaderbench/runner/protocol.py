@@ -7,7 +7,7 @@ from pathlib import Path
 
 from loaderbench.cuda_use import PeakMemory
 from loaderbench.recorder import Measurement
-from loaderbench.records import BatchTimes, LoaderInside, PlannedTrial
+from loaderbench.records import BatchTimes, CopySpeed, LoaderInside, PlannedTrial
 from loaderbench.suite import Suite
 
 
@@ -53,7 +53,8 @@ class Result:
     `worker_pids` are those of the loader's processes. `can_be_stopped`: all of them can be stopped and continued, and
     others be measured meanwhile. `batches` are some of a sweep's trial, with moments of the monotonic clock.
     `cuda_devices` are those that its process uses, in CUDA's numbering, `cuda_memory` what it held of them at most.
-    `consumer_note` says what was unusual about consuming batches.
+    `consumer_note` says what was unusual about consuming batches. `copy_speed` is
+    that of a replay from the host.
     """
 
     measurement: Measurement
@@ -66,6 +67,7 @@ class Result:
     cuda_devices: tuple[int, ...] = ()
     cuda_memory: tuple[PeakMemory, ...] = ()
     consumer_note: str = ""
+    copy_speed: CopySpeed | None = None
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from loaderbench.monitors import (
     gpu_use,
     over_time,
     series,
+    with_copy_speed,
     with_looks,
 )
 from loaderbench.recorder import Measurement, spread_of
-from loaderbench.records import Environment, LoaderInside, LoopTimes, ResourceUse, TimelinePoint
+from loaderbench.records import Environment, Gpu, GpuUse, LoaderInside, LoopTimes, ResourceUse, TimelinePoint
 from loaderbench.runner.protocol import Result
 
 MAX_WAIT_POINTS = 1_000
@@ -66,9 +67,7 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
         shm_peak_bytes=max((sample.shm_bytes for sample in steady if sample.shm_bytes is not None), default=None),
         disk_read_bytes_per_s=_disk_rate(sampling.samples),
         monitor_cpu_share=sampling.cpu_share,
-        gpus=tuple(
-            gpu_use(gpu, sampling.gpus, window, gpu_monitor.why_not(gpu.index), result.cuda_memory) for gpu in own
-        ),
+        gpus=tuple(_gpu_use(gpu, result, sampling, window, gpu_monitor) for gpu in own),
         metrics=over_time([sample.gauges for sample in steady]),
         not_measured={
             "cpu_percent_of_allotted": _HIDDEN if hidden else "the steady state was shorter than two monitor readings",
@@ -78,6 +77,12 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
             "disk_read_bytes_per_s": "this system does not report disk reads of a process",
         },
     )
+
+
+def _gpu_use(gpu: Gpu, result: Result, sampling: Sampling, window: Window, monitor: GpuMonitor) -> GpuUse:
+    found = gpu_use(gpu, sampling.gpus, window, monitor.why_not(gpu.index), result.cuda_memory)
+    copying = result.copy_speed
+    return with_copy_speed(found, copying if copying and copying.index == gpu.index else None)
 
 
 def inside_with_blocked(result: Result, sampling: Sampling) -> LoaderInside:

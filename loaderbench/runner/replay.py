@@ -65,6 +65,11 @@ class Replayed:
         """They were made before."""
 
     @property
+    def batch_bytes(self) -> float:
+        """Bytes of a batch, on average."""
+        return sum(map(_size_of, self._batches)) / len(self._batches)
+
+    @property
     def worker_pids(self) -> tuple[int, ...]:
         """No process makes batches any more."""
         return ()

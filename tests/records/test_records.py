@@ -39,6 +39,7 @@ POSITIONAL = {
         "Bounds",
         "Evidence",
         "Line",
+        "PcieLink",
         "Spans",
         "StageShare",
         "Subject",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.records import Contention, Interval, Isolation, IsolationRun, RunRecord
+from loaderbench.records import Contention, CopyBandwidth, Interval, Isolation, IsolationRun, RunRecord
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Breakdown, Column, Fact, Glance, Heading, Row, Section, Table, Text, Value
 from loaderbench.report.sections.verdict import ceiling
@@ -104,8 +104,17 @@ def _row(one: IsolationRun) -> Row:
 
 
 def _differences(found: Isolation) -> list[Fact]:
-    """What each part costs; a difference whose interval holds 0 is not significant."""
-    return [_difference(found, label, field) for label, field in _DIFFERENCES]
+    """What each part costs; a difference whose interval holds 0 is not significant. Copies have a bandwidth too."""
+    facts = [_difference(found, label, field) for label, field in _DIFFERENCES]
+    return [*facts, _bandwidth(found.copy)] if found.copy else facts
+
+
+def _bandwidth(copy: CopyBandwidth) -> Fact:
+    pinned, pageable = (numbers.interval(rate).text for rate in (copy.pinned_gb_per_s, copy.pageable_gb_per_s))
+    parts = [f"pinned {pinned}", f"pageable {pageable}"]
+    parts += [] if copy.wanted_gb_per_s is None else [f"the GPU alone takes {numbers.number(copy.wanted_gb_per_s)}"]
+    parts += [] if copy.link_gb_per_s is None else [f"the link carries at most {numbers.number(copy.link_gb_per_s)}"]
+    return Fact("Copy bandwidth, GB/s", Text("; ".join(parts)))
 
 
 def _difference(found: Isolation, label: str, field: str) -> Fact:

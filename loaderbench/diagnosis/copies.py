@@ -1,0 +1,72 @@
+"""Bandwidth of copies to the GPU: what it is, what the GPU alone would take of it, and what its link carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from loaderbench.diagnosis.pcie import PcieLink
+from loaderbench.records import CopyBandwidth, CopySpeed, Evidence, GpuUse, Interval, Isolation, IsolationRun, Trial
+from loaderbench.statistics.intervals import mean_interval
+
+NOT_COPIED = "no isolation run copied batches to a GPU"
+
+
+def with_copies(found: Isolation, runs: Sequence[Trial], loader: Mapping[str, Any]) -> Isolation:
+    """The same isolation runs with the bandwidth of their copies, or why it is not known. `loader` is fixed."""
+    replays = [trial for trial in runs if trial.isolation == "replay_host"]
+    alone = next(run for run in found.runs if run.name == "replay_device")
+    pinned = bool({**loader, **found.config}.get("pin_memory"))
+    copies = describe_copies(replays, alone, pinned=pinned)
+    reasons = {} if copies else {"copy": NOT_COPIED}
+    return replace(found, copy=copies, not_measured={**found.not_measured, **reasons})
+
+
+def describe_copies(replays: Sequence[Trial], alone: IsolationRun, *, pinned: bool) -> CopyBandwidth | None:
+    """Join what replays from the host measured; `None` where none did.
+
+    `alone` has batches that are on the GPU already: its rate is the GPU's own. `pinned` is what the configuration
+    copies from.
+    """
+    uses = [use for trial in replays for use in trial.gpus if use.copy_speed is not None]
+    speeds = [use.copy_speed for use in uses if use.copy_speed is not None]
+    if not speeds:
+        return None
+    samples_per_s = alone.samples_per_s.est if alone.samples_per_s else None
+    link_gb_per_s = _link(uses).gb_per_s
+    wanted_gb_per_s = samples_per_s and samples_per_s * speeds[0].bytes_per_sample / 1e9
+    why_not_wanted = alone.not_measured.get("samples_per_s", "the rate of the GPU alone was not measured")
+    known = (
+        ("wanted_gb_per_s", wanted_gb_per_s, why_not_wanted),
+        ("link_gb_per_s", link_gb_per_s, "PCIe generation or width is unknown"),
+    )
+    return CopyBandwidth(
+        pinned=pinned,
+        bytes_per_sample=speeds[0].bytes_per_sample,
+        pinned_gb_per_s=_over(speeds, "pinned_gb_per_s"),
+        pageable_gb_per_s=_over(speeds, "pageable_gb_per_s"),
+        wanted_gb_per_s=wanted_gb_per_s,
+        link_gb_per_s=link_gb_per_s,
+        not_measured={name: why for name, value, why in known if value is None},
+    )
+
+
+def _over(speeds: Iterable[CopySpeed], name: str) -> Interval:
+    """The process is the unit: an interval over the estimates of the replays."""
+    return mean_interval([getattr(speed, name).est for speed in speeds])
+
+
+def _link(uses: Sequence[GpuUse]) -> PcieLink:
+    """The fastest that was read: an idle link saves power by going slower."""
+    links = [PcieLink(use.pcie_generation, use.pcie_width) for use in uses]
+    return max(links, key=lambda link: link.gb_per_s or 0.0)
+
+
+def copy_evidence(found: CopyBandwidth) -> Evidence:
+    """`pageable 6.1 GB/s, pinned 24.0 GB/s; the GPU alone takes 4.2 GB/s`."""
+    kinds = {"pinned": found.pinned_gb_per_s.est, "pageable": found.pageable_gb_per_s.est}
+    own = "pinned" if found.pinned else "pageable"
+    other = "pageable" if found.pinned else "pinned"
+    wanted = "" if found.wanted_gb_per_s is None else f"; the GPU alone takes {found.wanted_gb_per_s:.2g} GB/s"
+    return Evidence("cause", "Copy bandwidth", f"{own} {kinds[own]:.3g} GB/s, {other} {kinds[other]:.3g} GB/s{wanted}")

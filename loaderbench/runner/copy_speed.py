@@ -1,0 +1,33 @@
+"""How fast a trial's process could copy batches to its GPU, from pinned and from pageable memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loaderbench.cuda_use import computing_device
+from loaderbench.gpu_checkup.copies import copy_gb_per_s
+from loaderbench.gpu_checkup.device import CudaDevice
+from loaderbench.gpu_checkup.records import CheckedDevice
+from loaderbench.records import CopySpeed
+
+
+def copy_speed(
+    batch_bytes: float, samples: float, device_of: Callable[[int], CheckedDevice] = CudaDevice
+) -> CopySpeed | None:
+    """Copy buffers of a batch's size; `None` where this process uses no GPU, or CUDA does not answer any more.
+
+    `batch_bytes` and `samples` are those of a batch, on average.
+    """
+    index = computing_device()
+    if index is None or not batch_bytes or not samples:
+        return None
+    device = device_of(index)
+    try:
+        return CopySpeed(
+            index=index,
+            bytes_per_sample=batch_bytes / samples,
+            pinned_gb_per_s=copy_gb_per_s(device, pinned=True, size_bytes=round(batch_bytes)),
+            pageable_gb_per_s=copy_gb_per_s(device, pinned=False, size_bytes=round(batch_bytes)),
+        )
+    except RuntimeError:  # no memory for one batch more, or an error of the device, which each call repeats
+        return None
