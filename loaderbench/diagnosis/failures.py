@@ -157,9 +157,14 @@ def classify(message: str) -> Failure:
 
 
 def classify_raised(message: str, log: str) -> Failure:
-    """Name an exception; where it says only that a worker exited, by what the worker wrote to the log."""
+    """Name an exception; where it says only that a worker exited, by what the worker wrote to the log.
+
+    The log has the exception's own lines too. They name nothing that the worker wrote.
+    """
     found = classify(message)
-    named = classify(log) if found.kind == "worker_exited" else found
+    own = frozenset(message.splitlines())
+    by_worker = "\n".join(line for line in log.splitlines() if line not in own)
+    named = classify(by_worker) if found.kind == "worker_exited" else found
     return replace(found, kind=named.kind, hint=named.hint) if named.kind != "error" else found
 
 

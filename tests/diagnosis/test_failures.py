@@ -283,3 +283,13 @@ def test_a_worker_that_exited_is_named_by_what_it_wrote() -> None:
     terminated = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated."
     assert classify_raised(terminated, "nothing that is known").kind == "worker_exited"
     assert classify_raised("ValueError: planted", log).kind == "error"
+
+
+def test_the_exception_s_own_lines_in_the_log_are_not_the_worker_s() -> None:
+    """A batch of a worker that is gone cannot be fetched: the trial's own traceback is in the log as well."""
+    own = "FileNotFoundError: [Errno 2] No such file or directory"
+    message = f"{own}\na DataLoader worker exited unexpectedly: its batch could not be fetched"
+    log = f'Traceback (most recent call last):\n  File "reductions.py", line 1, in rebuild_storage_fd\n{own}\n'
+    assert classify_raised(message, log).kind == "worker_exited"
+    by_worker = "FileNotFoundError: [Errno 2] No such file or directory: 'labels.csv'\n"
+    assert classify_raised(message, log + by_worker).kind == "missing"

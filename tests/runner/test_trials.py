@@ -187,7 +187,7 @@ def test_a_failing_trial_is_a_record_with_its_cause(
     dataset = target("numbers", spoil=spoilt) if spoilt else target(name)
     trial = run(runner, tmp_path, dataset, config, timeout_s=5.0 if kind == "hang" else 60.0).trial
     assert trial.failure is not None
-    assert (trial.status, trial.failure.kind) == ("timed_out" if kind == "hang" else "failed", kind)
+    assert (trial.status, trial.failure.kind) == ("timed_out" if kind == "hang" else "failed", kind), trial.failure
     assert words in f"{trial.failure.message} {trial.failure.hint}"
     assert trial.samples_per_s is None
     silent = {field for field, value in vars(trial).items() if value is None} - set(trial.not_measured)
