@@ -34,8 +34,11 @@ class Line:
 def describe_gpu_memory(trials: Sequence[Trial], loader: Mapping[str, Any]) -> tuple[GpuMemory | None, str]:
     """What each batch size took at most over all its trials, or why that is not known. `loader` are fixed arguments."""
     by_size: dict[int, list[GpuUse]] = defaultdict(list)
+    too_large = set[int]()
     for trial in trials:
         size = backend_of({**loader, **trial.config}).prefetch({**loader, **trial.config}).batch_size
+        if size and trial.failure and trial.failure.kind == "device_memory":
+            too_large.add(size)
         used = [gpu for gpu in trial.gpus if gpu.peak_reserved_bytes and gpu.memory_total_bytes]
         if size and used and trial.status == "completed":
             by_size[size].append(max(used, key=lambda gpu: gpu.peak_reserved_bytes or 0))
@@ -47,6 +50,7 @@ def describe_gpu_memory(trials: Sequence[Trial], loader: Mapping[str, Any]) -> t
         total_bytes=total_bytes,
         batches=tuple(_of_size(size, by_size[size], total_bytes) for size in sorted(by_size)),
         others_bytes=_others_bytes(uses),
+        too_large=tuple(sorted(too_large)),
     )
     return _with_line(found), ""
 
@@ -88,6 +92,7 @@ def _with_line(found: GpuMemory) -> GpuMemory:
     else:
         free = found.total_bytes - found.others_bytes - line.fixed_bytes
         largest = max(0, int(free // line.bytes_per_sample))
+        largest = min(largest, found.too_large[0] - 1) if found.too_large else largest
     return replace(
         found,
         fixed_bytes=line.fixed_bytes,

@@ -300,7 +300,8 @@ class GpuMemory:
     """GPU memory by batch size, and the line through the reserved peaks.
 
     `largest_batch` is predicted, not measured: at this size, the line reaches the device's memory without
-    `others_bytes`, which are CUDA's own and those of other programs.
+    `others_bytes`, which are CUDA's own and those of other programs. It is less than the smallest of `too_large`, the
+    batch sizes that ran out of memory.
     """
 
     total_bytes: int
@@ -309,6 +310,7 @@ class GpuMemory:
     bytes_per_sample: float | None = None
     others_bytes: int | None = None
     largest_batch: int | None = None
+    too_large: tuple[int, ...] = ()
     not_measured: Reasons = field(default_factory=dict)
 
 

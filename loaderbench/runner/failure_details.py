@@ -21,6 +21,7 @@ from loaderbench.diagnosis.failures import (
     TOO_MANY_PROCESSES,
     ran_out_of_memory,
 )
+from loaderbench.diagnosis.gpu_out_of_memory import gpu_shortage
 from loaderbench.environment import oom_kills, process_limit, read_limits, refused_processes
 from loaderbench.loaders import Prefetch, backend_of
 from loaderbench.records import Failure, in_bytes
@@ -53,7 +54,11 @@ def explained(
 
 def _with_numbers(failure: Failure, order: TrialOrder) -> Failure:
     """The same failure with how much this machine has of what ran out, and how much was under way."""
-    if not ran_out_of_memory(failure) or failure.kind == "device_memory":
+    if failure.kind == "device_memory":
+        shortage = gpu_shortage(failure.message)
+        numbered = replace(failure, limit_bytes=shortage.total, needed_bytes=shortage.needed)
+        return with_clue(numbered, str(shortage))
+    if not ran_out_of_memory(failure):
         return failure
     limit = read_limits().memory_bytes
     has = host_memory.total_bytes() if limit is None else limit

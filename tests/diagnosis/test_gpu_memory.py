@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from loaderbench.diagnosis.gpu_memory import NO_PEAKS, describe_gpu_memory
-from loaderbench.records import GpuMemory, GpuUse, Trial
+from loaderbench.records import Failure, GpuMemory, GpuUse, Trial
 
 GIB, MIB = 2**30, 2**20
 
@@ -81,3 +81,19 @@ def test_where_the_driver_does_not_tell_the_whole_nothing_is_predicted() -> None
 def test_trials_that_failed_or_used_no_gpu_have_no_peak() -> None:
     failed = replace(trial(32, 2 * GIB), status="failed")
     assert describe_gpu_memory([failed, trial(64, None), replace(trial(32, GIB), gpus=())], {}) == (None, NO_PEAKS)
+
+
+def test_a_batch_that_ran_out_of_memory_bounds_the_prediction() -> None:
+    failed = Trial(
+        id="b96",
+        role="sweep",
+        config={"batch_size": 96},
+        round=1,
+        status="failed",
+        failure=Failure("device_memory", "", ""),
+    )
+    fits = [trial(32, 4 * GIB, 5 * GIB), trial(64, 7 * GIB, 8 * GIB)]
+    assert (memory(*fits).largest_batch or 0) > 700
+    found = memory(*fits, failed)
+    assert (found.too_large, found.largest_batch) == ((96,), 95), "measured, against a line that says more"
+    assert memory(trial(32, 4 * GIB, 5 * GIB), failed).too_large == (96,), "without a line, too"

@@ -97,3 +97,13 @@ def test_what_pillow_reads_and_another_decoder_does_not_is_not_called_broken(pho
 
 def test_what_this_machine_knows_nothing_of_keeps_its_hint() -> None:
     assert hint("bad_image", {}) == "fewer workers"
+
+
+def test_a_full_gpu_is_explained_by_the_sizes_in_torch_s_message() -> None:
+    message = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 "
+        "GiB of which 1.00 GiB is free. Including non-PyTorch memory, this process has 7.00 GiB memory in use."
+    )
+    found = explained(Failure("device_memory", message, "use a smaller batch"), order({"batch_size": 512}), 0)
+    assert (found.limit_bytes, found.needed_bytes) == (8 << 30, 9 << 30)
+    assert found.hint == ("The GPU has 8.0 GiB; this process held 7.0 GiB and asked for 2.0 GiB. Use a smaller batch")

@@ -24,8 +24,10 @@ def section(view: View) -> Section | None:
         return None
     table = Table(f"Peaks of {in_bytes(found.total_bytes)}", _COLUMNS, tuple(_row(one) for one in found.batches))
     fact = Fact("Largest batch that fits", _largest(found))
+    failed = [Fact("Ran out of memory", Text(", ".join(f"batch size {size:,}" for size in found.too_large)))]
+    facts = (fact, *(failed if found.too_large else []))
     return Section(
-        id="gpu-memory", title=_TITLE, label=_TITLE, blocks=(table, Facts((fact,))), glance=(fact,), only_verbose=True
+        id="gpu-memory", title=_TITLE, label=_TITLE, blocks=(table, Facts(facts)), glance=facts, only_verbose=True
     )
 
 
