@@ -186,7 +186,7 @@ def _wrong_with(own: Place, fault: Fault, preload: Path | None) -> Iterator[str]
         yield f"said: {lines[-1]}"
     _, alive = psutil.wait_procs(known, timeout=15)
     if alive := [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]:
-        yield f"{len(alive)} processes alive"
+        yield f"{len(alive)} processes alive: {', '.join(map(_name_of, alive))}"
         for process in alive:
             process.kill()
     if (folder / "run.json").exists() and not _is_complete(folder):
@@ -259,6 +259,14 @@ def _depth(process: psutil.Process, top: int) -> int:
     with suppress(psutil.Error):
         return 1 + [parent.pid for parent in process.parents()].index(top)
     return 0
+
+
+def _name_of(process: psutil.Process) -> str:
+    """What it runs, by the end of its command line, and for how long it has run on a CPU."""
+    with suppress(psutil.Error):
+        times = process.cpu_times()
+        return f"{process.status()} {times.user + times.system:.1f} s of CPU `{' '.join(process.cmdline())[-90:]}`"
+    return "ended meanwhile"
 
 
 def _is_tracker(process: psutil.Process) -> bool:

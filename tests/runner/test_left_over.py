@@ -30,6 +30,11 @@ def wait(pipe):
     print(os.getpid(), flush=True)
     time.sleep(1000)
 """
+IMPORTS_FOR_EVER = """
+import os, pathlib, time
+pathlib.Path(os.environ["IMPORTING"]).write_text(str(os.getpid()))
+time.sleep(1000)
+"""
 FORKED = """
 import os
 from loaderbench.errors import UsageError
@@ -112,6 +117,21 @@ def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> Non
     asking.kill()
     asking.wait()
     assert psutil.wait_procs([asked], timeout=30)[1] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_server_that_still_imports_ends_with_the_run_that_is_killed(tmp_path: Path) -> None:
+    """Python's own server looks for its parent only after its imports, which take long on a busy machine."""
+    (tmp_path / "torchvision").mkdir()
+    (tmp_path / "torchvision" / "__init__.py").write_text(IMPORTS_FOR_EVER)
+    importing = tmp_path / "importing"
+    code = "import time; from loaderbench.runner import TrialServer; TrialServer().warm_up(); time.sleep(1000)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "IMPORTING": str(importing)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment) as run:
+        wait_until(lambda: importing.exists() and importing.read_text())
+        server = psutil.Process(int(importing.read_text()))
+        run.kill()
+    wait_until(lambda: not server.is_running())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
