@@ -1,38 +1,31 @@
 """Imported by the fork server only: ignores Ctrl-C, preloads torch, and keeps normal endings quiet."""
 
 import atexit
+import ctypes
 import os
 import pickle
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
-LOOK_S = 0.1
+PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 
 
 @contextmanager
 def ended_with_parent() -> Iterator[None]:
-    """End this process when its parent is gone: the server looks for that only once it has imported everything.
+    """Let Linux kill this process with its parent: the server looks for that only once it has imported everything.
 
-    The thread that looks has ended when the block is left: what is forked then has one thread.
+    A thread could not: loading torch's libraries holds the GIL for seconds. Source: prctl(2). What is forked does not
+    inherit it. Elsewhere the server ends after its imports.
     """
-    parent, done = os.getppid(), threading.Event()
-
-    def look() -> None:
-        while not done.wait(LOOK_S):
-            if os.getppid() != parent:
-                os._exit(0)
-
-    thread = threading.Thread(target=look, name="loaderbench-parent-watch", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+    prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+    if prctl is not None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    yield
+    if prctl is not None:
+        prctl(PR_SET_PDEATHSIG, 0)
 
 
 # Blocked since the server was started. What came meanwhile is dropped, and all that it forks ignores it too.
