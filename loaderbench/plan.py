@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from loaderbench.consumers import NOTHING, consumer_kind
+from loaderbench.consumers import NOTHING, consumer_of
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
 from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_name, varying
@@ -118,7 +118,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
     configurations = _unique([*configurations, baseline])
     isolation_runs = sum(not reason for reason in isolation_left_out(suite, consumer, accelerator).values())
-    device_s = DEVICE_START_S if accelerator and consumer_kind(consumer).may_use_device else 0.0
+    device_s = DEVICE_START_S if accelerator and consumer_of(suite.consumer, consumer).may_use_device else 0.0
     trial_s, isolation_s = (device_s + _trial_s(s) for s in (suite.measure.seconds, isolation_seconds(suite)))
     verify_trial_s = _trial_s(before_slices_seconds(suite)) + verify_seconds(suite)
     rounds, seed = suite.measure.rounds, suite.measure.seed
@@ -142,7 +142,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
 def isolation_left_out(suite: Suite, consumer: str, accelerator: bool, too_short: str = "") -> dict[IsolationName, str]:
     """The reason against each isolation run, empty for those to be measured."""
     cache, no_files = suite.measure.cache, suite.dataset.why_no_files
-    return why_not(consumer=consumer, cache=cache, no_files=no_files, accelerator=accelerator, too_short=too_short)
+    on_gpu = accelerator and consumer_of(suite.consumer, consumer).may_use_device
+    return why_not(consumer=consumer, cache=cache, no_files=no_files, accelerator=on_gpu, too_short=too_short)
 
 
 def isolation_seconds(suite: Suite) -> float:

@@ -9,7 +9,7 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     """Validate a suite and print its plan, without measuring."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
-    from loaderbench.consumers import consumer_kind, consumer_of, describe_demand, resolve_consumer
+    from loaderbench.consumers import consumer_of, describe_demand, needs_accelerator, resolve_consumer
     from loaderbench.environment import cpus_allotted
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
@@ -18,7 +18,7 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
     gpus, cpus = count_gpus(), cpus_allotted()
     what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
-    needs_gpu = consumer_kind(loaded.suite.consumer.kind).needs_accelerator
+    needs_gpu = needs_accelerator(loaded.suite.consumer)
     accelerator = gpus > 0 or needs_gpu  # without one, the plan is that of a machine that has one
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)

@@ -40,6 +40,7 @@ __all__ = [
     "describe_demand",
     "describe_target",
     "make_consumer",
+    "needs_accelerator",
     "option_problems",
     "resolve_consumer",
 ]
@@ -91,11 +92,17 @@ def resolve_consumer(options: BaseModel, *, accelerator: bool, why_none: str | N
     name: str = getattr(options, "kind", AUTO)
     if name == AUTO:
         return _asked_for(options) or _automatic("accelerator" if accelerator else "host")
-    if CONSUMER_KINDS[name].needs_accelerator and not accelerator:
+    if consumer_of(options, name).needs_accelerator and not accelerator:
         why = f" ({why_none})" if why_none else ""
         do = "use a machine with a GPU, or kind: auto to emulate one"
         raise MissingError(f"consumer.kind: {name} needs a CUDA device and none can be used{why}; {do}")
     return name
+
+
+def needs_accelerator(options: BaseModel) -> bool:
+    """Whether a suite's section asks for a GPU; `auto` never does."""
+    name: str = getattr(options, "kind", AUTO)
+    return name != AUTO and consumer_of(options, name).needs_accelerator
 
 
 def _asked_for(options: BaseModel) -> str | None:

@@ -68,7 +68,7 @@ class Emulated(ConsumerKind):
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
         """Yield what does not fit together of what sets the demand, and a rate that nobody published."""
         if self.accelerator is None:
-            if self.precision is not None:
+            if chosen and self.precision is not None:
                 what = "has no effect without `accelerator`; set both, or drop it"
                 yield OptionProblem("precision", what, at_key=True)
             return

@@ -104,16 +104,30 @@ class ConsumerKind(Part):
     asked_for_by: ClassVar[str | None] = None
     """An option that makes `kind: auto` select it on every machine, and that no other kind takes."""
 
-    needs_accelerator: ClassVar[bool] = False
-
-    may_use_device: ClassVar[bool] = False
-    """Whether it uses a GPU where there is one: its trials begin with a start of CUDA, and share its memory."""
-
     of_loop: ClassVar[bool] = False
     """Whether it is the user's own loop, of which there is one process and no configuration but its own."""
 
     texts: ClassVar[tuple[str, ...]] = ()
     """Options that stay text whatever they look like."""
+
+    @property
+    def needs_accelerator(self) -> bool:
+        """Whether it cannot run without a GPU."""
+        return False
+
+    @property
+    def may_use_device(self) -> bool:
+        """Whether it uses a GPU where there is one: its trials begin with a start of CUDA, and share its memory."""
+        return False
+
+    @property
+    def device_name(self) -> str:
+        """Where batches go that are on the device already, as torch names it."""
+        return "cuda"
+
+    def why_not_on(self, gpus: int) -> str:
+        """Why it cannot run on a machine with so many GPUs, at least one; empty where it can."""
+        return ""
 
     @property
     def assumed_demand(self) -> AssumedDemand | None:

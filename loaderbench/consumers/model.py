@@ -1,16 +1,25 @@
-"""A training step of a torchvision classifier, on the GPU."""
+"""A training step of a torchvision classifier, on a GPU or on the CPU."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind
+from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, OptionProblem
+from loaderbench.consumers.step_options import CPU, MIXED, PRECISIONS, Optimizer, StepOptions
 from loaderbench.consumers.training_rates import DEFAULT_MODEL
+from loaderbench.options import Count
 
+_DEVICE = "Where the step computes: cuda, cuda:N, or cpu."
+_PRECISION = "Precision of the training step, or of the published rate."
+_SIZE = "Resize images on the device to squares of so many pixels a side."
+_LAYOUT = "Keep images and weights in channels_last memory format."
+_COMPILE = "Compile the model with torch.compile; each trial then takes a minute longer to start."
+_GRAPHS = "Record the step as a CUDA graph, and replay it."
+_PARALLEL = "Divide each batch among all GPUs with DataParallel."
 _PREFETCH = "Copy the next batch during the step, on a separate stream; with pinned memory, that hides the copy."
 
 
@@ -19,22 +28,61 @@ class Model(ConsumerKind):
 
     who: ClassVar[str] = "GPU"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "accelerator"
-    needs_accelerator: ClassVar[bool] = True
-    may_use_device: ClassVar[bool] = True
-    texts: ClassVar[tuple[str, ...]] = ("model",)
+    texts: ClassVar[tuple[str, ...]] = ("model", "device", "precision", "optimizer")
 
     model: str = DEFAULT_MODEL
+    device: Annotated[str, Field(description=_DEVICE)] = "cuda"
+    precision: Annotated[str | None, Field(description=_PRECISION, examples=[*PRECISIONS])] = None
+    optimizer: Optimizer = "sgd"
+    image_size: Annotated[Count | None, Field(description=_SIZE)] = None
+    channels_last: Annotated[bool, Field(description=_LAYOUT)] = True
+    compile: Annotated[bool, Field(description=_COMPILE)] = False
+    cuda_graphs: Annotated[bool, Field(description=_GRAPHS)] = False
+    data_parallel: Annotated[bool, Field(description=_PARALLEL)] = False
     prefetch_stream: Annotated[bool, Field(description=_PREFETCH)] = False
+
+    @property
+    def step(self) -> StepOptions:
+        """The options of the step."""
+        own = {name: getattr(self, name) for name in type(self).model_fields}
+        return StepOptions(**{**own, "precision": self.precision or MIXED})
+
+    @property
+    def needs_accelerator(self) -> bool:
+        """It does not on the CPU."""
+        return self.device != CPU
+
+    @property
+    def may_use_device(self) -> bool:
+        """It does where it needs one."""
+        return self.needs_accelerator
+
+    @property
+    def device_name(self) -> str:
+        """As the suite names it."""
+        return self.device
+
+    def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
+        """Yield what is wrong with the step; `precision` belongs to a published rate, too, where nobody chose this."""
+        for option, what in self.step.problems():
+            if chosen or option != "precision":
+                yield OptionProblem(option, what)
+
+    def why_not_on(self, gpus: int) -> str:
+        """Name the GPU that is not there."""
+        if not self.needs_accelerator or self.step.gpu_index < gpus:
+            return ""
+        return f"consumer.device: {self.device} does not exist; this machine has {gpus}, up to cuda:{gpus - 1}"
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the step."""
         from loaderbench.consumers.training_step import TrainingStep
 
-        return TrainingStep(self.model, prefetch_stream=self.prefetch_stream)
+        return TrainingStep(self.step)
 
     def make_for_any_batch(self, config: Mapping[str, Any], folder: Path, clock: Clock, rate: float) -> Consumer:
         """Make the step, and an emulated GPU for batches that it cannot take: which it is, the first batch decides."""
         from loaderbench.consumers.by_first_batch import ByFirstBatch
         from loaderbench.consumers.emulated import EmulatedAccelerator
 
-        return ByFirstBatch(self.make(config, folder, clock), EmulatedAccelerator(rate, clock), "cuda", rate)
+        return ByFirstBatch(self.make(config, folder, clock), EmulatedAccelerator(rate, clock), self.device, rate)

@@ -40,11 +40,15 @@ class TargetConsumer:
 class TargetStep(ConsumerKind):
     """What the user has: a step that is called with each batch, or what returns one."""
 
-    may_use_device: ClassVar[bool] = True
     texts: ClassVar[tuple[str, ...]] = ("target",)
 
     target: TargetName | None = None
     args: dict[str, Any] = {}
+
+    @property
+    def may_use_device(self) -> bool:
+        """The user's own step may."""
+        return True
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
         """Say that a target is missing."""

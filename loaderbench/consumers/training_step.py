@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from loaderbench.consumers.batch_parts import why_no_classifier
 from loaderbench.consumers.cuda import CudaWaitClock, RunAhead
+from loaderbench.consumers.eager_step import EagerStep
+from loaderbench.consumers.graphed_step import GraphedStep
+from loaderbench.consumers.kind import HostWaitClock, WaitClock
 from loaderbench.consumers.prefetch import Copies, InLine, OnSideStream
-
-
-def native_precision(device: torch.device) -> torch.dtype:
-    """The 16-bit type that the device computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly."""
-    native = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.bfloat16 if native else torch.float16
+from loaderbench.consumers.step_options import StepOptions
 
 
 class TrainingStep:
-    """Forward, backward and update of a torchvision classifier, in mixed precision.
+    """Forward, backward and update of a torchvision classifier. On a GPU, the step returns once it is queued.
 
     Labels beyond the classes of the model are wrapped: what they say does not matter here. With `prefetch_stream`, the
     copy of a batch overlaps with the step of the one before.
     """
 
-    def __init__(self, model: str, device: str = "cuda", *, prefetch_stream: bool = False) -> None:
-        import torchvision
-
-        self._device = torch.device(device)
-        net = torchvision.models.get_model(model, weights=None).to(self._device, memory_format=torch.channels_last)
-        self._model: torch.nn.Module = net.train()
-        self._optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-        self._loss = torch.nn.CrossEntropyLoss()
-        self._mean, self._std = (
-            torch.tensor(values, device=self._device).view(3, 1, 1) * 255
-            for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # torchvision's, as the recipes have them
-        )
-        on_side_stream = prefetch_stream and self._device.type == "cuda"
-        self._copies: Copies = OnSideStream(self._device) if on_side_stream else InLine(self._device)
-        self._precision = native_precision(self._device)
-        self._run_ahead = RunAhead(self._device.index) if self._device.type == "cuda" else None
-        self.wait_clock = CudaWaitClock(self._device.index)
+    def __init__(self, options: StepOptions) -> None:
+        self._device = torch.device(options.device)
+        if options.on_gpu:
+            torch.cuda.set_device(self._device)  # streams and graphs are those of the current one
+        self._train: Callable[[torch.Tensor, torch.Tensor], None] = EagerStep(options, self._device)
+        if options.cuda_graphs:
+            self._train = GraphedStep(self._train)
+        side_stream = options.prefetch_stream and options.on_gpu
+        self._copies: Copies = OnSideStream(self._device) if side_stream else InLine(self._device)
+        self._run_ahead = RunAhead(self._device.index) if options.on_gpu else None
+        self.wait_clock: WaitClock = CudaWaitClock(self._device.index) if options.on_gpu else HostWaitClock()
 
     def consume(self, batch: Any, samples: int) -> None:
         """Queue the copy and the step on the device. Raises `TypeError` for batches that no classifier takes."""
@@ -51,14 +44,3 @@ class TrainingStep:
             self._train(*copied)
         if self._run_ahead is not None:
             self._run_ahead.queued()
-
-    def _train(self, images: Any, labels: Any) -> None:
-        if images.dtype == torch.uint8:  # left so by the workers
-            images = (images.float() - self._mean) / self._std
-        images = images.contiguous(memory_format=torch.channels_last)
-        with torch.autocast(self._device.type, dtype=self._precision):
-            scores = self._model(images)
-            loss = self._loss(scores, labels % scores.shape[1])
-        self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        self._optimizer.step()

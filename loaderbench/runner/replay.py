@@ -50,10 +50,11 @@ def keep(batches: Batches) -> list[Any]:
 class Replayed:
     """Kept batches, again and again. Each time in a new list or dict: a step may put other things into it."""
 
-    def __init__(self, batches: list[Any], *, on_device: bool = False) -> None:
-        self._batches = [changed(batch, _on_device) for batch in batches] if on_device else batches
-        if on_device:
-            torch.cuda.synchronize()
+    def __init__(self, batches: list[Any], *, device: str | None = None) -> None:
+        """`device`: where they are before the first step, as torch names it; by default where the loader put them."""
+        self._batches = [changed(batch, lambda tensor: tensor.to(device)) for batch in batches] if device else batches
+        if device:
+            torch.cuda.synchronize(device)
 
     def __iter__(self) -> Iterator[Any]:
         return map(_renewed, cycle(self._batches))
@@ -85,10 +86,6 @@ def _own(tensor: torch.Tensor) -> torch.Tensor:
     """A worker's tensor lies in shared memory, of which a container may have little."""
     shared = tensor.device.type == "cpu" and tensor.is_shared()  # type: ignore[no-untyped-call]
     return tensor.clone() if shared else tensor
-
-
-def _on_device(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to("cuda")
 
 
 def _renewed(batch: Any) -> Any:

@@ -10,10 +10,11 @@ from importlib.metadata import version
 
 import psutil
 
-from loaderbench.consumers import consumer_kind, consumer_of, resolve_consumer
+from loaderbench.consumers import consumer_of, needs_accelerator, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
+from loaderbench.errors import MissingError
 from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
@@ -80,7 +81,7 @@ class Conditions:
 
 def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener, started_at: str) -> Conditions:
     """Look at data and machine, and plan. Raises `MissingError` where something that is needed is not there."""
-    needs_gpu = consumer_kind(loaded.suite.consumer.kind).needs_accelerator
+    needs_gpu = needs_accelerator(loaded.suite.consumer)
     environment = _with_gpu(loaded, server) if needs_gpu else None
     inputs = prepare_inputs(loaded, listener)
     if environment is None:
@@ -112,7 +113,9 @@ def _with_gpu(loaded: LoadedSuite, server: TrialServer) -> Environment:
     environment = _environment(loaded, server)
     unused = [f"{said}; see `loaderbench doctor`" for said in unused_gpus(environment)]
     why_none = next(iter(unused), environment.not_measured.get("gpus"))
-    resolve_consumer(loaded.suite.consumer, accelerator=bool(environment.gpus), why_none=why_none)
+    consumer = resolve_consumer(loaded.suite.consumer, accelerator=bool(environment.gpus), why_none=why_none)
+    if why := consumer_of(loaded.suite.consumer, consumer).why_not_on(len(environment.gpus)):
+        raise MissingError(why)
     return environment
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from loaderbench.consumers import NOTHING, consumer_kind
+from loaderbench.consumers import NOTHING, consumer_kind, consumer_of
 from loaderbench.datasets import DatasetOrder, Inputs, Samples
 from loaderbench.loaders import backend_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
@@ -99,7 +99,7 @@ def consumer_for(planned: PlannedTrial, own: str) -> str:
 def may_use_device(planned: PlannedTrial, suite: Suite, own: str) -> bool:
     """Whether the trial uses a GPU where there is one: to compute, or to pin memory; `own` is the run's consumer."""
     arguments = {**suite.loader, **planned.config}
-    computes = consumer_kind(consumer_for(planned, own)).may_use_device
+    computes = consumer_of(suite.consumer, consumer_for(planned, own)).may_use_device
     return computes or backend_of(arguments).uses_accelerator(arguments)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import UserDict, namedtuple
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +15,11 @@ from loaderbench.consumers import make_consumer
 from loaderbench.consumers.batch_parts import changed, why_no_classifier
 from loaderbench.consumers.by_first_batch import ByFirstBatch
 from loaderbench.consumers.emulated import EmulatedAccelerator
+from loaderbench.consumers.step_options import StepOptions
 from loaderbench.consumers.training_step import TrainingStep
 from loaderbench.diagnosis.failures import classify
 from loaderbench.recorder import Rules, measure
+from loaderbench.suite import Suite
 
 IMAGE, MASK = torch.zeros(3, 32, 32), torch.zeros(32, 32, dtype=torch.long)
 Pair = namedtuple("Pair", ["image", "label"])
@@ -91,7 +92,7 @@ def test_no_demand_caps_the_gain_of_a_fix() -> None:
 
 @pytest.mark.parametrize("name", ["a dict", "segmentation"])
 def test_training_that_was_asked_for_fails_with_what_the_batch_is(name: str) -> None:
-    step = TrainingStep("squeezenet1_1", "cpu")
+    step = TrainingStep(StepOptions(model="squeezenet1_1", device="cpu"))
     with pytest.raises(TypeError, match="trains an image classifier, and ") as raised:
         step.consume(next(iter(loader(name))), 4)
     found = classify(f"TypeError: {raised.value}")
@@ -106,9 +107,7 @@ def test_batches_decide_only_where_nobody_asked_for_training(
     monkeypatch.setattr(
         "loaderbench.consumers.training_step.TrainingStep.__init__", lambda self, *_, **__: _with_clock(self)
     )
-    options: Any = SimpleNamespace(
-        kind=kind, model="resnet18", prefetch_stream=False, demand=None, accelerator=None, precision=None
-    )
+    options = Suite.model_validate({"consumer": {"kind": kind, "model": "resnet18"}}).consumer
     assert type(make_consumer(options, "model", {}, Path(), lambda: 0.0)) is made
 
 

@@ -68,7 +68,7 @@ def test_the_kinds_that_a_demand_caps_are_those_that_assume_one() -> None:
         ({}, []),
         ({"kind": "target"}, [None]),
         ({"kind": "target", "target": "mine:step"}, []),
-        ({"kind": "none", "precision": "fp32"}, ["precision"]),
+        ({"kind": "emulated", "precision": "fp32"}, ["precision"]),
         ({"kind": "emulated", "accelerator": "a100", "precision": "tf32"}, []),
         ({"accelerator": "a100", "demand": 5.0}, ["accelerator"]),
         ({"kind": "model", "accelerator": "a100"}, ["accelerator"]),
@@ -96,4 +96,6 @@ def test_a_consumer_gets_its_own_options_of_the_section() -> None:
     options = section(demand=7.0, model="resnet18")
     emulated = {"demand": 7.0, "accelerator": None, "model": "resnet18", "precision": None}
     assert consumer_of(options, "emulated").model_dump() == emulated
-    assert consumer_of(options, "model").model_dump() == {"model": "resnet18", "prefetch_stream": False}
+    step = consumer_of(options, "model").model_dump()
+    assert (step["model"], step["device"]) == ("resnet18", "cuda")
+    assert "demand" not in step

@@ -5,13 +5,15 @@ import torch
 from simulated_device import patch
 
 from loaderbench.consumers.cuda import RunAhead
-from loaderbench.consumers.training_step import TrainingStep, native_precision
+from loaderbench.consumers.eager_step import native_precision
+from loaderbench.consumers.step_options import StepOptions
+from loaderbench.consumers.training_step import TrainingStep
 from loaderbench.datasets.image_samples import MEAN, STD
 
 
 def test_uint8_batches_are_normalised_before_the_model_sees_them() -> None:
-    step, seen = TrainingStep("resnet18", "cpu"), list[torch.Tensor]()
-    step._model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
+    step, seen = TrainingStep(StepOptions(model="resnet18", device="cpu")), list[torch.Tensor]()
+    step._train.model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
     normalised = (images / 255 - mean) / std
@@ -22,10 +24,10 @@ def test_uint8_batches_are_normalised_before_the_model_sees_them() -> None:
 
 
 def test_labels_beyond_the_classes_of_the_model_are_no_error() -> None:
-    step = TrainingStep("resnet18", "cpu")
-    before = [part.detach().clone() for part in step._model.parameters()]
+    step = TrainingStep(StepOptions(model="resnet18", device="cpu"))
+    before = [part.detach().clone() for part in step._train.model.parameters()]
     step.consume((torch.rand(3, 3, 64, 64), torch.tensor([0, 999, 21_840])), 3)
-    after = list(step._model.parameters())
+    after = list(step._train.model.parameters())
     assert all(bool(part.isfinite().all()) for part in after)
     assert not all(torch.equal(part, was) for part, was in zip(after, before, strict=True)), "it trained on the batch"
 

@@ -67,8 +67,8 @@ WRONG = {
     "available: ResNet-50 (mixed)",
     "consumer: {accelerator: a100, precision: int8}": "1:42: consumer.precision: no training rate in 'int8' "
     "for ResNet-50 on A100; available: ResNet-50 (mixed or tf32)",
-    "consumer: {precision: fp32}": "1:12: consumer.precision: has no effect without `accelerator`; set both, "
-    "or drop it",
+    "consumer: {kind: emulated, precision: fp32}": "1:28: consumer.precision: has no effect without `accelerator`; "
+    "set both, or drop it",
     "consumer: {kind: target}": "1:11: consumer: kind: target needs",
     "loader: {shuffle: 1}": "1:19: loader.shuffle: expected true or false, got 1",
     "loader: {batch_size: 4}\nsweep: {batch_size: [4]}": "1:10: loader.batch_size: also an axis under sweep",

@@ -1,0 +1,87 @@
+"""Forward, backward and update of a torchvision classifier, launched by the host one kernel at a time."""
+
+from __future__ import annotations
+
+import torch
+
+from loaderbench.consumers.step_options import FP32, MIXED, TF32, StepOptions
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # torchvision's, as the recipes have them
+_NAMED = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def native_precision(device: torch.device) -> torch.dtype:
+    """The 16-bit type that the device computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly."""
+    native = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.bfloat16 if native else torch.float16
+
+
+class EagerStep:
+    """One optimizer step, in the precision that was asked for.
+
+    float16 scales its loss, as training in it has to; a graph leaves that out, because scaling waits for the device.
+    """
+
+    def __init__(self, options: StepOptions, device: torch.device) -> None:
+        self._options, self._device = options, device
+        self._layout = torch.channels_last if options.channels_last else torch.contiguous_format
+        self.model = _model(options, device, self._layout)
+        self.optimizer = _optimizer(options, self.model)
+        self._loss = torch.nn.CrossEntropyLoss()
+        self._mean, self._std = (torch.tensor(values, device=device).view(3, 1, 1) * 255 for values in (MEAN, STD))
+        self._autocast = _autocast_type(options.precision, device)
+        scales = self._autocast == torch.float16 and not options.cuda_graphs
+        self._scaler = torch.amp.GradScaler(device.type, enabled=scales)
+        if options.precision in (TF32, FP32) and options.on_gpu:
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == TF32
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        """Train on a batch."""
+        images = self._prepared(images)
+        with self._precision():
+            scores = self.model(images)
+            loss = self._loss(scores, labels % scores.shape[1])
+        self.optimizer.zero_grad(set_to_none=True)
+        self._scaler.scale(loss).backward()
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+
+    def _precision(self) -> torch.autocast:
+        """Mixed precision, if any. A graph must not hold weights that were cast before it."""
+        kept = not self._options.cuda_graphs
+        used = self._autocast is not None
+        return torch.autocast(self._device.type, dtype=self._autocast, enabled=used, cache_enabled=kept)
+
+    def _prepared(self, images: torch.Tensor) -> torch.Tensor:
+        """Normalized, of the model's size and layout."""
+        if images.dtype == torch.uint8:  # left so by the workers
+            images = (images.float() - self._mean) / self._std
+        side = self._options.image_size
+        if side is not None and images.shape[-2:] != (side, side):
+            images = torch.nn.functional.interpolate(images, size=(side, side), mode="bilinear", antialias=True)
+        return images.contiguous(memory_format=self._layout)
+
+
+def _model(options: StepOptions, device: torch.device, layout: torch.memory_format) -> torch.nn.Module:
+    import torchvision
+
+    net: torch.nn.Module = torchvision.models.get_model(options.model, weights=None)
+    net = net.to(device, memory_format=layout).train()  # type: ignore[call-overload]
+    if options.data_parallel:
+        index = options.gpu_index
+        others = [other for other in range(torch.cuda.device_count()) if other != index]
+        return torch.nn.DataParallel(net, device_ids=[index, *others])
+    return torch.compile(net) if options.compile else net  # type: ignore[return-value]
+
+
+def _optimizer(options: StepOptions, model: torch.nn.Module) -> torch.optim.Optimizer:
+    parameters = model.parameters()
+    if options.optimizer == "sgd":
+        return torch.optim.SGD(parameters, lr=0.01, momentum=0.9)
+    kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
+    return kind(parameters, lr=1e-3, capturable=options.cuda_graphs)
+
+
+def _autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
+    """The type of mixed precision; `None` where everything is computed in float32."""
+    return native_precision(device) if precision == MIXED else _NAMED.get(precision)

@@ -1,0 +1,69 @@
+"""How a training step computes: device, precision, optimizer, and what is done to make it faster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from loaderbench.options import not_one_of
+
+CPU = "cpu"
+MIXED, TF32, FP32 = "mixed", "tf32", "fp32"
+PRECISIONS = (MIXED, "bfloat16", "float16", TF32, FP32)
+"""`mixed` is the 16-bit type that the device computes in. The two that are named compute in it wherever they run."""
+
+Optimizer = Literal["sgd", "adam", "adamw"]
+_DEVICE = re.compile(r"cpu|cuda(?::(\d+))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOptions:
+    """Options of `kind: model`. `image_size`: images are resized on the device, to squares of so many pixels a side."""
+
+    model: str
+    device: str = "cuda"
+    precision: str = MIXED
+    optimizer: Optimizer = "sgd"
+    image_size: int | None = None
+    channels_last: bool = True
+    compile: bool = False
+    cuda_graphs: bool = False
+    data_parallel: bool = False
+    prefetch_stream: bool = False
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the step computes on a CUDA device."""
+        return self.device != CPU
+
+    @property
+    def gpu_index(self) -> int:
+        """CUDA's index; `cuda` alone is the first."""
+        found = _DEVICE.fullmatch(self.device)
+        return int(found[1]) if found and found[1] else 0
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield each option that is wrong, or that does not fit the others, with what to do."""
+        if _DEVICE.fullmatch(self.device) is None:
+            yield "device", f"expected cuda, cuda:N or cpu, got {self.device!r}"
+            return
+        if self.precision not in PRECISIONS:
+            yield "precision", not_one_of(self.precision, PRECISIONS)
+        if not self.on_gpu:
+            needs_gpu = {name: getattr(self, name) for name in ("cuda_graphs", "data_parallel", "prefetch_stream")}
+            for name, asked in needs_gpu.items():
+                if asked:
+                    yield name, "needs a GPU; drop it, or set `device: cuda`"
+            if self.precision == TF32:
+                yield "precision", "tf32 needs a GPU; use `fp32`"
+            return
+        for name, other in (
+            ("data_parallel", "cuda_graphs"),
+            ("data_parallel", "compile"),
+            ("data_parallel", "prefetch_stream"),
+            ("compile", "cuda_graphs"),
+        ):
+            if getattr(self, name) and getattr(self, other):
+                yield other, f"cannot be combined with `{name}`; drop one of them"
