@@ -186,6 +186,15 @@ def test_a_signal_before_anything_was_measured_leaves_nothing(place: Path) -> No
         assert not (place / "r").exists()
 
 
+def test_ctrl_c_while_the_command_is_imported_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    found = subprocess.run(
+        [sys.executable, "-m", "loaderbench", "--help"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (found.returncode, found.stderr) == (130, "loaderbench: interrupted\n")
+
+
 @pytest.mark.parametrize("verb", ["show", "report"])
 def test_a_run_that_is_none_is_one_line(cli: Cli, tmp_path: Path, verb: str) -> None:
     (tmp_path / "run.json").write_text("{}")
