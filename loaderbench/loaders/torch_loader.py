@@ -170,7 +170,9 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
         length = len(source)
         if length == 0:
             raise ValueError("the dataset is empty")
-        sampler = EndlessSampler(length, bool(arguments.get("shuffle", False)), seed)
+        sampler: Any = EndlessSampler(length, bool(arguments.get("shuffle", False)), seed)
+        if hasattr(source, "numbered"):  # its samples depend on the number of the draw
+            sampler = source.numbered(sampler)
         return _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
     if isinstance(source, Iterable):
         return Batches(source)

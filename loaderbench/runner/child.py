@@ -23,6 +23,7 @@ from loaderbench.runner.processes import end_own_session, enter_own_session
 from loaderbench.runner.protocol import Clue, Phase, Progress, Raised, Result, TrialOrder
 from loaderbench.runner.stacks import answer_with_stacks
 from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_slices
+from loaderbench.suite import Suite
 
 _FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
 _GONE = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
@@ -139,12 +140,23 @@ def _build(order: TrialOrder) -> tuple[Any, Batches]:
     backend = backend_of(arguments)
     left = own_arguments(built.arguments, backends_of(suite.loader, suite.sweep).values())
     rest = {name: value for name, value in left.items() if name not in built.taken or name in backend.arguments}
-    batches = backend.build(built.source, rest, seed=suite.measure.seed + order.planned.round)
+    seed = suite.measure.seed + order.planned.round
+    batches = backend.build(_drawn_by(suite, built.source, seed), rest, seed=seed)
     if idle := sorted(rest.keys() - built.taken - batches.configured):
         raise TypeError(
             f"no effect: {', '.join(idle)}; the target returned a {type(built.source).__name__} and does not take it"
         )
     return built.source, batches
+
+
+def _drawn_by(suite: Suite, source: Any, seed: int) -> Any:
+    """The dataset, repeatable where the suite asks for that. Imported late: `runner.determinism` imports torch."""
+    if not suite.measure.deterministic:
+        return source
+    from loaderbench.runner.determinism import make_deterministic, seeded
+
+    make_deterministic(seed)
+    return seeded(source, seed)
 
 
 def _root(order: TrialOrder) -> str | None:

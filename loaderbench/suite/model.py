@@ -70,7 +70,8 @@ else:
 class Measure(Part):
     """How long and how often: `seconds` is the minimum steady state of a trial, `timeout_s` its time limit.
 
-    `verify`: fixes are tried, and measured against the unmodified configuration.
+    `verify`: fixes are tried, and measured against the unmodified configuration. `deterministic`: what a seed draws
+    does not depend on the number of workers, and torch uses deterministic algorithms.
     """
 
     rounds: Count = 3
@@ -81,6 +82,7 @@ class Measure(Part):
     timeout_s: Amount = 300.0
     verify: bool = True
     seed: Seed = 0
+    deterministic: bool = False
 
 
 class Suite(Part):
