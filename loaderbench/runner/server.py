@@ -16,10 +16,11 @@ from typing import Any
 import psutil
 
 from loaderbench.errors import UsageError
+from loaderbench.parent_death import named_parent
 from loaderbench.runner.processes import end_session, enter_own_session
 from loaderbench.runner.scratch import claim_scratch
 
-PRELOAD = "loaderbench.runner.forkserver_preload"
+PRELOAD = "loaderbench.fork_server"
 DYING_S = 0.5
 _FORKED = (
     "cannot start trials in a process forked from one that ran loaderbench; "
@@ -45,7 +46,7 @@ class TrialServer:
         claim_scratch()
         if self.method == "forkserver":
             try:
-                with _sigint_blocked():
+                with _sigint_blocked(), named_parent():
                     forkserver.ensure_running()
             except ChildProcessError:
                 raise UsageError(_FORKED) from None

@@ -32,8 +32,16 @@ def wait(pipe):
 """
 IMPORTS_FOR_EVER = """
 import ctypes, os, pathlib
-pathlib.Path(os.environ["IMPORTING"]).write_text(str(os.getpid()))
+(pathlib.Path(__file__).parents[1] / "importing").write_text(str(os.getpid()))
 ctypes.PyDLL(None).sleep(1000)  # with the GIL, as a library is loaded
+"""
+WAITS_FOR_THE_DEATH_OF_ITS_PARENT = """
+import os, pathlib, sys, time
+if "forkserver" in sys.orig_argv[-1]:
+    run = os.getppid()
+    (pathlib.Path(__file__).parent / "started").write_text(str(os.getpid()))
+    while os.getppid() == run:
+        time.sleep(0.01)
 """
 FORKED = """
 import os
@@ -67,6 +75,18 @@ def wait_until(true: Callable[[], object], seconds: float = 120.0) -> None:
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def left_by_a_killed_run(place: Path, killed_when: Path) -> psutil.Process:
+    """The fork server of a run that is killed as soon as the server has written its pid to this file."""
+    (place / "torchvision").mkdir()
+    (place / "torchvision" / "__init__.py").write_text(IMPORTS_FOR_EVER)
+    code = "import time; from loaderbench.runner import TrialServer; TrialServer().warm_up(); time.sleep(1000)"
+    with subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(place)}) as run:
+        wait_until(lambda: killed_when.exists() and killed_when.read_text())
+        server = psutil.Process(int(killed_when.read_text()))
+        run.kill()
+    return server
 
 
 def claimed(tmp: Path) -> tuple[subprocess.Popen[str], Path]:
@@ -122,16 +142,17 @@ def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> Non
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
 def test_a_fork_server_that_still_imports_ends_with_the_run_that_is_killed(tmp_path: Path) -> None:
     """Python's own server looks for its parent only after its imports, which take long on a busy machine."""
-    (tmp_path / "torchvision").mkdir()
-    (tmp_path / "torchvision" / "__init__.py").write_text(IMPORTS_FOR_EVER)
-    importing = tmp_path / "importing"
-    code = "import time; from loaderbench.runner import TrialServer; TrialServer().warm_up(); time.sleep(1000)"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "IMPORTING": str(importing)}
-    with subprocess.Popen([sys.executable, "-c", code], env=environment) as run:
-        wait_until(lambda: importing.exists() and importing.read_text())
-        server = psutil.Process(int(importing.read_text()))
-        run.kill()
+    server = left_by_a_killed_run(tmp_path, killed_when=tmp_path / "importing")
     wait_until(lambda: not server.is_running())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_server_whose_run_is_killed_before_its_first_instruction_imports_nothing(tmp_path: Path) -> None:
+    """The death of a parent that is gone already sends no signal."""
+    (tmp_path / "sitecustomize.py").write_text(WAITS_FOR_THE_DEATH_OF_ITS_PARENT)
+    server = left_by_a_killed_run(tmp_path, killed_when=tmp_path / "started")
+    wait_until(lambda: not server.is_running())
+    assert not (tmp_path / "importing").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

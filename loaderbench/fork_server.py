@@ -1,38 +1,22 @@
-"""Imported by the fork server only: ignores Ctrl-C, preloads torch, and keeps normal endings quiet."""
+"""Imported by the fork server only: ignores Ctrl-C, preloads torch, and keeps normal endings quiet.
+
+It lies outside of `runner`, which takes a second to import: a run may be killed meanwhile.
+"""
 
 import atexit
-import ctypes
 import os
 import pickle
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import TracebackType
 
-PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
-
-
-@contextmanager
-def ended_with_parent() -> Iterator[None]:
-    """Let Linux kill this process with its parent: the server looks for that only once it has imported everything.
-
-    A thread could not: loading torch's libraries holds the GIL for seconds. Source: prctl(2). What is forked does not
-    inherit it. Elsewhere the server ends after its imports.
-    """
-    prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
-    if prctl is not None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    yield
-    if prctl is not None:
-        prctl(PR_SET_PDEATHSIG, 0)
-
+from loaderbench.parent_death import ended_with_parent
 
 # Blocked since the server was started. What came meanwhile is dropped, and all that it forks ignores it too.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
-with ended_with_parent():
+with ended_with_parent():  # the server looks for its parent only once it has imported everything
     import loaderbench.runner.preload  # noqa: F401
 
 

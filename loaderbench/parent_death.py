@@ -1,0 +1,44 @@
+"""A child that ends with its parent, though the parent may die before the child has run its first instruction.
+
+The parent starts the child inside `named_parent`, and the child imports what takes long inside `ended_with_parent`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+_PARENT = "LOADERBENCH_PARENT"
+
+
+@contextmanager
+def named_parent() -> Iterator[None]:
+    """Name this process to the children that it starts meanwhile."""
+    os.environ[_PARENT] = str(os.getpid())
+    try:
+        yield
+    finally:
+        os.environ.pop(_PARENT, None)
+
+
+@contextmanager
+def ended_with_parent() -> Iterator[None]:
+    """Let Linux kill this process with its parent; end at once where that parent is gone already.
+
+    A thread could not watch for it: loading torch's libraries holds the GIL for seconds. A process that is forked does
+    not inherit it. Only Linux sends the signal. Source: prctl(2).
+    """
+    parent = os.environ.pop(_PARENT, None)
+    prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+    if prctl is not None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent is not None and os.getppid() != int(parent):  # it died before, which sends no signal
+        os._exit(0)
+    yield
+    if prctl is not None:
+        prctl(PR_SET_PDEATHSIG, 0)
