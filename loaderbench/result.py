@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from loaderbench.report.markdown import render_markdown
 from loaderbench.report.model import Document
 from loaderbench.report.perfetto import chrome_trace, write_trace
 from loaderbench.report.terminal import print_summary
+from loaderbench.statistics.calibrating import calibration_of
 from loaderbench.statistics.comparison import compare_runs
 from loaderbench.store import (
     TRIALS_FILE,
@@ -110,6 +111,14 @@ class Run:
         it was kept, and `OSError`.
         """
         write_trace(Path(path), chrome_trace(self.record, self.readings, trial))
+
+    def to_calibration(self, path: str | Path) -> None:
+        """Write the step time of this run's consumer, by which another machine emulates its GPU.
+
+        Raises `UsageError` for a run that trained nothing, and `OSError`.
+        """
+        text = json.dumps(asdict(calibration_of(self.record)), indent=1) + "\n"
+        Path(path).write_text(text, encoding="utf-8")
 
     def compare(self, after: Run) -> Comparison:
         """Compare `after` with this run; intervals need several rounds in both."""

@@ -28,7 +28,12 @@ def _perfetto(run: Run, out: Path, trial: str | None) -> None:
     run.to_perfetto(out, trial)
 
 
+def _calibration(run: Run, out: Path, _: str | None) -> None:
+    run.to_calibration(out)
+
+
 TARGETS: Mapping[str, Callable[[Run, Path, str | None], None]] = {
+    "calibration": _calibration,
     "csv": _csv,
     "parquet": _parquet,
     "perfetto": _perfetto,
@@ -42,7 +47,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", metavar="PATH", help="File to write.")],
     trial: Annotated[str | None, typer.Option(help="Trial to draw, for perfetto.")] = None,
 ) -> None:
-    """Hand a saved run to another tool: its trials as a table, or one trial as a trace for ui.perfetto.dev."""
+    """Hand a saved run to another tool: trials as a table, a trial for ui.perfetto.dev, or its step time."""
     from loaderbench.result import load_concluded
 
     if to not in TARGETS:

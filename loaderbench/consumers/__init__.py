@@ -78,7 +78,7 @@ def make_consumer(
     found = consumer_of(options, name)
     if getattr(options, "kind", AUTO) != AUTO:
         return found.make(config, folder, clock)
-    assumed = consumer_of(options, "emulated").assumed_demand
+    assumed = consumer_of(options, "emulated").assumed_demand(folder)
     rate = (assumed.samples_per_s if assumed else DEFAULT_DEMAND) if capped else math.inf
     return found.make_for_any_batch(config, folder, clock, rate)
 
@@ -107,7 +107,7 @@ def needs_accelerator(options: BaseModel) -> bool:
 
 def _asked_for(options: BaseModel) -> str | None:
     """The kind that one of its options asks for."""
-    asked = (name for name, kind in CONSUMER_KINDS.items() if kind.asked_for_by and getattr(options, kind.asked_for_by))
+    asked = (name for name, kind in CONSUMER_KINDS.items() if any(getattr(options, o) for o in kind.asked_for_by))
     return next(asked, None)
 
 
@@ -119,10 +119,10 @@ def option_problems(options: BaseModel) -> Iterator[OptionProblem]:
     """Yield what is wrong with a suite's section, by the rules of every kind: an option of another has no effect."""
     chosen: str = getattr(options, "kind", AUTO)
     for name, kind in CONSUMER_KINDS.items():
-        asked = kind.asked_for_by
-        if asked and getattr(options, asked) is not None and chosen not in (AUTO, name):
-            what = f"has no effect on `kind: {chosen}`; use `kind: {name}`, or drop it"
-            yield OptionProblem(asked, what, at_key=True)
+        if chosen not in (AUTO, name):
+            for asked in (option for option in kind.asked_for_by if getattr(options, option) is not None):
+                what = f"has no effect on `kind: {chosen}`; use `kind: {name}`, or drop it"
+                yield OptionProblem(asked, what, at_key=True)
         yield from consumer_of(options, name).problems(chosen=chosen == name)
 
 

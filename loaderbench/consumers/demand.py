@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, find_rate
-from loaderbench.records import AssumedDemand, Evidence
+from loaderbench.records import AssumedDemand, Calibration, Evidence
 
 DEFAULT_DEMAND = 1000.0
 """Samples/s. Nobody's GPU in particular: every place that shows it says that it is the default."""
@@ -32,6 +32,18 @@ def demand_from(
     return AssumedDemand(samples_per_s=DEFAULT_DEMAND, origin="default")
 
 
+def demand_of_calibration(found: Calibration) -> AssumedDemand:
+    """The rate of a GPU that was measured, with its largest batch."""
+    return AssumedDemand(
+        samples_per_s=found.samples_per_s,
+        origin="calibration",
+        accelerator=found.device,
+        model=found.model,
+        precision=found.precision,
+        source=found.run,
+    )
+
+
 def describe_demand(demand: AssumedDemand) -> Evidence:
     """One line for a reader: the target, where it is from, and how to change what nobody chose."""
     return describe_target(demand.samples_per_s, f" ({_origin(demand)})")
@@ -45,6 +57,8 @@ def describe_target(samples_per_s: float, origin: str = "") -> Evidence:
 def _origin(demand: AssumedDemand) -> str:
     if demand.origin == "accelerator":
         return f"{demand.accelerator}, {demand.model}, {demand.precision}; {demand.source}"
+    if demand.origin == "calibration":
+        return ", ".join(filter(None, (demand.accelerator, demand.model, f"measured by run {demand.source}")))
     if demand.origin == "suite":
         return "consumer.demand"
     return "default; set consumer.demand or consumer.accelerator"

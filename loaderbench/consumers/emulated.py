@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from loaderbench.consumers.demand import DEFAULT_DEMAND, demand_from
+from loaderbench.consumers.calibration import read_calibration
+from loaderbench.consumers.demand import DEFAULT_DEMAND, demand_from, demand_of_calibration
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, OptionProblem
 from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, NoRateError, find_rate, gpus
 from loaderbench.options import Amount
@@ -20,19 +21,21 @@ _SAMPLES = f"Target in samples/s; {DEFAULT_DEMAND:,.0f} where neither this nor `
 _GPU = "GPU to emulate at its published training rate."
 _PRECISION = "Precision of the published rate; mixed precision by default, where it is known."
 
+_CALIBRATION = "File of a measured step, from `loaderbench export --to calibration`: emulates that GPU."
+
 IN_FLIGHT = 2  # a training loop that asks for no result runs about one step ahead of its device
 
 
 class EmulatedAccelerator:
-    """A device that takes `samples / demand` seconds a batch, in parallel with the host and without its CPU.
+    """A device that takes `fixed_s + samples / demand` seconds a batch, in parallel with the host, without its CPU.
 
     Its queue is kept as the moments at which its batches will be done; the host sleeps only while the queue is full,
     as a training loop does. A late wake-up delays no batch, because the device's time is computed and not slept.
     `clock` is the device's, in seconds: it stands still while the trial does.
     """
 
-    def __init__(self, demand: float, clock: Clock = time.monotonic) -> None:
-        self._demand, self._clock = demand, clock
+    def __init__(self, demand: float, clock: Clock = time.monotonic, *, fixed_s: float = 0.0) -> None:
+        self._demand, self._clock, self._fixed_s = demand, clock, fixed_s
         self._done_at_s: deque[float] = deque([0.0], maxlen=IN_FLIGHT)
         self.wait_clock = HostWaitClock(lambda: self._done_at_s[-1], clock)
 
@@ -42,7 +45,7 @@ class EmulatedAccelerator:
         start_s = max(self._clock(), self._done_at_s[-1])
         while (pause_s := room_at_s - self._clock()) > 0:
             time.sleep(pause_s)
-        self._done_at_s.append(start_s + samples / self._demand)
+        self._done_at_s.append(start_s + self._fixed_s + samples / self._demand)
 
 
 class Emulated(ConsumerKind):
@@ -52,21 +55,30 @@ class Emulated(ConsumerKind):
     capped: ClassVar[bool] = True
     why_not_replayed: ClassVar[str] = "an emulated GPU copies nothing, and its ceiling is the target"
     auto: ClassVar[Literal["accelerator", "host"] | None] = "host"
-    asked_for_by: ClassVar[str | None] = "accelerator"
-    texts: ClassVar[tuple[str, ...]] = ("accelerator", "model", "precision")
+    asked_for_by: ClassVar[tuple[str, ...]] = ("accelerator", "calibration")
+    texts: ClassVar[tuple[str, ...]] = ("accelerator", "model", "precision", "calibration")
 
     demand: Annotated[Amount | None, Field(description=_SAMPLES)] = None
     accelerator: Annotated[str | None, Field(description=_GPU, examples=gpus())] = None
     model: str = DEFAULT_MODEL
     precision: Annotated[str | None, Field(description=_PRECISION, examples=[*PRECISIONS])] = None
+    calibration: Annotated[str | None, Field(description=_CALIBRATION)] = None
 
-    @property
-    def assumed_demand(self) -> AssumedDemand:
-        """The rate it takes samples at. Raises `NoRateError` where none is published."""
+    def assumed_demand(self, folder: Path) -> AssumedDemand:
+        """The rate it takes samples at.
+
+        Raises `NoRateError` where none is published, and `MissingError` for a calibration that cannot be read.
+        """
+        if self.calibration is not None:
+            return demand_of_calibration(read_calibration(folder / self.calibration))
         return demand_from(self.demand, self.accelerator, self.model, self.precision)
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
         """Yield what does not fit together of what sets the demand, and a rate that nobody published."""
+        others = [name for name in ("accelerator", "demand") if getattr(self, name) is not None]
+        if self.calibration is not None and others:
+            what = f"cannot be combined with `{others[0]}`: both set the target; drop one of them"
+            yield OptionProblem("calibration", what, at_key=True)
         if self.accelerator is None:
             if chosen and self.precision is not None:
                 what = "has no effect without `accelerator`; set both, or drop it"
@@ -82,4 +94,7 @@ class Emulated(ConsumerKind):
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the device."""
-        return EmulatedAccelerator(self.assumed_demand.samples_per_s, clock)
+        if self.calibration is not None:
+            found = read_calibration(folder / self.calibration)
+            return EmulatedAccelerator(1 / found.s_per_sample, clock, fixed_s=found.fixed_s)
+        return EmulatedAccelerator(self.assumed_demand(folder).samples_per_s, clock)

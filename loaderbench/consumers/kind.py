@@ -101,8 +101,8 @@ class ConsumerKind(Part):
     auto: ClassVar[Literal["accelerator", "host"] | None] = None
     """Which machines `kind: auto` selects it on: those with an accelerator, or those without."""
 
-    asked_for_by: ClassVar[str | None] = None
-    """An option that makes `kind: auto` select it on every machine, and that no other kind takes."""
+    asked_for_by: ClassVar[tuple[str, ...]] = ()
+    """Options that make `kind: auto` select it on every machine, and that no other kind takes."""
 
     of_loop: ClassVar[bool] = False
     """Whether it is the user's own loop, of which there is one process and no configuration but its own."""
@@ -129,9 +129,11 @@ class ConsumerKind(Part):
         """Why it cannot run on a machine with so many GPUs, at least one; empty where it can."""
         return ""
 
-    @property
-    def assumed_demand(self) -> AssumedDemand | None:
-        """The rate it takes samples at, with its source; `None` of a kind whose rate is its own."""
+    def assumed_demand(self, folder: Path) -> AssumedDemand | None:
+        """The rate it takes samples at, with its source; `None` of a kind whose rate is its own.
+
+        `folder` is the suite's own. Raises `MissingError` for a file of a rate that cannot be read.
+        """
         return None
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:

@@ -5,6 +5,11 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 """
 
 from loaderbench.records.batches import BatchTimes as BatchTimes
+from loaderbench.records.calibration import (
+    FORMAT as FORMAT,
+    Calibration as Calibration,
+    StepTime as StepTime,
+)
 from loaderbench.records.comparison import (
     Comparison as Comparison,
     Gate as Gate,

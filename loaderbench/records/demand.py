@@ -11,11 +11,12 @@ class AssumedDemand:
     """Samples/s that an emulated GPU takes. The verdict depends on it, so a reader must know where it is from.
 
     `origin`: `default` where a suite says nothing, `suite` for `consumer.demand`, `accelerator` for a published rate of
-    one GPU. Only the last has a GPU, a model, a precision, and the title and the web address of the source.
+    one GPU, `calibration` for a measured one. The last two have a GPU, a model and a precision. Their source is a
+    publication with its web address, or the name of a run.
     """
 
     samples_per_s: float
-    origin: Literal["default", "suite", "accelerator"]
+    origin: Literal["default", "suite", "accelerator", "calibration"]
     accelerator: str | None = None
     model: str | None = None
     precision: str | None = None

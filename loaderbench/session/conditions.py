@@ -45,7 +45,7 @@ class Conditions:
     @property
     def assumed_demand(self) -> AssumedDemand | None:
         """The rate that an emulated GPU takes samples at, by the table of today; `None` where none is emulated."""
-        return consumer_of(self.loaded.suite.consumer, self.consumer).assumed_demand
+        return consumer_of(self.loaded.suite.consumer, self.consumer).assumed_demand(self.loaded.folder)
 
     @property
     def accelerator(self) -> bool:

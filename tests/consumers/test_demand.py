@@ -44,7 +44,7 @@ def suite(**consumer: Any) -> Suite:
     ],
 )
 def test_the_demand_is_the_default_the_suite_s_or_that_of_a_gpu(options: dict[str, Any], demand: AssumedDemand) -> None:
-    assert consumer_of(suite(**options).consumer, "emulated").assumed_demand == demand
+    assert consumer_of(suite(**options).consumer, "emulated").assumed_demand(Path()) == demand
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_a_loop_is_no_kind_that_a_suite_can_name() -> None:
 
 
 def test_the_kinds_that_a_demand_caps_are_those_that_assume_one() -> None:
-    assert {name for name in CONSUMER_KINDS if consumer_of(section(), name).assumed_demand} == {
+    assert {name for name in CONSUMER_KINDS if consumer_of(section(), name).assumed_demand(Path())} == {
         name for name, kind in CONSUMER_KINDS.items() if kind.capped
     }
 
@@ -94,7 +94,7 @@ def test_what_a_kind_finds_wrong_is_said_at_its_place(monkeypatch: pytest.Monkey
 
 def test_a_consumer_gets_its_own_options_of_the_section() -> None:
     options = section(demand=7.0, model="resnet18")
-    emulated = {"demand": 7.0, "accelerator": None, "model": "resnet18", "precision": None}
+    emulated = {"demand": 7.0, "accelerator": None, "model": "resnet18", "precision": None, "calibration": None}
     assert consumer_of(options, "emulated").model_dump() == emulated
     step = consumer_of(options, "model").model_dump()
     assert (step["model"], step["device"]) == ("resnet18", "cuda")

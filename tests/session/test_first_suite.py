@@ -135,6 +135,6 @@ def test_the_target_is_the_default_until_a_line_is_uncommented(chosen: str, dema
     written = text(PHOTOS)
     assert (f"# {chosen}: " in written) or not chosen
     section = loaded(written.replace(f"# {chosen}: ", f"{chosen}: "), tmp_path).suite.consumer
-    found = consumer_of(section, "emulated").assumed_demand
+    found = consumer_of(section, "emulated").assumed_demand(Path())
     assert found is not None
     assert (found.samples_per_s, found.origin) == (demand, chosen.replace("demand", "suite") or "default")

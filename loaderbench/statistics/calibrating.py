@@ -1,0 +1,72 @@
+"""The step time of a run's consumer by batch size, without the time that it waited for data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import linear_regression, median
+
+from loaderbench.consumers import consumer_kind
+from loaderbench.errors import UsageError
+from loaderbench.loaders import backend_of
+from loaderbench.records import FORMAT, Calibration, RunRecord, StepTime, Trial
+from loaderbench.statistics.intervals import mean_interval
+
+
+def calibration_of(run: RunRecord) -> Calibration:
+    """Calibrate by the sweep. Raises `UsageError` for a run that trained nothing.
+
+    A step takes the time of a batch minus its data wait. Of the configurations with one batch size, the fastest step
+    counts: others copy from pageable memory, or compete for the CPU.
+    """
+    if not consumer_kind(run.consumer).consumes or consumer_kind(run.consumer).capped:
+        raise UsageError(f"consumer {run.consumer!r} trains nothing; measure with consumer.kind: model or target")
+    steps = tuple(_steps(run))
+    if not steps:
+        raise UsageError("no completed trial of this run has a batch size and a data wait")
+    fixed_s, s_per_sample = _line(steps)
+    section = run.suite.get("consumer") or {}
+    trains = run.consumer == "model"
+    return Calibration(
+        format=FORMAT,
+        run=run.name,
+        device=_device(run, section.get("device")),
+        model=section.get("model") if trains else None,
+        precision=(section.get("precision") or "mixed") if trains else None,
+        steps=steps,
+        fixed_s=fixed_s,
+        s_per_sample=s_per_sample,
+    )
+
+
+def _steps(run: RunRecord) -> list[StepTime]:
+    by_size: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for trial in run.sweep:
+        arguments = {**run.loader, **trial.config}
+        size, step_s = backend_of(arguments).prefetch(arguments).batch_size, _step_s(trial)
+        if size and step_s:
+            by_size[size][str(trial.config)].append(step_s)
+    fastest = {size: min(found.values(), key=median) for size, found in sorted(by_size.items())}
+    return [StepTime(batch_size=n, step_s=mean_interval(each), trials=len(each)) for n, each in fastest.items()]
+
+
+def _step_s(trial: Trial) -> float | None:
+    if trial.status != "completed" or not trial.batches or trial.steady_s is None or trial.data_wait_share is None:
+        return None
+    return trial.steady_s / trial.batches * (1 - trial.data_wait_share)
+
+
+def _line(steps: Sequence[StepTime]) -> tuple[float, float]:
+    """Fixed seconds and seconds per sample, by least squares; through 0 where a line would begin below it."""
+    sizes, times_s = [step.batch_size for step in steps], [step.step_s.est for step in steps]
+    if len(steps) > 1:
+        slope, fixed_s = linear_regression(sizes, times_s)
+        if fixed_s >= 0 and slope > 0:
+            return fixed_s, slope
+    return 0.0, sum(times_s) / sum(sizes)
+
+
+def _device(run: RunRecord, asked: str | None) -> str:
+    used = {use.index for trial in run.sweep for use in trial.gpus}
+    names = [gpu.name for gpu in run.environment.gpus if gpu.index in used]
+    return names[0] if names else (asked or "cpu")
