@@ -186,10 +186,21 @@ def test_a_signal_before_anything_was_measured_leaves_nothing(place: Path) -> No
         assert not (place / "r").exists()
 
 
-def test_ctrl_c_while_the_command_is_imported_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+INTERRUPTED_TWICE = """
+import atexit, os, signal
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt as error:
+    raise ImportError("as libraries in C do") from error
+"""
+
+
+def test_ctrl_c_twice_while_the_command_is_imported_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text(INTERRUPTED_TWICE)
+    as_in_a_terminal = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     found = subprocess.run(
-        [sys.executable, "-m", "loaderbench", "--help"],
+        [sys.executable, "-c", f"{as_in_a_terminal}; from loaderbench.__main__ import main; main()"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (found.returncode, found.stderr) == (130, "loaderbench: interrupted\n")
