@@ -1,10 +1,11 @@
 """Seeded random faults in short runs: what each run said, and whether anything was lost or left behind.
 
-    uv run python benchmarks/torture.py --only chaos [--times 1000] [--seed 0] [--at-once 4]
+    uv run python benchmarks/torture.py --only chaos [--times 1000] [--seed 0] [--at-once 4] [--keep FOLDER]
 
 A fault is drawn from its seed alone, so one that was found is repeated with `--times 1 --seed N`. Errors of writing are
 made by a library that is loaded before the others and compiled here; without a compiler they are not drawn. Each run
-has a folder of its own for photos, temporary files and, where mounts are allowed, shared memory.
+has a folder of its own for photos, temporary files and, where mounts are allowed, shared memory. Runs at a time share
+the CPUs, so a fault comes, and patience ends, after seconds of a CPU that is free: see `machine_time.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shlex
 import shutil
 import signal
 import subprocess
@@ -21,48 +21,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import psutil
+from chaos_place import Place, compiled_write_faults, may_mount, own_place
+from machine_time import MachineClock
 
 from loaderbench.store import read_run, read_trials
 
-LIMIT_S = 120
-SHARED_MEMORY = Path("/dev/shm")
-WRITE_FAULTS = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-/* While the file CHAOS holds an error number, writes to files below CHAOS_FOLDER fail with it. */
-static int fault(int file) {
-    char link[64], path[4096];
-    int number = 0;
-    FILE *asked = fopen(getenv("CHAOS"), "r");
-    if (!asked) return 0;
-    if (fscanf(asked, "%d", &number) != 1) number = 0;
-    fclose(asked);
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length < 0) return 0;
-    path[length] = 0;
-    const char *folder = getenv("CHAOS_FOLDER");
-    return strncmp(path, folder, strlen(folder)) ? 0 : number;
-}
-ssize_t write(int file, const void *data, size_t size) {
-    ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
-    int number = fault(file);
-    if (number) { errno = number; return -1; }
-    return real(file, data, size);
-}
-"""
+LIMIT_S, ENDED_S = 120, 15
+LOOK_S = 0.05
 KILLED, STOPPED, FAILED_WRITE, INTERRUPTED = "kill -9", "SIGSTOP", "write", "Ctrl-C twice"
 
 
@@ -95,15 +66,21 @@ def drawn(seed: int, *, writes: bool) -> Fault:
     return Fault(kind, "", after_s)
 
 
-def chaos(place: Path, times: int, seed: int, at_once: int = 1) -> Iterator[str]:
-    """One run for each seed: what went wrong, printed at once, then a table by fault."""
-    preload, own_shared_memory = _compiled(place), _may_mount()
+def chaos(place: Path, times: int, seed: int, at_once: int = 1, keep: Path | None = None) -> Iterator[str]:
+    """One run for each seed: what went wrong, printed at once, then a table by fault. What went wrong is kept there."""
+    preload, own_shared_memory = compiled_write_faults(place), may_mount()
     counts: dict[str, Counter[str]] = {}
 
     def found(number: int) -> tuple[int, Fault, list[str]]:
         fault = drawn(number, writes=preload is not None)
-        with _own_place(place, number, own_shared_memory=own_shared_memory) as own:
-            return number, fault, list(_wrong_with(own, fault, preload))
+        with own_place(place, number, own_shared_memory=own_shared_memory) as own:
+            wrong = list(_wrong_with(own, fault, preload))
+            if wrong and keep is not None:
+                without_sockets = shutil.ignore_patterns("tmp")
+                shutil.copytree(
+                    own.folder, keep / f"seed{number}", symlinks=True, ignore=without_sockets, dirs_exist_ok=True
+                )
+            return number, fault, wrong
 
     with ThreadPoolExecutor(at_once if own_shared_memory else 1) as pool:
         for number, fault, wrong in pool.map(found, range(seed, seed + times)):
@@ -112,57 +89,6 @@ def chaos(place: Path, times: int, seed: int, at_once: int = 1) -> Iterator[str]
     yield "| fault | runs | not as it should be |"
     yield "| --- | --: | --: |"
     yield from (f"| {name} | {count['runs']} | {count['wrong']} |" for name, count in sorted(counts.items()))
-
-
-def _compiled(place: Path) -> Path | None:
-    source, library = place / "writes.c", place / "writes.so"
-    source.write_text(WRITE_FAULTS)
-    if shutil.which("gcc") is None:
-        return None
-    done = subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=False)
-    return library if done.returncode == 0 else None
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder with suite and photos; `shared_memory` is what its runs see as /dev/shm."""
-
-    folder: Path
-    shared_memory: Path = SHARED_MEMORY
-
-    def shared_files(self) -> set[str]:
-        """What torch has left in it."""
-        return {path.name for path in self.shared_memory.glob("torch_*")}
-
-    def command(self, *command: str) -> list[str]:
-        """The command, with this shared memory."""
-        if self.shared_memory == SHARED_MEMORY:
-            return list(command)
-        bind = f'mount --bind {shlex.quote(str(self.shared_memory))} {SHARED_MEMORY} && exec "$@"'
-        return ["unshare", "--mount", "sh", "-c", bind, "sh", *command]
-
-
-@contextmanager
-def _own_place(place: Path, number: int, *, own_shared_memory: bool) -> Iterator[Place]:
-    """A folder for the runs of one seed, which is taken away afterwards."""
-    folder, shared = place / f"chaos{number}", SHARED_MEMORY / f"loaderbench-chaos-{os.getpid()}-{number}"
-    folder.mkdir()
-    shutil.copy(place / "s.yaml", folder)
-    (folder / "photos").symlink_to(place / "photos", target_is_directory=True)
-    try:
-        if own_shared_memory:
-            shared.mkdir()
-        yield Place(folder, shared if own_shared_memory else SHARED_MEMORY)
-    finally:
-        shutil.rmtree(shared, ignore_errors=True)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _may_mount() -> bool:
-    tried = ["unshare", "--mount", "mount", "--bind", "/mnt", "/mnt"]
-    return (
-        shutil.which("unshare") is not None and not subprocess.run(tried, capture_output=True, check=False).returncode
-    )
 
 
 def _wrong_with(own: Place, fault: Fault, preload: Path | None) -> Iterator[str]:
@@ -177,15 +103,14 @@ def _wrong_with(own: Place, fault: Fault, preload: Path | None) -> Iterator[str]
     shared_before = own.shared_files()
     with said.open("w") as output:
         running = _started(["s.yaml", "--out", folder.name], own, environment, output)
-        known, before = _strike(running, fault, place, folder)
+        before = _strike(running, fault, place, folder)
         code = _end_of(running)
     if code is None:
         yield f"no end within {LIMIT_S} s"
     lines = said.read_text().strip().splitlines()
     if any("internal error" in line or line.startswith("Traceback") for line in lines):
-        yield f"said: {lines[-1]}"
-    _, alive = psutil.wait_procs(known, timeout=15)
-    if alive := [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]:
+        yield f"said: {lines[-1]}; {_last_place(lines)}"
+    if alive := _alive_after(ENDED_S, place):
         yield f"{len(alive)} processes alive: {', '.join(map(_name_of, alive))}"
         for process in alive:
             process.kill()
@@ -213,13 +138,11 @@ def _started(arguments: Sequence[str], own: Place, environment: dict[str, str], 
     return psutil.Popen(command, cwd=own.folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
-def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> tuple[list[psutil.Process], set[str]]:
-    """Wait for the moment, and let it happen; return all processes of the run, and the trials that were complete."""
-    until_s = time.monotonic() + fault.after_s
-    known: dict[int, psutil.Process] = {}
-    while time.monotonic() < until_s and running.poll() is None:
-        known |= {child.pid: child for child in _below(running)}
-        time.sleep(0.05)
+def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> set[str]:
+    """Wait for the moment, and let it happen; return the trials that were complete."""
+    clock = MachineClock()
+    while clock.seconds() < fault.after_s and running.poll() is None:
+        time.sleep(LOOK_S)
     victims = _victims(running, fault.whom)
     before = _completed(folder)
     with suppress(psutil.Error):
@@ -241,7 +164,7 @@ def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> t
             running.send_signal(signal.SIGINT)
             time.sleep(0.2)
             running.send_signal(signal.SIGINT)
-    return list(known.values()), before
+    return before
 
 
 def _victims(running: psutil.Popen, whom: str) -> list[psutil.Process]:
@@ -269,6 +192,11 @@ def _name_of(process: psutil.Process) -> str:
     return "ended meanwhile"
 
 
+def _last_place(lines: Sequence[str]) -> str:
+    """The innermost line of code that a traceback names."""
+    return next((line.strip() for line in reversed(lines) if line.startswith("  File ")), "")
+
+
 def _is_tracker(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
         return any("resource_tracker" in part for part in process.cmdline())
@@ -281,14 +209,34 @@ def _below(process: psutil.Process) -> list[psutil.Process]:
     return []
 
 
+def _alive_after(seconds: float, place: Path) -> list[psutil.Process]:
+    """Processes of this place that have not ended by then, those that nobody saw start too."""
+    clock = MachineClock()
+    while (alive := _processes_of(place)) and clock.seconds() < seconds:
+        time.sleep(LOOK_S)
+    return alive
+
+
+def _processes_of(place: Path) -> list[psutil.Process]:
+    """All that have inherited its folder for temporary files."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("TMPDIR") == str(place / "tmp"):
+                found.append(process)
+    return found
+
+
 def _end_of(running: psutil.Popen) -> int | None:
-    try:
-        return int(running.wait(LIMIT_S))
-    except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
+    clock = MachineClock()
+    while (code := running.poll()) is None and clock.seconds() < LIMIT_S:
+        time.sleep(LOOK_S)
+    if code is None:
         for process in [*_below(running), running]:
             with suppress(psutil.Error):
                 process.kill()
-        return None
+        running.wait()
+    return code if code is None else int(code)
 
 
 def _completed(folder: Path) -> set[str]:
