@@ -66,6 +66,7 @@ class Session:
         self.store, self.listener = store, listener
         self.found = Measurements(timeline=earlier.timeline if earlier else Readings())
         self.step: Step = "sweep"
+        self.began_s = time.monotonic()
         self.budget_s = conditions.loaded.suite.measure.budget
         self.deadline_s = None if self.budget_s is None else time.monotonic() + self.budget_s
         self.time_left = TimeLeft(self.plan, self.deadline_s)

@@ -25,6 +25,9 @@ from loaderbench.statistics.judging import FEWEST_PAIRS, judged
 STEPS_SHARE = 0.8
 """Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
 
+MOST_OF_PLAN = 1.4
+"""Of the time that the plan expects, for sweep, isolation runs and fixes together."""
+
 NOT_ASKED = "trying fixes was switched off"
 CALLS_FOR_NONE = "no fix for this cause can be tried in a trial"
 
@@ -56,13 +59,25 @@ def _why_not(session: Session, subject: Config | None) -> str:
     return "nothing was measured" if subject is None else ""
 
 
+def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float) -> float:
+    """The monotonic moment at which no more fixes are tried, where the suite has no budget.
+
+    `began_s` is that of the run. A machine that slows the sweep down leaves less time, at least enough for one fix.
+    """
+    now_s = time.monotonic()
+    one_fix_s = 2 * FEWEST_PAIRS * _expected_s(plan, subject, sweep) / STEPS_SHARE
+    allowed_s = began_s + MOST_OF_PLAN * (plan.estimated_s + plan.verify_s) - now_s
+    return now_s + min(plan.verify_s, max(one_fix_s, allowed_s))
+
+
 class RemedyStep:
     """The last step of a session: rounds of trials that a `Verifier` proposes, kept and shown as they end."""
 
     def __init__(self, session: Session, subject: Config) -> None:
         self._session, self._found = session, session.found
-        until_s = session.deadline_s
-        self._until_s = time.monotonic() + session.plan.verify_s if until_s is None else until_s
+        sweep = session.found.of("sweep")
+        deadline_s = session.deadline_s
+        self._until_s = until_s(session.plan, subject, sweep, session.began_s) if deadline_s is None else deadline_s
         self._rounds = SlicedRounds(session.measuring, self._uses_device)
         self._verifier = Verifier(
             session.plan,
@@ -71,7 +86,7 @@ class RemedyStep:
             session.measuring.pixel_changes,
             until_s=self._until_s,
             strict=session.budget_s is not None,
-            sweep=session.found.of("sweep"),
+            sweep=sweep,
         )
         session.step = "remedies"
 

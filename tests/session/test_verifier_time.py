@@ -11,9 +11,10 @@ import pytest
 from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
 
 from loaderbench.errors import Terminated
+from loaderbench.plan import FIRST_CHILD_S
 from loaderbench.records import IDENTICAL, Candidate, Config, PixelChange, PlannedTrial, Trial
 from loaderbench.session import verifying
-from loaderbench.session.verifying import CALLS_FOR_NONE, NOT_ASKED, Verifier, try_remedies
+from loaderbench.session.verifying import CALLS_FOR_NONE, MOST_OF_PLAN, NOT_ASKED, Verifier, try_remedies, until_s
 
 PRESENT: Config = {"num_workers": 2}
 PLAN = replace(plan_of(suite()), verify_trial_s=2.0, verify_steady_s=1.0, verify_s=120.0)
@@ -300,3 +301,15 @@ def test_a_candidate_that_failed_is_not_put_off_since_that_saves_no_time(clock: 
     put_off = {one.id for one in found.tried}
     assert "c0" in {one.id for one in found.candidates}
     assert len(put_off) == 1
+
+
+@pytest.mark.parametrize(("ran_s", "left_s"), [(0.0, 120.0), (60.0, 120.0), (150.0, 60.0), (190.0, 25.0), (1e4, 25.0)])
+def test_a_sweep_that_took_long_leaves_less_time_for_fixes_and_enough_for_one(
+    clock: Clock, ran_s: float, left_s: float
+) -> None:
+    """The plan expects 30 s and 120 s of fixes. One fix takes ten trials of two seconds, in four fifths of its time."""
+    plan = replace(PLAN, isolation_runs=0, trial_s=(30.0 - FIRST_CHILD_S) / PLAN.trials)
+    assert plan.estimated_s == pytest.approx(30.0)
+    assert MOST_OF_PLAN * (plan.estimated_s + plan.verify_s) == pytest.approx(210.0)
+    began_s, clock.now_s = clock.now_s, clock.now_s + ran_s
+    assert until_s(plan, PRESENT, [], began_s) == pytest.approx(clock.now_s + left_s)
