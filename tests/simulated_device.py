@@ -1,124 +1,123 @@
-"""A CUDA device on a virtual clock: one stream that does its work in order, and events on it.
+"""`torch.cuda` on simulated devices, for tests of anything that launches, copies, records events or waits.
 
-`patch` puts it below `torch.cuda.Event`. The host's time passes only where a test says so, in `host`, or where a real
-host would block: in `synchronize`, and in a copy from pageable memory.
+`patch` gives one device, `patch_machine` several on one clock. In a test of hypothesis, each example needs new ones:
+`with simulated() as machine`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from simulated_streams import QUEUE_DEPTH, STICKY, SimulatedDevice, SimulatedEvent, SimulatedStream, VirtualClock
 
-STICKY = "CUDA error: device-side assert triggered"
+__all__ = [
+    "STICKY",
+    "SimulatedDevice",
+    "SimulatedEvent",
+    "SimulatedMachine",
+    "SimulatedStream",
+    "SimulatedTensor",
+    "patch",
+    "patch_machine",
+    "simulated",
+]
 
 
-@dataclass
-class SimulatedDevice:
-    """`now_s` is the host's time, `free_at_s` the end of all work that is queued, `idle_s` when none was so far.
+class SimulatedMachine:
+    """Devices on one clock, of which one is current. `reserved_bytes` is what torch holds of each, by index."""
 
-    `blocked_s` is the host's time in calls that waited for the device, `events` how many were recorded.
+    def __init__(self, devices: int = 1, depth: int = QUEUE_DEPTH) -> None:
+        self.clock = VirtualClock()
+        self.devices = [SimulatedDevice(self.clock, index, depth) for index in range(devices)]
+        self.reserved_bytes = dict.fromkeys(range(devices), 1 << 20)
+        self.current = 0
 
-    After `fail`, every call raises, as CUDA does after an error in a kernel.
-    """
+    def device(self, name: Any = None) -> SimulatedDevice:
+        """A device by what torch takes for one: an index, `cuda`, `cuda:1`; by default the current one."""
+        index = torch.device(name).index if isinstance(name, str | torch.device) else name
+        return self.devices[self.current if index is None else index]
 
-    now_s: float = 0.0
-    free_at_s: float = 0.0
-    idle_s: float = 0.0
-    blocked_s: float = 0.0
-    events: int = 0
-    _ends_s: list[float] = field(default_factory=list)
-    _failed: bool = False
+    def current_stream(self, device: Any = None) -> SimulatedStream:
+        """The current stream of a device."""
+        return self.device(device).current
 
-    def host(self, seconds: float) -> None:
-        """Spend time on the host."""
-        self.now_s += seconds
+    def event(self, enable_timing: bool = False, **_: Any) -> SimulatedEvent:
+        """A new event of no device yet."""
+        return SimulatedEvent(self.current_stream, enable_timing)
 
-    def launch(self, seconds: float) -> None:
-        """Queue a kernel, or a copy from pinned memory; returns at once."""
-        self.check()
-        began_s = max(self.now_s, self.free_at_s)
-        self.idle_s += began_s - self.free_at_s
-        self.free_at_s = began_s + seconds
-        self._ends_s.append(self.free_at_s)
+    def set_device(self, device: Any) -> None:
+        """Make a device the current one."""
+        self.current = self.device(device).index
 
-    def copy_pageable(self, seconds: float) -> None:
-        """Copy from pageable memory: the host waits for the stream, and for the copy."""
-        self.launch(seconds)
-        self._block_until(self.free_at_s)
+    def synchronize(self, device: Any = None) -> None:
+        """Block until a device has done everything."""
+        self.device(device).synchronize()
 
-    def synchronize(self) -> None:
-        """Wait for all that is queued."""
-        self.check()
-        self._block_until(self.free_at_s)
-
-    @property
-    def queued(self) -> int:
-        """How many kernels are queued or running."""
-        return sum(end_s > self.now_s for end_s in self._ends_s)
-
-    def fail(self) -> None:
-        """Let a kernel fail."""
-        self._failed = True
-
-    def check(self) -> None:
-        """Raise the error of the device, if it has one."""
-        if self._failed:
-            raise RuntimeError(STICKY)
-
-    def _block_until(self, moment_s: float) -> None:
-        self.blocked_s += max(0.0, moment_s - self.now_s)
-        self.now_s = max(self.now_s, moment_s)
+    @contextmanager
+    def within(self, stream: SimulatedStream) -> Iterator[None]:
+        """Make a stream the current one, and its device."""
+        device, index = stream.device, self.current
+        before, device.current, self.current = device.current, stream, device.index
+        try:
+            yield
+        finally:
+            device.current, self.current = before, index
 
 
 @dataclass
-class SimulatedEvent:
-    """Reached when the work queued before it is done."""
+class SimulatedTensor:
+    """On the host at first, in pinned memory or not; a copy to a device takes so long. `used_by`: `record_stream`."""
 
-    device: SimulatedDevice
-    enable_timing: bool = False
-    at_s: float | None = None
+    machine: SimulatedMachine
+    copy_s: float
+    pinned: bool = True
+    number: int = 0
+    used_by: list[SimulatedStream] = field(default_factory=list)
 
-    def record(self, stream: Any = None) -> None:
-        """Queue it."""
-        self.device.check()
-        self.device.events += 1
-        self.at_s = max(self.device.now_s, self.device.free_at_s)
+    def to(self, device: Any, *, non_blocking: bool = False) -> SimulatedTensor:
+        """Copy it, on the current stream; only copies from pinned memory return at once."""
+        stream = self.machine.current_stream(device)
+        (stream.launch if self.pinned and non_blocking else stream.copy_pageable)(self.copy_s)
+        return self
 
-    def query(self) -> bool:
-        """Whether it is reached."""
-        self.device.check()
-        return self.at_s is None or self.at_s <= self.device.now_s
-
-    def synchronize(self) -> None:
-        """Wait until it is reached."""
-        self.device.check()
-        self.device._block_until(self.at_s or 0.0)
-
-    def elapsed_time(self, later: SimulatedEvent) -> float:
-        """Milliseconds between two that were recorded with timing."""
-        self.device.check()
-        assert self.enable_timing, "recorded without timing"
-        assert self.at_s is not None, "not recorded"
-        assert later.at_s is not None, "not recorded"
-        return (later.at_s - self.at_s) * 1e3
+    def record_stream(self, stream: SimulatedStream) -> None:
+        """Note that its memory is in use by a stream."""
+        self.used_by.append(stream)
 
 
-def patch(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
-    """Let CUDA look initialised, with this device for its events."""
-    device = SimulatedDevice()
-    event: Callable[..., SimulatedEvent] = partial(SimulatedEvent, device)
-    monkeypatch.setattr(torch.cuda, "Event", event)
+def patch_machine(monkeypatch: pytest.MonkeyPatch, devices: int = 1, depth: int = QUEUE_DEPTH) -> SimulatedMachine:
+    """Let CUDA look initialized, with these devices."""
+    machine = SimulatedMachine(devices, depth)
     for name, replaced in {
         "is_initialized": lambda: True,
-        "current_stream": lambda device=None: device,
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "max_memory_reserved": lambda _: 1 << 20,
+        "device_count": lambda: len(machine.devices),
+        "current_device": lambda: machine.current,
+        "set_device": machine.set_device,
+        "Event": machine.event,
+        "Stream": lambda device=None, **_: machine.device(device).stream(),
+        "stream": machine.within,
+        "current_stream": machine.current_stream,
+        "default_stream": lambda device=None: machine.device(device).default,
+        "synchronize": machine.synchronize,
+        "max_memory_reserved": lambda device=None: machine.reserved_bytes[machine.device(device).index],
+        "memory_reserved": lambda device=None: machine.reserved_bytes[machine.device(device).index],
     }.items():
         monkeypatch.setattr(torch.cuda, name, replaced)
-    return device
+    return machine
+
+
+def patch(monkeypatch: pytest.MonkeyPatch, depth: int = QUEUE_DEPTH) -> SimulatedDevice:
+    """Let CUDA look initialized, with one device."""
+    return patch_machine(monkeypatch, depth=depth).devices[0]
+
+
+@contextmanager
+def simulated(devices: int = 1, depth: int = QUEUE_DEPTH) -> Iterator[SimulatedMachine]:
+    """The same for an example of hypothesis, or for a part of a test."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield patch_machine(monkeypatch, devices, depth)

@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-import torch
-from simulated_device import SimulatedDevice, SimulatedEvent, patch
+from simulated_device import SimulatedDevice, SimulatedMachine, patch_machine
 
+from loaderbench.consumers.cuda import CudaWaitClock
 from loaderbench.consumers.device_clock import clock_of_device
 from loaderbench.consumers.target import TargetConsumer
 from loaderbench.cuda_use import computing_device
 
 
-class EventOfStream(SimulatedEvent):
-    """It belongs to the device of the stream on which it is recorded first."""
-
-    devices: list[SimulatedDevice]
-
-    def record(self, stream: Any = None) -> None:
-        self.device = self.devices[stream]
-        super().record(stream)
-
-
 @pytest.fixture
 def devices(monkeypatch: pytest.MonkeyPatch) -> list[SimulatedDevice]:
-    """Two of them on one clock; the first is current, and holds what `memory` says."""
-    return two_devices(monkeypatch, {1: 1 << 30})
+    """Two of them on one clock; the first is current, and the second holds what torch allocated."""
+    return two_devices(monkeypatch, {1: 1 << 30}).devices
 
 
-def two_devices(
-    monkeypatch: pytest.MonkeyPatch, memory_bytes: dict[int, int], current: int = 0
-) -> list[SimulatedDevice]:
-    found = [patch(monkeypatch), SimulatedDevice()]
-
-    def event(**options: Any) -> EventOfStream:
-        made = EventOfStream(found[current], **options)
-        made.devices = found
-        return made
-
-    for name, replaced in {
-        "Event": event,
-        "current_stream": lambda device=None: current if device is None else device,
-        "current_device": lambda: current,
-        "device_count": lambda: 2,
-        "max_memory_reserved": lambda index: memory_bytes.get(index, 0),
-        "memory_reserved": lambda index: memory_bytes.get(index, 0),
-    }.items():
-        monkeypatch.setattr(torch.cuda, name, replaced)
-    return found
+def two_devices(monkeypatch: pytest.MonkeyPatch, memory_bytes: dict[int, int], current: int = 0) -> SimulatedMachine:
+    machine = patch_machine(monkeypatch, devices=2)
+    machine.current = current
+    machine.reserved_bytes = {0: 0, 1: 0, **memory_bytes}
+    return machine
 
 
 @pytest.mark.parametrize(
@@ -74,10 +47,10 @@ def test_waits_are_those_of_the_device_that_computes(devices: list[SimulatedDevi
     assert clock is not None
     for _ in range(20):
         clock.ask()
-        _pass(devices, 10e-3)
+        used.host(10e-3)
         clock.got()
         used.launch(30e-3)
-        _pass(devices, 30e-3)
+        used.host(30e-3)
     used.synchronize()
     assert clock.waits_s()[1:] == pytest.approx([10e-3] * 19)
     assert (current.events, used.events) == (0, 40)
@@ -93,6 +66,17 @@ def test_a_step_runs_no_further_ahead_on_another_device_than_on_the_current_one(
     assert used.now_s > 0.4
 
 
-def _pass(devices: list[SimulatedDevice], seconds: float) -> None:
-    for device in devices:
-        device.host(seconds)
+def test_a_device_that_fails_takes_no_other_s_waits_with_it(devices: list[SimulatedDevice]) -> None:
+    failing, sound = devices
+    clocks = {device.index: CudaWaitClock(device.index) for device in devices}
+    for number in range(10):
+        for clock in clocks.values():
+            clock.ask()
+        sound.host(2e-3)
+        for clock in clocks.values():
+            clock.got()
+        if number == 4:
+            failing.fail()
+    assert clocks[1].waits_s() == pytest.approx([2e-3] * 10)
+    with pytest.raises(RuntimeError, match="device-side assert"):
+        clocks[0].waits_s()

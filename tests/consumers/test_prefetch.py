@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import given, strategies as st
+from simulated_device import STICKY, SimulatedMachine, SimulatedTensor, patch_machine, simulated
 
 from loaderbench.consumers.prefetch import Copies, InLine, OnSideStream
 
@@ -16,88 +13,66 @@ MS = st.integers(1, 50).map(lambda ms: ms / 1e3)
 STEPS = 40
 
 
-class Stream:
-    """Does its work in order, from the moment at which that is queued; the host queues in no time."""
-
-    def __init__(self, _device: Any = None) -> None:
-        self.free_at_s = 0.0
-
-    def launch(self, seconds: float) -> None:
-        self.free_at_s += seconds
-
-    def wait_event(self, event: Event) -> None:
-        self.free_at_s = max(self.free_at_s, event.at_s)
-
-
-class Event:
-    def __init__(self) -> None:
-        self.at_s = 0.0
-
-    def record(self, stream: Stream) -> None:
-        self.at_s = stream.free_at_s
-
-
-class Machine:
-    """Two streams at most: the one that computes, and the one of a `with` block."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.computes = self.current = Stream()
-        self.kept: list[tuple[Part, Stream]] = []
-        for name, replaced in {
-            "Stream": Stream,
-            "Event": Event,
-            "stream": self._within,
-            "current_stream": lambda _=None: self.current,
-        }.items():
-            monkeypatch.setattr(torch.cuda, name, replaced)
-
-    @contextmanager
-    def _within(self, stream: Stream) -> Iterator[None]:
-        before, self.current = self.current, stream
-        yield
-        self.current = before
-
-
-class Part:
-    """A part of a batch in pinned memory, whose copy takes so long."""
-
-    def __init__(self, machine: Machine, copy_s: float, number: int) -> None:
-        self.machine, self.copy_s, self.number = machine, copy_s, number
-
-    def to(self, _device: Any, *, non_blocking: bool) -> Part:
-        assert non_blocking
-        self.machine.current.launch(self.copy_s)
-        return self
-
-    def record_stream(self, stream: Stream) -> None:
-        self.machine.kept.append((self, stream))
-
-
-def trained_s(machine: Machine, copies: Copies, copy_s: float, step_s: float) -> float:
-    """Seconds per step on the computing stream; the batches come in their order."""
-    seen = []
+def trained(
+    machine: SimulatedMachine, copies: Copies, copy_s: float, step_s: float, **kind: bool
+) -> list[SimulatedTensor]:
+    """Train on the device that copies go to; the tensors that were trained on, in the order of their batches."""
+    computes, seen = machine.current_stream(), list[SimulatedTensor]()
     for number in range(STEPS + 1):
-        ready = copies.to_device([Part(machine, copy_s / 2, number), Part(machine, copy_s / 2, number)])
+        ready = copies.to_device([SimulatedTensor(machine, copy_s / 2, number=number, **kind) for _ in range(2)])
         if ready is not None:
-            seen.append(ready[0].number)
-            machine.computes.launch(step_s)
-    assert seen == list(range(len(seen)))
-    assert len(seen) >= STEPS
-    return machine.computes.free_at_s / len(seen)
+            seen += ready
+            computes.launch(step_s)
+    assert [tensor.number for tensor in seen[::2]] == list(range(len(seen) // 2))
+    assert len(seen) >= 2 * STEPS
+    return seen
 
 
 @given(copy_s=MS, step_s=MS)
 def test_a_side_stream_hides_what_the_step_before_covers(copy_s: float, step_s: float) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        machine = Machine(monkeypatch)
-        found_s = trained_s(machine, OnSideStream(torch.device("cuda")), copy_s, step_s)
-        assert found_s == pytest.approx(max(copy_s, step_s) + min(copy_s, step_s) / STEPS, rel=1e-6)
-        assert {stream for _, stream in machine.kept} == {machine.computes}
-        assert len(machine.kept) == 2 * STEPS, "memory of each part that was trained on is kept for its step"
+    with simulated() as machine:
+        seen = trained(machine, OnSideStream(torch.device("cuda")), copy_s, step_s)
+        computes = machine.current_stream()
+        per_step_s = computes.free_at_s / STEPS
+        assert per_step_s == pytest.approx(max(copy_s, step_s) + min(copy_s, step_s) / STEPS, rel=1e-6)
+        assert computes.stalled_s == pytest.approx(copy_s + (STEPS - 1) * max(0.0, copy_s - step_s), rel=1e-6)
+        assert all(tensor.used_by == [computes] for tensor in seen), "memory is kept for the step that trains on it"
+        assert machine.clock.blocked_s == 0
 
 
 @given(copy_s=MS, step_s=MS)
 def test_in_line_every_copy_is_exposed(copy_s: float, step_s: float) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        machine = Machine(monkeypatch)
-        assert trained_s(machine, InLine(torch.device("cuda")), copy_s, step_s) == pytest.approx(copy_s + step_s)
+    with simulated() as machine:
+        trained(machine, InLine(torch.device("cuda")), copy_s, step_s)
+        computes = machine.current_stream()
+        assert computes.free_at_s / (STEPS + 1) == pytest.approx(copy_s + step_s)
+        assert len(machine.devices[0].streams) == 1
+        assert machine.clock.blocked_s == 0
+
+
+@given(copy_s=MS, step_s=MS)
+def test_from_pageable_memory_a_side_stream_hides_the_step_but_holds_up_the_host(copy_s: float, step_s: float) -> None:
+    with simulated() as machine:
+        trained(machine, OnSideStream(torch.device("cuda")), copy_s, step_s, pinned=False)
+        assert machine.clock.blocked_s == pytest.approx((STEPS + 1) * copy_s)
+
+
+def test_batches_go_to_the_device_that_was_asked_for_and_the_current_one_stays() -> None:
+    with simulated(devices=2) as machine:
+        first, second = machine.devices
+        copies = OnSideStream(torch.device("cuda:1"))
+        for number in range(3):
+            copies.to_device([SimulatedTensor(machine, 1e-3, number=number)])
+        assert (first.events, first.free_at_s, machine.current) == (0, 0.0, 0)
+        assert [len(stream.busy) for stream in second.streams] == [0, 3]
+        assert second.default.stalled_s > 0, "the stream that computes waits for its copies"
+
+
+def test_an_error_of_the_device_is_raised_where_a_copy_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = patch_machine(monkeypatch)
+    copies = OnSideStream(torch.device("cuda"))
+    copies.to_device([SimulatedTensor(machine, 1e-3)])
+    machine.devices[0].fail()
+    with pytest.raises(RuntimeError, match=STICKY):
+        copies.to_device([SimulatedTensor(machine, 1e-3)])
+    assert machine.current_stream() is machine.devices[0].default
