@@ -39,8 +39,21 @@ class Grid:
         return order
 
     def why_not(self, planned: PlannedTrial, done: Sequence[Trial]) -> str | None:
-        """Prune what would run out of memory or hang as another did."""
-        return why_pruned(planned.config, done, self._bytes_of)
+        """Prune what would run out of memory or hang as another did.
+
+        What hung once, and was ended soon, is measured again: storage that stalled may have come back.
+        """
+        counted = [trial for trial in done if not _may_recover(trial, done)]
+        return why_pruned(planned.config, counted, self._bytes_of)
+
+
+BRIEF_HANG_S = 60.0
+"""Of a trial that hung: another of the same costs no more than that."""
+
+
+def _may_recover(trial: Trial, done: Sequence[Trial]) -> bool:
+    hung = [other for other in done if other.config == trial.config and other.failure and other.failure.kind == "hang"]
+    return hung == [trial] and trial.duration_s is not None and trial.duration_s < BRIEF_HANG_S
 
 
 _NEEDS = ("batch_size", "num_workers", "prefetch_factor")

@@ -62,3 +62,20 @@ def test_what_would_fail_like_another_is_left_out_with_the_reason() -> None:
     grid = Grid(plan())
     assert "failed in round" in str(grid.why_not(again, [failed]))
     assert grid.why_not(other, [failed]) is None
+
+
+def hung(round_: int, seconds: float | None, size: int = 8) -> Trial:
+    return Trial(
+        role="sweep", id=f"r{round_}", config={"batch_size": size}, round=round_, status="timed_out",
+        duration_s=seconds, failure=Failure("hang", "", ""),
+    )  # fmt: skip
+
+
+def test_what_hung_once_and_was_ended_soon_is_measured_once_more() -> None:
+    """Storage may have stalled for all; what hung for the whole time limit would cost as much again."""
+    again = PlannedTrial(id="n", role="sweep", config={"batch_size": 8}, round=2)
+    grid = Grid(plan())
+    assert grid.why_not(again, [hung(1, 12.0), hung(1, 12.0, size=16)]) is None
+    assert "failed in round 1 (hang)" in str(grid.why_not(again, [hung(1, 12.0), hung(2, 12.0)]))
+    for took_s in (300.0, None):
+        assert "failed in round 1" in str(grid.why_not(again, [hung(1, took_s)]))
