@@ -48,12 +48,20 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     if answer is None:
         raise MissingError(f"importing torch crashed; try `{_REPAIR}`")
     found: Probe = answer
-    return _if_usable(server, found) if found.gpus else found
+    asked = _gpu_index(suite) if suite else 0
+    return _if_usable(server, found, asked) if asked < len(found.gpus) else found
 
 
-def _if_usable(server: TrialServer, found: Probe) -> Probe:
+def _gpu_index(suite: Suite) -> int:
+    """CUDA's index of the GPU that trials use."""
+    kind = suite.consumer.kind
+    device = "cuda" if kind == AUTO else consumer_of(suite.consumer, kind).device_name
+    return int(device.partition(":")[2] or 0)
+
+
+def _if_usable(server: TrialServer, found: Probe, index: int) -> Probe:
     """Launch a kernel on the GPU that trials use, in a separate process. A GPU that hangs or crashes it is not used."""
-    gpu = found.gpus[0]
+    gpu = found.gpus[index]
     said = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
     if said == _RUNS:
         return found

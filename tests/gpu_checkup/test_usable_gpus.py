@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,6 +67,27 @@ def test_a_kernel_that_crashes_or_hangs_is_no_fault_of_the_import(monkeypatch: p
 
 def test_a_device_that_computes_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert probed(monkeypatch) == Probe((GPU,), {}, 1)
+
+
+@pytest.mark.parametrize(
+    ("consumer", "launched"),
+    [
+        ({"kind": "model", "device": "cuda:1"}, [1]),
+        ({"kind": "model"}, [0]),
+        ({"kind": "auto"}, [0]),
+        ({"kind": "model", "device": "cuda:2"}, []),
+    ],
+)
+def test_the_kernel_runs_on_the_gpu_of_the_suite(
+    monkeypatch: pytest.MonkeyPatch, consumer: dict[str, Any], launched: list[int]
+) -> None:
+    seen: list[int] = []
+    both = (GPU, replace(GPU, index=1, uuid="b"))
+    monkeypatch.setattr(cuda, "visible_gpus", lambda: (both, {}))
+    monkeypatch.setattr(usable, "launch_kernel", seen.append)
+    suite = Suite.model_validate({"consumer": consumer})
+    assert probe(Server(), suite).gpus == both  # type: ignore[arg-type]
+    assert seen == launched
 
 
 def test_cuda_that_fails_when_it_is_asked_for_its_devices_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
