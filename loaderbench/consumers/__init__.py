@@ -76,7 +76,7 @@ def make_consumer(
     `capped`: a rate that is emulated for batches that cannot be trained on is that of the demand, else it has no limit.
     """
     found = consumer_of(options, name)
-    if getattr(options, "kind", AUTO) != AUTO:
+    if getattr(options, "kind", AUTO) != AUTO or found.asked_for:
         return found.make(config, folder, clock)
     assumed = consumer_of(options, "emulated").assumed_demand(folder)
     rate = (assumed.samples_per_s if assumed else DEFAULT_DEMAND) if capped else math.inf
@@ -86,12 +86,12 @@ def make_consumer(
 def resolve_consumer(options: BaseModel, *, accelerator: bool, why_none: str | None = None) -> str:
     """The kind that a suite's section selects on a machine with or without a GPU.
 
-    `auto` emulates a GPU that is named, even on a machine with a real one. Raises `MissingError` where a GPU is needed
-    and there is none, for the reason `why_none` if it is known.
+    `auto` emulates a GPU that is named, even on a machine with a real one, and trains on the CPU where that is named.
+    Raises `MissingError` where a GPU is needed and there is none, for the reason `why_none` if it is known.
     """
     name: str = getattr(options, "kind", AUTO)
     if name == AUTO:
-        return _asked_for(options) or _automatic("accelerator" if accelerator else "host")
+        return next(iter(_asked_for(options)), None) or _automatic("accelerator" if accelerator else "host")
     if consumer_of(options, name).needs_accelerator and not accelerator:
         why = f" ({why_none})" if why_none else ""
         do = "use a machine with a GPU, or kind: auto to emulate one"
@@ -105,10 +105,9 @@ def needs_accelerator(options: BaseModel) -> bool:
     return name != AUTO and consumer_of(options, name).needs_accelerator
 
 
-def _asked_for(options: BaseModel) -> str | None:
-    """The kind that one of its options asks for."""
-    asked = (name for name, kind in CONSUMER_KINDS.items() if any(getattr(options, o) for o in kind.asked_for_by))
-    return next(asked, None)
+def _asked_for(options: BaseModel) -> list[str]:
+    """The kinds that its options ask for, whatever the machine."""
+    return [name for name in CONSUMER_KINDS if consumer_of(options, name).asked_for]
 
 
 def _automatic(where: str) -> str:
@@ -118,6 +117,9 @@ def _automatic(where: str) -> str:
 def option_problems(options: BaseModel) -> Iterator[OptionProblem]:
     """Yield what is wrong with a suite's section, by the rules of every kind: an option of another has no effect."""
     chosen: str = getattr(options, "kind", AUTO)
+    asked_for = _asked_for(options)
+    if chosen == AUTO and len(asked_for) > 1:
+        yield OptionProblem(None, f"options of {' and of '.join(asked_for)} are set; set `kind` to one of them")
     for name, kind in CONSUMER_KINDS.items():
         if chosen not in (AUTO, name):
             for asked in (option for option in kind.asked_for_by if getattr(options, option) is not None):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from copy import copy
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
@@ -25,22 +26,42 @@ def changed(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         return type(batch)(*(changed(part, change) for part in batch))
     if type(batch) in (list, tuple):
         return type(batch)(changed(part, change) for part in batch)
-    return batch
+    return _changed_fields(batch, change) if is_dataclass(batch) and not isinstance(batch, type) else batch
+
+
+def _changed_fields(batch: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The dataclass with its fields changed; it is not made anew, for its `__init__` may do anything."""
+    copied = copy(batch)
+    for own in fields(batch):
+        if hasattr(batch, own.name):
+            object.__setattr__(copied, own.name, changed(getattr(batch, own.name), change))  # it may be frozen
+    return copied
+
+
+def parts_of(batch: Any) -> Sequence[Any] | None:
+    """The parts of a batch in their order, those of a dataclass by its fields; `None` of anything without an order."""
+    if isinstance(batch, list | tuple):
+        return batch
+    if is_dataclass(batch) and not isinstance(batch, type):
+        return [getattr(batch, own.name, None) for own in fields(batch)]
+    return None
 
 
 def why_no_classifier(batch: Any) -> str:
     """Why an image classifier cannot be trained on such batches, as a clause; empty where it can.
 
-    It takes images of shape (N, 3, H, W), float or uint8, and N integer labels, as the first two parts of a batch.
+    It takes images of shape (N, 3, H, W), float or uint8, and N integer labels, as the first two parts of a batch: of a
+    list, a tuple, or a dataclass.
     """
     if isinstance(batch, Mapping):
         named = ", ".join(map(str, list(batch)[:MOST_NAMED]))
         return f"batches are {'dicts' if isinstance(batch, dict) else type(batch).__name__} with {named}"
-    if not isinstance(batch, list | tuple):
+    parts = parts_of(batch)
+    if parts is None:
         return f"batches are of type {_said(batch)}, without labels"
-    if len(batch) < 2:
-        return f"batches have {len(batch)} part{'s' * (len(batch) != 1)}, without labels"
-    images, labels = batch[:2]
+    if len(parts) < 2:
+        return f"batches have {len(parts)} part{'s' * (len(parts) != 1)}, without labels"
+    images, labels = parts[:2]
     if not _are_images(images):
         return f"the first part of a batch is {_said(images)}, not images of shape (N, 3, height, width)"
     if not _are_labels(labels, len(images)):

@@ -111,6 +111,11 @@ class ConsumerKind(Part):
     """Options that stay text whatever they look like."""
 
     @property
+    def asked_for(self) -> bool:
+        """Whether `kind: auto` selects it on every machine, by its options."""
+        return any(getattr(self, option) is not None for option in self.asked_for_by)
+
+    @property
     def needs_accelerator(self) -> bool:
         """Whether it cannot run without a GPU."""
         return False

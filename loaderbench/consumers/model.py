@@ -48,6 +48,11 @@ class Model(ConsumerKind):
         return StepOptions(**{**own, "precision": self.precision or MIXED})
 
     @property
+    def asked_for(self) -> bool:
+        """Training on the CPU is what nobody gets without asking."""
+        return self.device == CPU
+
+    @property
     def needs_accelerator(self) -> bool:
         """It does not on the CPU."""
         return self.device != CPU
@@ -65,7 +70,7 @@ class Model(ConsumerKind):
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
         """Yield what is wrong with the step; `precision` belongs to a published rate, too, where nobody chose this."""
         for option, what in self.step.problems():
-            if chosen or option != "precision":
+            if chosen or self.asked_for or option != "precision":
                 yield OptionProblem(option, what)
 
     def why_not_on(self, gpus: int) -> str:

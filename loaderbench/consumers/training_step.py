@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from loaderbench.consumers.batch_parts import why_no_classifier
+from loaderbench.consumers.batch_parts import parts_of, why_no_classifier
 from loaderbench.consumers.cuda import CudaWaitClock, RunAhead
 from loaderbench.consumers.eager_step import EagerStep
 from loaderbench.consumers.graphed_step import GraphedStep
@@ -39,7 +39,8 @@ class TrainingStep:
         """Queue the copy and the step on the device. Raises `TypeError` for batches that no classifier takes."""
         if why := why_no_classifier(batch):
             raise TypeError(f"consumer.kind: model trains an image classifier, and {why}")
-        copied = self._copies.to_device(batch[:2])
+        images, labels, *_ = parts_of(batch) or ()
+        copied = self._copies.to_device([images, labels])
         if copied is not None:
             self._train(*copied)
         if self._run_ahead is not None:

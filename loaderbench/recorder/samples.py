@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 
@@ -10,8 +11,8 @@ def count_samples(batch: Any, batch_size: int | None = None) -> int:
     """Samples of a batch.
 
     The batch size that the loader was given, where the batch has such a length anywhere near its surface (a default
-    collate, a list of samples, `tuple(zip(*samples))`, a dict); else the likeliest of its lengths. 1 for a batch that
-    has none.
+    collate, a list of samples, `tuple(zip(*samples))`, a dict, a dataclass); else the likeliest of its lengths. 1 for a
+    batch that has none.
     """
     try:
         found = list(_lengths(batch))
@@ -55,11 +56,16 @@ def _lengths(batch: Any) -> Iterator[int]:
     if _is_tensor(batch):
         yield int(batch.shape[0])
     elif isinstance(batch, Mapping):
-        values = sorted(batch.values(), key=_is_tensor, reverse=True)
-        for value in values:
-            yield from _lengths(value)
+        yield from _of_named(batch.values())
+    elif is_dataclass(batch) and not isinstance(batch, type):
+        yield from _of_named([getattr(batch, own.name, None) for own in fields(batch)])
     elif isinstance(batch, list | tuple) and batch:
         yield from _of_sequence(batch)
+
+
+def _of_named(values: Iterable[Any]) -> Iterator[int]:
+    for value in sorted(values, key=_is_tensor, reverse=True):
+        yield from _lengths(value)
 
 
 def _of_sequence(batch: list[Any] | tuple[Any, ...]) -> Iterator[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import is_dataclass
 from itertools import cycle, islice
 from typing import Any
 
@@ -48,7 +50,7 @@ def keep(batches: Batches) -> list[Any]:
 
 
 class Replayed:
-    """Kept batches, again and again. Each time in a new list or dict: a step may put other things into it."""
+    """Kept batches, again and again. Each time in a new list, dict or dataclass: a step may change it."""
 
     def __init__(self, batches: list[Any], *, device: str | None = None) -> None:
         """`device`: where they are before the first step, as torch names it; by default where the loader put them."""
@@ -89,6 +91,8 @@ def _own(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _renewed(batch: Any) -> Any:
+    if is_dataclass(batch) and not isinstance(batch, type):
+        return copy(batch)
     return batch.copy() if type(batch) in (list, dict) else batch
 
 

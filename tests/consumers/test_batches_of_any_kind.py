@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import UserDict, namedtuple
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,28 @@ SAMPLES: dict[str, tuple[Any, str]] = {
     "detection": ((IMAGE, {"boxes": torch.zeros(4)}), "the second part of a batch is dict"),
     "one part": ((IMAGE,), "batches have 1 part, without labels"),
 }
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """What a collate function of the user's own may return; it is never made anew from its parts."""
+
+    images: torch.Tensor
+    labels: torch.Tensor
+    paths: list[str]
+    count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", len(self.paths))
+        MADE.append(self)
+
+
+MADE: list[Labeled] = []
+
+
+def labeled(samples: list[Any]) -> Labeled:
+    images, labels = zip(*samples, strict=True)
+    return Labeled(torch.stack(images), torch.tensor(labels), ["a.jpg"] * len(samples))
 
 
 class Same(Dataset[Any]):
@@ -88,6 +111,40 @@ def test_a_mapping_of_a_library_keeps_its_type_and_its_tensors_are_changed() -> 
 def test_no_demand_caps_the_gain_of_a_fix() -> None:
     consumer = ByFirstBatch(Step(), EmulatedAccelerator(math.inf), "cpu", math.inf)
     assert measure(loader("a dict"), consumer, Rules(seconds=0.1), batch_size=4).samples_per_s > 2_000
+
+
+def test_the_tensors_of_a_dataclass_are_changed_and_the_rest_of_it_is_kept() -> None:
+    batch = labeled([(IMAGE, 1)] * 3)
+    MADE.clear()
+    found = changed(batch, lambda tensor: tensor + 1)
+    assert (type(found), MADE) == (Labeled, [])
+    assert (float(found.images.min()), found.labels.tolist(), found.paths, found.count) == (
+        1.0,
+        [2] * 3,
+        batch.paths,
+        3,
+    )
+    assert batch.labels.tolist() == [1] * 3
+
+
+def test_a_dataclass_is_trained_on_and_its_samples_are_counted() -> None:
+    batches = DataLoader(Same((torch.rand(3, 32, 32), 1)), batch_size=4, collate_fn=labeled)
+    step = TrainingStep(StepOptions(model="squeezenet1_1", device="cpu", precision="fp32", optimizer="adam"))
+    found = measure(batches, step, Rules(seconds=0.1))
+    assert found.samples == 4 * found.batches
+    assert step._train.optimizer.state, "it trained"
+
+
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        (make_dataclass("Pair", ["image", "mask"])(IMAGE[None], MASK[None]), "the second part of a batch is an int64"),
+        (make_dataclass("Alone", ["image"])(IMAGE[None]), "batches have 1 part, without labels"),
+        (Labeled, "batches are of type type, without labels"),
+    ],
+)
+def test_a_dataclass_that_no_classifier_takes_is_named(batch: Any, said: str) -> None:
+    assert said in why_no_classifier(batch)
 
 
 @pytest.mark.parametrize("name", ["a dict", "segmentation"])

@@ -16,6 +16,8 @@ from loaderbench.consumers import (
     OptionProblem,
     consumer_kind,
     consumer_of,
+    make_consumer,
+    needs_accelerator,
     option_problems,
     resolve_consumer,
 )
@@ -38,6 +40,21 @@ def test_auto_is_one_kind_with_an_accelerator_and_one_without(accelerator: bool,
 def test_auto_emulates_a_gpu_that_is_named_even_beside_a_real_one(accelerator: bool) -> None:
     assert resolve_consumer(section(kind="auto", accelerator="a100"), accelerator=accelerator) == "emulated"
     assert resolve_consumer(section(kind="none"), accelerator=accelerator) == "none"
+
+
+@pytest.mark.parametrize("accelerator", [True, False])
+def test_auto_trains_on_the_cpu_where_that_is_named_with_or_without_a_gpu(accelerator: bool) -> None:
+    asked = section(kind="auto", device="cpu", model="squeezenet1_1")
+    assert resolve_consumer(asked, accelerator=accelerator) == "model"
+    assert not needs_accelerator(asked)
+    assert type(make_consumer(asked, "model", {}, Path(), lambda: 0.0)).__name__ == "TrainingStep"
+    assert [problem.option for problem in option_problems(section(device="cpu", precision="tf32"))] == ["precision"]
+
+
+def test_options_that_ask_for_two_kinds_need_one_of_them_to_be_named() -> None:
+    (problem,) = option_problems(section(device="cpu", accelerator="a100"))
+    assert problem.what == "options of emulated and of model are set; set `kind` to one of them"
+    assert not list(option_problems(section(kind="emulated", accelerator="a100")))
 
 
 def test_a_kind_that_needs_an_accelerator_is_refused_without_one() -> None:

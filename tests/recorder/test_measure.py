@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import make_dataclass
 
 import pytest
 
@@ -129,6 +130,7 @@ def test_samples_are_counted_in_whatever_a_batch_is() -> None:
         ({"image": images}, 6),
         ([{"image": images}], 6),
         ({"epoch": 3, "image": images}, 6),
+        (make_dataclass("Batch", ["epoch", "image"])(3, images), 6),
         (["a", "b"], 2),
         ([torch.zeros(3, 8, 9)] * 5, 5),
         ((tuple([torch.zeros(3, 8, 9)] * 6), tuple([{"boxes": 1}] * 6)), 6),

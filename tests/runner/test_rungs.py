@@ -7,6 +7,7 @@ import os
 import threading
 from collections import namedtuple
 from collections.abc import Mapping
+from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -100,6 +101,9 @@ def test_what_a_step_puts_into_a_batch_is_not_met_again() -> None:
     next(replayed)[0] = "mine"
     next(replayed)["a"] = "mine"
     assert [next(replayed), next(replayed)] == [[1, 2], {"a": 1}]
+    of_fields = iter(Replayed([make_dataclass("Batch", ["a"])(1)]))
+    next(of_fields).a = "mine"
+    assert next(of_fields).a == 1
 
 
 def test_tensors_are_found_wherever_a_batch_holds_them() -> None:
