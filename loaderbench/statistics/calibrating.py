@@ -10,7 +10,7 @@ from loaderbench.consumers import consumer_kind
 from loaderbench.errors import UsageError
 from loaderbench.loaders import backend_of
 from loaderbench.records import FORMAT, Calibration, RunRecord, StepTime, Trial
-from loaderbench.statistics.intervals import mean_interval
+from loaderbench.statistics.intervals import rate_interval
 
 
 def calibration_of(run: RunRecord) -> Calibration:
@@ -47,7 +47,7 @@ def _steps(run: RunRecord) -> list[StepTime]:
         if size and step_s:
             by_size[size][str(trial.config)].append(step_s)
     fastest = {size: min(found.values(), key=median) for size, found in sorted(by_size.items())}
-    return [StepTime(batch_size=n, step_s=mean_interval(each), trials=len(each)) for n, each in fastest.items()]
+    return [StepTime(batch_size=n, step_s=rate_interval(each), trials=len(each)) for n, each in fastest.items()]
 
 
 def _step_s(trial: Trial) -> float | None:

@@ -55,6 +55,7 @@ def test_the_wait_is_not_part_of_a_step_and_the_fastest_configuration_counts(rec
     found = calibration_of(run_of(recorded, trials))
     assert [(step.batch_size, step.trials) for step in found.steps] == [(32, 3), (128, 3)]
     assert [step.step_s.est for step in found.steps] == pytest.approx([0.02, 0.05])
+    assert all(step.step_s.lo is not None and step.step_s.lo > 0 for step in found.steps)
     assert (found.fixed_s, found.s_per_sample) == (pytest.approx(0.01), pytest.approx(0.0003125))
     assert (found.device, found.model, found.precision) == ("NVIDIA Z1", "resnet18", "mixed")
 
