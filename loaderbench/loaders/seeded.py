@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -45,23 +46,45 @@ class NumberedDraws:
 class SeededSamples(Dataset[Any]):
     """A map-style dataset whose random transforms depend on `seed` and the draw: by `random`, NumPy and torch.
 
-    Each draw seeds the global generators of its process. A generator of the dataset's own is not seeded.
+    Each draw seeds the global generators of its process. A generator of the dataset's own is not seeded. torch's gets
+    its state back: without workers, the training step draws from it, too. Where the dataset makes a batch in one call,
+    the first draw seeds all of it. Everything else is the dataset's own, such as the list of its files.
     """
 
     def __init__(self, dataset: Any, seed: int) -> None:
-        self.dataset = dataset
-        self._seed = seed
+        self._samples, self._seed = dataset, seed
+        if hasattr(dataset, "__getitems__"):
+            self.__getitems__ = self._make_batch
 
     def __len__(self) -> int:
-        return len(self.dataset)
+        return len(self._samples)
 
     def numbered(self, sampler: Iterable[int]) -> NumberedDraws:
         """The sampler that such a dataset needs."""
         return NumberedDraws(sampler)
 
-    def __getitem__(self, draw: Draw) -> Any:
-        seed_all(mixed(self._seed, draw.number))
-        return self.dataset[int(draw)]
+    def __getitem__(self, draw: int) -> Any:
+        with self._seeded_by(draw):
+            return self._samples[int(draw)]
+
+    def _make_batch(self, draws: Sequence[int]) -> Any:
+        with self._seeded_by(draws[0]):
+            return self._samples.__getitems__([int(draw) for draw in draws])
+
+    @contextmanager
+    def _seeded_by(self, draw: int) -> Iterator[None]:
+        """An index without a number, as for a look at one sample, counts as the first draw."""
+        before = torch.get_rng_state()
+        seed_all(mixed(self._seed, getattr(draw, "number", 0)))
+        try:
+            yield
+        finally:
+            torch.set_rng_state(before)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_samples":  # asked for by pickle, before there is a dataset
+            raise AttributeError(name)
+        return getattr(self._samples, name)
 
 
 def seed_all(seed: int) -> None:

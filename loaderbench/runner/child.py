@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -23,7 +23,6 @@ from loaderbench.runner.processes import end_own_session, enter_own_session
 from loaderbench.runner.protocol import Clue, Phase, Progress, Raised, Result, TrialOrder
 from loaderbench.runner.stacks import answer_with_stacks
 from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_slices
-from loaderbench.suite import Suite
 
 _FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
 _GONE = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
@@ -75,6 +74,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
     from loaderbench.runner.batch_source import batch_source, prepare_files
 
     suite, planned = order.suite, order.planned
+    unrepeatable = _made_deterministic(order)
     pipe.send(Phase("building the dataset"))
     source, batches = _build(order)
     made.append(batches.iterable)
@@ -101,7 +101,8 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         sliced = order.in_time_slices and batches.can_be_stopped
         kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
         devices, memory, cost_s = cuda_devices_in_use(), peak_memory(), recorder_s_per_batch(clock_of_device)
-        note = consumer.note if isinstance(consumer, WithNote) else ""
+        notes = (consumer.note if isinstance(consumer, WithNote) else "", unrepeatable())
+        note = ". ".join(filter(None, notes))
         copying = _copy_speed(source_of_batches, found) if planned.isolation == "replay_host" else None
         per_epoch = batches.samples_per_epoch
         pipe.send(Result(found, cost_s, per_epoch, inside, pids, sliced, kept, devices, memory, note, copying))
@@ -140,8 +141,7 @@ def _build(order: TrialOrder) -> tuple[Any, Batches]:
     backend = backend_of(arguments)
     left = own_arguments(built.arguments, backends_of(suite.loader, suite.sweep).values())
     rest = {name: value for name, value in left.items() if name not in built.taken or name in backend.arguments}
-    seed = suite.measure.seed + order.planned.round
-    batches = backend.build(_drawn_by(suite, built.source, seed), rest, seed=seed)
+    batches = backend.build(_drawn_by(order, built.source), rest, seed=_seed(order))
     if idle := sorted(rest.keys() - built.taken - batches.configured):
         raise TypeError(
             f"no effect: {', '.join(idle)}; the target returned a {type(built.source).__name__} and does not take it"
@@ -149,14 +149,30 @@ def _build(order: TrialOrder) -> tuple[Any, Batches]:
     return built.source, batches
 
 
-def _drawn_by(suite: Suite, source: Any, seed: int) -> Any:
-    """The dataset, repeatable where the suite asks for that. Imported late: `runner.determinism` imports torch."""
-    if not suite.measure.deterministic:
-        return source
-    from loaderbench.runner.determinism import make_deterministic, seeded
+def _seed(order: TrialOrder) -> int:
+    """That of its round: all configurations of a round draw the same samples."""
+    return order.suite.measure.seed + order.planned.round
 
-    make_deterministic(seed)
-    return seeded(source, seed)
+
+def _made_deterministic(order: TrialOrder) -> Callable[[], str]:
+    """Make this process repeatable where the suite asks for that; what it gives says what could not be.
+
+    Imported late: `runner.determinism` imports torch.
+    """
+    if not order.suite.measure.deterministic:
+        return str
+    from loaderbench.runner.determinism import make_deterministic
+
+    return make_deterministic(_seed(order))
+
+
+def _drawn_by(order: TrialOrder, source: Any) -> Any:
+    """The dataset, its draws seeded where the suite asks for that."""
+    if not order.suite.measure.deterministic:
+        return source
+    from loaderbench.runner.determinism import seeded
+
+    return seeded(source, _seed(order))
 
 
 def _root(order: TrialOrder) -> str | None:

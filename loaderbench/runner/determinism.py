@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset
 
 from loaderbench.loaders.seeded import SeededSamples, seed_all
 
+_UNREPEATABLE = re.compile(r"(\S+) does not have a deterministic implementation")
 
-def make_deterministic(seed: int) -> None:
+
+def make_deterministic(seed: int) -> Callable[[], str]:
     """Seed this process, and let torch use deterministic algorithms; an operation that has none warns.
 
-    Source: PyTorch, "Reproducibility".
+    Gives a function that names such operations, in a sentence, once they ran; it is empty while there are none. It has
+    to be called before CUDA starts, which then reads the size of cuBLAS's workspace. Source: PyTorch,
+    "Reproducibility".
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     seed_all(seed)
     torch.manual_seed(seed)
     torch.backends.cudnn.benchmark = False
     torch.use_deterministic_algorithms(True, warn_only=True)
+    operations = _unrepeatable_operations()
+
+    def note() -> str:
+        named = ", ".join(operations)
+        return f"measure.deterministic: torch cannot repeat {named} exactly, so training may differ" if named else ""
+
+    return note
+
+
+def _unrepeatable_operations() -> dict[str, None]:
+    """The operations that torch warns of from now on; warnings are shown as before."""
+    operations, shown = dict[str, None](), warnings.showwarning
+
+    def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        if found := _UNREPEATABLE.match(str(message)):
+            operations[found[1]] = None
+        shown(message, *args, **kwargs)
+
+    warnings.showwarning = show
+    return operations
 
 
 def seeded(source: Any, seed: int) -> Any:
     """A map-style dataset whose draws are seeded; anything else draws as it likes, from this process's seed."""
-    if isinstance(source, Dataset) and not isinstance(source, IterableDataset):
-        return SeededSamples(source, seed)
-    return source
+    if isinstance(source, DataLoader | IterableDataset | list | tuple | dict):
+        return source
+    map_style = hasattr(source, "__getitem__") and hasattr(source, "__len__")
+    return SeededSamples(source, seed) if map_style else source
