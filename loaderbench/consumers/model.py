@@ -49,22 +49,22 @@ class Model(ConsumerKind):
 
     @property
     def asked_for(self) -> bool:
-        """Training on the CPU is what nobody gets without asking."""
+        """Whether the suite asks for training on the CPU."""
         return self.device == CPU
 
     @property
     def needs_accelerator(self) -> bool:
-        """It does not on the CPU."""
+        """Whether it needs a GPU: not with `device: cpu`."""
         return self.device != CPU
 
     @property
     def may_use_device(self) -> bool:
-        """It does where it needs one."""
+        """Whether it uses a GPU: wherever it needs one."""
         return self.needs_accelerator
 
     @property
     def device_name(self) -> str:
-        """As the suite names it."""
+        """The device that the suite names."""
         return self.device
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
@@ -74,7 +74,7 @@ class Model(ConsumerKind):
                 yield OptionProblem(option, what)
 
     def why_not_on(self, gpus: int) -> str:
-        """Name the GPU that is not there."""
+        """Say which GPU does not exist; empty where it does."""
         if not self.needs_accelerator or self.step.gpu_index < gpus:
             return ""
         return f"consumer.device: {self.device} does not exist; this machine has {gpus}, up to cuda:{gpus - 1}"

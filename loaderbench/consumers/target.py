@@ -47,7 +47,7 @@ class TargetStep(ConsumerKind):
 
     @property
     def may_use_device(self) -> bool:
-        """The user's own step may."""
+        """Whether it uses a GPU: the user's own step may."""
         return True
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:

@@ -1,4 +1,4 @@
-"""Samples that a seed alone draws: a draw has a seed of its own, so it does not matter which worker makes it."""
+"""Samples that a seed alone draws: each draw has its own seed, so it does not matter which worker makes it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Draw(int):
     number: int
 
     def __new__(cls, index: int, number: int) -> Draw:
-        """Keep both."""
+        """Make an index that knows the number of its draw."""
         found = super().__new__(cls, index)
         found.number = number
         return found
 
     def __reduce__(self) -> tuple[type[Draw], tuple[int, int]]:
-        """Go to a worker as it is."""
+        """Keep the number on the way to a worker."""
         return Draw, (int(self), self.number)
 
 

@@ -29,5 +29,5 @@ def copy_speed(
             pinned_gb_per_s=copy_gb_per_s(device, pinned=True, size_bytes=round(batch_bytes)),
             pageable_gb_per_s=copy_gb_per_s(device, pinned=False, size_bytes=round(batch_bytes)),
         )
-    except RuntimeError:  # no memory for one batch more, or an error of the device, which each call repeats
+    except RuntimeError:  # too little memory for another batch, or an error of the device, which each call repeats
         return None

@@ -51,7 +51,7 @@ def _unrepeatable_operations() -> dict[str, None]:
 
 
 def seeded(source: Any, seed: int) -> Any:
-    """A map-style dataset whose draws are seeded; anything else draws as it likes, from this process's seed."""
+    """A map-style dataset whose draws are seeded; other sources draw from this process's seed."""
     if isinstance(source, DataLoader | IterableDataset | list | tuple | dict):
         return source
     map_style = hasattr(source, "__getitem__") and hasattr(source, "__len__")

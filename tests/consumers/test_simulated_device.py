@@ -1,4 +1,4 @@
-"""The simulated device does what a CUDA device does, as far as tests rely on it."""
+"""The simulated device does what a CUDA device does, wherever tests rely on it."""
 
 from __future__ import annotations
 
