@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from loaderbench.consumers import WithNote, make_consumer
+from loaderbench.consumers import Consumer, WithNote, make_consumer
 from loaderbench.cuda_use import cuda_devices_in_use, peak_memory
 from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
@@ -67,10 +67,8 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
     from loaderbench.datasets.traits import traits_of
     from loaderbench.recorder import measure, recorder_s_per_batch
     from loaderbench.recorder.windows import batches_of
-    from loaderbench.runner import preload
 
-    if preload.IMPORT_ERROR is not None:
-        raise ImportError(preload.IMPORT_ERROR)
+    _check_imports()
     from loaderbench.runner.batch_source import batch_source, prepare_files
 
     suite, planned = order.suite, order.planned
@@ -101,8 +99,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         sliced = order.in_time_slices and batches.can_be_stopped
         kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
         devices, memory, cost_s = cuda_devices_in_use(), peak_memory(), recorder_s_per_batch(clock_of_device)
-        notes = (consumer.note if isinstance(consumer, WithNote) else "", unrepeatable())
-        note = ". ".join(filter(None, notes))
+        note = ". ".join(filter(None, (_note_of(consumer), unrepeatable())))
         copying = _copy_speed(source_of_batches, found) if planned.isolation == "replay_host" else None
         per_epoch = batches.samples_per_epoch
         pipe.send(Result(found, cost_s, per_epoch, inside, pids, sliced, kept, devices, memory, note, copying))
@@ -124,6 +121,18 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
             on_closed=tell,
             on_progress=lambda: pipe.send(Progress()),
         )
+
+
+def _check_imports() -> None:
+    """Raise what the import of torch and torchvision raised in the fork server."""
+    from loaderbench.runner import preload
+
+    if preload.IMPORT_ERROR is not None:
+        raise ImportError(preload.IMPORT_ERROR)
+
+
+def _note_of(consumer: Consumer) -> str:
+    return consumer.note if isinstance(consumer, WithNote) else ""
 
 
 def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:
