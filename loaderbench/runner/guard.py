@@ -1,4 +1,4 @@
-"""A process that is never stopped, and ends what is, should the run be killed meanwhile."""
+"""A process that is never stopped, and ends what is, should the run be killed or interrupted meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from loaderbench.runner.processes import end_below, enter_own_session
 from loaderbench.runner.server import TrialServer
 
-DONE = -1
+LEAVE = 0
 
 
 class SessionGuard:
@@ -20,13 +20,27 @@ class SessionGuard:
 
     def watch(self, pid: int) -> None:
         """End this session with the run."""
+        self._tell(pid)
+
+    def forget(self, pid: int) -> None:
+        """Let it be: this session has been ended."""
+        self._tell(-pid)
+
+    def leave(self) -> None:
+        """End what is still watched, and then the guard itself."""
+        self._tell(LEAVE)
+
+    def _tell(self, number: int) -> None:
         with suppress(OSError):  # it was killed itself
-            self._pipe.send(pid)
+            self._pipe.send(number)
 
 
 @contextmanager
 def guard(server: TrialServer) -> Iterator[SessionGuard]:
-    """Start one; when the block is left, the sessions have been ended and it is not needed any more."""
+    """Start one; when the block is left, it has ended the sessions that the block did not end.
+
+    A second Ctrl-C may leave the block while trials are ended: those that are stopped cannot see that the run is over.
+    """
     ours, theirs = server.pipe()
     process = server.start(_guard_main, theirs)
     theirs.close()
@@ -34,18 +48,20 @@ def guard(server: TrialServer) -> Iterator[SessionGuard]:
     try:
         yield found
     finally:
-        found.watch(DONE)
+        found.leave()
         process.join()
         ours.close()
 
 
 def _guard_main(pipe: Connection) -> None:
-    """Note what to watch until asked to end; if the run dies first, end all of it."""
+    """Note what to watch until the run leaves or dies; then end all of it."""
     enter_own_session()
-    sessions: list[int] = []
+    sessions: set[int] = set()
     with suppress(EOFError, OSError):
-        while (pid := pipe.recv()) != DONE:
-            sessions.append(pid)
-        return
+        while (number := pipe.recv()) != LEAVE:
+            if number > 0:
+                sessions.add(number)
+            else:
+                sessions.discard(-number)
     for pid in sessions:
         end_below(pid)

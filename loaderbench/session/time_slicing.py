@@ -62,15 +62,15 @@ class SlicedRounds:
                     [each.process for each in begun]
                 )
             except BaseException:
-                self._end(begun, keep, sliced=False)
+                self._end(begun, keep, guard, sliced=False)
                 raise
             if not complete:
                 self._in_slices = False
-                self._end(begun, lambda _: None, sliced=False)
+                self._end(begun, lambda _: None, guard, sliced=False)
                 return planned
             failed = [each for each in begun if not each.process.sliced_s and not _hangs(each.process)]
-            self._end(failed, lambda _: None, sliced=False)
-            self._end([each for each in begun if each not in failed], keep, sliced=True)
+            self._end(failed, lambda _: None, guard, sliced=False)
+            self._end([each for each in begun if each not in failed], keep, guard, sliced=True)
         return [each.process.order.planned for each in failed]
 
     def _begin(
@@ -105,11 +105,12 @@ class SlicedRounds:
         enough = process.sliced_s >= asked_s and process.slices().batches >= FEWEST_BATCHES
         return enough or not process.is_stopped or process.sliced_s >= LONGEST * asked_s
 
-    def _end(self, begun: Sequence[Begun], keep: Keep, *, sliced: bool) -> None:
+    def _end(self, begun: Sequence[Begun], keep: Keep, guard: SessionGuard, *, sliced: bool) -> None:
         """End all, at once where the round did not come to its end, and keep what each has."""
         slices = [each.process.slices() if sliced else None for each in begun]
         for each in begun:
             each.process.end(at_once=not sliced)
+            guard.forget(each.process.session)
         for each, taken in zip(begun, slices, strict=True):
             if each.process.followed:
                 keep(self._measure.outcome(each, taken))

@@ -255,6 +255,18 @@ def test_a_stopped_trial_ends_with_the_run_that_is_killed(tmp_path: Path) -> Non
         time.sleep(0.05)
 
 
+def test_a_stopped_trial_ends_with_the_run_that_is_interrupted_while_it_ends_others(tmp_path: Path) -> None:
+    """A process that is stopped cannot see that the run is over, and Python waits for it at its own end."""
+    (tmp_path / "lb_sliced.py").write_text(TARGETS)
+    code = KILLED.replace("time.sleep(1000)", "raise KeyboardInterrupt")
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    stands_still, *pids = run.stdout.split()
+    assert (stands_still, len(pids)) == ("True", 3)
+    assert not any(_is_alive(int(pid)) for pid in pids)
+
+
 def _is_alive(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE

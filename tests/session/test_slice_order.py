@@ -63,6 +63,7 @@ class FakeMeasuring:
         self.log: list[str] = []
         self.alone: list[str] = []
         self.watched: list[int] = []
+        self.forgotten: list[int] = []
         self._facts = facts
 
     def __call__(self, planned: PlannedTrial) -> Any:
@@ -75,7 +76,7 @@ class FakeMeasuring:
 
     @contextmanager
     def guard(self) -> Iterator[Any]:
-        yield SimpleNamespace(watch=self.watched.append)
+        yield SimpleNamespace(watch=self.watched.append, forget=self.forgotten.append)
 
     def outcome(self, begun: Any, slices: TimeSlices | None) -> Any:
         failed = isinstance(begun.process.found, Failure)
@@ -121,7 +122,7 @@ def test_each_pass_goes_in_the_reverse_order_of_the_one_before_and_a_drift_cance
     kept = run("abc", measuring)
     assert measuring.slices == "abccbaabccba"
     assert {trial.time_slices and trial.time_slices.count for trial in kept.values()} == {4}
-    assert measuring.watched == [7, 7, 7]
+    assert measuring.watched == measuring.forgotten == [7, 7, 7]
     assert measuring.log[-3:] == ["end a", "end b", "end c"]
 
 
@@ -305,6 +306,17 @@ def test_a_signal_ends_all_at_once_and_keeps_what_was_followed() -> None:
         SlicedRounds(fake).run(planned, interrupt, lambda outcome: kept.append(outcome.trial))
     assert measuring.log[-2:] == ["kill a", "kill b"]
     assert [(trial.id, trial.time_slices) for trial in kept] == [("a", None)]
+
+
+def test_a_second_signal_leaves_the_trials_that_were_not_ended_to_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(process: FakeProcess, *, at_once: bool = False) -> None:
+        if process.order.planned.id == "b":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeProcess, "end", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("abc", measuring := FakeMeasuring())
+    assert (measuring.watched, measuring.forgotten) == ([7, 7, 7], [7])
 
 
 def test_every_trial_that_begins_is_reported() -> None:
