@@ -26,7 +26,10 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     print(f"Available CPUs: {cpus:g}; GPUs: {gpus or 'none'}; consumer: {consumer}")
     if needs_gpu and not gpus:
         print("This suite needs a GPU: `run` works only on a machine that has one")
-    demand = consumer_of(loaded.suite.consumer, consumer).assumed_demand(loaded.folder)
+    found = consumer_of(loaded.suite.consumer, consumer)
+    if said := found.describe():
+        print(said)
+    demand = found.assumed_demand(loaded.folder)
     if demand is not None:
         print(describe_demand(demand))
         if demand.address:

@@ -11,7 +11,16 @@ from pydantic import BaseModel
 
 from loaderbench.consumers.demand import DEFAULT_DEMAND, describe_demand, describe_target
 from loaderbench.consumers.emulated import Emulated
-from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, OptionProblem, WaitClock, WithNote
+from loaderbench.consumers.kind import (
+    Clock,
+    Consumer,
+    ConsumerKind,
+    HostWaitClock,
+    OptionProblem,
+    WaitClock,
+    WithNote,
+    WithPrecision,
+)
 from loaderbench.consumers.loop import Loop
 from loaderbench.consumers.model import Model
 from loaderbench.consumers.none import NO_CONSUMER, NoConsumer, Nothing
@@ -33,6 +42,7 @@ __all__ = [
     "OptionProblem",
     "WaitClock",
     "WithNote",
+    "WithPrecision",
     "consumer_kind",
     "consumer_of",
     "demand_of",

@@ -38,14 +38,14 @@ class ChosenClock:
 class ByFirstBatch:
     """A training step if the first batch fits it; else copies each batch to the device and emulates a GPU.
 
-    `note` says why not, once the first batch is known.
+    `note` says why not, once the first batch is known; `computes_in` is the step's type where it trains.
     """
 
     def __init__(self, step: Consumer, emulated: Consumer, device: str, rate: float) -> None:
         self._step, self._emulated, self._device, self._rate = step, emulated, device, rate
         self._chosen: Callable[[Any, int], None] | None = None
         self.wait_clock = ChosenClock(step.wait_clock, emulated.wait_clock)
-        self.note = ""
+        self.note = self.computes_in = ""
 
     def consume(self, batch: Any, samples: int) -> None:
         """Take one batch."""
@@ -57,6 +57,7 @@ class ByFirstBatch:
     def _choose(self, batch: Any) -> None:
         why = why_no_classifier(batch)
         self._chosen = self._copy if why else self._step.consume
+        self.computes_in = "" if why else getattr(self._step, "computes_in", "")
         self.wait_clock.choose(self._emulated.wait_clock if why else self._step.wait_clock)
         taken = "at once" if math.isinf(self._rate) else f"at {self._rate:,.0f} samples/s"
         if why:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from loaderbench.errors import MissingError
+from loaderbench.errors import MissingError, printable
 from loaderbench.records import Calibration
+
+_NAMES = ("run", "device", "model", "precision")
+"""What a terminal shows of the file."""
 
 
 def read_calibration(path: Path) -> Calibration:
@@ -21,6 +27,14 @@ def read_calibration(path: Path) -> Calibration:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
         raise MissingError(f"{where}: invalid calibration: {place}: {first['msg']}") from None
-    if not found.steps or found.s_per_sample <= 0 or found.fixed_s < 0:
+    if not _is_sound(found):
         raise MissingError(f"{where}: invalid calibration: step times must be positive; export it again")
-    return found
+    names: dict[str, Any] = {name: printable(said) for name in _NAMES if (said := getattr(found, name))}
+    return replace(found, **names)
+
+
+def _is_sound(found: Calibration) -> bool:
+    """Whether every batch takes a finite time: JSON as Python writes it may hold `NaN` and `Infinity`."""
+    if min((step.batch_size for step in found.steps), default=0) < 1 or found.fixed_s < 0 or found.s_per_sample <= 0:
+        return False
+    return all(map(isfinite, (found.fixed_s, found.s_per_sample, found.samples_per_s)))

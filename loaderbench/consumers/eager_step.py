@@ -35,6 +35,13 @@ class EagerStep:
         if options.precision in (TF32, FP32) and options.on_gpu:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == TF32
 
+    @property
+    def computes_in(self) -> str:
+        """The type of most of its work, as torch names it, or `tf32`."""
+        if self._autocast is not None:
+            return str(self._autocast).removeprefix("torch.")
+        return TF32 if self._options.precision == TF32 else "float32"
+
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         """Train on a batch."""
         images = self._prepared(images)

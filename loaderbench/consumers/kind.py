@@ -48,6 +48,13 @@ class WithNote(Protocol):
     note: str
 
 
+@runtime_checkable
+class WithPrecision(Protocol):
+    """A consumer that trains, and knows in which type once it has begun; empty where it does not train."""
+
+    computes_in: str
+
+
 class HostWaitClock:
     """Waits by the host's clock, from the later of the call and the moment the consumer ran out of work."""
 
@@ -109,6 +116,10 @@ class ConsumerKind(Part):
 
     texts: ClassVar[tuple[str, ...]] = ()
     """Options that stay text whatever they look like."""
+
+    def describe(self) -> str:
+        """What it computes, as a line of the plan; empty of a kind whose name says it all."""
+        return ""
 
     @property
     def asked_for(self) -> bool:

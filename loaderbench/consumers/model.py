@@ -47,6 +47,10 @@ class Model(ConsumerKind):
         own = {name: getattr(self, name) for name in type(self).model_fields}
         return StepOptions(**{**own, "precision": self.precision or MIXED})
 
+    def describe(self) -> str:
+        """Name the step."""
+        return f"Training step: {self.step.describe()}"
+
     @property
     def asked_for(self) -> bool:
         """Whether the suite asks for training on the CPU."""

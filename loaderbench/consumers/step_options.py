@@ -44,6 +44,19 @@ class StepOptions:
         found = _DEVICE.fullmatch(self.device)
         return int(found[1]) if found and found[1] else 0
 
+    def describe(self) -> str:
+        """The step in one line, such as `resnet50 on cuda, mixed precision, sgd, channels_last`."""
+        parts = {
+            f"images of {self.image_size} px": self.image_size is not None,
+            "channels_last": self.channels_last,
+            "torch.compile": self.compile,
+            "CUDA graph": self.cuda_graphs,
+            "DataParallel": self.data_parallel,
+            "prefetch stream": self.prefetch_stream,
+        }
+        precision = f"{self.precision} precision" if self.precision == MIXED else self.precision
+        return ", ".join([f"{self.model} on {self.device}", precision, self.optimizer, *(p for p in parts if parts[p])])
+
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield each option that is wrong, or that does not fit the others, with what to do."""
         if _DEVICE.fullmatch(self.device) is None:

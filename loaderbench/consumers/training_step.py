@@ -27,9 +27,9 @@ class TrainingStep:
         self._device = torch.device(options.device)
         if options.on_gpu:
             torch.cuda.set_device(self._device)  # streams and graphs are those of the current one
-        self._train: Callable[[torch.Tensor, torch.Tensor], None] = EagerStep(options, self._device)
-        if options.cuda_graphs:
-            self._train = GraphedStep(self._train)
+        step = EagerStep(options, self._device)
+        self.computes_in = step.computes_in
+        self._train: Callable[[torch.Tensor, torch.Tensor], None] = GraphedStep(step) if options.cuda_graphs else step
         side_stream = options.prefetch_stream and options.on_gpu
         self._copies: Copies = OnSideStream(self._device) if side_stream else InLine(self._device)
         self._run_ahead = RunAhead(self._device.index) if options.on_gpu else None

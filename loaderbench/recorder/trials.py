@@ -14,6 +14,7 @@ _ALWAYS = {
     "sampled": "every sample was timed",
     "time_slices": "measured without time slices",
     "consumer_note": "nothing unusual about how batches were consumed",
+    "computed_in": "no training step of consumer.kind: model took the batches",
 }
 
 

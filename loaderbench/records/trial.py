@@ -97,6 +97,7 @@ class LoopTimes:
     for a loader that cannot be made endless. `ended_early`: the loader ran out of data before it was long enough.
     `samples_per_epoch` is the dataset's length where it has one. `step` is the time from a batch to the request for
     the next. `step_stages` are its marked parts, per batch. `consumer_note` says what was unusual.
+    `computed_in` is the type that a training step of `kind: model` computed in, such as `bfloat16` or `tf32`.
     """
 
     samples_per_s: float | None = None
@@ -115,6 +116,7 @@ class LoopTimes:
     epochs: Epochs | None = None
     recorder_s_per_batch: float | None = None
     consumer_note: str | None = None
+    computed_in: str | None = None
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from loaderbench.consumers import Consumer, WithNote, make_consumer
+from loaderbench.consumers import Consumer, WithNote, WithPrecision, make_consumer
 from loaderbench.cuda_use import cuda_devices_in_use, peak_memory
 from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
@@ -102,7 +102,8 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
         note = ". ".join(filter(None, (_note_of(consumer), unrepeatable())))
         copying = _copy_speed(source_of_batches, found) if planned.isolation == "replay_host" else None
         per_epoch = batches.samples_per_epoch
-        pipe.send(Result(found, cost_s, per_epoch, inside, pids, sliced, kept, devices, memory, note, copying))
+        type_ = _type_of(consumer)
+        pipe.send(Result(found, cost_s, per_epoch, inside, pids, sliced, kept, devices, memory, note, copying, type_))
         take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 
     def begin() -> None:
@@ -133,6 +134,11 @@ def _check_imports() -> None:
 
 def _note_of(consumer: Consumer) -> str:
     return consumer.note if isinstance(consumer, WithNote) else ""
+
+
+def _type_of(consumer: Consumer) -> str:
+    """What a training step computed in; empty where none did."""
+    return consumer.computes_in if isinstance(consumer, WithPrecision) else ""
 
 
 def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:

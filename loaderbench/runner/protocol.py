@@ -53,8 +53,8 @@ class Result:
     `worker_pids` are those of the loader's processes. `can_be_stopped`: all of them can be stopped and continued, and
     others be measured meanwhile. `batches` are some of a sweep's trial, with moments of the monotonic clock.
     `cuda_devices` are those that its process uses, in CUDA's numbering, `cuda_memory` what it held of them at most.
-    `consumer_note` says what was unusual about consuming batches. `copy_speed` is
-    that of a replay from the host.
+    `consumer_note` says what was unusual about consuming batches. `copy_speed` is that of a replay from the host.
+    `computed_in` is the type that a training step computed in; empty where none did.
     """
 
     measurement: Measurement
@@ -68,6 +68,7 @@ class Result:
     cuda_memory: tuple[PeakMemory, ...] = ()
     consumer_note: str = ""
     copy_speed: CopySpeed | None = None
+    computed_in: str = ""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def loop_times(result: Result) -> LoopTimes:
         step=spread_of(_steps_s(measurement)),
         recorder_s_per_batch=result.recorder_s_per_batch,
         consumer_note=result.consumer_note or None,
+        computed_in=result.computed_in or None,
         not_measured={"samples_per_epoch": "the dataset has no length"},
     )
 

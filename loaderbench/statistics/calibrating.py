@@ -32,11 +32,16 @@ def calibration_of(run: RunRecord) -> Calibration:
         run=run.name,
         device=_device(run, section.get("device")),
         model=section.get("model") if trains else None,
-        precision=(section.get("precision") or "mixed") if trains else None,
+        precision=_precision(run) or section.get("precision") or "mixed" if trains else None,
         steps=steps,
         fixed_s=fixed_s,
         s_per_sample=s_per_sample,
     )
+
+
+def _precision(run: RunRecord) -> str | None:
+    """The type that the step computed in; `None` in runs that did not keep it."""
+    return next((trial.computed_in for trial in run.sweep if trial.computed_in), None)
 
 
 def _steps(run: RunRecord) -> list[StepTime]:

@@ -24,6 +24,7 @@ def test_its_plan_is_that_of_a_machine_with_a_gpu(cli: Cli) -> None:
     result = cli("check", SUITE)
     assert result.returncode == 0, result.stderr
     assert "consumer: model" in result.stdout
+    assert "Training step: resnet50 on cuda, mixed precision, sgd" in result.stdout
     assert "batch_size=256 num_workers=0 pin_memory=true" in result.stdout
 
 

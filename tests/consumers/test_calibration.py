@@ -32,6 +32,9 @@ MEASURED = Calibration(
 )
 
 
+EMPTY = StepTime(batch_size=0, step_s=Interval(0.02, None, None), trials=3)
+
+
 def saved(folder: Path, found: Calibration = MEASURED) -> Any:
     (folder / "gpu.json").write_text(json.dumps(asdict(found)))
     return Suite.model_validate({"consumer": {"calibration": "gpu.json"}}).consumer
@@ -65,6 +68,9 @@ def test_each_batch_takes_what_it_took_there(tmp_path: Path, samples: int, step_
         (json.dumps({**asdict(MEASURED), "format": "another"}), "invalid calibration: format: "),
         (json.dumps(asdict(replace(MEASURED, steps=()))), "step times must be positive"),
         (json.dumps(asdict(replace(MEASURED, s_per_sample=0.0))), "step times must be positive"),
+        (json.dumps(asdict(replace(MEASURED, s_per_sample=float("nan")))), "step times must be positive"),
+        (json.dumps(asdict(replace(MEASURED, fixed_s=float("inf")))), "step times must be positive"),
+        (json.dumps(asdict(replace(MEASURED, steps=(EMPTY,)))), "step times must be positive"),
     ],
 )
 def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, words: str) -> None:
@@ -74,6 +80,13 @@ def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, words
         read_calibration(tmp_path / "gpu.json")
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_terminal_shows_the_names_of_a_file_on_one_line(tmp_path: Path) -> None:
+    section = saved(tmp_path, replace(MEASURED, device="H100\x1b[31m\n", run="a\tb"))
+    demand = consumer_of(section, "emulated").assumed_demand(tmp_path)
+    assert demand is not None
+    assert str(describe_demand(demand)).isprintable()
 
 
 @pytest.mark.parametrize("other", [{"demand": 5.0}, {"accelerator": "a100"}, {"kind": "model"}])

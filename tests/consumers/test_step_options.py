@@ -57,6 +57,14 @@ def test_options_that_fit_are_accepted() -> None:
     assert said(kind="auto", precision="bfloat16") == [], "on a machine with a GPU it is the step's"
 
 
+def test_the_plan_names_the_step_with_what_makes_it_faster() -> None:
+    assert consumer_of(section(), "model").describe() == (
+        "Training step: resnet50 on cuda, mixed precision, sgd, channels_last"
+    )
+    options = {"device": "cuda:1", "precision": "fp32", "image_size": 96, "channels_last": False, "cuda_graphs": True}
+    assert StepOptions(model="vgg11", **options).describe() == "vgg11 on cuda:1, fp32, sgd, images of 96 px, CUDA graph"
+
+
 def test_only_a_step_on_the_cpu_needs_no_gpu() -> None:
     assert not needs_accelerator(section(device="cpu"))
     assert needs_accelerator(section(device="cuda:1"))
@@ -88,6 +96,7 @@ def test_the_model_computes_in_the_precision_that_was_asked_for(precision: str, 
     before = [part.detach().clone() for part in eager.model.parameters()]
     eager(*BATCH)
     assert seen == [expected]
+    assert eager.computes_in == str(expected).removeprefix("torch.")
     assert not all(torch.equal(a, b) for a, b in zip(before, eager.model.parameters(), strict=True)) or (
         precision == "float16"  # a scale that is too large at first skips a step, as in any training
     )

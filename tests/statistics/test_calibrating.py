@@ -58,6 +58,8 @@ def test_the_wait_is_not_part_of_a_step_and_the_fastest_configuration_counts(rec
     assert all(step.step_s.lo is not None and step.step_s.lo > 0 for step in found.steps)
     assert (found.fixed_s, found.s_per_sample) == (pytest.approx(0.01), pytest.approx(0.0003125))
     assert (found.device, found.model, found.precision) == ("NVIDIA Z1", "resnet18", "mixed")
+    known = calibration_of(run_of(recorded, [replace(one, computed_in="float16") for one in trials]))
+    assert known.precision == "float16", "which of the 16-bit types it was"
 
 
 def test_one_batch_size_or_a_line_below_zero_is_proportional(recorded: RunRecord) -> None:
