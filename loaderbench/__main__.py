@@ -10,11 +10,12 @@ INTERRUPTED = 130  # 128 + SIGINT, as after an interrupt that comes later
 def main() -> None:
     """Call the command line. Ctrl-C ends it in one line, even while it is imported."""
     usual = signal.getsignal(signal.SIGINT)
-    if usual is signal.default_int_handler:  # elsewhere a caller ignores it, such as `nohup`
+    if usual is signal.default_int_handler:  # a shell's background job ignores it
         signal.signal(signal.SIGINT, _end)
     from loaderbench.commands.app import main as call
 
-    signal.signal(signal.SIGINT, usual)
+    if usual is signal.default_int_handler:
+        signal.signal(signal.SIGINT, usual)
     call()
 
 

@@ -18,6 +18,7 @@ from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
+from loaderbench.loaders import backend_of
 from loaderbench.records import (
     Best,
     Candidate,
@@ -96,7 +97,7 @@ def _conclusions(measured: Measured) -> Conclusions:
     subject = subject_of(found, plan.axes, facts, is_best=found is best) if found else None
     noise = describe_noise(trials, measured.twins)
     warnings = _warnings(measured, configurations, noise)
-    demand = demand_rate(measured)
+    demand = _demand(measured, config)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     costs = epoch_costs([trial for trial in trials if trial.config == config], measured.loader)
     verdict = _verdict(measured, subject, config, costs, len(warnings))
@@ -129,6 +130,13 @@ def _conclusions(measured: Measured) -> Conclusions:
     )
 
 
+def _demand(measured: Measured, config: Config | None) -> float | None:
+    """The rate, in samples/s, that an emulated GPU takes this configuration's batches at; `None` without one."""
+    assumed = demand_of(measured)
+    arguments = {**measured.loader, **(config or {})}
+    return assumed.rate_at(backend_of(arguments).prefetch(arguments).batch_size) if assumed else None
+
+
 def _warnings(measured: Measured, configurations: Sequence[Configuration], noise: Noise) -> tuple[str, ...]:
     found = find_warnings(
         measured.sweep,
@@ -150,7 +158,7 @@ def _verdict(
     return decide(
         subject,
         measured.consumer,
-        demand_rate(measured),
+        _demand(measured, config),
         warnings,
         target=describe_demand(assumed) if assumed else None,
         trials=measured.sweep,
@@ -174,12 +182,13 @@ def _facts(measured: Measured, isolation: Isolation | None, config: Config, tria
 def _isolation(measured: Measured) -> tuple[Isolation | None, str]:
     if measured.kind == "profile":
         return None, NO_ISOLATION
+    runs = measured.isolation_trials
     found, why = describe_isolation(
         measured.sweep,
         measured.isolation_trials,
         left_out=measured.left_out,
         consumer=measured.consumer,
-        demand=demand_rate(measured),
+        demand=_demand(measured, runs[0].config if runs else None),
         cache=str((measured.suite.get("measure") or {}).get("cache", "warm")),
     )
     return (with_copies(found, measured.isolation_trials, measured.loader) if found else None), why
@@ -240,7 +249,7 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     subject = subject_of(summarise([config], of_it)[0], measured.plan.axes, facts, is_best=True)
     if facts is None or subject is None:
         return None
-    demand = demand_rate(measured)
+    demand = _demand(measured, config)
     if of_it and not consumed and demand is not None:
         subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, demand))
     return _diagnosis(measured, config, decide(subject, measured.consumer, demand, 0, trials=of_it), facts)

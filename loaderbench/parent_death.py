@@ -1,4 +1,4 @@
-"""A child that ends with its parent, though the parent may die before the child has run its first instruction.
+"""Kills a child when its parent dies, even during the child's startup.
 
 The parent starts the child inside `named_parent`, and the child imports what takes long inside `ended_with_parent`.
 """
@@ -18,7 +18,7 @@ _PARENT = "LOADERBENCH_PARENT"
 
 @contextmanager
 def named_parent() -> Iterator[None]:
-    """Name this process to the children that it starts meanwhile."""
+    """Pass this process's PID to children started in the block."""
     os.environ[_PARENT] = str(os.getpid())
     try:
         yield
@@ -28,10 +28,11 @@ def named_parent() -> Iterator[None]:
 
 @contextmanager
 def ended_with_parent() -> Iterator[None]:
-    """Let Linux kill this process with its parent; end at once where that parent is gone already.
+    """Let Linux kill this process with its parent; exit if the parent has already died.
 
     A thread could not watch for it: loading torch's libraries holds the GIL for seconds. A process that is forked does
-    not inherit it. Only Linux sends the signal. Source: prctl(2).
+    not inherit it. Only Linux sends the signal, and when the parent's thread that started this process ends.
+    Source: prctl(2).
     """
     parent = os.environ.pop(_PARENT, None)
     prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None

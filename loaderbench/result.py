@@ -113,7 +113,7 @@ class Run:
         write_trace(Path(path), chrome_trace(self.record, self.readings, trial))
 
     def to_calibration(self, path: str | Path) -> None:
-        """Write the step time of this run's consumer, by which another machine emulates its GPU.
+        """Write step times by batch size, so another machine can emulate this GPU.
 
         Raises `UsageError` for a run that trained nothing, and `OSError`.
         """

@@ -47,7 +47,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", metavar="PATH", help="File to write.")],
     trial: Annotated[str | None, typer.Option(help="Trial to draw, for perfetto.")] = None,
 ) -> None:
-    """Hand a saved run to another tool: trials as a table, a trial for ui.perfetto.dev, or its step time."""
+    """Hand a saved run to another tool: trials as a table, one trial as a trace, or step times as a calibration."""
     from loaderbench.result import load_concluded
 
     if to not in TARGETS:

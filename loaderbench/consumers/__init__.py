@@ -83,7 +83,7 @@ def make_consumer(
 ) -> Consumer:
     """Make the consumer of a resolved kind in a trial's process; of one that `auto` selected, for any batches.
 
-    `capped`: a rate that is emulated for batches that cannot be trained on is that of the demand, else it has no limit.
+    `capped`: whether batches that cannot be trained on are limited to the target rate.
     """
     found = consumer_of(options, name)
     if getattr(options, "kind", AUTO) != AUTO or found.asked_for:
@@ -96,7 +96,7 @@ def make_consumer(
 def resolve_consumer(options: BaseModel, *, accelerator: bool, why_none: str | None = None) -> str:
     """The kind that a suite's section selects on a machine with or without a GPU.
 
-    `auto` emulates a GPU that is named, even on a machine with a real one, and trains on the CPU where that is named.
+    `auto` emulates a GPU named in the suite, and trains on the CPU with `device: cpu`.
     Raises `MissingError` where a GPU is needed and there is none, for the reason `why_none` if it is known.
     """
     name: str = getattr(options, "kind", AUTO)

@@ -35,6 +35,8 @@ def read_calibration(path: Path) -> Calibration:
 
 def _is_sound(found: Calibration) -> bool:
     """Whether every batch takes a finite time: JSON as Python writes it may hold `NaN` and `Infinity`."""
-    if min((step.batch_size for step in found.steps), default=0) < 1 or found.fixed_s < 0 or found.s_per_sample <= 0:
+    if min((step.batch_size for step in found.steps), default=0) < 1 or min(found.fixed_s, found.s_per_sample) < 0:
+        return False
+    if found.fixed_s + found.s_per_sample == 0:
         return False
     return all(map(isfinite, (found.fixed_s, found.s_per_sample, found.samples_per_s)))

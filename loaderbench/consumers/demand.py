@@ -41,6 +41,8 @@ def demand_of_calibration(found: Calibration) -> AssumedDemand:
         model=found.model,
         precision=found.precision,
         source=found.run,
+        fixed_s=found.fixed_s,
+        s_per_sample=found.s_per_sample,
     )
 
 

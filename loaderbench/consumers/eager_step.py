@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from loaderbench.consumers.step_options import FP32, MIXED, TF32, StepOptions
@@ -10,10 +13,9 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # torchvision's, as th
 _NAMED = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def native_precision(device: torch.device) -> torch.dtype:
-    """The 16-bit type that the device computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly."""
-    native = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.bfloat16 if native else torch.float16
+def native_precision() -> torch.dtype:
+    """The 16-bit type that the GPU computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly."""
+    return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
 
 
 class EagerStep:
@@ -25,11 +27,11 @@ class EagerStep:
     def __init__(self, options: StepOptions, device: torch.device) -> None:
         self._options, self._device = options, device
         self._layout = torch.channels_last if options.channels_last else torch.contiguous_format
-        self.model = _model(options, device, self._layout)
+        self._autocast = _autocast_type(options.precision, device)
+        self.model = self._model()
         self.optimizer = _optimizer(options, self.model)
         self._loss = torch.nn.CrossEntropyLoss()
         self._mean, self._std = (torch.tensor(values, device=device).view(3, 1, 1) * 255 for values in (MEAN, STD))
-        self._autocast = _autocast_type(options.precision, device)
         scales = self._autocast == torch.float16 and not options.cuda_graphs
         self._scaler = torch.amp.GradScaler(device.type, enabled=scales)
         if options.precision in (TF32, FP32) and options.on_gpu:
@@ -37,48 +39,63 @@ class EagerStep:
 
     @property
     def computes_in(self) -> str:
-        """The type of most of its work, as torch names it, or `tf32`."""
+        """The type of most of its work, as torch names it, or `tf32`, which GPUs have since Ampere."""
         if self._autocast is not None:
             return str(self._autocast).removeprefix("torch.")
-        return TF32 if self._options.precision == TF32 else "float32"
+        has_tf32 = self._options.precision == TF32 and torch.cuda.get_device_capability(self._device) >= (8, 0)
+        return TF32 if has_tf32 else "float32"
 
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         """Train on a batch."""
         images = self._prepared(images)
         with self._precision():
             scores = self.model(images)
-            loss = self._loss(scores, labels % scores.shape[1])
+            loss = self._loss(scores, labels.long() % scores.shape[1])
         self.optimizer.zero_grad(set_to_none=True)
         self._scaler.scale(loss).backward()
         self._scaler.step(self.optimizer)
         self._scaler.update()
 
     def _precision(self) -> torch.autocast:
-        """Mixed precision, if any. A graph must not hold weights that were cast before it."""
+        """Mixed precision, if any. Autocast's cache of cast weights is off under CUDA graphs."""
         kept = not self._options.cuda_graphs
         used = self._autocast is not None
         return torch.autocast(self._device.type, dtype=self._autocast, enabled=used, cache_enabled=kept)
 
+    def _model(self) -> torch.nn.Module:
+        import torchvision
+
+        options = self._options
+        net: torch.nn.Module = torchvision.models.get_model(options.model, weights=None)
+        net = net.to(self._device, memory_format=self._layout).train()  # type: ignore[call-overload]
+        if options.data_parallel:
+            index = options.gpu_index
+            others = [other for other in range(torch.cuda.device_count()) if other != index]
+            return torch.nn.DataParallel(_InPrecision(net, self._precision), device_ids=[index, *others])
+        return torch.compile(net) if options.compile else net  # type: ignore[return-value]
+
     def _prepared(self, images: torch.Tensor) -> torch.Tensor:
-        """Normalized, of the model's size and layout."""
+        """float32, normalized, of the model's size and layout."""
         if images.dtype == torch.uint8:  # left so by the workers
             images = (images.float() - self._mean) / self._std
+        images = images.float()
         side = self._options.image_size
         if side is not None and images.shape[-2:] != (side, side):
             images = torch.nn.functional.interpolate(images, size=(side, side), mode="bilinear", antialias=True)
         return images.contiguous(memory_format=self._layout)
 
 
-def _model(options: StepOptions, device: torch.device, layout: torch.memory_format) -> torch.nn.Module:
-    import torchvision
+class _InPrecision(torch.nn.Module):
+    """A model that opens mixed precision itself: `DataParallel` calls it in threads, which do not inherit its type."""
 
-    net: torch.nn.Module = torchvision.models.get_model(options.model, weights=None)
-    net = net.to(device, memory_format=layout).train()  # type: ignore[call-overload]
-    if options.data_parallel:
-        index = options.gpu_index
-        others = [other for other in range(torch.cuda.device_count()) if other != index]
-        return torch.nn.DataParallel(net, device_ids=[index, *others])
-    return torch.compile(net) if options.compile else net  # type: ignore[return-value]
+    def __init__(self, model: torch.nn.Module, precision: Callable[[], torch.autocast]) -> None:
+        super().__init__()
+        self._model, self._precision = model, precision
+
+    def forward(self, images: torch.Tensor) -> Any:
+        """Compute the scores."""
+        with self._precision():
+            return self._model(images)
 
 
 def _optimizer(options: StepOptions, model: torch.nn.Module) -> torch.optim.Optimizer:
@@ -90,5 +107,7 @@ def _optimizer(options: StepOptions, model: torch.nn.Module) -> torch.optim.Opti
 
 
 def _autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
-    """The type of mixed precision; `None` where everything is computed in float32."""
-    return native_precision(device) if precision == MIXED else _NAMED.get(precision)
+    """The type of mixed precision; `None` where everything is computed in float32, as `mixed` is on a CPU."""
+    if precision == MIXED:
+        return native_precision() if device.type == "cuda" else None
+    return _NAMED.get(precision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -96,5 +97,6 @@ class Emulated(ConsumerKind):
         """Make the device."""
         if self.calibration is not None:
             found = read_calibration(folder / self.calibration)
-            return EmulatedAccelerator(1 / found.s_per_sample, clock, fixed_s=found.fixed_s)
+            rate = 1 / found.s_per_sample if found.s_per_sample else math.inf
+            return EmulatedAccelerator(rate, clock, fixed_s=found.fixed_s)
         return EmulatedAccelerator(self.assumed_demand(folder).samples_per_s, clock)

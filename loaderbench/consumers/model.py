@@ -15,9 +15,9 @@ from loaderbench.options import Count
 
 _DEVICE = "Where the step computes: cuda, cuda:N, or cpu."
 _PRECISION = "Precision of the training step, or of the published rate."
-_SIZE = "Resize images on the device to squares of so many pixels a side."
+_SIZE = "Resize images on the device to this width and height, in pixels."
 _LAYOUT = "Keep images and weights in channels_last memory format."
-_COMPILE = "Compile the model with torch.compile; each trial then takes a minute longer to start."
+_COMPILE = "Compile the model with torch.compile; each trial then takes longer to start."
 _GRAPHS = "Record the step as a CUDA graph, and replay it."
 _PARALLEL = "Divide each batch among all GPUs with DataParallel."
 _PREFETCH = "Copy the next batch during the step, on a separate stream; with pinned memory, that hides the copy."
@@ -78,10 +78,13 @@ class Model(ConsumerKind):
                 yield OptionProblem(option, what)
 
     def why_not_on(self, gpus: int) -> str:
-        """Say which GPU does not exist; empty where it does."""
-        if not self.needs_accelerator or self.step.gpu_index < gpus:
+        """Say which GPU does not exist, or that one alone cannot share batches; empty where it can run."""
+        if not self.needs_accelerator:
             return ""
-        return f"consumer.device: {self.device} does not exist; this machine has {gpus}, up to cuda:{gpus - 1}"
+        if self.step.gpu_index >= gpus:
+            has = "1 GPU; use cuda:0" if gpus == 1 else f"{gpus} GPUs, up to cuda:{gpus - 1}"
+            return f"consumer.device: {self.device} does not exist; this machine has {has}"
+        return "consumer.data_parallel needs 2 GPUs or more; drop it" if self.data_parallel and gpus < 2 else ""
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the step."""

@@ -12,7 +12,7 @@ from loaderbench.options import not_one_of
 CPU = "cpu"
 MIXED, TF32, FP32 = "mixed", "tf32", "fp32"
 PRECISIONS = (MIXED, "bfloat16", "float16", TF32, FP32)
-"""`mixed` is the 16-bit type that the device computes in. The two that are named compute in it wherever they run."""
+"""`mixed`: the 16-bit type that the GPU computes in, float32 on a CPU. `bfloat16` and `float16` apply everywhere."""
 
 Optimizer = Literal["sgd", "adam", "adamw"]
 _DEVICE = re.compile(r"cpu|cuda(?::(\d+))?")

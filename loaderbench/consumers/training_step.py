@@ -19,14 +19,14 @@ from loaderbench.consumers.step_options import StepOptions
 class TrainingStep:
     """Forward, backward and update of a torchvision classifier. On a GPU, the step returns once it is queued.
 
-    Labels beyond the classes of the model are wrapped: what they say does not matter here. With `prefetch_stream`, the
+    Labels are taken modulo the number of classes. With `prefetch_stream`, the
     copy of a batch overlaps with the step of the one before.
     """
 
     def __init__(self, options: StepOptions) -> None:
-        self._device = torch.device(options.device)
+        self._device = torch.device("cuda", options.gpu_index) if options.on_gpu else torch.device(options.device)
         if options.on_gpu:
-            torch.cuda.set_device(self._device)  # streams and graphs are those of the current one
+            torch.cuda.set_device(self._device)  # streams and graphs are those of the current one; needs an index
         step = EagerStep(options, self._device)
         self.computes_in = step.computes_in
         self._train: Callable[[torch.Tensor, torch.Tensor], None] = GraphedStep(step) if options.cuda_graphs else step

@@ -64,9 +64,9 @@ def _link(uses: Sequence[GpuUse]) -> PcieLink:
 
 
 def copy_evidence(found: CopyBandwidth) -> Evidence:
-    """`pageable 6.1 GB/s, pinned 24.0 GB/s; the GPU alone takes 4.2 GB/s`."""
+    """`pageable 6.1 GB/s, pinned 24.0 GB/s; training needs 4.2 GB/s`."""
     kinds = {"pinned": found.pinned_gb_per_s.est, "pageable": found.pageable_gb_per_s.est}
     own = "pinned" if found.pinned else "pageable"
     other = "pageable" if found.pinned else "pinned"
-    wanted = "" if found.wanted_gb_per_s is None else f"; the GPU alone takes {found.wanted_gb_per_s:.2g} GB/s"
+    wanted = "" if found.wanted_gb_per_s is None else f"; training needs {found.wanted_gb_per_s:.2g} GB/s"
     return Evidence("cause", "Copy bandwidth", f"{own} {kinds[own]:.3g} GB/s, {other} {kinds[other]:.3g} GB/s{wanted}")

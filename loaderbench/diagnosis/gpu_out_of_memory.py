@@ -12,7 +12,7 @@ _SIZE = r"([\d.]+) (bytes|[KMGT]iB)"
 
 
 NOTICED = 0.01
-"""Of a GPU, held by other programs: less is what CUDA takes for a context."""
+"""Of a GPU, held by other programs: a smaller share may be the CUDA context."""
 
 FRAGMENTS = 0.1
 """Of what the process holds, unused by its allocator: some of that is there in every process."""
@@ -22,7 +22,7 @@ FRAGMENTED = "memory is fragmented: set PYTORCH_CUDA_ALLOC_CONF=expandable_segme
 
 @dataclass(frozen=True, kw_only=True)
 class GpuShortage:
-    """Bytes that the message names, `None` what it does not.
+    """Sizes from the message in bytes, or `None`.
 
     `asked` is the allocation that was refused, `own` what this process holds, and `unused` what its allocator keeps
     of that without using it.
@@ -45,7 +45,7 @@ class GpuShortage:
             return ""
         said = [f"The GPU has {in_bytes(self.total)}; this process held {in_bytes(self.own)}"]
         said[0] += f" and asked for {in_bytes(self.asked)}"
-        others = self.total - self.own - self.free if self.free else 0
+        others = self.total - self.own - self.free if self.free is not None else 0
         if others > NOTICED * self.total:
             said.append(f"other programs hold {in_bytes(others)}")
         if self.unused and self.unused >= max(self.asked, FRAGMENTS * self.own):
@@ -61,7 +61,7 @@ def gpu_shortage(message: str) -> GpuShortage:
     with_all = _bytes(rf"this process has {_SIZE} memory in use", message)
     return GpuShortage(
         asked=_bytes(rf"Tried to allocate {_SIZE}", message),
-        total=_bytes(rf"total capaci?ty of {_SIZE}", message),  # without the i in torch 2.1
+        total=_bytes(rf"total capacity of {_SIZE}", message),
         free=_bytes(rf"of which {_SIZE} is free", message),
         own=by_torch if with_all is None else with_all,
         unused=unused,

@@ -12,7 +12,7 @@ from loaderbench.monitors.nvml import initialized_library
 from loaderbench.records import Gpu, Reasons
 
 _FACTS = ("sm_clock_max_mhz", "pcie_max_generation", "pcie_max_width", "near_cpus", "numa_node")
-_NO_VALUE = "NVML does not say"
+_NO_VALUE = "not reported by NVML"
 
 
 class NvmlReadings:
@@ -53,5 +53,5 @@ def _periods_per_s(periods: Sequence[BusyPeriod]) -> float | None:
 def _driver_version() -> tuple[str | None, str]:
     try:
         return str(initialized_library().nvmlSystemGetDriverVersion()), ""
-    except Exception as error:  # a missing library, driver or permission, or bytes that are no text
+    except Exception as error:  # a missing library, driver or permission, or undecodable bytes
         return None, f"NVML: {error}"

@@ -46,9 +46,9 @@ class NumberedDraws:
 class SeededSamples(Dataset[Any]):
     """A map-style dataset whose random transforms depend on `seed` and the draw: by `random`, NumPy and torch.
 
-    Each draw seeds the global generators of its process. A generator of the dataset's own is not seeded. torch's gets
-    its state back: without workers, the training step draws from it, too. Where the dataset makes a batch in one call,
-    the first draw seeds all of it. Everything else is the dataset's own, such as the list of its files.
+    Each draw seeds the global generators of its process, and gives them their states back: without workers, the
+    training step draws from them, too. Generators stored in the dataset are not seeded. Where the dataset makes a batch
+    in one call, the first draw seeds all of it. Everything else is the dataset's own, such as the list of its files.
     """
 
     def __init__(self, dataset: Any, seed: int) -> None:
@@ -74,12 +74,12 @@ class SeededSamples(Dataset[Any]):
     @contextmanager
     def _seeded_by(self, draw: int) -> Iterator[None]:
         """An index without a number, as for a look at one sample, counts as the first draw."""
-        before = torch.get_rng_state()
+        before = _states()
         seed_all(mixed(self._seed, getattr(draw, "number", 0)))
         try:
             yield
         finally:
-            torch.set_rng_state(before)
+            _restore(*before)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_samples":  # asked for by pickle, before there is a dataset
@@ -87,10 +87,22 @@ class SeededSamples(Dataset[Any]):
         return getattr(self._samples, name)
 
 
+def _states() -> tuple[Any, Any, Any]:
+    numpy = sys.modules.get("numpy")
+    return random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None
+
+
+def _restore(of_random: Any, of_torch: Any, of_numpy: Any) -> None:
+    random.setstate(of_random)
+    torch.set_rng_state(of_torch)
+    if of_numpy is not None:
+        sys.modules["numpy"].random.set_state(of_numpy)
+
+
 def seed_all(seed: int) -> None:
     """Seed what random transforms draw from in this process."""
     random.seed(seed)
-    torch.default_generator.manual_seed(seed >> 1)  # of 63 bits
+    torch.default_generator.manual_seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed & 0xFFFFFFFF)

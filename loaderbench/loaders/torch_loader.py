@@ -162,6 +162,8 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
     """
     from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+    from loaderbench.loaders.seeded import SeededSamples
+
     if isinstance(source, DataLoader):
         return _of(source, _set_on(source, arguments))
     if isinstance(source, IterableDataset):
@@ -171,7 +173,7 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
         if length == 0:
             raise ValueError("the dataset is empty")
         sampler: Any = EndlessSampler(length, bool(arguments.get("shuffle", False)), seed)
-        if hasattr(source, "numbered"):  # its samples depend on the number of the draw
+        if isinstance(source, SeededSamples):  # its samples depend on the number of the draw
             sampler = source.numbered(sampler)
         return _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
     if isinstance(source, Iterable):

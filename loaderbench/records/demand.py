@@ -12,7 +12,8 @@ class AssumedDemand:
 
     `origin`: `default` where a suite says nothing, `suite` for `consumer.demand`, `accelerator` for a published rate of
     one GPU, `calibration` for a measured one. The last two have a GPU, a model and a precision. Their source is a
-    publication with its web address, or the name of a run.
+    publication with its web address, or the name of a run. A calibration
+    also has its step time: a batch takes `fixed_s + s_per_sample * samples`, and the rate is that of the largest batch.
     """
 
     samples_per_s: float
@@ -22,3 +23,11 @@ class AssumedDemand:
     precision: str | None = None
     source: str | None = None
     address: str | None = None
+    fixed_s: float | None = None
+    s_per_sample: float | None = None
+
+    def rate_at(self, batch_size: int | None) -> float:
+        """Samples/s that batches of this size are taken at."""
+        if self.fixed_s is None or self.s_per_sample is None or not batch_size:
+            return self.samples_per_s
+        return batch_size / (self.fixed_s + self.s_per_sample * batch_size)

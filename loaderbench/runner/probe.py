@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from loaderbench.consumers import AUTO, consumer_of
+from loaderbench.consumers import AUTO, consumer_of, resolve_consumer
 from loaderbench.errors import MissingError
 from loaderbench.records import Gpu, Reasons
 from loaderbench.runner.server import TrialServer
@@ -54,8 +54,8 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
 
 def _gpu_index(suite: Suite) -> int:
     """CUDA's index of the GPU that trials use."""
-    kind = suite.consumer.kind
-    device = "cuda" if kind == AUTO else consumer_of(suite.consumer, kind).device_name
+    kind = resolve_consumer(suite.consumer, accelerator=True)
+    device = consumer_of(suite.consumer, kind).device_name
     return int(device.partition(":")[2] or 0)
 
 

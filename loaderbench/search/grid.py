@@ -41,14 +41,14 @@ class Grid:
     def why_not(self, planned: PlannedTrial, done: Sequence[Trial]) -> str | None:
         """Prune what would run out of memory or hang as another did.
 
-        What hung once, and was ended soon, is measured again: storage that stalled may have come back.
+        A short hang is retried once: storage that stalled may have come back.
         """
         counted = [trial for trial in done if not _may_recover(trial, done)]
         return why_pruned(planned.config, counted, self._bytes_of)
 
 
 BRIEF_HANG_S = 60.0
-"""Of a trial that hung: another of the same costs no more than that."""
+"""A hang shorter than this is retried once."""
 
 
 def _may_recover(trial: Trial, done: Sequence[Trial]) -> bool:

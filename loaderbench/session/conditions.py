@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 
 import psutil
@@ -42,7 +43,7 @@ class Conditions:
     cpu_percent_before: float | None
     started_at: str
 
-    @property
+    @cached_property
     def assumed_demand(self) -> AssumedDemand | None:
         """The rate that an emulated GPU takes samples at, by the table of today; `None` where none is emulated."""
         return consumer_of(self.loaded.suite.consumer, self.consumer).assumed_demand(self.loaded.folder)
@@ -91,7 +92,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     for said in unused_gpus(environment):
         listener.warned(said)
     accelerator = bool(environment.gpus)
-    consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
+    consumer = _consumer(loaded, environment)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     busy = None
@@ -113,10 +114,17 @@ def _with_gpu(loaded: LoadedSuite, server: TrialServer) -> Environment:
     environment = _environment(loaded, server)
     unused = [f"{said}; see `loaderbench doctor`" for said in unused_gpus(environment)]
     why_none = next(iter(unused), environment.not_measured.get("gpus"))
-    consumer = resolve_consumer(loaded.suite.consumer, accelerator=bool(environment.gpus), why_none=why_none)
-    if why := consumer_of(loaded.suite.consumer, consumer).why_not_on(len(environment.gpus)):
-        raise MissingError(why)
+    _consumer(loaded, environment, why_none)
     return environment
+
+
+def _consumer(loaded: LoadedSuite, environment: Environment, why_none: str | None = None) -> str:
+    """The resolved kind. Raises `MissingError` where it cannot run with the GPUs that are there."""
+    gpus = len(environment.gpus)
+    consumer = resolve_consumer(loaded.suite.consumer, accelerator=gpus > 0, why_none=why_none)
+    if gpus and (why := consumer_of(loaded.suite.consumer, consumer).why_not_on(gpus)):
+        raise MissingError(why)
+    return consumer
 
 
 _SHOWN = 3  # of the files that were left out, in a sentence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from statistics import linear_regression, median
+from statistics import fmean, linear_regression, median
 
 from loaderbench.consumers import consumer_kind
 from loaderbench.errors import UsageError
@@ -21,7 +21,10 @@ def calibration_of(run: RunRecord) -> Calibration:
     """
     if not consumer_kind(run.consumer).consumes or consumer_kind(run.consumer).capped:
         raise UsageError(f"consumer {run.consumer!r} trains nothing; measure with consumer.kind: model or target")
-    steps = tuple(_steps(run))
+    trained = [trial for trial in run.sweep if trial.computed_in or run.consumer != "model"]
+    if not trained:
+        raise UsageError("no trial of this run trained on its batches; measure with consumer.kind: target")
+    steps = tuple(_steps(run, trained))
     if not steps:
         raise UsageError("no completed trial of this run has a batch size and a data wait")
     fixed_s, s_per_sample = _line(steps)
@@ -30,7 +33,7 @@ def calibration_of(run: RunRecord) -> Calibration:
     return Calibration(
         format=FORMAT,
         run=run.name,
-        device=_device(run, section.get("device")),
+        device=_device(run, section.get("device") if trains else None),
         model=section.get("model") if trains else None,
         precision=_precision(run) or section.get("precision") or "mixed" if trains else None,
         steps=steps,
@@ -44,9 +47,9 @@ def _precision(run: RunRecord) -> str | None:
     return next((trial.computed_in for trial in run.sweep if trial.computed_in), None)
 
 
-def _steps(run: RunRecord) -> list[StepTime]:
+def _steps(run: RunRecord, trials: Sequence[Trial]) -> list[StepTime]:
     by_size: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for trial in run.sweep:
+    for trial in trials:
         arguments = {**run.loader, **trial.config}
         size, step_s = backend_of(arguments).prefetch(arguments).batch_size, _step_s(trial)
         if size and step_s:
@@ -62,11 +65,17 @@ def _step_s(trial: Trial) -> float | None:
 
 
 def _line(steps: Sequence[StepTime]) -> tuple[float, float]:
-    """Fixed seconds and seconds per sample, by least squares; through 0 where a line would begin below it."""
+    """Fixed seconds and seconds per sample, by least squares over the batch sizes.
+
+    Where that line would begin below 0, or there is one batch size, all time is per sample. Where it would fall, all
+    time is fixed: launching kernels limits such a step.
+    """
     sizes, times_s = [step.batch_size for step in steps], [step.step_s.est for step in steps]
     if len(steps) > 1:
         slope, fixed_s = linear_regression(sizes, times_s)
-        if fixed_s >= 0 and slope > 0:
+        if slope <= 0:
+            return fmean(times_s), 0.0
+        if fixed_s >= 0:
             return fixed_s, slope
     return 0.0, sum(times_s) / sum(sizes)
 

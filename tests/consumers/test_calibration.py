@@ -59,6 +59,13 @@ def test_each_batch_takes_what_it_took_there(tmp_path: Path, samples: int, step_
     assert device._done_at_s[-1] == pytest.approx(100.0 + step_s)
 
 
+def test_the_ceiling_of_a_batch_size_is_its_own_rate(tmp_path: Path) -> None:
+    demand = consumer_of(saved(tmp_path), "emulated").assumed_demand(tmp_path)
+    assert demand is not None
+    assert [demand.rate_at(size) for size in (32, 128, None)] == pytest.approx([32 / 0.02, 128 / 0.05, 128 / 0.05])
+    assert replace(demand, fixed_s=None, s_per_sample=None).rate_at(32) == demand.samples_per_s
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -67,13 +74,13 @@ def test_each_batch_takes_what_it_took_there(tmp_path: Path, samples: int, step_
         (json.dumps({**asdict(MEASURED), "fixed_s": "fast"}), "invalid calibration: fixed_s: "),
         (json.dumps({**asdict(MEASURED), "format": "another"}), "invalid calibration: format: "),
         (json.dumps(asdict(replace(MEASURED, steps=()))), "step times must be positive"),
-        (json.dumps(asdict(replace(MEASURED, s_per_sample=0.0))), "step times must be positive"),
+        (json.dumps(asdict(replace(MEASURED, s_per_sample=0.0, fixed_s=0.0))), "step times must be positive"),
         (json.dumps(asdict(replace(MEASURED, s_per_sample=float("nan")))), "step times must be positive"),
         (json.dumps(asdict(replace(MEASURED, fixed_s=float("inf")))), "step times must be positive"),
         (json.dumps(asdict(replace(MEASURED, steps=(EMPTY,)))), "step times must be positive"),
     ],
 )
-def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, words: str) -> None:
+def test_an_invalid_file_is_a_one_line_error(tmp_path: Path, text: str | None, words: str) -> None:
     if text is not None:
         (tmp_path / "gpu.json").write_text(text)
     with pytest.raises(MissingError, match=r"^consumer.calibration: .*gpu.json: ") as raised:
@@ -97,6 +104,6 @@ def test_it_alone_sets_the_target(other: dict[str, Any]) -> None:
 
 @given(st.integers(1, 4096), st.floats(1e-6, 0.1), st.floats(0, 0.1))
 def test_the_target_is_the_rate_of_the_largest_batch(size: int, s_per_sample: float, fixed_s: float) -> None:
-    steps = (StepTime(batch_size=size, step_s=Interval(1.0, None, None), trials=1), *MEASURED.steps[:0])
+    steps = (StepTime(batch_size=size, step_s=Interval(1.0, None, None), trials=1),)
     found = replace(MEASURED, steps=steps, fixed_s=fixed_s, s_per_sample=s_per_sample)
     assert found.samples_per_s == pytest.approx(size / (fixed_s + s_per_sample * size))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from loaderbench.consumers.graphed_step import WARM_UP_STEPS, GraphedStep
+from loaderbench.consumers.graphed_step import MOST_GRAPHS, WARM_UP_STEPS, GraphedStep
 
 
 class Graph:
@@ -52,7 +52,8 @@ def pools(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     used: list[Any] = []
 
     @contextmanager
-    def recorded(graph: Graph, pool: Any = None) -> Iterator[None]:
+    def recorded(graph: Graph, pool: Any = None, *, capture_error_mode: str) -> Iterator[None]:
+        assert capture_error_mode == "thread_local", "the pinning thread calls CUDA during a capture"
         used.append(pool)
         Graph.recording = graph
         yield
@@ -93,6 +94,15 @@ def test_a_last_batch_of_another_shape_has_a_graph_of_its_own_in_the_same_pool(p
     assert step.calls == 2 * (WARM_UP_STEPS + 1)
     assert step.sums[-2:] == [24.0, 12.0]
     assert pools == [None, "pool"]
+
+
+def test_beyond_a_few_shapes_batches_are_trained_on_without_a_graph(pools: list[Any]) -> None:
+    step = Step()
+    graphed = GraphedStep(step)
+    for count in range(1, MOST_GRAPHS + 3):
+        graphed(*batch(1.0, count))
+    assert len(pools) == MOST_GRAPHS
+    assert step.sums[-1] == 12.0 * (MOST_GRAPHS + 2)
 
 
 def test_a_batch_that_is_taken_again_is_not_changed(pools: list[Any]) -> None:

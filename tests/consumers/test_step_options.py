@@ -74,7 +74,13 @@ def test_only_a_step_on_the_cpu_needs_no_gpu() -> None:
 @pytest.mark.parametrize(("device", "gpus", "fits"), [("cuda", 1, True), ("cuda:1", 1, False), ("cuda:1", 2, True)])
 def test_a_gpu_that_is_not_there_is_one_line(device: str, gpus: int, fits: bool) -> None:
     why = consumer_of(section(device=device), "model").why_not_on(gpus)
-    assert why == ("" if fits else "consumer.device: cuda:1 does not exist; this machine has 1, up to cuda:0")
+    assert why == ("" if fits else "consumer.device: cuda:1 does not exist; this machine has 1 GPU; use cuda:0")
+
+
+def test_one_gpu_cannot_share_batches() -> None:
+    parallel = consumer_of(section(data_parallel=True), "model")
+    assert parallel.why_not_on(1) == "consumer.data_parallel needs 2 GPUs or more; drop it"
+    assert parallel.why_not_on(2) == ""
 
 
 def test_on_the_cpu_waits_are_those_of_the_host() -> None:
@@ -86,7 +92,7 @@ def test_on_the_cpu_waits_are_those_of_the_host() -> None:
 
 @pytest.mark.parametrize(
     ("precision", "expected"),
-    [("mixed", torch.bfloat16), ("bfloat16", torch.bfloat16), ("float16", torch.float16), ("fp32", torch.float32)],
+    [("mixed", torch.float32), ("bfloat16", torch.bfloat16), ("float16", torch.float16), ("fp32", torch.float32)],
 )
 def test_the_model_computes_in_the_precision_that_was_asked_for(precision: str, expected: torch.dtype) -> None:
     eager = EagerStep(StepOptions(model="squeezenet1_1", device="cpu", precision=precision), torch.device("cpu"))

@@ -1,11 +1,14 @@
 """A training step takes batches as the recipes give them: normalised, or uint8 to be normalised on its device."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from simulated_device import patch
 
+from loaderbench.consumers import training_step
 from loaderbench.consumers.cuda import RunAhead
-from loaderbench.consumers.eager_step import native_precision
+from loaderbench.consumers.eager_step import EagerStep, native_precision
 from loaderbench.consumers.step_options import StepOptions
 from loaderbench.consumers.training_step import TrainingStep
 from loaderbench.datasets.image_samples import MEAN, STD
@@ -37,8 +40,7 @@ def test_a_device_that_emulates_bfloat16_computes_in_float16(
     monkeypatch: pytest.MonkeyPatch, native: bool, precision: torch.dtype
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or native)
-    assert native_precision(torch.device("cuda")) == precision
-    assert native_precision(torch.device("cpu")) == torch.bfloat16
+    assert native_precision() == precision
 
 
 def test_the_host_runs_no_more_than_a_few_steps_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,3 +58,21 @@ def test_the_host_runs_no_more_than_a_few_steps_ahead(monkeypatch: pytest.Monkey
         device.host(20e-3)
         run_ahead.queued()
     assert device.blocked_s == before_s, "a device that keeps up holds up nobody"
+
+
+@pytest.mark.parametrize(("device", "index"), [("cuda", 0), ("cuda:0", 0), ("cuda:1", 1)])
+def test_a_step_on_a_gpu_makes_it_the_current_device(monkeypatch: pytest.MonkeyPatch, device: str, index: int) -> None:
+    """torch's own check of the device runs: it refuses one without an index."""
+    current: list[int] = []
+    monkeypatch.setattr(torch._C, "_cuda_setDevice", current.append, raising=False)
+    monkeypatch.setattr(training_step, "EagerStep", lambda _, on: SimpleNamespace(computes_in=str(on)))
+    step = TrainingStep(StepOptions(model="resnet18", device=device))
+    assert current == [index]
+    assert step.computes_in == f"cuda:{index}"
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("images", [torch.float16, torch.float32, torch.float64])
+def test_labels_and_images_of_any_type_are_trained_on(dtype: torch.dtype, images: torch.dtype) -> None:
+    step = EagerStep(StepOptions(model="squeezenet1_1", device="cpu"), torch.device("cpu"))
+    step(torch.rand(2, 3, 32, 32).to(images), torch.tensor([0, 100], dtype=dtype))

@@ -83,5 +83,5 @@ def test_a_transfer_bound_verdict_names_both_rates_and_what_the_gpu_takes() -> N
     subject = Subject(CONFIG, Interval(2_000.0, 1_990.0, 2_010.0), Interval(0.01, 0.005, 0.015), True, facts)
     verdict = decide(subject, "model", None, 0)
     assert verdict.bound == "transfer"
-    said = "Copy bandwidth: pageable 6 GB/s, pinned 24 GB/s; the GPU alone takes 1.5 GB/s"
+    said = "Copy bandwidth: pageable 6 GB/s, pinned 24 GB/s; training needs 1.5 GB/s"
     assert verdict.evidence[1] == said

@@ -1,4 +1,4 @@
-"""What torch says when a GPU is full, in the words of several versions, as users have reported them."""
+"""What torch says when a GPU is full, in its words as users have reported them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SHARED = (
     "1234 has 11.20 GiB memory in use. Including non-PyTorch memory, this process has 12.46 GiB memory in use. Of the "
     "allocated memory 11.99 GiB is allocated by PyTorch, and 17.62 MiB is reserved by PyTorch but unallocated."
 )
-TORCH_2_1 = (
-    f"{HEAD}Tried to allocate 1.70 GiB. GPU 0 has a total capacty of 6.00 GiB of which 0 bytes is free. Of the "
+WITHOUT_PROCESS = (
+    f"{HEAD}Tried to allocate 1.70 GiB. GPU 0 has a total capacity of 6.00 GiB of which 0 bytes is free. Of the "
     "allocated memory 2.93 GiB is allocated by PyTorch, and 2.30 GiB is reserved by PyTorch but unallocated."
 )
 
@@ -42,7 +42,7 @@ def test_room_that_the_allocator_keeps_is_fragmented() -> None:
 
 
 def test_without_a_figure_for_the_process_its_allocator_counts() -> None:
-    found = gpu_shortage(TORCH_2_1)
+    found = gpu_shortage(WITHOUT_PROCESS)
     assert found.own == pytest.approx(5.23 * GIB, rel=1e-3)
     assert str(found).startswith("The GPU has 6.0 GiB; this process held 5.2 GiB and asked for 1.7 GiB")
 

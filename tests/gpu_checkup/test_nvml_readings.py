@@ -49,7 +49,7 @@ def test_a_percentage_above_100_is_not_available(stub_nvml: StubNvml) -> None:
     stub_nvml.set(utilization_unknown=1)
     values, reasons = read(stub_nvml)
     assert values["utilization_percent"] is None
-    assert reasons == {"utilization_percent": "NVML does not say"}
+    assert reasons == {"utilization_percent": "not reported by NVML"}
 
 
 def test_the_rate_of_samples_is_theirs_since_the_last_reading(stub_nvml: StubNvml) -> None:

@@ -75,6 +75,11 @@ def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
     assert all(said in page for said in ("GPU power", "GPU energy/sample", "GPU link", "SW power cap"))
 
 
+def by_nvml(use: GpuUse) -> set[str]:
+    """Reasons of missing readings; copies are measured by isolation runs."""
+    return {why for name, why in use.not_measured.items() if name != "copy_speed"}
+
+
 def measured(stub: StubNvml, command: Cli, folder: Path, **environment: str) -> GpuUse:
     """The one GPU of the first trial of a run."""
     (folder / "s.yaml").write_text(SUITE)
@@ -94,7 +99,7 @@ def test_a_slice_of_mig_has_its_memory_and_a_reason_for_the_rest(
     stub_nvml.set(gpus=2, mig_slices=2, memory_used=5e9)
     used = measured(stub_nvml, command, tmp_path, SIMULATED_UUID="1-2")
     assert (used.memory_used_bytes, used.utilization_percent, used.power_w) == (5_000_000_000, None, None)
-    assert set(used.not_measured.values()) == {"NVML: Not Supported"}
+    assert by_nvml(used) == {"NVML: Not Supported"}
 
 
 @pytest.mark.slow
@@ -103,7 +108,7 @@ def test_a_run_beside_a_lost_gpu_has_its_reason(stub_nvml: StubNvml, command: Cl
     stub_nvml.set({"every_function@1": GPU_IS_LOST}, gpus=8)
     used = measured(stub_nvml, command, tmp_path)
     assert used.memory_used_bytes is None
-    assert set(used.not_measured.values()) == {"NVML: GPU is lost"}
+    assert by_nvml(used) == {"NVML: GPU is lost"}
 
 
 @pytest.mark.slow

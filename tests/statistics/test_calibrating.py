@@ -31,6 +31,7 @@ def trial(config: Config, round_: int, batch_s: float, wait: float | None) -> Tr
         batches=10,
         steady_s=10 * batch_s,
         data_wait_share=wait,
+        computed_in="bfloat16",
         gpus=(GpuUse(0, "GPU-a"),),
     )
 
@@ -57,7 +58,7 @@ def test_the_wait_is_not_part_of_a_step_and_the_fastest_configuration_counts(rec
     assert [step.step_s.est for step in found.steps] == pytest.approx([0.02, 0.05])
     assert all(step.step_s.lo is not None and step.step_s.lo > 0 for step in found.steps)
     assert (found.fixed_s, found.s_per_sample) == (pytest.approx(0.01), pytest.approx(0.0003125))
-    assert (found.device, found.model, found.precision) == ("NVIDIA Z1", "resnet18", "mixed")
+    assert (found.device, found.model, found.precision) == ("NVIDIA Z1", "resnet18", "bfloat16")
     known = calibration_of(run_of(recorded, [replace(one, computed_in="float16") for one in trials]))
     assert known.precision == "float16", "which of the 16-bit types it was"
 
@@ -80,3 +81,17 @@ def test_a_run_that_trained_nothing_is_refused(recorded: RunRecord, consumer: st
 def test_without_a_wait_there_is_no_step_time(recorded: RunRecord) -> None:
     with pytest.raises(UsageError, match="no completed trial of this run has a batch size and a data wait"):
         calibration_of(run_of(recorded, [trial({"batch_size": 8}, 1, 0.1, None)]))
+
+
+def test_batches_that_nobody_trained_on_are_no_step(recorded: RunRecord) -> None:
+    """With `kind: auto`, batches that are not images are copied, and a GPU is emulated."""
+    copied = [replace(trial({"batch_size": 8}, 1, 0.1, 0.0), computed_in=None)]
+    with pytest.raises(UsageError, match="no trial of this run trained on its batches"):
+        calibration_of(run_of(recorded, copied))
+    assert calibration_of(run_of(recorded, copied, "target")).device == "NVIDIA Z1"
+
+
+def test_a_step_that_does_not_grow_with_the_batch_is_fixed(recorded: RunRecord) -> None:
+    found = calibration_of(run_of(recorded, [trial({"batch_size": n}, 1, 0.02, 0.0) for n in (8, 32)]))
+    assert (found.fixed_s, found.s_per_sample) == (pytest.approx(0.02), 0.0)
+    assert found.samples_per_s == pytest.approx(32 / 0.02)

@@ -112,8 +112,8 @@ def _differences(found: Isolation) -> list[Fact]:
 def _bandwidth(copy: CopyBandwidth) -> Fact:
     pinned, pageable = (numbers.interval(rate).text for rate in (copy.pinned_gb_per_s, copy.pageable_gb_per_s))
     parts = [f"pinned {pinned}", f"pageable {pageable}"]
-    parts += [] if copy.wanted_gb_per_s is None else [f"the GPU alone takes {numbers.number(copy.wanted_gb_per_s)}"]
-    parts += [] if copy.link_gb_per_s is None else [f"the link carries at most {numbers.number(copy.link_gb_per_s)}"]
+    parts += [] if copy.wanted_gb_per_s is None else [f"training needs {numbers.number(copy.wanted_gb_per_s)}"]
+    parts += [] if copy.link_gb_per_s is None else [f"PCIe limit {numbers.number(copy.link_gb_per_s)}"]
     return Fact("Copy bandwidth, GB/s", Text("; ".join(parts)))
 
 
