@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from loaderbench.consumers.batch_parts import changed, why_no_classifier
-from loaderbench.consumers.kind import Consumer, WaitClock
+from loaderbench.consumers.kind import Consumer, WaitClock, WithPrecision
 
 
 class ChosenClock:
@@ -35,6 +35,10 @@ class ChosenClock:
         return self._clocks[0].waits_s()
 
 
+def _type_of(step: Consumer) -> str:
+    return step.computes_in if isinstance(step, WithPrecision) else ""
+
+
 class ByFirstBatch:
     """A training step if the first batch fits it; else copies each batch to the device and emulates a GPU.
 
@@ -57,7 +61,7 @@ class ByFirstBatch:
     def _choose(self, batch: Any) -> None:
         why = why_no_classifier(batch)
         self._chosen = self._copy if why else self._step.consume
-        self.computes_in = "" if why else getattr(self._step, "computes_in", "")
+        self.computes_in = "" if why else _type_of(self._step)
         self.wait_clock.choose(self._emulated.wait_clock if why else self._step.wait_clock)
         taken = "at once" if math.isinf(self._rate) else f"at {self._rate:,.0f} samples/s"
         if why:

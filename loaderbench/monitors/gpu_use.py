@@ -71,7 +71,9 @@ def with_copy_speed(found: GpuUse, copying: CopySpeed | None) -> GpuUse:
 
 
 _NO_PEAK = "torch's allocator was not asked, or CUDA did not answer"
-_NO_COPY = "measured by isolation runs that replay batches from the host, if the GPU has memory for another batch"
+_NO_COPY = (
+    "copies are timed only in isolation runs that replay batches from the host, if the GPU has memory for another batch"
+)
 _READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w"}
 
 

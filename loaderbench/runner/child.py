@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loaderbench.consumers import Consumer, WithNote, WithPrecision, make_consumer
 from loaderbench.cuda_use import cuda_devices_in_use, peak_memory
@@ -17,12 +17,15 @@ from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
 from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
 from loaderbench.recorder import Measurement, Steps
-from loaderbench.records import CopySpeed
+from loaderbench.records import CopySpeed, LoaderInside
 from loaderbench.runner.failure_details import clue_of
 from loaderbench.runner.processes import end_own_session, enter_own_session
 from loaderbench.runner.protocol import Clue, Phase, Progress, Raised, Result, TrialOrder
 from loaderbench.runner.stacks import answer_with_stacks
 from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_slices
+
+if TYPE_CHECKING:
+    from loaderbench.runner.batch_source import BatchSource
 
 _FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
 _GONE = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
@@ -63,15 +66,14 @@ def _fetched(error: BaseException) -> bool:
 
 def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made: list[Any]) -> None:
     """Build, and measure what was built; `made` gets the loader, to explain an exception with."""
-    from loaderbench.consumers.device_clock import clock_of_device
     from loaderbench.datasets.traits import traits_of
-    from loaderbench.recorder import measure, recorder_s_per_batch
+    from loaderbench.recorder import measure
     from loaderbench.recorder.windows import batches_of
 
     _check_imports()
     from loaderbench.runner.batch_source import batch_source, prepare_files
 
-    suite, planned = order.suite, order.planned
+    planned = order.planned
     unrepeatable = _made_deterministic(order)
     pipe.send(Phase("building the dataset"))
     source, batches = _build(order)
@@ -80,14 +82,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
     if planned.isolation in ("replay_host", "replay_device"):
         pipe.send(Phase("caching batches for replay"))
     source_of_batches, rules = batch_source(order, batches, _root(order))
-    consumer = make_consumer(
-        suite.consumer,
-        order.consumer,
-        planned.config,
-        order.suite_folder,
-        counters.now_s,
-        capped=planned.role != "remedy",  # a demand would hide what a fix gains
-    )
+    consumer = _consumer(order, counters)
 
     def tell(found: Measurement, steps: Steps) -> None:
         """Send the result while the workers live, and run in time slices until there is leave to end."""
@@ -96,14 +91,10 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
             stop_workers(pids)
         inside = source_of_batches.inside(found.waits)
         inside = replace(inside, dataset_traits=traits_of(getattr(source, "dataset", source)))
-        sliced = order.in_time_slices and batches.can_be_stopped
+        result = _result(order, found, batches, source_of_batches, consumer)
         kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
-        devices, memory, cost_s = cuda_devices_in_use(), peak_memory(), recorder_s_per_batch(clock_of_device)
         note = ". ".join(filter(None, (_note_of(consumer), unrepeatable())))
-        copying = _copy_speed(source_of_batches, found) if planned.isolation == "replay_host" else None
-        per_epoch = batches.samples_per_epoch
-        type_ = _type_of(consumer)
-        pipe.send(Result(found, cost_s, per_epoch, inside, pids, sliced, kept, devices, memory, note, copying, type_))
+        pipe.send(replace(result, inside=inside, worker_pids=pids, batches=kept, consumer_note=note))
         take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 
     def begin() -> None:
@@ -122,6 +113,36 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
             on_closed=tell,
             on_progress=lambda: pipe.send(Progress()),
         )
+
+
+def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
+    return make_consumer(
+        order.suite.consumer,
+        order.consumer,
+        order.planned.config,
+        order.suite_folder,
+        counters.now_s,
+        capped=order.planned.role != "remedy",  # a demand would hide what a fix gains
+    )
+
+
+def _result(order: TrialOrder, found: Measurement, batches: Batches, source: BatchSource, consumer: Consumer) -> Result:
+    """The result without what is known of the inside of the loader, and of single batches."""
+    from loaderbench.consumers.device_clock import clock_of_device
+    from loaderbench.recorder import recorder_s_per_batch
+
+    replayed = order.planned.isolation == "replay_host"
+    return Result(
+        measurement=found,
+        recorder_s_per_batch=recorder_s_per_batch(clock_of_device),
+        samples_per_epoch=batches.samples_per_epoch,
+        inside=LoaderInside(),
+        can_be_stopped=order.in_time_slices and batches.can_be_stopped,
+        cuda_devices=cuda_devices_in_use(),
+        cuda_memory=peak_memory(),
+        copy_speed=_copy_speed(source, found) if replayed else None,
+        computed_in=_type_of(consumer),
+    )
 
 
 def _check_imports() -> None:
@@ -170,12 +191,12 @@ def _seed(order: TrialOrder) -> int:
 
 
 def _made_deterministic(order: TrialOrder) -> Callable[[], str]:
-    """Make this process repeatable where the suite asks for that; what it gives says what could not be.
+    """Make this process repeatable where the suite asks for that; the function names what torch cannot repeat.
 
     Imported late: `runner.determinism` imports torch.
     """
     if not order.suite.measure.deterministic:
-        return str
+        return lambda: ""
     from loaderbench.runner.determinism import make_deterministic
 
     return make_deterministic(_seed(order))

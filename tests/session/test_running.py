@@ -332,6 +332,7 @@ def made(gpus: tuple[Any, ...] = (), left_out: int = 0) -> Conditions:
     known: Any = SimpleNamespace(
         suite=suite(name="mine"),
         file=Path("s.yaml"),
+        folder=Path(),
         overrides=[SimpleNamespace(path=("measure", "seed"), value=7), SimpleNamespace(path=("sweep", "x"), value=[1])],
     )
     inputs: Any = SimpleNamespace(summary=summary)

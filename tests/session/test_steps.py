@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from fakes import Clock, FakeMeasuring, Notes, earlier_of, planned, session_of, suite, trial_of
 
 from loaderbench.errors import Terminated
-from loaderbench.records import Verification
+from loaderbench.records import PlannedTrial, Verification
+from loaderbench.runner import Outcome
+from loaderbench.search.grid import BRIEF_HANG_S
 from loaderbench.session import steps
 from loaderbench.session.steps import ALL_FAILED, measure_sweep
 
@@ -109,8 +112,26 @@ def test_the_only_round_may_fail_and_the_run_is_complete() -> None:
     assert session.found.why_partial is None
 
 
-def test_what_hung_is_not_tried_again_and_says_so_without_being_run() -> None:
-    measuring, notes = FakeMeasuring(lambda one: None if one.config["num_workers"] else 100.0), Notes()
+class HangsWithWorkers(FakeMeasuring):
+    """Each trial with workers hangs, and is ended after so long."""
+
+    def __init__(self, hang_s: float) -> None:
+        super().__init__(lambda one: None if one.config["num_workers"] else 100.0)
+        self.hang_s = hang_s
+
+    def __call__(self, one: PlannedTrial) -> Outcome:
+        outcome = super().__call__(one)
+        return replace(outcome, trial=replace(outcome.trial, duration_s=self.hang_s))
+
+
+def test_what_hung_for_a_few_seconds_is_tried_once_more() -> None:
+    measuring = HangsWithWorkers(hang_s=BRIEF_HANG_S / 2)
+    measure_sweep(session_of(measuring, suite(measure={"rounds": 4})))
+    assert sum(one.config["num_workers"] == 2 for one in measuring.asked) == 2
+
+
+def test_what_hung_for_long_is_not_tried_again_and_says_so_without_being_run() -> None:
+    measuring, notes = HangsWithWorkers(hang_s=BRIEF_HANG_S), Notes()
     session = session_of(measuring, notes=notes, consumer="model")
     measure_sweep(session)
     assert sum(one.config["num_workers"] == 2 for one in measuring.asked) == 1
