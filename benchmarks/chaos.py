@@ -2,10 +2,10 @@
 
     uv run python benchmarks/torture.py --only chaos [--times 1000] [--seed 0] [--at-once 4] [--keep FOLDER]
 
-A fault is drawn from its seed alone, so one that was found is repeated with `--times 1 --seed N`. Errors of writing are
-made by a library that is loaded before the others and compiled here; without a compiler they are not drawn. Each run
-has a folder of its own for photos, temporary files and, where mounts are allowed, shared memory. Runs at a time share
-the CPUs, so a fault comes, and patience ends, after seconds of a CPU that is free: see `machine_time.py`.
+A fault is drawn from its seed alone, so `--times 1 --seed N` repeats it. A preloaded library, compiled here, makes
+writes fail; without a compiler, such faults are not drawn. Each run has a folder of its own for photos, temporary files
+and, where mounts are allowed, shared memory. Runs at a time share the CPUs, so the moments of faults and the time
+limits are counted in seconds of a free CPU: see `machine_time.py`.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ LOADAVG = Path("/proc/loadavg")
 
 
 class MachineClock:
-    """Seconds that a process has had a CPU to itself, or would have had. It counts while somebody looks at it."""
+    """Seconds in which a process had a CPU to itself, or would have had one. It counts each time it is read."""
 
     def __init__(self) -> None:
         self._seconds, self._looked_s = 0.0, time.monotonic()
         self._cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def seconds(self) -> float:
-        """The time since the clock was made, each look's share of it by what wants to run now."""
+        """The time since the clock was made, each part of it divided by the threads per CPU that wanted to run."""
         now_s = time.monotonic()
         self._seconds += (now_s - self._looked_s) * min(1.0, self._cpus / _runnable())
         self._looked_s = now_s

@@ -21,6 +21,9 @@ TIMED = "timed"
 SHARED_RUN = "small_run"
 """A fixture that takes long: what uses it runs on one worker, in whichever file."""
 
+BROWSER = "browser"
+"""Tests that share the pages they opened."""
+
 LONGEST_FIRST = ("session", "browser", "runner", "commands", "profiler", "tracing")
 """Folders of tests that take longest: the short files left at the end fill up the workers."""
 
@@ -40,6 +43,8 @@ def order(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(TIMED))
         elif SHARED_RUN in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(SHARED_RUN))
+        elif item.get_closest_marker(BROWSER):
+            item.add_marker(pytest.mark.xdist_group(BROWSER))
     items.sort(key=_place)
 
 

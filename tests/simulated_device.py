@@ -51,7 +51,9 @@ class SimulatedMachine:
         return SimulatedEvent(self.current_stream, enable_timing)
 
     def set_device(self, device: Any) -> None:
-        """Make a device the current one."""
+        """Make a device the current one; like torch's, it refuses a device without an index."""
+        if isinstance(device, str | torch.device) and torch.device(device).index is None:
+            raise ValueError(f"Expected a torch.device with a specified index, but got:{device}")
         self.current = self.device(device).index
 
     def synchronize(self, device: Any = None) -> None:

@@ -29,10 +29,10 @@ def describe_copies(replays: Sequence[Trial], alone: IsolationRun, *, pinned: bo
     `alone` has batches that are on the GPU already: its rate is the GPU's own. `pinned` is what the configuration
     copies from.
     """
-    uses = [use for trial in replays for use in trial.gpus if use.copy_speed is not None]
-    speeds = [use.copy_speed for use in uses if use.copy_speed is not None]
-    if not speeds:
+    copied = [(use, use.copy_speed) for trial in replays for use in trial.gpus if use.copy_speed is not None]
+    if not copied:
         return None
+    uses, speeds = zip(*copied, strict=True)
     samples_per_s = alone.samples_per_s.est if alone.samples_per_s else None
     link_gb_per_s = _link(uses).gb_per_s
     wanted_gb_per_s = samples_per_s and samples_per_s * speeds[0].bytes_per_sample / 1e9

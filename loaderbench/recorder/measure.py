@@ -183,6 +183,7 @@ class Steps:
 MIN_BATCHES = 20  # of a steady state, unless that takes more than twice the seconds asked for
 MIN_SAMPLES = 640  # or so many, in fewer batches: the rate is as precise as its samples are many
 FEWEST_BATCHES = 5  # in either case
+FEWEST_WHEN_SLOW = 2  # unless those take more than four times the seconds asked for
 FEWEST_BEFORE_SLICES = 2  # where the rate is measured in time slices afterwards
 AGREEMENT = 0.2  # two windows agree when their rates differ by no more
 WINDOW_S = 0.05  # shorter windows are noise
@@ -202,7 +203,8 @@ class Rules:
 
     `prefetch_batches` are prefetched before the first `next()` and excluded from the steady state. Workers deliver in
     turn: it takes a `cycle`, one batch of each worker, to see a rate. `wanted` batches are enough (`batches_wanted`).
-    Where those take longer than twice the seconds, `fewest` are.
+    Where those take longer than twice the seconds, `fewest` are; where these take longer than four times the seconds,
+    two are, or one of each worker.
     """
 
     seconds: float
@@ -222,6 +224,8 @@ class Rules:
         batches, elapsed_s = len(moments_s) - warmup, moments_s[-1] - moments_s[warmup - 1]
         if batches % self.cycle or elapsed_s < self.seconds:
             return False
+        if elapsed_s >= 4 * self.seconds:
+            return batches >= min(self.fewest, FEWEST_WHEN_SLOW)
         return batches >= self.wanted or (elapsed_s >= 2 * self.seconds and batches >= self.fewest)
 
     def _settled(self, moments_s: Sequence[float]) -> bool:

@@ -6,7 +6,7 @@ A value that could not be measured is `None`, and `not_measured` of the same rec
 
 from loaderbench.records.batches import BatchTimes as BatchTimes
 from loaderbench.records.calibration import (
-    FORMAT as FORMAT,
+    CALIBRATION_FORMAT as CALIBRATION_FORMAT,
     Calibration as Calibration,
     StepTime as StepTime,
 )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from loaderbench.records.words import Interval
 
-FORMAT: Literal["loaderbench calibration 1"] = "loaderbench calibration 1"
+CALIBRATION_FORMAT: Literal["loaderbench calibration 1"] = "loaderbench calibration 1"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,8 @@ _UNREPEATABLE = re.compile(r"(\S+) does not have a deterministic implementation"
 def make_deterministic(seed: int) -> Callable[[], str]:
     """Seed this process, and let torch use deterministic algorithms; an operation that has none warns.
 
-    Gives a function that names such operations, in a sentence, once they ran; it is empty while there are none. It has
-    to be called before CUDA starts, which then reads the size of cuBLAS's workspace. Source: PyTorch,
-    "Reproducibility".
+    Returns a function that names the operations of this kind that have run, in a sentence; an empty one where none has.
+    Call this before CUDA starts: cuBLAS reads the size of its workspace then. Source: PyTorch, "Reproducibility".
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     seed_all(seed)

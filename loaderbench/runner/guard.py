@@ -1,4 +1,4 @@
-"""A process that is never stopped, and ends what is, should the run be killed or interrupted meanwhile."""
+"""A process that ends the sessions of stopped trials if the run is killed or interrupted; never stopped itself."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class SessionGuard:
         self._pipe = pipe
 
     def watch(self, pid: int) -> None:
-        """End this session with the run."""
+        """End this session if the run ends."""
         self._tell(pid)
 
     def forget(self, pid: int) -> None:
-        """Let it be: this session has been ended."""
+        """Do not watch this session any more: it has ended."""
         self._tell(-pid)
 
     def leave(self) -> None:
@@ -37,9 +37,10 @@ class SessionGuard:
 
 @contextmanager
 def guard(server: TrialServer) -> Iterator[SessionGuard]:
-    """Start one; when the block is left, it has ended the sessions that the block did not end.
+    """Start a guard; at the end of the block, it ends the sessions that the block did not end.
 
-    A second Ctrl-C may leave the block while trials are ended: those that are stopped cannot see that the run is over.
+    A second Ctrl-C may leave the block while trials are being ended, and a stopped trial cannot notice that the run is
+    over.
     """
     ours, theirs = server.pipe()
     process = server.start(_guard_main, theirs)

@@ -9,7 +9,7 @@ from statistics import fmean, linear_regression, median
 from loaderbench.consumers import consumer_kind
 from loaderbench.errors import UsageError
 from loaderbench.loaders import backend_of
-from loaderbench.records import FORMAT, Calibration, RunRecord, StepTime, Trial
+from loaderbench.records import CALIBRATION_FORMAT, Calibration, RunRecord, StepTime, Trial
 from loaderbench.statistics.intervals import rate_interval
 
 
@@ -31,7 +31,7 @@ def calibration_of(run: RunRecord) -> Calibration:
     section = run.suite.get("consumer") or {}
     trains = run.consumer == "model"
     return Calibration(
-        format=FORMAT,
+        format=CALIBRATION_FORMAT,
         run=run.name,
         device=_device(run, section.get("device") if trains else None),
         model=section.get("model") if trains else None,

@@ -23,6 +23,9 @@ WIDE = 1.08
 A narrower interval around a true gain of 10% excludes 1. `benchmarks/false_alarms.py` prints how often it is found.
 """
 
+SHARE_OF_GAIN = 0.2
+"""The interval of a large gain may have this share of its width, both as logarithms: 2.0 (1.86 to 2.15) is enough."""
+
 SMALL = 1.10
 """No gain is reported where the whole interval lies below this."""
 
@@ -31,12 +34,12 @@ WORTH_IT = 1.02
 
 
 def wants_more(found: Judgement) -> bool:
-    """Whether another pair would help: the interval is wide, or a gain is not yet certain enough."""
+    """Whether another pair would help: the interval is wide for such a gain, or a gain is not yet certain enough."""
     ratio = found.ratio
     if ratio is None or ratio.lo is None or ratio.hi is None:
         return True
     almost = found.answer in ("no gain", "undecided") and ratio.lo > 1 and ratio.est >= WORTH_IT
-    return almost or ratio.hi / ratio.lo > WIDE
+    return almost or ratio.hi / ratio.lo > max(WIDE, ratio.est**SHARE_OF_GAIN)
 
 
 def judged(verification: Verification, trials: Sequence[Trial], baseline: Config) -> Verification:

@@ -19,10 +19,16 @@ from loaderbench.report.html import render_html
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 DRAWN = "html.drawn"
+PHONE = {"width": 360, "height": 740}
+FITTED = """() => Array.from(document.querySelectorAll(".chart")).every((place) => {
+  const drawn = place.querySelector("svg.main-svg");
+  return !drawn || !place.clientWidth || Math.abs(drawn.getBoundingClientRect().width - place.clientWidth) < 2;
+})"""
 AS_AT_FIRST = """() => {
   window.folds ||= Array.from(document.querySelectorAll("details"), (fold) => [fold, fold.open]);
   window.folds.forEach(([fold, open]) => { fold.open = open; });
   document.activeElement.blur();
+  document.querySelectorAll(".scroll").forEach((box) => { box.scrollLeft = 0; });
   window.scrollTo(0, 0);
   if (!location.hash) return;
   history.replaceState(null, "", location.pathname);
@@ -68,14 +74,34 @@ class Visit:
         self.page.goto(path.as_uri() + address)
 
     def drawn(self) -> Any:
-        self.page.wait_for_selector(DRAWN, state="attached")
+        """The page with its charts, if it has any."""
+        if self.page.locator("#figures").count():
+            self.page.wait_for_selector(DRAWN, state="attached")
         return self.page
 
-    def as_at_first(self, width: int, height: int) -> Any:
-        """The page with nothing chosen, folded as it was, in a window of that size."""
+    @property
+    def overflow(self) -> int:
+        """By how many pixels the page is wider than its window."""
+        return int(
+            self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"),
+        )
+
+
+class SharedVisit(Visit):
+    """A page that several tests look at; `first_overflow` is that of a phone that opened it."""
+
+    def __init__(self, browser: Any, path: Path) -> None:
+        super().__init__(browser, path, viewport=PHONE)
+        self.drawn()
+        self.first_overflow, self.first_complaints = self.overflow, list(self.complaints)
+
+    def as_at_first(self, width: int, height: int, scheme: str) -> Any:
+        """The page with nothing chosen, folded as it was, in a window of that size that its charts fill."""
         self.complaints.clear()
+        self.page.emulate_media(color_scheme=scheme, media="screen")
         self.page.set_viewport_size({"width": width, "height": height})
         self.page.evaluate(AS_AT_FIRST)
+        self.page.wait_for_function(FITTED)
         return self.page
 
 
@@ -98,21 +124,30 @@ def write_page(path: Path, run: RunRecord, timeline: Any = runs.timeline) -> Pat
     return path
 
 
-@pytest.fixture(scope="module")
-def shared(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Opens the page of a run once for a file's tests: those that choose, fold or size, and change nothing else."""
-    opened: dict[Any, Visit] = {}
+@pytest.fixture(scope="session")
+def first_visit(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Opens the page of a run once for all tests that choose, fold, sort or size, and change nothing else."""
+    opened: dict[Any, SharedVisit] = {}
 
-    def open_page(make: Any, width: int = 1280, height: int = 720) -> Any:
+    def open_page(make: Any) -> SharedVisit:
         if make not in opened:
             path = write_page(tmp_path_factory.mktemp("page") / "report.html", make())
-            opened[make] = Visit(browser, path, viewport={"width": width, "height": height})
-            opened[make].drawn()
-        return opened[make].as_at_first(width, height)
+            opened[make] = SharedVisit(browser, path)
+        return opened[make]
 
     yield open_page
     for one in opened.values():
         one.context.close()
+
+
+@pytest.fixture
+def shared(first_visit: Any) -> Any:
+    """The page of a run that other tests look at, too, as if nobody had touched it."""
+
+    def open_page(make: Any, width: int = 1280, height: int = 720, scheme: str = "light") -> Any:
+        return first_visit(make).as_at_first(width, height, scheme)
+
+    return open_page
 
 
 @pytest.fixture

@@ -29,13 +29,11 @@ CASES = [pytest.param(*case, marks=[] if case in EVERY_DAY else pytest.mark.slow
 
 
 @pytest.mark.parametrize(("make", "scheme"), CASES)
-def test_a_page_has_no_barrier(visit: Any, make: Any, scheme: str) -> None:
-    seen = visit(make(), color_scheme=scheme, viewport={"width": 1200, "height": 900})
-    if make not in (runs.all_failed, profiles.nothing_measured):
-        seen.drawn()
-    seen.page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+def test_a_page_has_no_barrier(shared: Any, make: Any, scheme: str) -> None:
+    page = shared(make, 1200, 900, scheme)
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
 
-    assert findings(seen.page) == []
+    assert findings(page) == []
 
 
 @pytest.mark.parametrize("make", [runs.typical, profiles.traced])

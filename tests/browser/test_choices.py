@@ -42,9 +42,8 @@ def test_the_page_begins_with_the_best_configuration(visit: Any) -> None:
     assert chosen(page)[3] == ""
 
 
-def test_a_click_on_a_cell_changes_step_timeline_and_address(visit: Any) -> None:
-    seen = visit(runs.typical())
-    page = seen.drawn()
+def test_a_click_on_a_cell_changes_step_timeline_and_address(first_visit: Any, shared: Any) -> None:
+    seen, page = first_visit(runs.typical), shared(runs.typical)
     before = page.locator("[data-figure=timeline] path.js-line").first.get_attribute("d")
     cell(page, 0, 3).click()
 
@@ -96,18 +95,29 @@ def test_an_address_opens_the_page_with_its_configuration(visit: Any) -> None:
     assert shows(opened_at(visit, "#configuration=1").page, "batch_size=32 num_workers=1")
 
 
-@pytest.mark.parametrize(
-    "address", ["#configuration=99", "#configuration=x", "#constructor", "#configuration=__proto__"]
-)
-def test_an_address_that_names_nothing_changes_nothing(visit: Any, address: str) -> None:
-    seen = opened_at(visit, address)
+def test_an_address_that_names_nothing_opens_the_page_with_the_best(visit: Any) -> None:
+    seen = opened_at(visit, "#configuration=__proto__")
 
     assert shows(seen.page, "batch_size=128 num_workers=2")
     assert seen.complaints == []
 
 
-def test_a_configuration_that_failed_says_why_nothing_is_known_of_it(visit: Any) -> None:
-    page = visit(runs.partly_failed()).drawn()
+@pytest.mark.parametrize(
+    "address", ["#configuration=99", "#configuration=x", "#constructor", "#configuration=__proto__"]
+)
+def test_an_address_that_names_nothing_changes_nothing(first_visit: Any, shared: Any, address: str) -> None:
+    seen, page = first_visit(runs.typical), shared(runs.typical)
+    cell(page, 0, 3).click()
+    page.wait_for_url("**#configuration=3")
+    page.evaluate("(address) => { location.hash = address; }", address)
+    page.wait_for_timeout(200)
+
+    assert shows(page, "batch_size=32 num_workers=3")
+    assert seen.complaints == []
+
+
+def test_a_configuration_that_failed_says_why_nothing_is_known_of_it(shared: Any) -> None:
+    page = shared(runs.partly_failed)
     cell(page, 1, 3).click()
     page.locator("#chosen .missing").wait_for()
 
@@ -126,9 +136,8 @@ def test_one_part_of_the_map_can_be_shown_alone(shared: Any) -> None:
     assert page.locator(".facet:visible").count() == 2
 
 
-def test_names_from_outside_stay_text_when_they_are_chosen(visit: Any) -> None:
-    seen = visit(hostile())
-    page = seen.drawn()
+def test_names_from_outside_stay_text_when_they_are_chosen(first_visit: Any, shared: Any) -> None:
+    seen, page = first_visit(hostile), shared(hostile)
     for column in range(4):
         cell(page, 0, column).click()
 

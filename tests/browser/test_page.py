@@ -11,10 +11,6 @@ pytestmark = pytest.mark.browser
 DRAWN = "html.drawn"
 
 
-def overflow(page: Any) -> int:
-    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
-
-
 def background(page: Any) -> str:
     return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
@@ -60,36 +56,29 @@ def test_without_scripts_the_whole_report_can_be_read_and_the_metric_chosen(visi
         runs.interrupted,
     ],
 )
-def test_a_narrow_screen_does_not_scroll_sideways(visit: Any, make: Any) -> None:
-    seen = visit(make(), viewport={"width": 360, "height": 740})
-    if make is not runs.all_failed:
-        seen.drawn()
+def test_a_narrow_screen_does_not_scroll_sideways(first_visit: Any, make: Any) -> None:
+    seen = first_visit(make)
 
-    assert overflow(seen.page) == 0
+    assert seen.first_overflow == 0
+    assert seen.first_complaints == []
 
 
 PROFILES = [profiles.traced, profiles.untraced, profiles.generator, profiles.nothing_measured, profiles.hostile_profile]
 
 
 @pytest.mark.parametrize("make", PROFILES)
-def test_a_profile_is_whole_at_once_asks_for_nothing_and_does_not_scroll_sideways(visit: Any, make: Any) -> None:
-    seen = visit(make(), viewport={"width": 360, "height": 740})
-    if make is not profiles.nothing_measured:
-        seen.drawn()
-    narrow = overflow(seen.page)
-    seen.page.set_viewport_size({"width": 1200, "height": 740})
+def test_a_profile_is_whole_at_once_asks_for_nothing_and_does_not_scroll_sideways(first_visit: Any, make: Any) -> None:
+    seen = first_visit(make)
+    seen.as_at_first(1200, 740, "light")
 
-    assert seen.complaints == []
+    assert seen.first_complaints == []
     assert len(seen.requests) == 1
-    assert (narrow, overflow(seen.page)) == (0, 0)
-
-
-def opened(visit: Any, **options: Any) -> Any:
-    return visit(profiles.traced(), viewport={"width": 1200, "height": 900}, **options).page
+    assert (seen.first_overflow, seen.overflow) == (0, 0)
 
 
 def test_without_scripts_the_bars_of_a_profile_fill_their_width_in_the_order_of_the_table(visit: Any) -> None:
-    page = opened(visit, java_script_enabled=False)
+    size = {"width": 1200, "height": 900}
+    page = visit(profiles.traced(), viewport=size, java_script_enabled=False).page
     bar = page.locator(".stack").first.bounding_box()
     pieces = page.locator(".stack").first.locator("rect")
     boxes = [pieces.nth(i).bounding_box() for i in range(pieces.count())]
@@ -100,14 +89,13 @@ def test_without_scripts_the_bars_of_a_profile_fill_their_width_in_the_order_of_
     assert abs(boxes[0]["width"] / bar["width"] - 0.41) < 0.01
 
 
-def test_each_piece_of_a_bar_has_the_colour_of_its_row_in_light_and_in_dark(visit: Any) -> None:
+def test_each_piece_of_a_bar_has_the_colour_of_its_row_in_light_and_in_dark(shared: Any) -> None:
     pairs = (
         "Array.from(document.querySelectorAll('.stack'), (bar) => [Array.from(bar.querySelectorAll('rect'),"
         " (piece) => getComputedStyle(piece).fill), Array.from(bar.parentNode.querySelectorAll('.dot'),"
         " (dot) => getComputedStyle(dot).backgroundColor)])"
     )
-    light = opened(visit, color_scheme="light").evaluate(pairs)
-    dark = opened(visit, color_scheme="dark").evaluate(pairs)
+    light, dark = (shared(profiles.traced, 1200, 900, scheme).evaluate(pairs) for scheme in ("light", "dark"))
 
     for found in (light, dark):
         assert len(found) == 3
@@ -115,8 +103,8 @@ def test_each_piece_of_a_bar_has_the_colour_of_its_row_in_light_and_in_dark(visi
     assert light != dark
 
 
-def test_the_tables_of_a_profile_stay_within_their_column(visit: Any) -> None:
-    page = opened(visit)
+def test_the_tables_of_a_profile_stay_within_their_column(shared: Any) -> None:
+    page = shared(profiles.traced, 1200, 900)
     widths = page.evaluate(
         "Array.from(document.querySelectorAll('.breakdown .scroll'), (b) => [b.scrollWidth, b.clientWidth])"
     )
@@ -140,12 +128,11 @@ def test_the_colours_follow_the_system_until_others_are_chosen_charts_included(v
     assert background(page) == dark
 
 
-def test_hostile_strings_do_nothing(visit: Any) -> None:
-    seen = visit(hostile())
-    page = seen.drawn()
+def test_hostile_strings_do_nothing(first_visit: Any, shared: Any) -> None:
+    seen, page = first_visit(hostile), shared(hostile)
     page.hover("[data-figure=scaling] .point >> nth=0", force=True)
 
-    assert seen.complaints == []
+    assert seen.first_complaints == seen.complaints == []
     assert len(seen.requests) == 1
     assert page.locator("img").count() == 0
 
@@ -160,8 +147,8 @@ def test_a_trial_can_be_chosen_for_the_timeline(shared: Any) -> None:
     assert line.get_attribute("d") != before
 
 
-def test_a_heading_sorts_its_table_and_what_was_not_measured_stays_last(visit: Any) -> None:
-    page = visit(runs.partly_failed()).drawn()
+def test_a_heading_sorts_its_table_and_what_was_not_measured_stays_last(shared: Any) -> None:
+    page = shared(runs.partly_failed)
     heading = page.locator("#trials thead button", has_text="Samples/s")
     rates = page.locator("#trials tbody tr td:nth-child(6)")
     for _ in range(2):
@@ -188,8 +175,9 @@ def test_a_download_that_begins_late_still_finds_its_content(shared: Any) -> Non
     assert page.evaluate("window.revoked") == []
 
 
-def test_a_snippet_can_be_copied(visit: Any) -> None:
-    page = visit(runs.typical(), permissions=["clipboard-read", "clipboard-write"]).drawn()
+def test_a_snippet_can_be_copied(shared: Any) -> None:
+    page = shared(runs.typical)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy the YAML snippet").first.click()
     page.get_by_text("Copied").wait_for()
 
@@ -244,8 +232,8 @@ def edge(page: Any) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def test_a_table_wider_than_the_page_is_shaded_where_it_goes_on(visit: Any) -> None:
-    page = visit(runs.gpu_run(), viewport={"width": 900, "height": 740}, color_scheme="light").drawn()
+def test_a_table_wider_than_the_page_is_shaded_where_it_goes_on(shared: Any) -> None:
+    page = shared(runs.gpu_run, 900, 740)
     before = edge(page)
     page.evaluate("(() => { const b = document.querySelector('#trials .scroll'); b.scrollLeft = b.scrollWidth; })()")
 
@@ -253,14 +241,14 @@ def test_a_table_wider_than_the_page_is_shaded_where_it_goes_on(visit: Any) -> N
     assert edge(page) == (255, 255, 255)
 
 
-def test_a_table_that_fits_has_no_shade(visit: Any) -> None:
-    page = visit(runs.all_failed(), viewport={"width": 1200, "height": 740}, color_scheme="light").page
+def test_a_table_that_fits_has_no_shade(shared: Any) -> None:
+    page = shared(runs.all_failed, 1200, 740)
 
     assert edge(page) == (255, 255, 255)
 
 
-def test_the_name_of_the_demand_stands_above_its_line_clear_of_the_points(visit: Any) -> None:
-    page = visit(runs.typical(), viewport={"width": 1200, "height": 900}).drawn()
+def test_the_name_of_the_demand_stands_above_its_line_clear_of_the_points(shared: Any) -> None:
+    page = shared(runs.typical, 1200, 900)
     name = page.locator("[data-figure=scaling] .annotation").bounding_box()
     line = page.locator("[data-figure=scaling] .shapelayer path").bounding_box()
     bars = page.locator("[data-figure=scaling] .errorbar")

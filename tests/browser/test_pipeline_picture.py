@@ -93,12 +93,11 @@ def test_whoever_cannot_see_it_hears_the_parts_in_order_with_their_numbers(visit
 
 
 @pytest.mark.parametrize("make", [runs.typical, profiles.generator, lambda: recorded("scenario_run_straggler_w4")])
-def test_axe_finds_nothing_in_it(visit: Any, make: Any) -> None:
+def test_axe_finds_nothing_in_it(shared: Any, make: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    page = visit(make(), viewport={"width": 1200, "height": 900}).page
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
+        page = shared(make, 1200, 900, scheme)
         said = Axe().run(page, context="#pipeline").response
         assert said["passes"]
         assert [f"{one['id']}: {x['html'][:120]}" for one in said["violations"] for x in one["nodes"]] == []

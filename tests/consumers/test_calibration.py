@@ -14,11 +14,11 @@ from loaderbench.consumers import consumer_of, make_consumer, option_problems, r
 from loaderbench.consumers.calibration import read_calibration
 from loaderbench.consumers.demand import describe_demand
 from loaderbench.errors import MissingError
-from loaderbench.records import FORMAT, Calibration, Interval, StepTime
+from loaderbench.records import CALIBRATION_FORMAT, Calibration, Interval, StepTime
 from loaderbench.suite import Suite
 
 MEASURED = Calibration(
-    format=FORMAT,
+    format=CALIBRATION_FORMAT,
     run="on the big machine",
     device="NVIDIA H100",
     model="resnet50",
@@ -53,10 +53,13 @@ def test_it_is_emulated_on_every_machine_and_says_where_its_rate_is_from(tmp_pat
 
 @pytest.mark.parametrize(("samples", "step_s"), [(32, 0.02), (128, 0.05), (1, 0.0103125)])
 def test_each_batch_takes_what_it_took_there(tmp_path: Path, samples: int, step_s: float) -> None:
-    device: Any = make_consumer(saved(tmp_path), "emulated", {}, tmp_path, lambda: 100.0)
-    device.wait_clock.ask()
+    now_s = [100.0]
+    device: Any = make_consumer(saved(tmp_path), "emulated", {}, tmp_path, lambda: now_s[0])
     device.consume(None, samples)
-    assert device._done_at_s[-1] == pytest.approx(100.0 + step_s)
+    device.wait_clock.ask()
+    now_s[0] = 101.0
+    device.wait_clock.got()
+    assert device.wait_clock.waits_s() == [pytest.approx(1.0 - step_s)]
 
 
 def test_the_ceiling_of_a_batch_size_is_its_own_rate(tmp_path: Path) -> None:

@@ -60,11 +60,14 @@ def test_a_reader_is_told_the_number_and_where_it_is_from(demand: AssumedDemand,
 
 
 def test_the_emulated_gpu_takes_the_published_rate() -> None:
-    device = consumer_of(suite(accelerator="h100").consumer, "emulated").make({}, None, lambda: 0.0)  # type: ignore[arg-type]
+    now_s = [0.0]
+    device = consumer_of(suite(accelerator="h100").consumer, "emulated").make({}, Path(), lambda: now_s[0])
     assert isinstance(device, EmulatedAccelerator)
     device.consume(None, 2791)
-    assert device.wait_clock is not None
-    assert list(device._done_at_s) == [0.0, pytest.approx(1.0)]
+    device.wait_clock.ask()
+    now_s[0] = 3.0
+    device.wait_clock.got()
+    assert device.wait_clock.waits_s() == [pytest.approx(2.0)]
 
 
 def of_schema_1(folder: Path) -> RunRecord:

@@ -61,8 +61,16 @@ def test_a_slow_loader_is_let_go_after_twice_the_seconds() -> None:
     rules = Rules(seconds=1)
     assert not rules.closed(steady(0.35, 6), 1)
     assert rules.closed(steady(0.35, 7), 1)
-    assert not rules.closed(steady(5.0, 4), 1)
-    assert rules.closed(steady(5.0, 6), 1)
+    assert not rules.closed(steady(0.9, 5), 1)
+    assert rules.closed(steady(0.9, 6), 1)
+
+
+def test_after_four_times_the_seconds_two_batches_are_enough_or_one_of_each_worker() -> None:
+    rules, of_eight = Rules(seconds=1), Rules(seconds=1, cycle=8)
+    assert not rules.closed(steady(5.0, 2), 1)
+    assert rules.closed(steady(5.0, 3), 1)
+    assert not of_eight.closed(steady(5.0, 8), 1)
+    assert of_eight.closed(steady(5.0, 9), 1)
 
 
 def test_the_steady_state_ends_with_a_whole_turn_of_the_workers() -> None:

@@ -84,6 +84,18 @@ def test_a_wide_interval_asks_for_more_pairs_and_a_narrow_one_does_not() -> None
     assert wants_more(judge(NEW, OLD, pairs(1.3, 1.02 * edge)))
 
 
+@pytest.mark.parametrize("gain", [2.0, 6.0])
+def test_the_interval_of_a_large_gain_may_be_a_fifth_as_wide_as_the_gain(gain: float) -> None:
+    edge = math.log(gain) / 5 / 2 / HALF_95
+    assert not wants_more(judge(NEW, OLD, pairs(gain, 0.98 * edge)))
+    assert wants_more(judge(NEW, OLD, pairs(gain, 1.02 * edge)))
+
+
+def test_the_interval_of_a_large_loss_is_as_wide_as_that_of_a_small_gain() -> None:
+    edge = math.log(1.08) / 2 / HALF_95
+    assert wants_more(judge(NEW, OLD, pairs(0.4, 1.02 * edge)))
+
+
 def test_what_has_no_interval_asks_for_more() -> None:
     for ratio in (None, Interval(1.1, None, None), Interval(1.1, 1.1, None)):
         assert wants_more(Judgement("undecided", ratio, 1))
