@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from loaderbench.commands import check, compare, doctor, export, init, photos, report, run, schema, show
+from loaderbench.commands import check, compare, doctor, export, init, photos, profile, report, run, schema, show
 from loaderbench.errors import Interrupted, LoaderbenchError, MissingError, Terminated, UsageError, printable
 
 FAULT = 70
@@ -40,6 +40,7 @@ for verb in (
     schema.schema,
 ):
     app.command()(verb)
+app.command(cls=profile.ProfileCommand)(profile.profile)
 
 
 def _print_version(asked: bool) -> None:

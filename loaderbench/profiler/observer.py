@@ -17,7 +17,7 @@ from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
 from loaderbench.records import Gpu, Reasons
 from loaderbench.records.words import utc_now
-from loaderbench.tracing.loader import IterableTrace, LoaderTrace, is_loader
+from loaderbench.tracing.loader import Begin, IterableTrace, LoaderTrace, is_loader
 from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, Traced
 
@@ -30,6 +30,7 @@ class Observer:
 
     def __init__(self) -> None:
         self.source: Any = None
+        self.begin: Begin = iter
         self.error: BaseException | None = None
         self.began_at, self.ended_at = "", ""
         self.gpus: tuple[Gpu, ...] = ()
@@ -145,14 +146,14 @@ class Observer:
         if not trace and not marks:
             return
         if is_loader(source):
-            self.trace = LoaderTrace(source, marks_only=not trace)
+            self.trace = LoaderTrace(source, marks_only=not trace, begin=self.begin)
         else:
             self.trace = IterableTrace(source, count_samples, marks_only=not trace)
 
     def _begin(self, *, watch: bool) -> Iterator[Any]:
         """Begin the epoch, and learn which processes it starts."""
         self._find_gpus()
-        batches = self.trace.batches() if self.trace is not None else iter(self.source)
+        batches = self.trace.batches() if self.trace is not None else self.begin(self.source)
         self._pids = tuple(worker.pid for worker in getattr(batches, "_workers", ()) if worker.pid)
         self._under_way = True
         if watch:

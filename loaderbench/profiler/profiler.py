@@ -48,7 +48,7 @@ class Profiler:
             Watch(
                 steady=self._observer.steady,
                 body=self._observer.user_stages.end_body,
-                look=self._observer.look,
+                look=self._look,
                 epoch_ended=self._epoch_ended,
                 full=self._finish,
                 find_made=self._observer.find_made,
@@ -174,6 +174,9 @@ class Profiler:
 
     def _begin(self, source: Any) -> Iterator[Any]:
         return self._observer.begin_epoch(source, trace=self._trace, marks=self.marks_functions)
+
+    def _look(self) -> None:
+        self._observer.look()
 
     def _epoch_ended(self) -> None:
         self._release()

@@ -19,18 +19,21 @@ from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
 from loaderbench.tracing.tracer import Tracer
 from loaderbench.tracing.worker import TracedCollate, TracedInit
 
+Begin = Callable[[Any], Iterator[Any]]
+"""Begins an epoch over a loader, as `iter` does."""
+
 _DATAPIPES = ("IterDataPipe", "MapDataPipe")
 
 
 class LoaderTrace:
     """One loader, traced over all the epochs that are begun with `batches`.
 
-    `marks_only`: nothing is timed but the stages that the user's own code marks.
+    `marks_only`: nothing is timed but the stages that the user's own code marks. `begin` begins an epoch over a loader.
     """
 
-    def __init__(self, loader: Any, *, marks_only: bool = False) -> None:
+    def __init__(self, loader: Any, *, marks_only: bool = False, begin: Begin = iter) -> None:
         self.workers = int(loader.num_workers)
-        self._loader, self._marks_only = loader, marks_only
+        self._loader, self._marks_only, self._begin = loader, marks_only, begin
         self._memory = RawArray("B", BLOCK_BYTES * max(1, self.workers))
         self.blocks = [Block(self._memory, worker) for worker in range(max(1, self.workers))]
         self.taking = TakingClock()
@@ -51,7 +54,7 @@ class LoaderTrace:
         if self._tracer is not None:
             return self._in_process(self._tracer)
         with self._carried():
-            batches = iter(self._loader)
+            batches = self._begin(self._loader)
         taken: Iterator[Any] = self._late(batches) if isgenerator(batches) else self._taken(batches)
         return taken
 
@@ -97,7 +100,7 @@ class LoaderTrace:
         with _replaced(vars(self._loader), replaced):
             attachment.attach()
             try:
-                batches = iter(self._loader)
+                batches = self._begin(self._loader)
             finally:
                 attachment.detach()
         if not self._marks_only:

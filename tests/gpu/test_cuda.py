@@ -103,7 +103,7 @@ def test_the_main_job_trains_on_the_device(command: Cli, photos: Path, tmp_path:
 
 def test_a_profiler_tells_what_the_device_was_exposed_to() -> None:
     from loaderbench import Profiler
-    from loaderbench.profiler.result import WAIT_OF_DEVICE
+    from loaderbench.profiler.measured import WAIT_OF_DEVICE
 
     shares = []
     for wait_s, busy_s in ((0.002, 0.02), (0.03, 0.01)):

@@ -11,7 +11,7 @@ from simulated_device import SimulatedDevice, patch
 from loaderbench import Profiler
 from loaderbench.consumers.cuda import CudaWaitClock
 from loaderbench.profiler.device_stages import DeviceStages
-from loaderbench.profiler.result import STAGES_OF_DEVICE
+from loaderbench.profiler.measured import STAGES_OF_DEVICE
 from loaderbench.recorder import loop
 from loaderbench.recorder.batches import STEADY, WARMUP
 from loaderbench.recorder.overhead import loop_s_per_batch, recorder_s_per_batch

@@ -1,0 +1,102 @@
+"""From what a profiler recorded to a run that nobody has concluded from: one trial of one configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+from loaderbench.consumers import LOOP
+from loaderbench.environment import describe_machine
+from loaderbench.errors import printable
+from loaderbench.profiler.observer import Observer
+from loaderbench.profiler.readings import counted, make_trial, readings_of
+from loaderbench.profiler.source import length_of
+from loaderbench.recorder.loop import LoopRecorder
+from loaderbench.records import Config, DatasetSummary, Measured, PlanSummary, Readings
+from loaderbench.records.words import utc_now
+from loaderbench.tracing.loader import is_loader
+
+WAIT_OF_HOST = "data wait: host time in next(), since the loop used no CUDA device"
+WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around next()"
+STAGES_OF_DEVICE = "stages of the loop: time on the CUDA device's stream, by events"
+
+
+def measured_so_far(
+    name: str, warmup: int, recorder: LoopRecorder, observer: Observer, script: str | None = None
+) -> tuple[Measured, Readings]:
+    """What was recorded until now, as a run that nobody has concluded from; `script` is the command that was run."""
+    config = _config(observer.source)
+    environment = describe_machine(_start_method(observer.source), observer.described_gpus, observer.no_gpu)
+    trial = make_trial(recorder, observer, config, environment)
+    axes = {axis: [value] for axis, value in config.items()}
+    own = {} if script is None else {"script": script}
+    measured = Measured(
+        name=name,
+        suite={"name": name, "warmup": warmup, **own},
+        environment=environment,
+        dataset=_describe(observer.source),
+        plan=PlanSummary(axes, 1, 1, 1, (config,), config, "the profiled configuration"),
+        started_at=observer.began_at,
+        finished_at=observer.ended_at or utc_now(),
+        complete=observer.error is None,
+        consumer=LOOP,
+        trials=(trial,),
+        kind="profile",
+        notes=tuple(_notes(recorder, observer, warmup)),
+        loaderbench_version=version("loaderbench"),
+    )
+    return measured, readings_of(recorder, observer, environment)
+
+
+def _config(source: Any) -> Config:
+    """What can be set of a `DataLoader`; nothing of anything else."""
+    if not is_loader(source):
+        return {}
+    config: Config = {"batch_size": source.batch_size, "num_workers": source.num_workers}
+    config["pin_memory"] = bool(source.pin_memory)
+    if source.num_workers:
+        config["prefetch_factor"] = source.prefetch_factor
+        config["persistent_workers"] = bool(source.persistent_workers)
+    return config
+
+
+def _start_method(source: Any) -> str:
+    context = getattr(source, "multiprocessing_context", None)
+    if context is not None:
+        return str(context.get_start_method())
+    import multiprocessing
+
+    return multiprocessing.get_start_method()
+
+
+def _describe(source: Any) -> DatasetSummary:
+    dataset = getattr(source, "dataset", None)
+    if dataset is None:
+        kind = "nothing" if source is None else type(source).__name__
+        return DatasetSummary(kind, not_measured={"files": "unknown without a dataset"})
+    samples = length_of(dataset)
+    if samples is None:
+        return DatasetSummary(type(dataset).__name__, not_measured={"files": "the dataset has no length"})
+    return DatasetSummary(f"{type(dataset).__name__}, {samples:,} samples", files=samples)
+
+
+def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[str]:
+    """What is to be known of how it was recorded."""
+    log = counted(recorder)
+    if recorder.events is None:
+        yield WAIT_OF_HOST
+    else:
+        yield WAIT_OF_DEVICE
+        if observer.user_stages.marked:
+            yield STAGES_OF_DEVICE
+    if log is not recorder.log and log.batches:
+        yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
+    if observer.passed:
+        epochs = "1 epoch" if observer.passed == 1 else f"{observer.passed} epochs"
+        yield f"not recorded: {epochs} of other loaders or nested loops"
+    if log.timeline.batches_per_point > 1:
+        yield f"the timeline shows the longest wait of every {log.timeline.batches_per_point} batches"
+    if observer.error is not None:
+        error = printable(f"{type(observer.error).__name__}: {observer.error}")
+        yield f"the loop ended with {error}; results until then are shown"

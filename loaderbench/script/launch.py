@@ -1,0 +1,77 @@
+"""Runs a script as Python would, with every epoch of its loaders recorded."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+
+from loaderbench.errors import MissingError
+from loaderbench.script.order import RecordOrder, own_python_path
+from loaderbench.script.recording import Recording, read_recordings
+
+_FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptEnd:
+    """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it."""
+
+    code: int
+    recordings: tuple[Recording, ...]
+
+
+def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
+    """The command that runs a script, or a module with `-m`, with this interpreter."""
+    return [sys.executable, *(["-m"] if module else []), *script]
+
+
+def run_script(
+    command: Sequence[str], *, steps: int | None = None, seconds: float | None = None, launcher: bool = False
+) -> ScriptEnd:
+    """Run a command and wait for its end. With `launcher`, it is another program that starts Python processes.
+
+    Raises `MissingError` where there is no such command.
+    """
+    with TemporaryDirectory(prefix="loaderbench-profile-") as folder:
+        order = RecordOrder(
+            folder=folder, python_path=own_python_path(), steps=steps, seconds=seconds, inherited=launcher
+        )
+        code = _run(command, order)
+        return ScriptEnd(code=code, recordings=tuple(read_recordings(Path(folder))))
+
+
+def _run(command: Sequence[str], order: RecordOrder) -> int:
+    with _signals_left_to_the_script() as children:
+        try:
+            child = subprocess.Popen(command, env=order.environment())
+        except OSError as error:
+            raise MissingError(f"{command[0]}: {error.strerror or error}") from None
+        children.append(child)
+        return child.wait()
+
+
+@contextmanager
+def _signals_left_to_the_script() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Forward what is sent to this process alone; a terminal sends Ctrl-C to the script too, which decides."""
+    children: list[subprocess.Popen[bytes]] = []
+
+    def forward(number: int, _: FrameType | None) -> None:
+        for child in children:
+            child.send_signal(number)
+
+    numbers = [getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
+    before = {number: signal.signal(number, forward) for number in numbers}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield children
+    finally:
+        for number, handler in before.items():
+            with suppress(TypeError):  # one that was not set from Python
+                signal.signal(number, handler)

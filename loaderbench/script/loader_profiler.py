@@ -1,0 +1,62 @@
+"""A `Profiler` for a loader whose loop nobody has changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from loaderbench.profiler import Profiler
+from loaderbench.profiler.measured import measured_so_far
+from loaderbench.records import Measured, Readings
+from loaderbench.tracing.clock import thread
+from loaderbench.tracing.loader import Begin
+
+WARMUP_BATCHES = 10
+
+
+class LoaderProfiler(Profiler):
+    """Records the epochs that it is given, each begun by `begin`, until `until_s` of the monotonic clock."""
+
+    def __init__(self, name: str, begin: Begin, *, steps: int | None, until_s: float) -> None:
+        super().__init__(name, warmup=WARMUP_BATCHES, steps=steps, trace=True)
+        self._observer.begin = begin
+        self._until_s = until_s
+        self.start()
+
+    @property
+    def source(self) -> Any:
+        """The loader of the latest epoch; `None` before the first."""
+        return self._observer.source
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further epoch is recorded."""
+        return self._state == "done" or self._recorder.full
+
+    @property
+    def under_way(self) -> bool:
+        """Whether an epoch is being recorded."""
+        return self._claimed is not None
+
+    def epoch(self, loader: Any) -> Iterator[Any]:
+        """Begin an epoch, which is recorded."""
+        return self._epoch(loader)
+
+    def end(self) -> None:
+        """Stop recording."""
+        self._recorder.full = True
+        self._finish()
+
+    def measured(self, script: str) -> tuple[Measured, Readings]:
+        """What was recorded until now; may be called by another thread than the loop's."""
+        if self._state == "running" and thread() == self._thread:
+            self._recorder.add_up()
+        return measured_so_far(self.name, WARMUP_BATCHES, self._recorder, self._observer, script)
+
+    def _look(self) -> None:
+        """As always; and only the loop's thread can add up what another saves."""
+        super()._look()
+        self._recorder.add_up()
+        if time.monotonic() > self._until_s:
+            self._recorder.full = True

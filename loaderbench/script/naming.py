@@ -1,0 +1,66 @@
+"""What a script calls a loader, and where it iterates over it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+_OURS = str(Path(__file__).parents[1])
+_MOST_FRAMES = 60
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's own code, and the name that the loader has there."""
+
+    name: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({Path(self.file).name}:{self.line})"
+
+
+def place_of(loader: Any) -> Place:
+    """Look for the loader's name from where its epoch begins outward, in variables and in attributes of `self`.
+
+    Without one it is called by its dataset's type. The line is that of the innermost code that is no library's.
+    """
+    frames = list(_frames())
+    own = next((frame for frame in frames if not _is_library(frame.f_code.co_filename)), frames[-1] if frames else None)
+    file, line = (own.f_code.co_filename, own.f_lineno) if own else ("", 0)
+    named = next((name for frame in frames if (name := _name_in(frame, loader))), None)
+    return Place(named or f"{type(getattr(loader, 'dataset', loader)).__name__} loader", file, line)
+
+
+def _frames() -> Iterator[FrameType]:
+    """Those that began the epoch, from the innermost on, without ours."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            return
+        if not frame.f_code.co_filename.startswith(_OURS):
+            yield frame
+        frame = frame.f_back
+
+
+def _is_library(file: str) -> bool:
+    return "site-packages" in file or file.startswith(("<", f"{sys.base_prefix}/lib/python"))
+
+
+def _name_in(frame: FrameType, loader: Any) -> str | None:
+    """The variable of the user's code that holds the loader, or the attribute of its `self`."""
+    if _is_library(frame.f_code.co_filename):
+        return None
+    found = _key_of(frame.f_locals, loader) or _key_of(frame.f_globals, loader)
+    if found is not None:
+        return found
+    return _key_of(getattr(frame.f_locals.get("self"), "__dict__", {}), loader)
+
+
+def _key_of(names: Any, loader: Any) -> str | None:
+    return next((name for name, value in list(names.items()) if value is loader and name != "self"), None)

@@ -1,0 +1,51 @@
+"""What the interpreter of a recorded script is asked to do, as it travels in the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+VARIABLE = "LOADERBENCH_RECORD"
+SITE = Path(__file__).parent / "site"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordOrder:
+    """Where recordings go, and how much is recorded.
+
+    After `steps` batches of a loader, or `seconds` of the script, recording stops and the script continues.
+    `python_path` is `PYTHONPATH` as the user has set it. With `inherited`, the processes that a launcher starts are
+    recorded as well.
+    """
+
+    folder: str
+    python_path: str | None
+    steps: int | None = None
+    seconds: float | None = None
+    inherited: bool = False
+
+    def environment(self) -> dict[str, str]:
+        """Add the order to this process's environment, and the path that makes an interpreter follow it."""
+        own = [] if self.python_path is None else [self.python_path]
+        return {**os.environ, VARIABLE: json.dumps(asdict(self)), "PYTHONPATH": os.pathsep.join([str(SITE), *own])}
+
+
+def own_python_path() -> str | None:
+    """`PYTHONPATH` as the user has set it."""
+    return os.environ.get("PYTHONPATH")
+
+
+def take_order() -> RecordOrder | None:
+    """The order of this process; it disappears from the environment, unless other processes are to follow it too."""
+    text = os.environ.get(VARIABLE)
+    if text is None:
+        return None
+    order = RecordOrder(**json.loads(text))
+    if not order.inherited:
+        del os.environ[VARIABLE]
+        os.environ.pop("PYTHONPATH")
+        if order.python_path is not None:
+            os.environ["PYTHONPATH"] = order.python_path
+    return order

@@ -1,0 +1,137 @@
+"""Records every loader that a script iterates over, each by a profiler of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from loaderbench.errors import UsageError
+from loaderbench.profiler.source import alike
+from loaderbench.script.loader_profiler import LoaderProfiler
+from loaderbench.script.naming import Place, place_of
+from loaderbench.script.order import RecordOrder
+from loaderbench.script.recording import Recording, write_recordings
+from loaderbench.tracing.loader import Begin
+
+FIRST_SAVE_S = 2.0
+"""After that, what is recorded is saved, then after twice as long and so on: a script may end without a last word."""
+
+LONGEST_SAVE_S = 60.0
+
+
+class RecordedEpoch:
+    """An epoch's batches, with the length that torch's own iterator has."""
+
+    __slots__ = ("_batches", "_loader")
+
+    def __init__(self, batches: Iterator[Any], loader: Any) -> None:
+        self._batches, self._loader = batches, loader
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    place: Place
+    profiler: LoaderProfiler
+
+
+class ScriptRecorder:
+    """Begins epochs in place of torch. What cannot be recorded runs as it would without us, and a line says why."""
+
+    def __init__(self, order: RecordOrder, begin: Begin, give_back: Callable[[], None]) -> None:
+        self._order, self._usual, self._give_back = order, begin, give_back
+        self._until_s = inf if order.seconds is None else time.monotonic() + order.seconds
+        self._recorded: list[_Recorded] = []
+        self._of_loader: BaseException | None = None
+        self._over = threading.Event()
+        threading.Thread(target=self._save_now_and_then, daemon=True).start()
+
+    def epoch(self, loader: Any) -> Iterator[Any]:
+        """Begin an epoch over a loader, recorded if that is possible."""
+        if time.monotonic() > self._until_s:
+            self._give_back()
+            return self._usual(loader)
+        self._of_loader = None
+        try:
+            profiler = self._profiler_of(loader)
+            return self._usual(loader) if profiler is None else RecordedEpoch(profiler.epoch(loader), loader)
+        except UsageError:  # a profiler of the user's own records it
+            return self._usual(loader)
+        except Exception as error:
+            if error is self._of_loader:
+                raise
+            _say(f"cannot record {place_of(loader)}: {type(error).__name__}: {error}; the script continues")
+            return self._usual(loader)
+
+    def finish(self) -> None:
+        """The script ends: save what was recorded."""
+        self._over.set()
+        self._give_back()
+        for one in self._recorded:
+            one.profiler.end()
+        self._save()
+
+    def _begin(self, loader: Any) -> Iterator[Any]:
+        try:
+            return self._usual(loader)
+        except BaseException as error:
+            self._of_loader = error
+            raise
+
+    def _profiler_of(self, loader: Any) -> LoaderProfiler | None:
+        """Its own, or that of an earlier loader that the script has made anew; `None` where enough is recorded."""
+        found = next((one.profiler for one in self._recorded if one.profiler.source is loader), None)
+        if found is None:
+            place = place_of(loader)
+            found = next((one.profiler for one in self._recorded if _continues(one, place, loader)), None)
+        if found is None:
+            found = LoaderProfiler(place.name, self._begin, steps=self._order.steps, until_s=self._until_s)
+            self._recorded.append(_Recorded(place, found))
+        return None if found.is_over or found.under_way else found
+
+    def _save_now_and_then(self) -> None:
+        pause_s = FIRST_SAVE_S
+        while not self._over.wait(pause_s):
+            self._save()
+            pause_s = min(2 * pause_s, LONGEST_SAVE_S)
+
+    def _save(self) -> None:
+        """Never in the way of the script."""
+        try:
+            script = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+            rank = os.environ.get("RANK")
+            found = []
+            for place, profiler in [(one.place, one.profiler) for one in self._recorded]:
+                measured, readings = profiler.measured(script)
+                own = int(rank) if rank is not None and rank.isdigit() else None
+                found.append(
+                    Recording(name=place.name, place=str(place), rank=own, measured=measured, readings=readings)
+                )
+            write_recordings(Path(self._order.folder), found)
+        except Exception as error:
+            _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
+
+
+def _continues(one: _Recorded, place: Place, loader: Any) -> bool:
+    """Whether a loader takes the place of one that was recorded, as where each epoch makes a new one."""
+    return one.place == place and not one.profiler.under_way and alike(one.profiler.source, loader)
+
+
+def _say(line: str) -> None:
+    print(f"loaderbench: {line}", file=sys.stderr)

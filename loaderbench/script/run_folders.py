@@ -1,0 +1,81 @@
+"""What a script's recordings become: a run folder for the main loader, and within it one for each of the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from loaderbench.conclusion import conclude
+from loaderbench.errors import UsageError
+from loaderbench.report.index import update_index
+from loaderbench.result import Run
+from loaderbench.script.recording import Recording
+from loaderbench.store import PAGE_FILE, Store, new_run_folder
+
+
+@dataclass(frozen=True)
+class RecordedLoader:
+    """A loader of the script: where the script iterates over it, and its run."""
+
+    place: str
+    rank: int | None
+    run: Run
+    folder: Path
+
+    @property
+    def page(self) -> Path:
+        """Its report."""
+        return self.folder / PAGE_FILE
+
+
+def make_run_folder(name: str, out: Path | None) -> Path:
+    """Make an empty folder, before a script runs for hours. Raises `UsageError` where that is not possible."""
+    folder = out or new_run_folder(f"profile-{name}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"{folder}: folder exists and is not empty; choose a new one with --out")
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot write: {error.strerror or error}") from None
+    return folder
+
+
+def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[RecordedLoader]:
+    """Conclude and write each loader; the first is the one in whose loop the script spent most of its time.
+
+    An empty folder is removed if there is nothing to write. Raises `UsageError` where the folder cannot be written.
+    """
+    if not recordings:
+        with suppress(OSError):
+            folder.rmdir()
+        return []
+    by_time = sorted(recordings, key=lambda one: -one.took_s)
+    main = _write(by_time[0], folder)
+    found = [main, *(_write(recording, _free(folder / _slug(recording))) for recording in by_time[1:])]
+    update_index(folder)
+    return found
+
+
+def _write(recording: Recording, folder: Path) -> RecordedLoader:
+    run = Run(conclude(recording.measured), recording.readings, folder)
+    store = Store(folder)
+    try:
+        store.write_run(run.record)
+        store.write_timeline(run.readings)
+        store.write_page(run.to_html())
+    finally:
+        store.close()
+    return RecordedLoader(recording.place, recording.rank, run, folder)
+
+
+def _slug(recording: Recording) -> str:
+    rank = "" if recording.rank is None else f"-rank{recording.rank}"
+    return (re.sub(r"[^A-Za-z0-9._-]+", "-", recording.name).strip("-.")[:60] or "loader") + rank
+
+
+def _free(folder: Path) -> Path:
+    numbered = (folder.with_name(f"{folder.name}-{number}") for number in range(2, 1000))
+    return next(place for place in (folder, *numbered) if not place.exists())

@@ -1,0 +1,21 @@
+"""Python imports this before the script that `loaderbench profile` runs; it then restores what it was found by."""
+
+import os
+import sys
+
+_HERE = os.path.dirname(__file__)  # noqa: PTH120 - pathlib takes longer to import than all of this
+sys.path[:] = [place for place in sys.path if place != _HERE]
+_own = sys.modules.pop(__name__)
+try:
+    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401 - the one that is found without us
+except ImportError as _error:
+    sys.modules[__name__] = _own
+    if _error.name != __name__:
+        raise
+
+try:
+    from loaderbench.script.hook import install
+except ImportError as _error:
+    print(f"loaderbench: cannot record this script: {_error}", file=sys.stderr)
+else:
+    install()

@@ -1,0 +1,74 @@
+"""Training scripts as users write them, and the command that profiles them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from loaderbench.result import Run, load
+
+HEAD = """\
+import os, sys, time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Slow(Dataset):
+    def __init__(self, samples, wait_s=0.003):
+        self.samples, self.wait_s = samples, wait_s
+
+    def __len__(self):
+        return self.samples
+
+    def __getitem__(self, index):
+        time.sleep(self.wait_s)
+        return torch.full((8,), float(index)), index % 4
+
+
+"""
+
+PLAIN = (
+    HEAD
+    + """\
+def main():
+    model = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    train_loader = DataLoader(Slow(480), batch_size=8, num_workers=2)
+    val_loader = DataLoader(Slow(80, 0.001), batch_size=8)
+    for epoch in range(2):
+        for inputs, labels in train_loader:
+            loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        with torch.no_grad():
+            for inputs, labels in val_loader:
+                model(inputs)
+    print("trained", sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()
+"""
+)
+
+
+def profile(place: Path, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """Call `loaderbench profile` in a folder, as a user does."""
+    environment = {**os.environ, **options.pop("environment", {})}  # type: ignore[dict-item]
+    command = [sys.executable, "-m", "loaderbench", "profile", *arguments]
+    return subprocess.run(
+        command, cwd=place, env=environment, capture_output=True, text=True, timeout=300, check=False, **options
+    )  # type: ignore[call-overload, no-any-return]
+
+
+def write(place: Path, text: str, name: str = "train.py") -> Path:
+    file = place / name
+    file.write_text(text)
+    return file
+
+
+def recorded(folder: Path) -> Run:
+    return load(folder)

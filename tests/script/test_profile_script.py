@@ -1,0 +1,241 @@
+"""An unmodified script under `loaderbench profile`: what is recorded of it, and that it notices nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripts import HEAD, PLAIN, profile, write
+
+from loaderbench.result import load
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A plain PyTorch training with a validation, profiled."""
+    place = tmp_path_factory.mktemp("plain")
+    write(place, PLAIN)
+    return place / "run", profile(place, "--out", "run", "train.py", "--lr", "0.1", "--", "-q")
+
+
+def test_the_script_gets_its_arguments_and_its_stdout_is_its_own(plain: Any) -> None:
+    _, done = plain
+    assert (done.returncode, done.stdout) == (0, "trained ['--lr', '0.1', '--', '-q']\n")
+
+
+def test_the_verdict_is_about_the_loader_of_the_training(plain: Any) -> None:
+    folder, done = plain
+    run = load(folder)
+    assert run.record.name == "train_loader"
+    assert run.record.suite["script"] == "train.py --lr 0.1 -- -q"
+    first, verdict, *_ = done.stderr.strip().splitlines()
+    assert first.startswith("train_loader (train.py:")
+    assert verdict.startswith(f"{run.verdict.bound.upper()}")
+    assert run.verdict.headline[:30] in verdict
+
+
+def test_both_epochs_are_recorded_with_the_stages_inside_the_workers(plain: Any) -> None:
+    folder, _ = plain
+    (trial,) = load(folder).trials
+    assert trial.epochs.begun == 2
+    assert trial.batches + trial.warmup_batches == 2 * 60 - 2  # the first of each epoch is apart
+    assert trial.stages is not None
+    assert trial.config["num_workers"] == 2
+
+
+def test_the_validation_has_a_run_of_its_own(plain: Any) -> None:
+    folder, done = plain
+    (trial,) = load(folder / "val_loader").trials
+    assert trial.config["num_workers"] == 0
+    assert trial.epochs.begun == 2
+    assert "\nval_loader (train.py:" in done.stderr
+
+
+def test_each_page_is_written(plain: Any) -> None:
+    folder, _ = plain
+    assert "train_loader" in (folder / "report.html").read_text()
+    assert (folder / "val_loader" / "report.html").is_file()
+
+
+SAME = (
+    HEAD
+    + """\
+import multiprocessing, pickle, random
+
+class Own:
+    pass
+
+def main():
+    loader = DataLoader(Slow(40, 0), batch_size=8, num_workers=1, multiprocessing_context=sys.argv[1])
+    drawn = [float(inputs.sum()) for inputs, _ in loader]
+    print(__name__, sys.argv, os.getcwd(), sys.path[0], __file__, drawn)
+    print(pickle.loads(pickle.dumps(Own())).__class__.__module__, random.random(), torch.rand(1).item())
+    print([place for place in sys.path if "loaderbench" in place], os.environ.get("PYTHONPATH"))
+    print(sorted(name for name in os.environ if "LOADERBENCH" in name), multiprocessing.get_start_method())
+    print(type(iter(loader)).__name__ if len(sys.argv) > 2 else "", sys.stdin.read())
+
+if __name__ == "__main__":
+    random.seed(3)
+    torch.manual_seed(3)
+    main()
+"""
+)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_script_sees_what_it_would_see_without_us(tmp_path: Path, method: str) -> None:
+    write(tmp_path, SAME)
+    environment = {"PYTHONPATH": str(tmp_path / "mine")}
+    alone = subprocess.run(
+        [sys.executable, "train.py", method], cwd=tmp_path, input="typed", capture_output=True, text=True, check=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    ours = profile(tmp_path, "-q", "--out", "run", "train.py", method, input="typed", environment=environment)
+    assert ours.stdout == alone.stdout
+    assert ours.stderr == alone.stderr
+    assert load(tmp_path / "run").trials[0].batches > 0
+
+
+def test_a_sitecustomize_of_the_user_is_imported_too(tmp_path: Path) -> None:
+    write(tmp_path, "print('theirs')", "sitecustomize.py")
+    write(tmp_path, "import sitecustomize\nprint(sitecustomize.__file__)")
+    done = profile(tmp_path, "-q", "train.py", environment={"PYTHONPATH": str(tmp_path)})
+    assert done.stdout == f"theirs\ntheirs\n{tmp_path / 'sitecustomize.py'}\n"  # by the command, and by the script
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "words"),
+    [
+        ("sys.exit(7)", 7, ""),
+        ("raise ValueError('theirs')", 1, "ValueError: theirs"),
+        ("os.kill(os.getpid(), 15)", 143, ""),
+    ],
+)
+def test_the_exit_code_is_the_script_s(tmp_path: Path, end: str, code: int, words: str) -> None:
+    write(tmp_path, f"import os, sys\n{end}\n")
+    done = profile(tmp_path, "train.py")
+    assert done.returncode == code
+    assert words in done.stderr
+    assert "no DataLoader was iterated over" in done.stderr
+
+
+LONG = HEAD + "for batch in DataLoader(Slow(100_000), batch_size=8, num_workers=1):\n    {body}\n"
+
+
+def test_a_script_that_raises_in_its_loop_has_a_report_until_then(tmp_path: Path) -> None:
+    write(tmp_path, LONG.format(body="\n    if batch[0][0][0] > 300: raise ValueError('theirs')"))
+    done = profile(tmp_path, "--out", "run", "train.py")
+    assert done.returncode == 1
+    assert "ValueError: theirs" in done.stderr
+    assert load(tmp_path / "run").trials[0].batches > 10
+
+
+@pytest.mark.parametrize("end", ["os._exit(9)", "os.kill(os.getpid(), 9)"])
+def test_what_was_recorded_survives_a_script_that_ends_without_a_last_word(tmp_path: Path, end: str) -> None:
+    write(tmp_path, LONG.format(body=f"time.sleep(0.01)\n    if batch[0][0][0] > 2_400: {end}"))
+    done = profile(tmp_path, "--out", "run", "train.py")
+    assert done.returncode in (9, 137)
+    assert load(tmp_path / "run").trials[0].batches > 10
+
+
+def test_recording_stops_after_its_steps_and_the_script_continues(tmp_path: Path) -> None:
+    write(tmp_path, HEAD + "print(sum(1 for _ in DataLoader(Slow(800, 0), batch_size=8, num_workers=1)))\n")
+    done = profile(tmp_path, "--steps", "40", "--out", "run", "train.py")
+    assert done.stdout == "100\n"
+    assert load(tmp_path / "run").trials[0].batches == 40
+
+
+def test_recording_stops_after_its_seconds_and_the_script_continues(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        HEAD + "for _ in range(2):\n    print(sum(1 for _ in DataLoader(Slow(1600, 0.001), batch_size=8)))\n",
+    )
+    done = profile(tmp_path, "--seconds", "1", "--out", "run", "train.py")
+    assert done.stdout == "200\n200\n"
+    (trial,) = load(tmp_path / "run").trials
+    assert 10 < trial.batches < 200
+    assert trial.epochs.begun == 1
+
+
+OWN_PROFILER = """\
+from loaderbench import Profiler
+
+loader = DataLoader(Slow(160, 0), batch_size=8)
+with Profiler("own") as prof:
+    print(sum(1 for _ in prof.iter(loader)))
+print(prof.result.trials[0].batches)
+"""
+
+
+def test_a_profiler_of_the_script_s_own_is_left_alone(tmp_path: Path) -> None:
+    write(tmp_path, HEAD + OWN_PROFILER)
+    done = profile(tmp_path, "train.py")
+    assert (done.returncode, done.stdout) == (0, "20\n10\n")
+    assert "cannot record" not in done.stderr
+
+
+def test_json_on_stdout_follows_what_the_script_printed(tmp_path: Path) -> None:
+    write(tmp_path, PLAIN)
+    done = profile(tmp_path, "-q", "--json", "-", "--out", "run", "train.py")
+    first, _, rest = done.stdout.partition("\n")
+    assert first == "trained []"
+    assert json.loads(rest)["name"] == "train_loader"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "nothing to run: name a script"),
+        (("missing.py",), "missing.py: no such script"),
+        (("--", "no-such-program"), "no-such-program: no such program"),
+        (("--steps", "0", "train.py"), "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = profile(tmp_path, *arguments)
+    assert done.returncode in (2, 5)
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_that_is_in_use_is_told_before_the_script_runs(tmp_path: Path) -> None:
+    write(tmp_path, "print('ran')")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine").touch()
+    done = profile(tmp_path, "--out", "run", "train.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "run: folder exists and is not empty" in done.stderr
+
+
+def test_a_script_without_loaders_leaves_no_folder(tmp_path: Path) -> None:
+    write(tmp_path, "print('ran')")
+    assert profile(tmp_path, "train.py").stdout == "ran\n"
+    assert not list(tmp_path.glob("reports/profile*"))
+
+
+def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        HEAD + "print(__name__, sys.argv[1:], sum(1 for _ in DataLoader(Slow(160, 0), batch_size=8)))",
+        "mine.py",
+    )
+    done = profile(tmp_path, "--out", "run", "-m", "mine", "--steps", "3")
+    assert done.stdout == "__main__ ['--steps', '3'] 20\n"
+    assert load(tmp_path / "run").record.suite["script"] == "mine.py --steps 3"
+
+
+def test_the_processes_that_a_launcher_starts_are_recorded_each_with_its_rank(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        HEAD + "wait_s = 0.004 * int(os.environ['RANK'])\nfor _ in DataLoader(Slow(160, wait_s), batch_size=8): pass\n",
+    )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
+    done = profile(tmp_path, "--out", "run", "--", *torchrun, "train.py")
+    assert done.returncode == 0, done.stderr
+    slow, fast = (done.stderr.index(f"\nRank {rank}, Slow loader (train.py:") for rank in (1, 0))
+    assert slow < fast
