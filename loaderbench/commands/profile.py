@@ -122,12 +122,7 @@ def _print(found: Sequence[RecordedLoader]) -> None:
         console.print(f"loaderbench: {_NONE_ITERATED}; nothing was recorded", highlight=False, markup=False)
         return
     main, *others = found
-    console.print(f"\n{_named(main)}", highlight=False, markup=False)
     print_summary(main.run.document, console, report_path=str(main.page))
     for other in others:
-        said = f"{_named(other)}: {other.run.verdict.headline}; {other.page}"
+        said = f"Loader: {other.place}: {other.run.verdict.headline}; {other.page}"
         console.print(said, highlight=False, markup=False, soft_wrap=True)
-
-
-def _named(one: RecordedLoader) -> str:
-    return one.place if one.rank is None else f"Rank {one.rank}, {one.place}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -22,20 +23,28 @@ WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around nex
 STAGES_OF_DEVICE = "stages of the loop: time on the CUDA device's stream, by events"
 
 
+@dataclass(frozen=True)
+class Script:
+    """A script that was run unchanged: its command, and where it iterates over the loader."""
+
+    command: str
+    place: str
+
+
 def measured_so_far(
-    name: str, warmup: int, recorder: LoopRecorder, observer: Observer, script: str | None = None
+    name: str, warmup: int, recorder: LoopRecorder, observer: Observer, script: Script | None = None
 ) -> tuple[Measured, Readings]:
-    """What was recorded until now, as a run that nobody has concluded from; `script` is the command that was run."""
+    """What was recorded until now, as a run that nobody has concluded from; `script` is one that was run unchanged."""
     config = _config(observer.source)
     environment = describe_machine(_start_method(observer.source), observer.described_gpus, observer.no_gpu)
     trial = make_trial(recorder, observer, config, environment)
     axes = {axis: [value] for axis, value in config.items()}
-    own = {} if script is None else {"script": script}
+    own = {} if script is None else {"script": script.command}
     measured = Measured(
         name=name,
         suite={"name": name, "warmup": warmup, **own},
         environment=environment,
-        dataset=_describe(observer.source),
+        dataset=_describe(observer.source, script.place if script else None),
         plan=PlanSummary(axes, 1, 1, 1, (config,), config, "the profiled configuration"),
         started_at=observer.began_at,
         finished_at=observer.ended_at or utc_now(),
@@ -70,15 +79,16 @@ def _start_method(source: Any) -> str:
     return multiprocessing.get_start_method()
 
 
-def _describe(source: Any) -> DatasetSummary:
-    dataset = getattr(source, "dataset", None)
+def _describe(source: Any, place: str | None) -> DatasetSummary:
+    """The loader's dataset, after the place where a script iterates over it."""
+    dataset, before = getattr(source, "dataset", None), f"{place}, " if place else ""
     if dataset is None:
         kind = "nothing" if source is None else type(source).__name__
-        return DatasetSummary(kind, not_measured={"files": "unknown without a dataset"})
-    samples = length_of(dataset)
+        return DatasetSummary(f"{before}{kind}", not_measured={"files": "unknown without a dataset"})
+    samples, kind = length_of(dataset), f"{before}{type(dataset).__name__}"
     if samples is None:
-        return DatasetSummary(type(dataset).__name__, not_measured={"files": "the dataset has no length"})
-    return DatasetSummary(f"{type(dataset).__name__}, {samples:,} samples", files=samples)
+        return DatasetSummary(kind, not_measured={"files": "the dataset has no length"})
+    return DatasetSummary(f"{kind}, {samples:,} samples", files=samples)
 
 
 def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[str]:

@@ -47,7 +47,7 @@ class Profiler:
             steps,
             Watch(
                 steady=self._observer.steady,
-                body=self._observer.user_stages.end_body,
+                body=self._body_ended,
                 look=self._look,
                 epoch_ended=self._epoch_ended,
                 full=self._finish,
@@ -174,6 +174,9 @@ class Profiler:
 
     def _begin(self, source: Any) -> Iterator[Any]:
         return self._observer.begin_epoch(source, trace=self._trace, marks=self.marks_functions)
+
+    def _body_ended(self, kind: int) -> None:
+        self._observer.user_stages.end_body(kind)
 
     def _look(self) -> None:
         self._observer.look()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from loaderbench.profiler import Profiler
-from loaderbench.profiler.measured import measured_so_far
+from loaderbench.profiler.measured import Script, measured_so_far
 from loaderbench.records import Measured, Readings
 from loaderbench.tracing.clock import thread
 from loaderbench.tracing.loader import Begin
@@ -16,12 +16,17 @@ WARMUP_BATCHES = 10
 
 
 class LoaderProfiler(Profiler):
-    """Records the epochs that it is given, each begun by `begin`, until `until_s` of the monotonic clock."""
+    """Records the epochs that it is given, each begun by `begin`, until `until_s` of the monotonic clock.
 
-    def __init__(self, name: str, begin: Begin, *, steps: int | None, until_s: float) -> None:
+    `step_ended` is called when the loop is done with a batch, once a stage of its steps was entered.
+    """
+
+    def __init__(
+        self, name: str, begin: Begin, *, steps: int | None, until_s: float, step_ended: Callable[[], None]
+    ) -> None:
         super().__init__(name, warmup=WARMUP_BATCHES, steps=steps, trace=True)
         self._observer.begin = begin
-        self._until_s = until_s
+        self._until_s, self._step_ended = until_s, step_ended
         self.start()
 
     @property
@@ -48,11 +53,15 @@ class LoaderProfiler(Profiler):
         self._recorder.full = True
         self._finish()
 
-    def measured(self, script: str) -> tuple[Measured, Readings]:
+    def measured(self, script: Script) -> tuple[Measured, Readings]:
         """What was recorded until now; may be called by another thread than the loop's."""
         if self._state == "running" and thread() == self._thread:
             self._recorder.add_up()
         return measured_so_far(self.name, WARMUP_BATCHES, self._recorder, self._observer, script)
+
+    def _body_ended(self, kind: int) -> None:
+        self._step_ended()
+        super()._body_ended(kind)
 
     def _look(self) -> None:
         """As always; and only the loop's thread can add up what another saves."""

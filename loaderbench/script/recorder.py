@@ -11,15 +11,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loaderbench.errors import UsageError
+from loaderbench.profiler.measured import Script
 from loaderbench.profiler.source import alike
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import Recording, write_recordings
+from loaderbench.script.step_stages import StepStages
+from loaderbench.tracing.clock import StageClock
 from loaderbench.tracing.loader import Begin
+
+if TYPE_CHECKING:
+    from loaderbench.profiler.user_stages import HostAndDevice
 
 FIRST_SAVE_S = 2.0
 """After that, what is recorded is saved, then after twice as long and so on: a script may end without a last word."""
@@ -60,11 +66,14 @@ class ScriptRecorder:
         self._recorded: list[_Recorded] = []
         self._of_loader: BaseException | None = None
         self._over = threading.Event()
+        self._steps = StepStages(self._stage)
+        self._steps.begin()
         threading.Thread(target=self._save_now_and_then, daemon=True).start()
 
     def epoch(self, loader: Any) -> Iterator[Any]:
         """Begin an epoch over a loader, recorded if that is possible."""
         if time.monotonic() > self._until_s:
+            self._steps.end()
             self._give_back()
             return self._usual(loader)
         self._of_loader = None
@@ -82,6 +91,7 @@ class ScriptRecorder:
     def finish(self) -> None:
         """The script ends: save what was recorded."""
         self._over.set()
+        self._steps.end()
         self._give_back()
         for one in self._recorded:
             one.profiler.end()
@@ -101,9 +111,20 @@ class ScriptRecorder:
             place = place_of(loader)
             found = next((one.profiler for one in self._recorded if _continues(one, place, loader)), None)
         if found is None:
-            found = LoaderProfiler(place.name, self._begin, steps=self._order.steps, until_s=self._until_s)
+            found = LoaderProfiler(
+                place.name,
+                self._begin,
+                steps=self._order.steps,
+                until_s=self._until_s,
+                step_ended=self._steps.step_ended,
+            )
             self._recorded.append(_Recorded(place, found))
         return None if found.is_over or found.under_way else found
+
+    def _stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
+        """That of the loop that was begun last, of those under way."""
+        under_way = (one.profiler for one in reversed(self._recorded) if one.profiler.under_way)
+        return next((found for profiler in under_way if (found := profiler.loop_stage(name)) is not None), None)
 
     def _save_now_and_then(self) -> None:
         pause_s = FIRST_SAVE_S
@@ -114,18 +135,18 @@ class ScriptRecorder:
     def _save(self) -> None:
         """Never in the way of the script."""
         try:
-            script = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-            rank = os.environ.get("RANK")
-            found = []
-            for place, profiler in [(one.place, one.profiler) for one in self._recorded]:
-                measured, readings = profiler.measured(script)
-                own = int(rank) if rank is not None and rank.isdigit() else None
-                found.append(
-                    Recording(name=place.name, place=str(place), rank=own, measured=measured, readings=readings)
-                )
-            write_recordings(Path(self._order.folder), found)
+            write_recordings(Path(self._order.folder), [_recording_of(one) for one in list(self._recorded)])
         except Exception as error:
             _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
+
+
+def _recording_of(one: _Recorded) -> Recording:
+    number = os.environ.get("RANK", "")
+    rank = int(number) if number.isdigit() else None
+    place = str(one.place) if rank is None else f"rank {rank}: {one.place}"
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    measured, readings = one.profiler.measured(Script(command, place))
+    return Recording(name=one.place.name, place=place, rank=rank, measured=measured, readings=readings)
 
 
 def _continues(one: _Recorded, place: Place, loader: Any) -> bool:

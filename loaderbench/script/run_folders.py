@@ -21,7 +21,6 @@ class RecordedLoader:
     """A loader of the script: where the script iterates over it, and its run."""
 
     place: str
-    rank: int | None
     run: Run
     folder: Path
 
@@ -68,7 +67,7 @@ def _write(recording: Recording, folder: Path) -> RecordedLoader:
         store.write_page(run.to_html())
     finally:
         store.close()
-    return RecordedLoader(recording.place, recording.rank, run, folder)
+    return RecordedLoader(recording.place, run, folder)
 
 
 def _slug(recording: Recording) -> str:

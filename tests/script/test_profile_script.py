@@ -33,10 +33,10 @@ def test_the_verdict_is_about_the_loader_of_the_training(plain: Any) -> None:
     run = load(folder)
     assert run.record.name == "train_loader"
     assert run.record.suite["script"] == "train.py --lr 0.1 -- -q"
-    first, verdict, *_ = done.stderr.strip().splitlines()
-    assert first.startswith("train_loader (train.py:")
+    verdict, loader, *_ = done.stderr.splitlines()
     assert verdict.startswith(f"{run.verdict.bound.upper()}")
     assert run.verdict.headline[:30] in verdict
+    assert loader.startswith("Loader: train_loader (train.py:")
 
 
 def test_both_epochs_are_recorded_with_the_stages_inside_the_workers(plain: Any) -> None:
@@ -48,12 +48,19 @@ def test_both_epochs_are_recorded_with_the_stages_inside_the_workers(plain: Any)
     assert trial.config["num_workers"] == 2
 
 
+def test_the_step_is_divided_into_what_torch_does(plain: Any) -> None:
+    folder, _ = plain
+    (training,), (validation,) = load(folder).trials, load(folder / "val_loader").trials
+    assert training.step_stages.keys() == {"forward", "backward", "optimizer"}
+    assert validation.step_stages.keys() == {"forward"}
+
+
 def test_the_validation_has_a_run_of_its_own(plain: Any) -> None:
     folder, done = plain
     (trial,) = load(folder / "val_loader").trials
     assert trial.config["num_workers"] == 0
     assert trial.epochs.begun == 2
-    assert "\nval_loader (train.py:" in done.stderr
+    assert "\nLoader: val_loader (train.py:" in done.stderr
 
 
 def test_each_page_is_written(plain: Any) -> None:
@@ -237,5 +244,5 @@ def test_the_processes_that_a_launcher_starts_are_recorded_each_with_its_rank(tm
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
     done = profile(tmp_path, "--out", "run", "--", *torchrun, "train.py")
     assert done.returncode == 0, done.stderr
-    slow, fast = (done.stderr.index(f"\nRank {rank}, Slow loader (train.py:") for rank in (1, 0))
+    slow, fast = (done.stderr.index(f"\nLoader: rank {rank}: Slow loader (train.py:") for rank in (1, 0))
     assert slow < fast

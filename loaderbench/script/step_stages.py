@@ -1,0 +1,101 @@
+"""Divides each step into forward, backward and optimizer, by torch's own global hooks.
+
+`forward` is the outermost call of a module. `backward` follows it, with the loss, until the optimizer begins or another
+module is called; without gradients there is none. What torch compiles is left alone. Source: PyTorch,
+`register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from loaderbench.tracing.clock import StageClock, thread
+
+if TYPE_CHECKING:
+    from loaderbench.profiler.user_stages import HostAndDevice
+
+FindStage = Callable[[str], "tuple[StageClock | HostAndDevice, int] | None"]
+"""The clock of the loop whose step this is, and the stage's number on it; `None` outside of a recorded step."""
+
+
+class StepStages:
+    """The stages of the steps of one thread, from `begin` to `end`."""
+
+    def __init__(self, find: FindStage) -> None:
+        self._find = find
+        self._thread = thread()
+        self._depth = 0
+        self._in_backward = False
+        self._open: list[StageClock | HostAndDevice] = []
+        self._hooks: list[Any] = []
+
+    def begin(self) -> None:
+        """Let torch call us. It would warn that compiled modules call us twice, which changes nothing here."""
+        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        self._hooks = [
+            register_module_forward_pre_hook(self._forward_begins),
+            register_module_forward_hook(self._forward_ended, always_call=True),
+            register_optimizer_step_pre_hook(self._optimizer_begins),
+            register_optimizer_step_post_hook(self._optimizer_ended),
+        ]
+
+    def end(self) -> None:
+        """Remove the hooks."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+
+    def step_ended(self) -> None:
+        """Close what is open: the next batch is asked for."""
+        self._depth, self._in_backward = 0, False
+        while self._open:
+            self._leave()
+
+    def _forward_begins(self, *_: Any) -> None:
+        if torch.compiler.is_compiling() or thread() != self._thread:
+            return
+        self._depth += 1
+        if self._depth == 1:
+            self._end_backward()
+            self._enter("forward")
+
+    def _forward_ended(self, *_: Any) -> None:
+        if torch.compiler.is_compiling() or thread() != self._thread or not self._depth:
+            return
+        self._depth -= 1
+        if not self._depth:
+            self._leave()
+            if torch.is_grad_enabled():
+                self._enter("backward")
+                self._in_backward = True
+
+    def _optimizer_begins(self, *_: Any) -> None:
+        if thread() == self._thread:
+            self._end_backward()
+            self._enter("optimizer")
+
+    def _optimizer_ended(self, *_: Any) -> None:
+        if thread() == self._thread:
+            self._leave()
+
+    def _end_backward(self) -> None:
+        if self._in_backward:
+            self._in_backward = False
+            self._leave()
+
+    def _enter(self, name: str) -> None:
+        found = self._find(name)
+        if found is not None:
+            clock, stage = found
+            clock.enter(stage)
+            self._open.append(clock)
+
+    def _leave(self) -> None:
+        if self._open and (clock := self._open.pop()).ident:
+            clock.leave()

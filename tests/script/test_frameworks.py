@@ -1,0 +1,147 @@
+"""Trainings as the frameworks' own tutorials write them, unmodified: `uv run --group frameworks pytest -m slow`."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from scripts import HEAD, profile, write
+
+from loaderbench.records import Trial
+from loaderbench.result import load
+
+pytestmark = pytest.mark.slow
+
+LIGHTNING = """\
+import lightning
+
+class Classifier(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 4)
+
+    def training_step(self, batch, batch_index):
+        inputs, labels = batch
+        return torch.nn.functional.cross_entropy(self.layer(inputs), labels)
+
+    def validation_step(self, batch, batch_index):
+        self.layer(batch[0])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+if __name__ == "__main__":
+    train_loader = DataLoader(Slow(480), batch_size=8, num_workers=2)
+    val_loader = DataLoader(Slow(160, 0.001), batch_size=8)
+    trainer = lightning.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False)
+    trainer.fit(Classifier(), train_loader, val_loader)
+"""
+
+ACCELERATE = """\
+from accelerate import Accelerator
+
+if __name__ == "__main__":
+    accelerator = Accelerator(cpu=True)
+    model = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    train_loader = DataLoader(Slow(480), batch_size=8, num_workers=2)
+    model, optimizer, train_loader = accelerator.prepare(model, optimizer, train_loader)
+    for epoch in range(2):
+        for inputs, labels in train_loader:
+            loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+            optimizer.zero_grad()
+            accelerator.backward(loss)
+            optimizer.step()
+"""
+
+HUGGING_FACE = """\
+from transformers import Trainer, TrainingArguments
+
+class Rows(Slow):
+    def __getitem__(self, index):
+        inputs, label = super().__getitem__(index)
+        return {"inputs": inputs, "labels": label}
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 4)
+
+    def forward(self, inputs, labels):
+        return {"loss": torch.nn.functional.cross_entropy(self.layer(inputs), labels)}
+
+if __name__ == "__main__":
+    arguments = TrainingArguments(
+        output_dir="out", num_train_epochs=2, per_device_train_batch_size=8, dataloader_num_workers=2,
+        use_cpu=True, report_to=[], save_strategy="no",
+    )
+    Trainer(Model(), arguments, train_dataset=Rows(480)).train()
+"""
+
+IGNITE = """\
+from ignite.engine import create_supervised_trainer
+
+if __name__ == "__main__":
+    model = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    train_loader = DataLoader(Slow(480), batch_size=8, num_workers=2)
+    trainer = create_supervised_trainer(model, optimizer, torch.nn.functional.cross_entropy)
+    trainer.run(train_loader, max_epochs=2)
+"""
+
+TIMM = """\
+from timm.data import create_loader
+from timm.data.dataset import ImageDataset
+from PIL import Image
+
+if __name__ == "__main__":
+    for number in range(480):
+        folder = f"images/{number % 4}"
+        os.makedirs(folder, exist_ok=True)
+        Image.new("RGB", (64, 64), (number % 256, 0, 0)).save(f"{folder}/{number}.jpg")
+    loader = create_loader(
+        ImageDataset("images"), input_size=(3, 32, 32), batch_size=8, is_training=True, num_workers=2,
+        use_prefetcher=False, persistent_workers=False,
+    )
+    for epoch in range(2):
+        for images, labels in loader:
+            images.mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "script", "name", "epochs"),
+    [
+        ("lightning", LIGHTNING, "train_loader", 2),
+        ("accelerate", ACCELERATE, "train_loader", 2),
+        ("transformers", HUGGING_FACE, "Rows loader", 2),
+        ("ignite", IGNITE, "train_loader", 2),
+        ("timm", TIMM, "loader", 2),
+    ],
+)
+def test_every_epoch_is_recorded_with_its_stages(
+    tmp_path: Path, package: str, script: str, name: str, epochs: int
+) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: uv sync --group frameworks")
+    write(tmp_path, HEAD + script)
+    done = profile(tmp_path, "--out", "run", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "cannot record" not in done.stderr
+    run = load(tmp_path / "run")
+    trial: Trial = run.trials[0]
+    assert run.record.name == name
+    assert trial.epochs is not None
+    assert trial.epochs.begun == epochs
+    assert (trial.batches or 0) + (trial.warmup_batches or 0) == epochs * 60 - epochs  # without the first of each
+    assert trial.stages, trial.not_measured
+    assert trial.samples == 8 * (trial.batches or 0)
+
+
+def test_the_validation_of_lightning_is_recorded_apart(tmp_path: Path) -> None:
+    pytest.importorskip("lightning", reason="uv sync --group frameworks")
+    write(tmp_path, HEAD + LIGHTNING)
+    assert profile(tmp_path, "--out", "run", "train.py").returncode == 0
+    (trial,) = load(tmp_path / "run" / "val_loader").trials
+    assert trial.config["num_workers"] == 0
