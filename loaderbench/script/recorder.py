@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
@@ -34,12 +34,12 @@ LONGEST_SAVE_S = 60.0
 
 
 class RecordedEpoch:
-    """An epoch's batches, with the length that torch's own iterator has."""
+    """An epoch's batches; everything else is that of torch's own iterator."""
 
-    __slots__ = ("_batches", "_loader")
+    __slots__ = ("_batches", "_own")
 
-    def __init__(self, batches: Iterator[Any], loader: Any) -> None:
-        self._batches, self._loader = batches, loader
+    def __init__(self, batches: Iterator[Any], own: Any) -> None:
+        self._batches, self._own = batches, own
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -48,7 +48,12 @@ class RecordedEpoch:
         return next(self._batches)
 
     def __len__(self) -> int:
-        return len(self._loader)
+        return len(self._own)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_batches", "_own"):  # asked for by copy before there is one
+            raise AttributeError(name)
+        return getattr(self._own, name)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,9 @@ class ScriptRecorder:
         self._order, self._usual, self._give_back = order, begin, give_back
         self._until_s = inf if order.seconds is None else time.monotonic() + order.seconds
         self._recorded: list[_Recorded] = []
+        self._begun: Any = None  # by torch, for the epoch that was begun last
         self._of_loader: BaseException | None = None
+        self._saving = threading.Lock()
         self._over = threading.Event()
         self._steps = StepStages(self._stage)
         self._steps.begin()
@@ -79,7 +86,10 @@ class ScriptRecorder:
         self._of_loader = None
         try:
             profiler = self._profiler_of(loader)
-            return self._usual(loader) if profiler is None else RecordedEpoch(profiler.epoch(loader), loader)
+            if profiler is None:
+                return self._usual(loader)
+            with self._saving:  # the epoch may fork
+                return RecordedEpoch(profiler.epoch(loader), self._begun)
         except UsageError:  # a profiler of the user's own records it
             return self._usual(loader)
         except Exception as error:
@@ -99,10 +109,11 @@ class ScriptRecorder:
 
     def _begin(self, loader: Any) -> Iterator[Any]:
         try:
-            return self._usual(loader)
+            self._begun = self._usual(loader)
         except BaseException as error:
             self._of_loader = error
             raise
+        return cast("Iterator[Any]", self._begun)
 
     def _profiler_of(self, loader: Any) -> LoaderProfiler | None:
         """Its own, or that of an earlier loader that the script has made anew; `None` where enough is recorded."""
@@ -135,7 +146,8 @@ class ScriptRecorder:
     def _save(self) -> None:
         """Never in the way of the script."""
         try:
-            write_recordings(Path(self._order.folder), [_recording_of(one) for one in list(self._recorded)])
+            with self._saving:
+                write_recordings(Path(self._order.folder), [_recording_of(one) for one in list(self._recorded)])
         except Exception as error:
             _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
 

@@ -186,6 +186,23 @@ def test_a_profiler_of_the_script_s_own_is_left_alone(tmp_path: Path) -> None:
     assert "cannot record" not in done.stderr
 
 
+def test_an_iterator_is_torch_s_own_in_everything_but_its_batches(tmp_path: Path) -> None:
+    look = "it = iter(DataLoader(Slow(80, 0), batch_size=8, num_workers=2))\n"
+    shown = "print(len(it), it._num_workers, len(next(it)))\nit._shutdown_workers()\nprint(hasattr(it, 'no_such'))\n"
+    write(tmp_path, f"{HEAD}{look}{shown}")
+    done = profile(tmp_path, "train.py")
+    assert (done.returncode, done.stdout) == (0, "10 2 2\nFalse\n"), done.stderr
+
+
+def test_a_loader_that_cannot_begin_raises_what_it_raises_without_us_and_once(tmp_path: Path) -> None:
+    broken = "class Broken:\n    def __iter__(self):\n        print('asked')\n        raise ValueError('theirs')\n"
+    loop = "for _ in DataLoader(Slow(80, 0), batch_sampler=Broken()): pass\n"
+    write(tmp_path, f"{HEAD}{broken}    def __len__(self): return 1\n{loop}")
+    done = profile(tmp_path, "train.py")
+    assert (done.returncode, done.stdout) == (1, "asked\n")
+    assert "ValueError: theirs" in done.stderr
+
+
 def test_json_on_stdout_follows_what_the_script_printed(tmp_path: Path) -> None:
     write(tmp_path, PLAIN)
     done = profile(tmp_path, "-q", "--json", "-", "--out", "run", "train.py")
