@@ -63,4 +63,11 @@ def _name_in(frame: FrameType, loader: Any) -> str | None:
 
 
 def _key_of(names: Any, loader: Any) -> str | None:
-    return next((name for name, value in list(names.items()) if value is loader and name != "self"), None)
+    """The name of the loader itself, or else of an object that wraps it, as a framework's own loader does."""
+    own = [(name, value) for name, value in list(names.items()) if name != "self"]
+    found = next((name for name, value in own if value is loader), None)
+    return found or next((name for name, value in own if _holds(value, loader)), None)
+
+
+def _holds(value: Any, loader: Any) -> bool:
+    return any(held is loader for held in list(getattr(value, "__dict__", {}).values()))

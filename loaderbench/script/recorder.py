@@ -7,7 +7,9 @@ import shlex
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -34,12 +36,12 @@ LONGEST_SAVE_S = 60.0
 
 
 class RecordedEpoch:
-    """An epoch's batches; everything else is that of torch's own iterator."""
+    """An epoch's batches, from a generator that records them; everything else is that of torch's own iterator."""
 
-    __slots__ = ("_batches", "_own")
+    __slots__ = ("__weakref__", "_batches", "_own")
 
-    def __init__(self, batches: Iterator[Any], own: Any) -> None:
-        self._batches, self._own = batches, own
+    def __init__(self, recorded: Any, own: Any) -> None:
+        self._batches, self._own = recorded, own
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -50,16 +52,24 @@ class RecordedEpoch:
     def __len__(self) -> int:
         return len(self._own)
 
+    def leave_out_the_rest(self) -> None:
+        """Record no further batch. Raises `ValueError` while one is being made."""
+        recorded, self._batches = self._batches, self._own
+        recorded.close()
+
     def __getattr__(self, name: str) -> Any:
         if name in ("_batches", "_own"):  # asked for by copy before there is one
             raise AttributeError(name)
         return getattr(self._own, name)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Recorded:
+    """A loader's place and profiler, and its latest epoch."""
+
     place: Place
     profiler: LoaderProfiler
+    epoch: weakref.ref[RecordedEpoch] | None = None
 
 
 class ScriptRecorder:
@@ -85,11 +95,15 @@ class ScriptRecorder:
             return self._usual(loader)
         self._of_loader = None
         try:
-            profiler = self._profiler_of(loader)
-            if profiler is None:
+            found = self._recorded_of(loader)
+            if found.profiler.under_way:
+                _leave(found.epoch)
+            if found.profiler.is_over or found.profiler.under_way:
                 return self._usual(loader)
             with self._saving:  # the epoch may fork
-                return RecordedEpoch(profiler.epoch(loader), self._begun)
+                begun = RecordedEpoch(found.profiler.epoch(loader), self._begun)
+            found.epoch = weakref.ref(begun)
+            return begun
         except UsageError:  # a profiler of the user's own records it
             return self._usual(loader)
         except Exception as error:
@@ -115,22 +129,24 @@ class ScriptRecorder:
             raise
         return cast("Iterator[Any]", self._begun)
 
-    def _profiler_of(self, loader: Any) -> LoaderProfiler | None:
-        """Its own, or that of an earlier loader that the script has made anew; `None` where enough is recorded."""
-        found = next((one.profiler for one in self._recorded if one.profiler.source is loader), None)
-        if found is None:
-            place = place_of(loader)
-            found = next((one.profiler for one in self._recorded if _continues(one, place, loader)), None)
-        if found is None:
-            found = LoaderProfiler(
+    def _recorded_of(self, loader: Any) -> _Recorded:
+        """Its own, or that of an earlier loader that the script has made anew."""
+        known = next((one for one in self._recorded if one.profiler.source is loader), None)
+        if known is not None:
+            return known
+        place = place_of(loader)
+        known = next((one for one in self._recorded if _continues(one, place, loader)), None)
+        if known is None:
+            profiler = LoaderProfiler(
                 place.name,
                 self._begin,
                 steps=self._order.steps,
                 until_s=self._until_s,
                 step_ended=self._steps.step_ended,
             )
-            self._recorded.append(_Recorded(place, found))
-        return None if found.is_over or found.under_way else found
+            known = _Recorded(place, profiler)
+            self._recorded.append(known)
+        return known
 
     def _stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """That of the loop that was begun last, of those under way."""
@@ -159,6 +175,14 @@ def _recording_of(one: _Recorded) -> Recording:
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     measured, readings = one.profiler.measured(Script(command, place))
     return Recording(name=one.place.name, place=place, rank=rank, measured=measured, readings=readings)
+
+
+def _leave(epoch: weakref.ref[RecordedEpoch] | None) -> None:
+    """End an epoch's recording where the next begins: a loop that knows its length does not ask for the end."""
+    earlier = epoch() if epoch is not None else None
+    if earlier is not None:
+        with suppress(ValueError):  # it is making a batch: the loader is iterated over within itself
+            earlier.leave_out_the_rest()
 
 
 def _continues(one: _Recorded, place: Place, loader: Any) -> bool:

@@ -109,23 +109,26 @@ if __name__ == "__main__":
             images.mean()
 """
 
+SCRIPTS = {
+    "lightning": LIGHTNING, "accelerate": ACCELERATE, "transformers": HUGGING_FACE, "ignite": IGNITE, "timm": TIMM,
+}  # fmt: skip
+EPOCHS = 2
+
 
 @pytest.mark.parametrize(
-    ("package", "script", "name", "epochs"),
+    ("package", "name"),
     [
-        ("lightning", LIGHTNING, "train_loader", 2),
-        ("accelerate", ACCELERATE, "train_loader", 2),
-        ("transformers", HUGGING_FACE, "Rows loader", 2),
-        ("ignite", IGNITE, "train_loader", 2),
-        ("timm", TIMM, "loader", 2),
+        ("lightning", "train_loader"),
+        ("accelerate", "train_loader"),
+        ("transformers", "Rows loader"),
+        ("ignite", "train_loader"),
+        ("timm", "loader"),
     ],
 )
-def test_every_epoch_is_recorded_with_its_stages(
-    tmp_path: Path, package: str, script: str, name: str, epochs: int
-) -> None:
+def test_every_epoch_is_recorded_with_its_stages(tmp_path: Path, package: str, name: str) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed: uv sync --group frameworks")
-    write(tmp_path, HEAD + script)
+    write(tmp_path, HEAD + SCRIPTS[package])
     done = profile(tmp_path, "--out", "run", "train.py")
     assert done.returncode == 0, done.stderr
     assert "cannot record" not in done.stderr
@@ -133,8 +136,12 @@ def test_every_epoch_is_recorded_with_its_stages(
     trial: Trial = run.trials[0]
     assert run.record.name == name
     assert trial.epochs is not None
-    assert trial.epochs.begun == epochs
-    assert (trial.batches or 0) + (trial.warmup_batches or 0) == epochs * 60 - epochs  # without the first of each
+    assert trial.epochs.begun == EPOCHS
+    counted, left_out = (
+        (trial.batches or 0) + (trial.warmup_batches or 0),
+        2 * EPOCHS,
+    )  # the first, and one that is left
+    assert EPOCHS * 60 - left_out <= counted <= EPOCHS * 60 - EPOCHS
     assert trial.stages, trial.not_measured
     assert trial.samples == 8 * (trial.batches or 0)
 

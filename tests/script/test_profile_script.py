@@ -194,6 +194,14 @@ def test_an_iterator_is_torch_s_own_in_everything_but_its_batches(tmp_path: Path
     assert (done.returncode, done.stdout) == (0, "10 2 2\nFalse\n"), done.stderr
 
 
+def test_two_epochs_of_a_loader_at_a_time_are_whole_and_one_is_recorded(tmp_path: Path) -> None:
+    loop = "print(sum(len(a[0]) + len(b[0]) for a, b in zip(loader, loader)), sum(1 for _ in loader))\n"
+    write(tmp_path, f"{HEAD}loader = DataLoader(Slow(320, 0), batch_size=8, num_workers=1)\n{loop}")
+    done = profile(tmp_path, "--out", "run", "train.py")
+    assert (done.returncode, done.stdout) == (0, "640 40\n"), done.stderr
+    assert load(tmp_path / "run").trials[0].epochs.begun == 3
+
+
 def test_a_loader_that_cannot_begin_raises_what_it_raises_without_us_and_once(tmp_path: Path) -> None:
     broken = "class Broken:\n    def __iter__(self):\n        print('asked')\n        raise ValueError('theirs')\n"
     loop = "for _ in DataLoader(Slow(80, 0), batch_sampler=Broken()): pass\n"

@@ -5,12 +5,14 @@ import sys
 
 _HERE = os.path.dirname(__file__)  # noqa: PTH120 - pathlib takes longer to import than all of this
 sys.path[:] = [place for place in sys.path if place != _HERE]
-_own = sys.modules.pop(__name__)
+_NAME = "sitecustomize"
+_own = sys.modules.pop(_NAME, None)
 try:
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401 - the one that is found without us
 except ImportError as _error:
-    sys.modules[__name__] = _own
-    if _error.name != __name__:
+    if _own is not None:
+        sys.modules[_NAME] = _own
+    if _error.name != _NAME:
         raise
 
 try:
