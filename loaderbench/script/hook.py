@@ -7,6 +7,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -96,6 +97,14 @@ def record_epochs(kind: Any, order: RecordOrder) -> None:
     def finish() -> None:
         if os.getpid() == own_pid and made:
             made[0].finish()
+            _keep_interrupted()
 
     kind.__iter__ = __iter__
     atexit.register(finish)
+
+
+def _keep_interrupted() -> None:
+    """Let Python still exit by SIGINT after Ctrl-C: it forgets that where code is compiled while it exits."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        with suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from loaderbench.errors import MissingError
 from loaderbench.script.order import RecordOrder, own_python_path
 from loaderbench.script.recording import Recording, read_recordings
 
-_FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,19 +60,33 @@ def _run(command: Sequence[str], order: RecordOrder) -> int:
 
 @contextmanager
 def _signals_left_to_the_script() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Forward what is sent to this process alone; a terminal sends Ctrl-C to the script too, which decides."""
+    """Forward what is sent to this process alone, and let the script decide what becomes of it."""
     children: list[subprocess.Popen[bytes]] = []
 
     def forward(number: int, _: FrameType | None) -> None:
-        for child in children:
-            child.send_signal(number)
+        if number != signal.SIGINT or not _of_terminal():
+            for child in children:
+                child.send_signal(number)
 
     numbers = [getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
     before = {number: signal.signal(number, forward) for number in numbers}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield children
     finally:
         for number, handler in before.items():
             with suppress(TypeError):  # one that was not set from Python
                 signal.signal(number, handler)
+
+
+def _of_terminal() -> bool:
+    """Whether a terminal sends Ctrl-C to this process, and so to the script as well."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

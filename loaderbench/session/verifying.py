@@ -25,7 +25,7 @@ from loaderbench.statistics.judging import FEWEST_PAIRS, judged
 STEPS_SHARE = 0.8
 """Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
 
-MOST_OF_PLAN = 1.3
+MOST_OF_PLAN = 1.15
 """Of the time that the plan expects, for sweep, isolation runs and fixes together."""
 
 NOT_ASKED = "trying fixes was switched off"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,22 @@ def test_a_script_that_raises_in_its_loop_has_a_report_until_then(tmp_path: Path
     done = profile(tmp_path, "--out", "run", "train.py")
     assert done.returncode == 1
     assert "ValueError: theirs" in done.stderr
+    assert load(tmp_path / "run").trials[0].batches > 10
+
+
+def test_an_interrupt_that_is_sent_to_the_command_reaches_the_script(tmp_path: Path) -> None:
+    """In a session without a terminal; from a terminal, Ctrl-C reaches both."""
+    write(tmp_path, LONG.format(body="(batch[0][0][0] == 320) and print('running', flush=True)"))
+    command = [sys.executable, "-m", "loaderbench", "profile", "--out", "run", "train.py"]
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "running\n"
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert said.count("KeyboardInterrupt") >= 1
     assert load(tmp_path / "run").trials[0].batches > 10
 
 
