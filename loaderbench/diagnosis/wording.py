@@ -60,10 +60,10 @@ def in_percent(share: float) -> str:
 
 
 def in_seconds(seconds: float) -> str:
-    """Seconds, or milliseconds below one."""
+    """Seconds, or milliseconds below one; never with an exponent."""
     if seconds < 0.9995:
-        return f"{seconds * 1e3:.3g} ms"
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
+        return "under 0.001 ms" if 0 < seconds < 1e-6 else f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:,.0f} s"
 
 
 WALL_TIME = "Wall time"  # label of the line on the costliest stage
@@ -115,7 +115,7 @@ def _costliest(stages: dict[str, StageCost], whose: str, *, is_loader: bool) -> 
     name = max(walls_s, key=lambda stage: walls_s[stage])
     share = in_percent(walls_s[name] / whole_s)
     stage = stage_name(stage_of(name, is_loader=is_loader))
-    return f"{stage} {share} of {whose} time per sample ({walls_s[name] * 1e3:.3g} ms)"
+    return f"{stage} {share} of {whose} time per sample ({in_seconds(walls_s[name])})"
 
 
 def percent(share: Interval) -> str:

@@ -49,7 +49,7 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _is_library(file: str) -> bool:
-    return "site-packages" in file or file.startswith(("<", f"{sys.base_prefix}/lib/python"))
+    return "site-packages" in file or "dist-packages" in file or file.startswith(("<", f"{sys.base_prefix}/lib/python"))
 
 
 def _name_in(frame: FrameType, loader: Any) -> str | None:

@@ -225,11 +225,15 @@ def test_work_beside_a_loader_of_its_own_is_the_main_process_s_only_where_no_sta
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
+        (7e-18, "under 0.001 ms"),
+        (0.0, "0 ms"),
+        (2e-6, "0.002 ms"),
         (0.0123, "12.3 ms"),
         (0.999, "999 ms"),
         (0.9996, "1 s"),
         (1.25, "1.2 s"),
         (9.9, "9.9 s"),
+        (9.96, "10 s"),
         (12.4, "12 s"),
         (4321.0, "4,321 s"),
     ],
