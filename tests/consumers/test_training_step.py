@@ -75,4 +75,6 @@ def test_a_step_on_a_gpu_makes_it_the_current_device(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("images", [torch.float16, torch.float32, torch.float64])
 def test_labels_and_images_of_any_type_are_trained_on(dtype: torch.dtype, images: torch.dtype) -> None:
     step = EagerStep(StepOptions(model="squeezenet1_1", device="cpu"), torch.device("cpu"))
+    before = [part.detach().clone() for part in step.model.parameters()]
     step(torch.rand(2, 3, 32, 32).to(images), torch.tensor([0, 100], dtype=dtype))
+    assert not all(torch.equal(old, new) for old, new in zip(before, step.model.parameters(), strict=True))

@@ -143,7 +143,7 @@ def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> Non
 def test_a_fork_server_that_still_imports_ends_with_the_run_that_is_killed(tmp_path: Path) -> None:
     """Python's own server looks for its parent only after its imports, which take long on a busy machine."""
     server = left_by_a_killed_run(tmp_path, killed_when=tmp_path / "importing")
-    wait_until(lambda: not server.is_running())
+    assert psutil.wait_procs([server], timeout=120)[1] == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
