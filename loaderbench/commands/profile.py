@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from loaderbench.result import Run
     from loaderbench.script.run_folders import RecordedLoader
 
-_NONE_ITERATED = "no DataLoader was iterated over"
 _LAUNCHER = "loaderbench.launcher"
 
 
@@ -117,9 +116,9 @@ def _print(found: Sequence[RecordedLoader]) -> None:
 
     from loaderbench.report.terminal import print_summary
 
-    console = Console(stderr=True, soft_wrap=False)
+    console = Console(stderr=True)
     if not found:
-        console.print(f"loaderbench: {_NONE_ITERATED}; nothing was recorded", highlight=False, markup=False)
+        console.print("loaderbench: no DataLoader was iterated over; nothing was recorded", highlight=False)
         return
     main, *others = found
     print_summary(main.run.document, console, report_path=str(main.page))

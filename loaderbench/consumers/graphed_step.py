@@ -19,8 +19,6 @@ class GraphedStep:
     Beyond `MOST_GRAPHS`, batches are trained on without a graph.
 
     Source: PyTorch, "CUDA semantics", "Whole-network capture".
-
-    Source: PyTorch, "CUDA semantics", "Whole-network capture".
     """
 
     def __init__(self, step: Callable[[torch.Tensor, torch.Tensor], None]) -> None:

@@ -19,8 +19,8 @@ from loaderbench.consumers.step_options import StepOptions
 class TrainingStep:
     """Forward, backward and update of a torchvision classifier. On a GPU, the step returns once it is queued.
 
-    Labels are taken modulo the number of classes. With `prefetch_stream`, the
-    copy of a batch overlaps with the step of the one before.
+    Labels are taken modulo the number of classes. With `prefetch_stream`, the copy of a batch overlaps with the step of
+    the one before.
     """
 
     def __init__(self, options: StepOptions) -> None:

@@ -114,8 +114,7 @@ class Profiler:
             raise UsageError(f"profiler {self.name!r} was not started, so it has no result")
         if self._result is not None:
             return self._result
-        if self._state == "running" and thread() == self._thread:  # another must not add up what the loop still adds to
-            self._recorder.add_up()
+        self._add_up()
         state = random.getstate()  # a library that is imported for it draws
         try:
             from loaderbench.profiler.result import make_run
@@ -163,6 +162,11 @@ class Profiler:
         self._recorder.events, of_stages = clock_of_device(), clock_of_device()
         if of_stages is not None:
             self._observer.user_stages.on_device = DeviceStages(of_stages)
+
+    def _add_up(self) -> None:
+        """Add up the batches; another thread must not do so while the loop still adds to them."""
+        if self._state == "running" and thread() == self._thread:
+            self._recorder.add_up()
 
     def _is_mine(self, source: Any) -> bool:
         """Whether to record it: not a second epoch within one, and not another loader than the first."""

@@ -12,8 +12,8 @@ class AssumedDemand:
 
     `origin`: `default` where a suite says nothing, `suite` for `consumer.demand`, `accelerator` for a published rate of
     one GPU, `calibration` for a measured one. The last two have a GPU, a model and a precision. Their source is a
-    publication with its web address, or the name of a run. A calibration
-    also has its step time: a batch takes `fixed_s + s_per_sample * samples`, and the rate is that of the largest batch.
+    publication with its web address, or the name of a run. A calibration also has its step time: a batch takes
+    `fixed_s + s_per_sample * samples`, and the rate is that of the largest batch.
     """
 
     samples_per_s: float

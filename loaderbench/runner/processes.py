@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import threading
+import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -18,7 +19,7 @@ from loaderbench.runner.protocol import LEAVE
 
 GRACE_S = 10.0  # a worker finishes its batch before it looks up
 _MANAGER = "torch_shm_manager"  # removes the files it manages when the last process that uses them is gone
-_MANAGER_S = 1.0
+_DEATH_S = 1.0
 _ENDING = threading.Lock()
 
 
@@ -52,7 +53,7 @@ def end_own_session() -> None:
 def end_below(head: int) -> None:
     """End the head of a session with every process below it, and remove what they leave."""
     below = _below(head)
-    psutil.wait_procs(_kill(below), timeout=1.0)  # none may make a file after the search below
+    _wait_until_dead(_kill(below))  # none may make a file after the search below
     _remove_shared_memory([head, *(child.pid for child in below)])
     with suppress(ProcessLookupError):
         os.kill(head, getattr(signal, "SIGKILL", signal.SIGTERM))
@@ -68,9 +69,10 @@ def end_session(process: BaseProcess, pipe: Connection | None = None, grace_s: f
     if process.is_alive():
         process.kill()
     process.join()
-    killed = _kill(below)
-    psutil.wait_procs([child for child in below if child not in killed], timeout=_MANAGER_S)
-    if process.pid is not None and hasattr(os, "killpg"):
+    below = list({*below, *_in_session(process.pid)})  # those begun since
+    _kill(below)
+    _wait_until_dead(below)
+    if process.pid is not None and hasattr(os, "killpg"):  # a manager that did not end by itself
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
     _remove_shared_memory([process.pid or -1, *(child.pid for child in below)])
@@ -87,16 +89,38 @@ def _kill(processes: list[psutil.Process]) -> list[psutil.Process]:
     return killed
 
 
+def _wait_until_dead(processes: list[psutil.Process]) -> None:
+    """Wait until none runs; who reaps the dead is not ours to know, and in a container it may be nobody."""
+    until = time.monotonic() + _DEATH_S
+    while any(_lives(process) for process in processes) and time.monotonic() < until:
+        time.sleep(0.002)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
+
+
 def _below(pid: int | None) -> list[psutil.Process]:
     """Processes that it has started, and those of its session whose parent is gone."""
-    found: dict[int, psutil.Process] = {}
+    children: list[psutil.Process] = []
     with suppress(psutil.Error, OSError, IndexError):
-        found = {child.pid: child for child in psutil.Process(pid).children(recursive=True)}
+        children = psutil.Process(pid).children(recursive=True)
+    return list({*children, *_in_session(pid)})
+
+
+def _in_session(pid: int | None) -> list[psutil.Process]:
+    """All of the session that this process heads or headed, but for itself."""
+    found = []
     for other in _all_pids() if hasattr(os, "getsid") else []:
         with suppress(OSError, psutil.Error):
             if other != pid and os.getsid(other) == pid:
-                found.setdefault(other, psutil.Process(other))
-    return list(found.values())
+                found.append(psutil.Process(other))
+    return found
 
 
 def _all_pids() -> list[int]:

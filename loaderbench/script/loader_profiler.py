@@ -9,10 +9,7 @@ from typing import Any
 from loaderbench.profiler import Profiler
 from loaderbench.profiler.measured import Script, measured_so_far
 from loaderbench.records import Measured, Readings
-from loaderbench.tracing.clock import thread
 from loaderbench.tracing.loader import Begin
-
-WARMUP_BATCHES = 10
 
 
 class LoaderProfiler(Profiler):
@@ -24,7 +21,7 @@ class LoaderProfiler(Profiler):
     def __init__(
         self, name: str, begin: Begin, *, steps: int | None, until_s: float, step_ended: Callable[[], None]
     ) -> None:
-        super().__init__(name, warmup=WARMUP_BATCHES, steps=steps, trace=True)
+        super().__init__(name, steps=steps, trace=True)
         self._observer.begin = begin
         self._until_s, self._step_ended = until_s, step_ended
         self.start()
@@ -55,9 +52,8 @@ class LoaderProfiler(Profiler):
 
     def measured(self, script: Script) -> tuple[Measured, Readings]:
         """What was recorded until now; may be called by another thread than the loop's."""
-        if self._state == "running" and thread() == self._thread:
-            self._recorder.add_up()
-        return measured_so_far(self.name, WARMUP_BATCHES, self._recorder, self._observer, script)
+        self._add_up()
+        return measured_so_far(self.name, self._warmup, self._recorder, self._observer, script)
 
     def _body_ended(self, kind: int) -> None:
         self._step_ended()

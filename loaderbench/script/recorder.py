@@ -81,10 +81,9 @@ class ScriptRecorder:
         self._recorded: list[_Recorded] = []
         self._begun: Any = None  # by torch, for the epoch that was begun last
         self._of_loader: BaseException | None = None
-        self._saving = threading.Lock()
+        self._saving = threading.RLock()  # a sampler may iterate over another loader while its epoch begins
         self._over = threading.Event()
         self._steps = StepStages(self._stage)
-        self._steps.begin()
         threading.Thread(target=self._save_now_and_then, daemon=True).start()
 
     def epoch(self, loader: Any) -> Iterator[Any]:
@@ -99,7 +98,10 @@ class ScriptRecorder:
             if found.profiler.under_way:
                 _leave(found.epoch)
             if found.profiler.is_over or found.profiler.under_way:
+                if all(one.profiler.is_over for one in self._recorded):
+                    self._steps.end()
                 return self._usual(loader)
+            self._steps.begin()
             with self._saving:  # the epoch may fork
                 begun = RecordedEpoch(found.profiler.epoch(loader), self._begun)
             found.epoch = weakref.ref(begun)

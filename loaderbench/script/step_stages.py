@@ -36,7 +36,9 @@ class StepStages:
         self._hooks: list[Any] = []
 
     def begin(self) -> None:
-        """Let torch call us. It would warn that compiled modules call us twice, which changes nothing here."""
+        """Register the hooks, once. Torch's warning that compiled modules call them twice does not matter here."""
+        if self._hooks:
+            return
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
         self._hooks = [
             register_module_forward_pre_hook(self._forward_begins),

@@ -219,6 +219,18 @@ def test_two_epochs_of_a_loader_at_a_time_are_whole_and_one_is_recorded(tmp_path
     assert load(tmp_path / "run").trials[0].epochs.begun == 3
 
 
+def test_a_sampler_may_iterate_over_another_loader_while_its_own_epoch_begins(tmp_path: Path) -> None:
+    sampler = "class Own:\n    def __iter__(self):\n        return iter([int(i) for x, _ in inner for i in x[:, 0]])\n"
+    loop = (
+        "inner = DataLoader(Slow(80, 0), batch_size=8)\nouter = DataLoader(Slow(80, 0), batch_size=8, sampler=Own())\n"
+    )
+    write(tmp_path, f"{HEAD}{sampler}    def __len__(self): return 80\n{loop}print(sum(1 for _ in outer))\n")
+    done = profile(tmp_path, "--out", "run", "train.py")
+    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
+    assert "Loader: outer (" in done.stderr
+    assert "Loader: inner (" in done.stderr
+
+
 def test_a_loader_that_cannot_begin_raises_what_it_raises_without_us_and_once(tmp_path: Path) -> None:
     broken = "class Broken:\n    def __iter__(self):\n        print('asked')\n        raise ValueError('theirs')\n"
     loop = "for _ in DataLoader(Slow(80, 0), batch_sampler=Broken()): pass\n"
