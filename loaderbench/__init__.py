@@ -1,6 +1,7 @@
 """Find out why the GPU waits for images, and measure what fixes it.
 
-`Profiler` records your own training loop, `run` measures a suite, `load` reads a saved run. Each gives a `Run`.
+`Profiler` records your own training loop, `run` measures a suite, `load` reads a saved run. Each gives a `Run`. `tune`
+measures faster arguments for a `DataLoader`.
 Heavy packages are imported on first use.
 """
 
@@ -11,10 +12,11 @@ if TYPE_CHECKING:
     from loaderbench.profiler import Profiler
     from loaderbench.result import Run, load
     from loaderbench.session import run
+    from loaderbench.tuning.api import tune
 
-__all__ = ["Profiler", "Run", "load", "run"]
+__all__ = ["Profiler", "Run", "load", "run", "tune"]
 
-_HOMES = {"Profiler": "profiler", "Run": "result", "load": "result", "run": "session"}
+_HOMES = {"Profiler": "profiler", "Run": "result", "load": "result", "run": "session", "tune": "tuning.api"}
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from loaderbench.commands import check, compare, doctor, export, init, photos, profile, report, run, schema, show
+from loaderbench.commands import check, compare, doctor, export, init, photos, profile, report, run, schema, show, tune
+from loaderbench.commands.scripts import ScriptCommand
 from loaderbench.errors import Interrupted, LoaderbenchError, MissingError, Terminated, UsageError, printable
 
 FAULT = 70
@@ -40,7 +41,8 @@ for verb in (
     schema.schema,
 ):
     app.command()(verb)
-app.command(cls=profile.ProfileCommand)(profile.profile)
+app.command(cls=ScriptCommand)(profile.profile)
+app.command(cls=ScriptCommand)(tune.tune)
 
 
 def _print_version(asked: bool) -> None:

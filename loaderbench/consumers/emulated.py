@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ _SAMPLES = f"Target in samples/s; {DEFAULT_DEMAND:,.0f} where neither this nor `
 _GPU = "GPU to emulate at its published training rate."
 _PRECISION = "Precision of the published rate; mixed precision by default, where it is known."
 
+_HOST = "CPU time, in seconds per sample, that the training step takes from the loader in the main process."
+
 _CALIBRATION = "File of a measured step, from `loaderbench export --to calibration`: emulates that GPU."
 
 IN_FLIGHT = 2  # a training loop that asks for no result runs about one step ahead of its device
@@ -32,11 +35,14 @@ class EmulatedAccelerator:
 
     Its queue is kept as the moments at which its batches will be done; the host sleeps only while the queue is full,
     as a training loop does. A late wake-up delays no batch, because the device's time is computed and not slept.
-    `clock` is the device's, in seconds: it stands still while the trial does.
+    `clock` is the device's, in seconds: it stands still while the trial does. Only `host_s_per_sample` of CPU time is
+    taken, for a host that computes or launches kernels.
     """
 
-    def __init__(self, demand: float, clock: Clock = time.monotonic, *, fixed_s: float = 0.0) -> None:
-        self._demand, self._clock, self._fixed_s = demand, clock, fixed_s
+    def __init__(
+        self, demand: float, clock: Clock = time.monotonic, *, fixed_s: float = 0.0, host_s_per_sample: float = 0.0
+    ) -> None:
+        self._demand, self._clock, self._fixed_s, self._host_s = demand, clock, fixed_s, host_s_per_sample
         self._done_at_s: deque[float] = deque([0.0], maxlen=IN_FLIGHT)
         self.wait_clock = HostWaitClock(lambda: self._done_at_s[-1], clock)
 
@@ -44,9 +50,21 @@ class EmulatedAccelerator:
         """Queue the batch; wait for room first."""
         room_at_s = self._done_at_s[0] if len(self._done_at_s) == IN_FLIGHT else 0.0
         start_s = max(self._clock(), self._done_at_s[-1])
+        if self._host_s:
+            compute_for(self._host_s * samples)
         while (pause_s := room_at_s - self._clock()) > 0:
             time.sleep(pause_s)
         self._done_at_s.append(start_s + self._fixed_s + samples / self._demand)
+
+
+def compute_for(cpu_s: float) -> None:
+    """Take so much CPU time in this thread, and leave the interpreter to others: a checksum releases its lock."""
+    until_s = time.thread_time() + cpu_s
+    while time.thread_time() < until_s:
+        zlib.crc32(_COMPUTED)
+
+
+_COMPUTED = bytes(1 << 16)
 
 
 class Emulated(ConsumerKind):
@@ -64,6 +82,7 @@ class Emulated(ConsumerKind):
     model: str = DEFAULT_MODEL
     precision: Annotated[str | None, Field(description=_PRECISION, examples=[*PRECISIONS])] = None
     calibration: Annotated[str | None, Field(description=_CALIBRATION)] = None
+    host_cpu_s_per_sample: Annotated[Amount | None, Field(description=_HOST)] = None
 
     def assumed_demand(self, folder: Path) -> AssumedDemand:
         """The rate it takes samples at.
@@ -95,8 +114,9 @@ class Emulated(ConsumerKind):
 
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the device."""
+        host_s = self.host_cpu_s_per_sample or 0.0
         if self.calibration is not None:
             found = read_calibration(folder / self.calibration)
             rate = 1 / found.s_per_sample if found.s_per_sample else math.inf
-            return EmulatedAccelerator(rate, clock, fixed_s=found.fixed_s)
-        return EmulatedAccelerator(self.assumed_demand(folder).samples_per_s, clock)
+            return EmulatedAccelerator(rate, clock, fixed_s=found.fixed_s, host_s_per_sample=host_s)
+        return EmulatedAccelerator(self.assumed_demand(folder).samples_per_s, clock, host_s_per_sample=host_s)

@@ -47,11 +47,15 @@ class DatasetOrder:
 
 @dataclass(frozen=True)
 class Built:
-    """What batches or samples come from, the arguments that are left for the loader, and the axes that had effect."""
+    """What batches or samples come from, the arguments that are left for the loader, and the axes that had effect.
+
+    A rate needs a whole number of `cycle` batches, such as those of an epoch; `None` leaves that to the loader.
+    """
 
     source: Any
     arguments: dict[str, Any]
     taken: frozenset[str] = field(default_factory=frozenset)
+    cycle: int | None = None
 
 
 Kind = TypeVar("Kind", bound="DatasetKind")

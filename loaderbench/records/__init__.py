@@ -10,6 +10,7 @@ from loaderbench.records.calibration import (
     Calibration as Calibration,
     StepTime as StepTime,
 )
+from loaderbench.records.code import CodeLine as CodeLine
 from loaderbench.records.comparison import (
     Comparison as Comparison,
     Gate as Gate,

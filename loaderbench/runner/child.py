@@ -182,7 +182,7 @@ def _build(order: TrialOrder) -> tuple[Any, Batches]:
         raise TypeError(
             f"no effect: {', '.join(idle)}; the target returned a {type(built.source).__name__} and does not take it"
         )
-    return built.source, batches
+    return built.source, batches if built.cycle is None else replace(batches, cycle=built.cycle)
 
 
 def _seed(order: TrialOrder) -> int:

@@ -17,6 +17,7 @@ from loaderbench.targets import find_target
 PROBE_TIMEOUT_S = 180.0
 KERNEL_TIMEOUT_S = 60.0
 _RUNS = "runs"
+NO_DEVICE = "trials are forked from the script, and CUDA allows no forked process to use a GPU"
 
 _REPAIR = "uv pip install --reinstall torch torchvision"
 
@@ -36,9 +37,11 @@ class Probe:
 def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None = None) -> Probe:
     """Ask, and look up what a suite names.
 
-    Raises `MissingError`, with the command that repairs it, where torch and torchvision cannot be imported, and where a
-    target is not to be found: each trial would fail by it.
+    Nothing is asked where processes may not use a GPU. Raises `MissingError`, with the command that repairs it, where
+    torch and torchvision cannot be imported, and where a target is not to be found: each trial would fail by it.
     """
+    if not server.uses_devices:
+        return Probe((), {"gpus": NO_DEVICE})
     names = _targets(suite) if suite else []
     answer = server.ask(_answer, names, folder or Path(), timeout_s=PROBE_TIMEOUT_S)
     if isinstance(answer, MissingError):

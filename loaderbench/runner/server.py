@@ -29,7 +29,12 @@ _FORKED = (
 
 
 class TrialServer:
-    """The first process pays the import of torch, each further one a fork. `method` is what it starts by."""
+    """The first process pays the import of torch, each further one a fork. `method` is what it starts by.
+
+    `uses_devices`: its processes may use a GPU.
+    """
+
+    uses_devices = True
 
     def __init__(self) -> None:
         methods = multiprocessing.get_all_start_methods()

@@ -8,12 +8,14 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder, take_order
 
 if TYPE_CHECKING:
@@ -71,36 +73,64 @@ class _Changed(Loader):
 
 def record_epochs(kind: Any, order: RecordOrder) -> None:
     """Record the epochs of each loader of this kind in this process, until the script ends or enough is recorded."""
-    own_pid, usual = os.getpid(), kind.__iter__
-    made: list[ScriptRecorder] = []
+    changed = _ChangedKind(kind, order)
+    changed.change()
+    atexit.register(changed.finish)
 
-    def recorder() -> ScriptRecorder:
+
+class _ChangedKind:
+    """A kind of loader with two functions replaced: one notes where a loader is made, one records its epochs."""
+
+    def __init__(self, kind: Any, order: RecordOrder) -> None:
+        self._kind, self._order, self._own_pid = kind, order, os.getpid()
+        self._usual, self._usual_init = kind.__iter__, kind.__init__
+        self._makers = Makers()
+        self._made: ScriptRecorder | None = None
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether this is the process of the script, and no worker or other child."""
+        return os.getpid() == self._own_pid
+
+    def change(self) -> None:
+        """Replace the two."""
+
+        @wraps(self._usual_init)
+        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one of that name
+            self._usual_init(loader, *args, **kwargs)
+            if self._is_here:
+                self._makers.note(loader)
+
+        def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807
+            begun: Iterator[Any] = self._recorder().epoch(loader) if self._is_here else self._usual(loader)
+            return begun
+
+        self._kind.__init__, self._kind.__iter__ = __init__, __iter__
+        self._ours = __init__, __iter__
+
+    def _recorder(self) -> ScriptRecorder:
         """Made with the first epoch: importing it costs more than all the rest."""
-        if not made:
+        if self._made is None:
             drawn = random.getstate()  # a library that is imported for it draws
             from loaderbench.script.recorder import ScriptRecorder
 
+            self._made = ScriptRecorder(self._order, self._usual, self._give_back, self._makers)
             random.setstate(drawn)
-            made.append(ScriptRecorder(order, usual, give_back))
-        return made[0]
+        return self._made
 
-    def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807 - it replaces one of that name
-        if os.getpid() != own_pid:  # a worker, or another child
-            begun: Iterator[Any] = usual(loader)
-            return begun
-        return recorder().epoch(loader)
+    def _give_back(self) -> None:
+        """Undo the changes, unless somebody has changed them since."""
+        own_init, own_iter = self._ours
+        if self._kind.__iter__ is own_iter:
+            self._kind.__iter__ = self._usual
+        if self._kind.__init__ is own_init:
+            self._kind.__init__ = self._usual_init
 
-    def give_back() -> None:
-        if kind.__iter__ is __iter__:
-            kind.__iter__ = usual
-
-    def finish() -> None:
-        if os.getpid() == own_pid and made:
-            made[0].finish()
+    def finish(self) -> None:
+        """The script ends."""
+        if self._is_here and self._made is not None:
+            self._made.finish()
             _keep_interrupted()
-
-    kind.__iter__ = __iter__
-    atexit.register(finish)
 
 
 def _keep_interrupted() -> None:

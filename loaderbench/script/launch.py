@@ -12,20 +12,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from loaderbench.errors import MissingError
 from loaderbench.script.order import RecordOrder, own_python_path
 from loaderbench.script.recording import Recording, read_recordings
+
+if TYPE_CHECKING:
+    from loaderbench.script.tuner import TunedLoader
 
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptEnd:
-    """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it."""
+    """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it.
+
+    `tuned` is `None` where no loader was tuned.
+    """
 
     code: int
     recordings: tuple[Recording, ...]
+    tuned: TunedLoader | None = None
 
 
 def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
@@ -33,8 +41,22 @@ def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
     return [sys.executable, *(["-m"] if module else []), *script]
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """Tune the training loader for `budget_s` seconds, with a run folder; then let the script go on or end it."""
+
+    budget_s: float
+    folder: Path
+    keep_training: bool
+
+
 def run_script(
-    command: Sequence[str], *, steps: int | None = None, seconds: float | None = None, launcher: bool = False
+    command: Sequence[str],
+    *,
+    steps: int | None = None,
+    seconds: float | None = None,
+    launcher: bool = False,
+    tuning: Tuning | None = None,
 ) -> ScriptEnd:
     """Run a command and wait for its end. With `launcher`, it is another program that starts Python processes.
 
@@ -42,10 +64,25 @@ def run_script(
     """
     with TemporaryDirectory(prefix="loaderbench-profile-") as folder:
         order = RecordOrder(
-            folder=folder, python_path=own_python_path(), steps=steps, seconds=seconds, inherited=launcher
+            folder=folder,
+            python_path=own_python_path(),
+            steps=steps,
+            seconds=seconds,
+            inherited=launcher,
+            tune_s=tuning.budget_s if tuning else None,
+            tune_folder=str(tuning.folder.absolute()) if tuning else "",
+            keep_training=tuning is not None and tuning.keep_training,
         )
-        code = _run(command, order)
-        return ScriptEnd(code=code, recordings=tuple(read_recordings(Path(folder))))
+        code, place = _run(command, order), Path(folder)
+        tuned = _read_tuned(place) if tuning else None
+        return ScriptEnd(code=code, recordings=tuple(read_recordings(place)), tuned=tuned)
+
+
+def _read_tuned(folder: Path) -> TunedLoader | None:
+    """Imported late: what tunes is imported before no script."""
+    from loaderbench.script.tuner import read_tuned
+
+    return read_tuned(folder)
 
 
 def _run(command: Sequence[str], order: RecordOrder) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,19 +12,31 @@ from loaderbench.profiler.measured import Script, measured_so_far
 from loaderbench.records import Measured, Readings
 from loaderbench.tracing.loader import Begin
 
+CLOCKED_STEPS = 20
+
 
 class LoaderProfiler(Profiler):
     """Records the epochs that it is given, each begun by `begin`, until `until_s` of the monotonic clock.
 
-    `step_ended` is called when the loop is done with a batch, once a stage of its steps was entered.
+    `step_ended` is called when the loop is done with a batch, once a stage of its steps was entered; `looked` now and
+    then, between two batches. `steps_cpu_s` is the CPU time of this process in each of the latest steps, where they are
+    clocked.
     """
 
     def __init__(
-        self, name: str, begin: Begin, *, steps: int | None, until_s: float, step_ended: Callable[[], None]
+        self,
+        name: str,
+        begin: Begin,
+        *,
+        steps: int | None,
+        until_s: float,
+        step_ended: Callable[[], None],
+        looked: Callable[[LoaderProfiler], None],
     ) -> None:
         super().__init__(name, steps=steps, trace=True)
         self._observer.begin = begin
-        self._until_s, self._step_ended = until_s, step_ended
+        self.steps_cpu_s: deque[float] = deque(maxlen=CLOCKED_STEPS)
+        self._until_s, self._step_ended, self._looked = until_s, step_ended, looked
         self.start()
 
     @property
@@ -35,6 +48,11 @@ class LoaderProfiler(Profiler):
     def is_over(self) -> bool:
         """Whether no further epoch is recorded."""
         return self._state == "done" or self._recorder.full
+
+    @property
+    def steady_batches(self) -> int:
+        """Batches that the loop is done with, after those of the warm-up."""
+        return max(0, self._recorder.seen - self._warmup)
 
     @property
     def under_way(self) -> bool:
@@ -65,3 +83,4 @@ class LoaderProfiler(Profiler):
         self._recorder.add_up()
         if time.monotonic() > self._until_s:
             self._recorder.full = True
+        self._looked(self)

@@ -31,7 +31,7 @@ def place_of(loader: Any) -> Place:
     Without one it is called by its dataset's type. The line is that of the innermost code that is no library's.
     """
     frames = list(_frames())
-    own = next((frame for frame in frames if not _is_library(frame.f_code.co_filename)), frames[-1] if frames else None)
+    own = next((frame for frame in frames if not is_library(frame.f_code.co_filename)), frames[-1] if frames else None)
     file, line = (own.f_code.co_filename, own.f_lineno) if own else ("", 0)
     named = next((name for frame in frames if (name := _name_in(frame, loader))), None)
     return Place(named or f"{type(getattr(loader, 'dataset', loader)).__name__} loader", file, line)
@@ -43,18 +43,24 @@ def _frames() -> Iterator[FrameType]:
     for _ in range(_MOST_FRAMES):
         if frame is None:
             return
-        if not frame.f_code.co_filename.startswith(_OURS):
+        if not is_ours(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
 
 
-def _is_library(file: str) -> bool:
+def is_ours(file: str) -> bool:
+    """Whether it is a file of this package."""
+    return file.startswith(_OURS)
+
+
+def is_library(file: str) -> bool:
+    """Whether it is code that the user has installed, or Python's own."""
     return "site-packages" in file or "dist-packages" in file or file.startswith(("<", f"{sys.base_prefix}/lib/python"))
 
 
 def _name_in(frame: FrameType, loader: Any) -> str | None:
     """The variable of the user's code that holds the loader, or the attribute of its `self`."""
-    if _is_library(frame.f_code.co_filename):
+    if is_library(frame.f_code.co_filename):
         return None
     found = _key_of(frame.f_locals, loader) or _key_of(frame.f_globals, loader)
     if found is not None:

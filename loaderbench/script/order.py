@@ -17,7 +17,8 @@ class RecordOrder:
 
     After `steps` batches of a loader, or `seconds` of the script, recording stops and the script continues.
     `python_path` is `PYTHONPATH` as the user has set it. With `inherited`, the processes that a launcher starts are
-    recorded as well.
+    recorded as well. `tune_s` is the time for tuning the training loader, once it has settled, and `tune_folder` its
+    run folder; without `keep_training`, the script ends then.
     """
 
     folder: str
@@ -25,6 +26,9 @@ class RecordOrder:
     steps: int | None = None
     seconds: float | None = None
     inherited: bool = False
+    tune_s: float | None = None
+    tune_folder: str = ""
+    keep_training: bool = False
 
     def environment(self) -> dict[str, str]:
         """Add the order to this process's environment, and the path that makes an interpreter follow it."""

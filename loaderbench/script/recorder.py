@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
 from loaderbench.profiler.source import alike
 from loaderbench.script.loader_profiler import LoaderProfiler
+from loaderbench.script.makers import Makers
 from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import Recording, write_recordings
@@ -28,6 +30,7 @@ from loaderbench.tracing.loader import Begin
 
 if TYPE_CHECKING:
     from loaderbench.profiler.user_stages import HostAndDevice
+    from loaderbench.script.tuner import ScriptTuner
 
 FIRST_SAVE_S = 2.0
 """After that, what is recorded is saved, then after twice as long and so on: a script may end without a last word."""
@@ -58,9 +61,26 @@ class RecordedEpoch:
         recorded.close()
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_batches", "_own"):  # asked for by copy before there is one
+        if name in ("_batches", "_own", "_since_s", "_steps_cpu_s"):  # asked for by copy before there is one
             raise AttributeError(name)
         return getattr(self._own, name)
+
+
+class ClockedEpoch(RecordedEpoch):
+    """An epoch whose steps are clocked: the CPU time of the process from a batch to the request for the next."""
+
+    __slots__ = ("_since_s", "_steps_cpu_s")
+
+    def __init__(self, recorded: Any, own: Any, steps_cpu_s: deque[float]) -> None:
+        super().__init__(recorded, own)
+        self._since_s, self._steps_cpu_s = 0.0, steps_cpu_s
+
+    def __next__(self) -> Any:
+        if self._since_s:
+            self._steps_cpu_s.append(time.process_time() - self._since_s)
+        batch = next(self._batches)
+        self._since_s = time.process_time()
+        return batch
 
 
 @dataclass
@@ -75,7 +95,8 @@ class _Recorded:
 class ScriptRecorder:
     """Begins epochs in place of torch. What cannot be recorded runs as it would without us, and a line says why."""
 
-    def __init__(self, order: RecordOrder, begin: Begin, give_back: Callable[[], None]) -> None:
+    def __init__(self, order: RecordOrder, begin: Begin, give_back: Callable[[], None], makers: Makers) -> None:
+        self._tuner = _make_tuner(order, makers)
         self._order, self._usual, self._give_back = order, begin, give_back
         self._until_s = inf if order.seconds is None else time.monotonic() + order.seconds
         self._recorded: list[_Recorded] = []
@@ -103,7 +124,7 @@ class ScriptRecorder:
                 return self._usual(loader)
             self._steps.begin()
             with self._saving:  # the epoch may fork
-                begun = RecordedEpoch(found.profiler.epoch(loader), self._begun)
+                begun = self._recorded_epoch(found.profiler, loader)
             found.epoch = weakref.ref(begun)
             return begun
         except UsageError:  # a profiler of the user's own records it
@@ -113,6 +134,12 @@ class ScriptRecorder:
                 raise
             _say(f"cannot record {place_of(loader)}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
+
+    def _recorded_epoch(self, profiler: LoaderProfiler, loader: Any) -> RecordedEpoch:
+        epoch = profiler.epoch(loader)
+        if self._tuner is None or self._tuner.is_done:
+            return RecordedEpoch(epoch, self._begun)
+        return ClockedEpoch(epoch, self._begun, profiler.steps_cpu_s)
 
     def finish(self) -> None:
         """The script ends: save what was recorded."""
@@ -145,10 +172,15 @@ class ScriptRecorder:
                 steps=self._order.steps,
                 until_s=self._until_s,
                 step_ended=self._steps.step_ended,
+                looked=self._looked,
             )
             known = _Recorded(place, profiler)
             self._recorded.append(known)
         return known
+
+    def _looked(self, profiler: LoaderProfiler) -> None:
+        if self._tuner is not None:
+            self._tuner.consider(profiler, trains=self._steps.optimizes)
 
     def _stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """That of the loop that was begun last, of those under way."""
@@ -168,6 +200,15 @@ class ScriptRecorder:
                 write_recordings(Path(self._order.folder), [_recording_of(one) for one in list(self._recorded)])
         except Exception as error:
             _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
+
+
+def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
+    """Imported late: it takes longer to import than all the rest."""
+    if order.tune_s is None:
+        return None
+    from loaderbench.script.tuner import ScriptTuner
+
+    return ScriptTuner(order, makers)
 
 
 def _recording_of(one: _Recorded) -> Recording:

@@ -32,7 +32,7 @@ class RecordedLoader:
 
 def make_run_folder(name: str, out: Path | None) -> Path:
     """Make an empty folder, before a script runs for hours. Raises `UsageError` where that is not possible."""
-    folder = out or new_run_folder(f"profile-{name}")
+    folder = out or new_run_folder(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):

@@ -25,7 +25,7 @@ FindStage = Callable[[str], "tuple[StageClock | HostAndDevice, int] | None"]
 
 
 class StepStages:
-    """The stages of the steps of one thread, from `begin` to `end`."""
+    """The stages of the steps of one thread, from `begin` to `end`. `optimizes`: its latest step updated a model."""
 
     def __init__(self, find: FindStage) -> None:
         self._find = find
@@ -34,6 +34,7 @@ class StepStages:
         self._in_backward = False
         self._open: list[StageClock | HostAndDevice] = []
         self._hooks: list[Any] = []
+        self.optimizes = self._optimized = False
 
     def begin(self) -> None:
         """Register the hooks, once. Torch's warning that compiled modules call them twice does not matter here."""
@@ -56,6 +57,7 @@ class StepStages:
     def step_ended(self) -> None:
         """Close what is open: the next batch is asked for."""
         self._depth, self._in_backward = 0, False
+        self.optimizes, self._optimized = self._optimized, False
         while self._open:
             self._leave()
 
@@ -79,6 +81,7 @@ class StepStages:
 
     def _optimizer_begins(self, *_: Any) -> None:
         if thread() == self._thread:
+            self._optimized = True
             self._end_backward()
             self._enter("optimizer")
 

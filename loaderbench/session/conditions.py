@@ -105,7 +105,7 @@ def _environment(loaded: LoadedSuite, server: TrialServer) -> Environment:
     found = probe(server, loaded.suite, loaded.folder)
     until_s = time.monotonic() + FACTS_S
     gpus = GpuMonitor(found.gpus).described(lambda: time.monotonic() > until_s)
-    of_driver = max(count_gpus(), found.visible)
+    of_driver = max(count_gpus(), found.visible) if server.uses_devices else 0
     return describe_machine(server.method, gpus, found.not_measured, gpus_of_driver=of_driver)
 
 

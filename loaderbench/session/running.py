@@ -39,17 +39,22 @@ class SessionResult:
 
 
 def run_suite(
-    loaded: LoadedSuite, out: Path | None = None, listener: Listener | None = None, resume: Path | None = None
+    loaded: LoadedSuite,
+    out: Path | None = None,
+    listener: Listener | None = None,
+    resume: Path | None = None,
+    server: TrialServer | None = None,
 ) -> SessionResult:
     """Measure a suite and write the run folder; with `resume`, continue in the folder of a run that did not end.
 
+    `server` starts the processes of trials; without it, a new fork server does.
     Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
     """
     earlier = read_earlier(resume) if resume is not None else None
     store = _store(loaded, out, earlier)
     try:
         with restored_signals():
-            return _run_into(store, loaded, listener or Silent(), earlier)
+            return _run_into(store, loaded, listener or Silent(), earlier, server or TrialServer())
     except BaseException:
         if earlier is None:
             store.discard()
@@ -65,9 +70,10 @@ def _store(loaded: LoadedSuite, out: Path | None, earlier: Earlier | None) -> St
     return Store(earlier.folder, again=True)
 
 
-def _run_into(store: Store, loaded: LoadedSuite, listener: Listener, earlier: Earlier | None) -> SessionResult:
+def _run_into(
+    store: Store, loaded: LoadedSuite, listener: Listener, earlier: Earlier | None, server: TrialServer
+) -> SessionResult:
     """Prepare, measure, conclude, write."""
-    server = TrialServer()
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     nothing_yet = conditions.measured((), None, dict.fromkeys(("isolation", "verification"), NOT_ENDED), NOT_ENDED)

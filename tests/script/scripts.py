@@ -57,8 +57,13 @@ if __name__ == "__main__":
 
 def profile(place: Path, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     """Call `loaderbench profile` in a folder, as a user does."""
+    return call(place, "profile", *arguments, **options)
+
+
+def call(place: Path, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """Call `loaderbench` in a folder."""
     environment = {**os.environ, **options.pop("environment", {})}  # type: ignore[dict-item]
-    command = [sys.executable, "-m", "loaderbench", "profile", *arguments]
+    command = [sys.executable, "-m", "loaderbench", *arguments]
     return subprocess.run(
         command, cwd=place, env=environment, capture_output=True, text=True, timeout=300, check=False, **options
     )  # type: ignore[call-overload, no-any-return]

@@ -54,7 +54,11 @@ BATCHES = [torch.ones(2, 4)] * 20
 def profiler() -> Iterator[LoaderProfiler]:
     """A profiler whose loop's steps are divided."""
     made: list[StepStages] = []
-    found = LoaderProfiler("train", iter, steps=None, until_s=inf, step_ended=lambda: made[0].step_ended())  # noqa: PLW0108 - it is made afterwards
+
+    def step_ended() -> None:
+        made[0].step_ended()
+
+    found = LoaderProfiler("train", iter, steps=None, until_s=inf, step_ended=step_ended, looked=lambda _: None)
     made.append(StepStages(found.loop_stage))
     made[0].begin()
     try:

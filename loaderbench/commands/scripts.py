@@ -1,0 +1,108 @@
+"""What `profile` and `tune` share: the script to run, and what is written and printed of its loaders."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from loaderbench.commands.outputs import write_output
+from loaderbench.errors import MissingError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from loaderbench.result import Run
+    from loaderbench.script.run_folders import RecordedLoader
+
+LAUNCHER = "loaderbench.launcher"
+
+ScriptAndArguments = Annotated[list[str] | None, typer.Argument(metavar="SCRIPT [ARGS]...", help="The script to run.")]
+Module = Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module, as python -m does.")]
+OpenPage = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print no summary.")]
+
+
+class ScriptCommand(TyperCommand):
+    """Flags end where the script begins: at its name, after `-m MODULE`, or after `--`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Mark where the flags end."""
+        place, with_value = 0, self._flags_with_value()
+        while place < len(args) and args[place].startswith("-"):
+            if args[place] == "--":
+                ctx.meta[LAUNCHER] = True
+                break
+            if args[place] == "-m":
+                args = [*args[: place + 2], "--", *args[place + 2 :]]
+                break
+            place += 2 if args[place] in with_value else 1
+        else:
+            args = [*args[:place], "--", *args[place:]] if place < len(args) else args
+        return super().parse_args(ctx, args)
+
+    def _flags_with_value(self) -> set[str]:
+        return {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
+
+
+def script_command(script: list[str], module: str | None, *, launcher: bool = False) -> list[str]:
+    """The command to start. Raises `UsageError` where nothing is named, and where there is no such script."""
+    from loaderbench.script.launch import python_command
+
+    if module is not None:
+        return python_command([module, *script], module=True)
+    if not script:
+        raise UsageError("nothing to run: name a script, or -m MODULE; see --help")
+    if launcher:
+        if shutil.which(script[0]) is None:
+            raise MissingError(f"{script[0]}: no such program")
+        return script
+    if not Path(script[0]).exists():
+        raise UsageError(f"{script[0]}: no such script; to run another program, put -- before it")
+    return python_command(script)
+
+
+def script_name(script: list[str], module: str | None) -> str:
+    """What its run folder is named after."""
+    return module or Path(script[0]).stem
+
+
+def write_copies(run: Run, json_file: str | None, md_file: str | None) -> None:
+    """Write the files that were asked for."""
+    from loaderbench.store import run_json
+
+    if json_file is not None:
+        write_output("--json", json_file, run_json(run.record) + "\n")
+    if md_file is not None:
+        write_output("--md", md_file, run.to_markdown())
+
+
+def print_loaders(found: Sequence[RecordedLoader], console: Console) -> None:
+    """The verdict on the main loader, and a line for each of the others."""
+    from loaderbench.report.terminal import print_summary
+
+    if not found:
+        console.print("loaderbench: no DataLoader was iterated over; nothing was recorded", highlight=False)
+        return
+    main, *others = found
+    print_summary(main.run.document, console, report_path=str(main.page))
+    for other in others:
+        said = f"Loader: {other.place}: {other.run.verdict.headline}; {other.page}"
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
+
+
+def stderr_console() -> Console:
+    """For what a command says of a script: stdout is the script's."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def raise_for_script(code: int) -> None:
+    """End as the script did. A negative `code` is the number of the signal that ended it."""
+    if code:
+        raise typer.Exit(code if code > 0 else 128 - code)

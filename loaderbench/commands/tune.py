@@ -1,0 +1,97 @@
+"""`loaderbench tune`: run a training script, measure other arguments for its loader, and print those to use."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, check_outputs
+from loaderbench.commands.scripts import (
+    LAUNCHER,
+    Module,
+    OpenPage,
+    Quiet,
+    ScriptAndArguments,
+    print_loaders,
+    raise_for_script,
+    script_command,
+    script_name,
+    stderr_console,
+    write_copies,
+)
+from loaderbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from loaderbench.script.tuner import TunedLoader
+
+OF_SCRIPT = "script"
+"""The folder, within that of the trials, for what was recorded of the script itself."""
+
+_NOTHING = "loaderbench: nothing was tuned: no training loop reached 30 batches"
+
+
+def tune(
+    context: typer.Context,
+    script: ScriptAndArguments = None,
+    module: Module = None,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time for tuning, e.g. 30s or 5m.")] = "2m",
+    keep_training: Annotated[
+        bool, typer.Option("--keep-training", help="Let the script continue after tuning; else it ends then.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/tune-<script>-<UTC time>.")
+    ] = None,
+    json_file: JsonFile = None,
+    md_file: MarkdownFile = None,
+    open_page: OpenPage = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a training script, and measure faster arguments for its DataLoader while it waits."""
+    from loaderbench.result import load_concluded
+    from loaderbench.script.launch import Tuning, run_script
+    from loaderbench.script.run_folders import make_run_folder, write_run_folders
+    from loaderbench.store import PAGE_FILE
+    from loaderbench.tuning.api import checked_budget_s
+
+    if LAUNCHER in context.meta:
+        raise UsageError("tune runs one process; name the script without its launcher")
+    command = script_command(script or [], module)
+    budget_s = checked_budget_s(budget)
+    check_outputs(json_file, md_file)
+    folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
+    ended = run_script(command, tuning=Tuning(budget_s, folder, keep_training))
+    tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
+    loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if measured else folder)
+    run = load_concluded(measured) if measured else loaders[0].run if loaders else None
+    if run is not None:
+        write_copies(run, json_file, md_file)
+    if not quiet:
+        console = stderr_console()
+        print_loaders(loaders, console)
+        _print(tuned, folder / PAGE_FILE, console)
+    if run is not None and open_page:
+        webbrowser.open((folder / PAGE_FILE).absolute().as_uri())
+    raise_for_script(ended.code)
+
+
+def _print(found: TunedLoader | None, page: Path, console: Console) -> None:
+    """The arguments, what they gained, and what to edit."""
+    from loaderbench.tuning.words import details, headline
+
+    def say(line: str, style: str | None = None) -> None:
+        console.print(line, style=style, highlight=False, markup=False, soft_wrap=True)
+
+    if found is None:
+        say(_NOTHING)
+        return
+    say("")
+    say(f"Tuned {headline(found.name, found.tuned)}", "bold")
+    for part in details(found.tuned, found.made_at, found.own):
+        say(part)
+    if found.tuned.folder is not None:
+        say(f"Report: {page}")

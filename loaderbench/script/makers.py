@@ -1,0 +1,40 @@
+"""Where each loader of a script was made."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from types import FrameType
+from typing import Any
+
+from loaderbench.records.code import CodeLine
+from loaderbench.script.naming import is_library, is_ours
+
+
+class Makers:
+    """Notes the line that makes a loader, from inside of its `__init__`."""
+
+    def __init__(self) -> None:
+        self._made: weakref.WeakKeyDictionary[Any, CodeLine] = weakref.WeakKeyDictionary()
+
+    def note(self, loader: Any) -> None:
+        """The innermost code that is no library's, and not the loader's own class."""
+        frame: FrameType | None = sys._getframe(1)
+        by_library = False
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if not is_ours(file) and frame.f_locals.get("self") is not loader:
+                if not is_library(file):
+                    self._made[loader] = CodeLine(file, frame.f_lineno, by_library)
+                    return
+                by_library = True
+            frame = frame.f_back
+
+    def of(self, loader: Any) -> CodeLine | None:
+        """Where it was made; a framework's copy of a loader was made where the loader was."""
+        found = self._made.get(loader)
+        if found is None or found.by_library:
+            dataset = getattr(loader, "dataset", None)
+            of_user = (at for other, at in self._made.items() if not at.by_library and other.dataset is dataset)
+            found = next(of_user, found)
+        return found

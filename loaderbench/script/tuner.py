@@ -1,0 +1,99 @@
+"""Tunes a script's training loader once it has settled, while the script waits."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from loaderbench.profiler.measured import Script
+from loaderbench.records import CodeLine
+from loaderbench.script.loader_profiler import LoaderProfiler
+from loaderbench.script.makers import Makers
+from loaderbench.script.order import RecordOrder
+from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, tune_loader
+
+SETTLED_BATCHES = 20
+"""After the warm-up: its rate and the time of its step are known."""
+
+PATIENCE_S = 10.0
+"""For an optimizer's step to be seen; after that, any loop without `torch.no_grad` counts as training."""
+
+FILE = "tuned.pickle"
+MOST_WAIT = 0.999  # of the loop's time; above it, the time of a step is not known
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedLoader:
+    """What tuning gave for the loader of this name.
+
+    `made_at` is the line that made it, `own` what is known of the script's own loop.
+    """
+
+    name: str
+    made_at: CodeLine | None
+    tuned: Tuned
+    own: OwnLoop
+
+
+class ScriptTuner:
+    """Waits for the loop that trains, tunes its loader once, and ends the script unless it is to go on."""
+
+    def __init__(self, order: RecordOrder, makers: Makers) -> None:
+        self._order, self._makers = order, makers
+        self._began_s = time.monotonic()
+        self.is_done = False
+
+    def consider(self, profiler: LoaderProfiler, *, trains: bool) -> None:
+        """Tune this loader, if its loop has settled and trains. Raises `SystemExit` after that."""
+        import torch
+
+        if self.is_done or profiler.steady_batches < SETTLED_BATCHES or not torch.is_grad_enabled():
+            return
+        if not trains and time.monotonic() < self._began_s + PATIENCE_S:
+            return
+        self.is_done = True
+        found = self._tune(profiler)
+        (Path(self._order.folder) / FILE).write_bytes(pickle.dumps(found))
+        if not self._order.keep_training:
+            raise SystemExit(0)
+
+    def _tune(self, profiler: LoaderProfiler) -> TunedLoader:
+        loader = profiler.source
+        print(
+            f"loaderbench: tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits",
+            file=sys.stderr,
+        )
+        profiler.end()  # what follows is not the script's own loop
+        own = _own_loop(profiler)
+        order = TuneOrder(
+            name=profiler.name,
+            budget_s=self._order.tune_s or 0.0,
+            own=own,
+            script=Path(sys.argv[0]).resolve(),
+        )
+        tuned = tune_loader(loader, order, Path(self._order.tune_folder))
+        return TunedLoader(name=profiler.name, made_at=self._makers.of(loader), tuned=tuned, own=own)
+
+
+def _own_loop(profiler: LoaderProfiler) -> OwnLoop:
+    measured, _ = profiler.measured(Script("", ""))
+    trial = measured.trials[0]
+    rate, wait = trial.samples_per_s, trial.data_wait_share
+    if rate is None or wait is None or not trial.samples or not trial.batches:
+        return OwnLoop()
+    cpu_s = median(profiler.steps_cpu_s) * trial.batches / trial.samples if profiler.steps_cpu_s else None
+    step_s = (1 - wait) / rate if wait < MOST_WAIT else None
+    return OwnLoop(samples_per_s=rate, step_s_per_sample=step_s, step_cpu_s_per_sample=cpu_s)
+
+
+def read_tuned(folder: Path) -> TunedLoader | None:
+    """What a script has left there; `None` where nothing was tuned."""
+    try:
+        found: TunedLoader = pickle.loads((folder / FILE).read_bytes())  # our own, where only this user can write
+    except OSError:
+        return None
+    return found

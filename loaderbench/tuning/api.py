@@ -1,0 +1,84 @@
+"""`loaderbench.tune(loader)`: one line at the head of a training script."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from loaderbench.errors import UsageError
+from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
+from loaderbench.records import Config
+from loaderbench.suite import parse_duration_s
+from loaderbench.tracing.loader import is_loader
+from loaderbench.tuning.kept import keep_answer, kept_answer
+from loaderbench.tuning.plan import OwnLoop, TuneOrder
+from loaderbench.tuning.tune import tune_loader
+from loaderbench.tuning.words import headline
+
+LEAST_S = 5.0
+
+
+def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") -> dict[str, Any]:
+    """Measure faster arguments for a `DataLoader` and return them, as `DataLoader(dataset, ..., **tune(loader))`.
+
+    Dataset, sampler and collate function stay as they are, and so does the batch size. Trials run in forked processes
+    for about `budget` (seconds, or a text such as `2m`); `demand` is what training takes, samples/s, and nothing faster
+    is looked for. The answer is kept for this machine, data and versions, and the next call returns it at once.
+
+    Returns the present arguments, with a `RuntimeWarning`, where nothing can be tried. Raises `UsageError` for anything
+    but a `DataLoader`, and for an invalid demand or budget.
+    """
+    budget_s = checked_budget_s(budget)
+    if not is_loader(loader):
+        raise UsageError(f"tune() expects a DataLoader, got {type(loader).__name__}")
+    if demand is not None and not demand > 0:
+        raise UsageError(f"demand must be above 0 samples/s, got {demand!r}")
+    known = kept_answer(loader, demand)
+    if known is not None:
+        return _keywords(loader, known)
+    name = f"{type(loader.dataset).__name__} loader"
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        _warn(name, "one of several ranks; tune in a single process")
+        return _keywords(loader, {})
+    print(f"loaderbench: tuning {name} for up to {budget_s:.0f} s", file=sys.stderr)
+    with TemporaryDirectory(prefix="loaderbench-tune-") as folder:
+        own = OwnLoop(step_s_per_sample=1 / demand if demand else None)
+        order = TuneOrder(name=name, budget_s=budget_s, own=own, script=Path(sys.argv[0] or "-").resolve())
+        found = tune_loader(loader, order, Path(folder) / "run")
+    print(f"loaderbench: {headline(name, found)}", file=sys.stderr)
+    if found.is_decided:
+        keep_answer(loader, demand, found.arguments)
+    else:
+        _warn(name, found.why_none)
+    return _keywords(loader, found.arguments)
+
+
+def checked_budget_s(budget: str | float) -> float:
+    """Seconds. Raises `UsageError` for what is no duration, or too short."""
+    try:
+        seconds = float(parse_duration_s(budget))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"budget: {error}") from None
+    if not seconds >= LEAST_S:
+        raise UsageError(f"budget: {budget} is too short to compare anything; use {LEAST_S:.0f}s or more")
+    return seconds
+
+
+def _keywords(loader: Any, found: Config) -> dict[str, Any]:
+    """As `DataLoader` takes them: without workers it refuses those that are about workers."""
+    arguments: dict[str, Any] = {"num_workers": loader.num_workers, **found}
+    if arguments["num_workers"]:
+        arguments.setdefault("prefetch_factor", loader.prefetch_factor)
+        arguments.setdefault("persistent_workers", loader.persistent_workers)
+    setup = worker_setup(arguments, loader.worker_init_fn)
+    for name in WORKER_OPTIONS:
+        arguments.pop(name, None)
+    return arguments if setup is None else {**arguments, "worker_init_fn": setup}
+
+
+def _warn(name: str, why: str) -> None:
+    warnings.warn(f"{name} was not tuned: {why}", RuntimeWarning, stacklevel=3)

@@ -1,0 +1,116 @@
+"""The loader of a script as what trials measure: it exists in this process and its copies alone."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loaderbench.datasets import Built, DatasetOrder
+from loaderbench.datasets.target import Target
+from loaderbench.records import Config
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+TARGET = "loaderbench.tuning.own_loader:changed_loader"
+
+
+@dataclass(frozen=True)
+class _Own:
+    """`start_method` is the one that the script has set for its own processes; `None` is Python's default.
+
+    `whole_epochs`: trials take whole epochs, with the start and the end of their workers; else one without an end.
+    """
+
+    loader: DataLoader[Any]
+    start_method: str | None
+    whole_epochs: bool
+
+
+_own: list[_Own] = []
+
+
+def keep(loader: DataLoader[Any], *, whole_epochs: bool) -> None:
+    """Let trials that are forked from this process measure it."""
+    _own[:] = [_Own(loader, multiprocessing.get_start_method(allow_none=True), whole_epochs)]
+
+
+def present_arguments(loader: DataLoader[Any]) -> Config:
+    """Those that trials may change, as they are."""
+    found: Config = {"num_workers": loader.num_workers}
+    if loader.num_workers:
+        found |= {"prefetch_factor": loader.prefetch_factor, "persistent_workers": loader.persistent_workers}
+    return found
+
+
+def changed_loader(batch_size: int | None = None, *, persistent_workers: bool | None = None) -> DataLoader[Any]:
+    """A copy of the script's loader with its dataset and its sampler, and workers of its own.
+
+    `batch_size` is the loader's, for the record: another would change the training. Pinned memory needs a GPU, which a
+    forked process cannot use. torch computes in one thread, as in workers: the system still counts the threads that no
+    copy has, and lets those of a copy sleep where they would spin. Raises `ValueError` for another batch size.
+    """
+    import torch
+    from torch.utils.data import IterableDataset
+
+    own = _own[0]
+    multiprocessing.set_start_method(own.start_method, force=True)
+    torch.set_num_threads(1)
+    if batch_size not in (None, own.loader.batch_size):
+        raise ValueError(f"batch_size={batch_size} would change the training; it stays {own.loader.batch_size}")
+    loader = copy.copy(own.loader)
+    vars(loader).update(_iterator=None, pin_memory=False)
+    if not own.whole_epochs and not isinstance(loader.dataset, IterableDataset):
+        for name in ("sampler", "batch_sampler"):
+            if getattr(loader, name) is not None:
+                vars(loader)[name] = WithoutEnd(getattr(loader, name))
+    if persistent_workers is not None:
+        vars(loader)["persistent_workers"] = persistent_workers  # which torch allows nobody to set later
+    return loader
+
+
+class WithoutEnd:
+    """One pass over a sampler after the other, as a single epoch that never ends."""
+
+    def __init__(self, sampler: Any) -> None:
+        self._sampler = sampler
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            before = None
+            for before in self._sampler:
+                yield before
+            if before is None:  # an empty one would never yield
+                return
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_sampler":  # asked for by copy before there is one
+            raise AttributeError(name)
+        return getattr(self._sampler, name)
+
+
+class OwnLoader(Target):
+    """The kind `target`, for a loader that was kept here."""
+
+    def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:  # noqa: ARG002 - part of the protocol
+        """Name its dataset."""
+        dataset = _own[0].loader.dataset
+        return f"{type(dataset).__name__} of {folder.name}" if folder.name else type(dataset).__name__
+
+    def targets(self, sweep: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+        """None that would have to be imported."""
+        return []
+
+    def build(self, order: DatasetOrder) -> Built:
+        """Copy the loader with those arguments that can only be set here."""
+        taken = {name: value for name, value in order.arguments.items() if name in ("batch_size", "persistent_workers")}
+        loader = changed_loader(**taken)
+        cycle = len(loader) if _own[0].whole_epochs else None
+        return Built(loader, dict(order.arguments), frozenset(taken), cycle)

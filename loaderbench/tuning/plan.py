@@ -1,0 +1,140 @@
+"""What is measured of a script's loader within a budget, as a suite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loaderbench.environment import cpus_allotted
+from loaderbench.loaders.torch_loader import worker_ladder
+from loaderbench.records import Scalar
+from loaderbench.suite import LoadedSuite, Suite
+from loaderbench.tuning.own_loader import TARGET, OwnLoader, present_arguments
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+ROUNDS = 3
+SWEEP_SHARE = 0.6
+"""Of the budget, for the sweep; the rest is for fixes and for the report."""
+
+START_S = 0.8  # of a forked trial with its workers, and its end
+WARM_UP = 1.5  # times the steady state
+LEAST_S, MOST_S = 0.2, 3.0  # steady state of a trial
+BATCHES = 8  # of a trial at least, those of its warm-up among them
+FEWEST = 3  # worker counts
+EPOCHS = 1.3  # that a trial of whole epochs takes, its warm-up among them
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnLoop:
+    """What is known of the loop that takes the loader's batches, per sample; `None` where it was not measured.
+
+    `step_s_per_sample` is the time from a batch to the request for the next. `step_cpu_s_per_sample` is the CPU time of
+    the main process in it: more than that where several threads compute.
+    """
+
+    samples_per_s: float | None = None
+    step_s_per_sample: float | None = None
+    step_cpu_s_per_sample: float | None = None
+
+    @property
+    def demand(self) -> float | None:
+        """Samples/s that the step takes of a loader that never lets it wait."""
+        return 1 / self.step_s_per_sample if self.step_s_per_sample else None
+
+    @property
+    def step_threads(self) -> float | None:
+        """How many threads compute in the step, on average."""
+        known = self.step_s_per_sample and self.step_cpu_s_per_sample
+        return self.step_cpu_s_per_sample / self.step_s_per_sample if known else None  # type: ignore[operator]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOrder:
+    """What to tune for, for how long. `script` is the file of the script that has the loader."""
+
+    name: str
+    budget_s: float
+    own: OwnLoop = OwnLoop()
+    script: Path = Path()
+
+
+@dataclass(frozen=True)
+class TunePlan:
+    """A sweep of worker counts and fixes for the cause; `whole_epochs`: a trial takes one epoch after another."""
+
+    loaded: LoadedSuite
+    whole_epochs: bool
+
+
+def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
+    """As many worker counts as the budget allows; whole epochs, with their start and end, where it allows them.
+
+    Then workers that persist are tried, too.
+    """
+    epoch_s = _epoch_s(loader, order.own)
+    sweep_s = SWEEP_SHARE * order.budget_s / ROUNDS
+    whole = epoch_s is not None and FEWEST * (START_S + EPOCHS * epoch_s) <= sweep_s
+    trial_s = START_S + (EPOCHS * epoch_s if whole and epoch_s else BATCHES * _batch_s(loader, order.own))
+    most = max(FEWEST, int(sweep_s / trial_s))
+    sweep: dict[str, list[Scalar]] = {"num_workers": _counts(loader.num_workers, most)}
+    fixed: dict[str, Scalar] = {"batch_size": loader.batch_size} if loader.batch_size else {}
+    fixed |= {name: value for name, value in present_arguments(loader).items() if name != "num_workers"}
+    persists = list(dict.fromkeys((loader.persistent_workers, True)))
+    if whole and len(persists) * len(sweep["num_workers"]) <= most:
+        sweep["persistent_workers"] = [*persists]
+        fixed.pop("persistent_workers", None)
+    count = len(sweep["num_workers"]) * len(sweep.get("persistent_workers", [None]))
+    suite = Suite.model_validate(
+        {
+            "name": order.name,
+            "dataset": {"kind": "target", "target": TARGET},
+            "loader": fixed,
+            "sweep": sweep,
+            "baseline": {axis: getattr(loader, axis) for axis in sweep},
+            "consumer": _consumer(order.own),
+            "measure": {"rounds": ROUNDS, "seconds": _seconds(sweep_s / count), "budget": order.budget_s},
+        }
+    )
+    own = OwnLoader.model_validate({"kind": "target", "target": TARGET})
+    return TunePlan(LoadedSuite(suite.model_copy(update={"dataset": own}), order.script), whole)
+
+
+def _consumer(own: OwnLoop) -> dict[str, Any]:
+    """A device at the pace of the step, which takes the CPU time of one thread at most; none where it is not known."""
+    if own.demand is None:
+        return {"kind": "none"}
+    paced: dict[str, Any] = {"kind": "emulated", "demand": own.demand}
+    if own.step_cpu_s_per_sample:
+        paced["host_cpu_s_per_sample"] = min(own.step_cpu_s_per_sample, 1 / own.demand)
+    return paced
+
+
+def _counts(present: int, most: int) -> list[Scalar]:
+    """The present worker count and those of `num_workers: auto`, from the number of CPUs outward."""
+    cpus = cpus_allotted()
+    others = sorted((int(count or 0) for count in worker_ladder(cpus)), key=lambda count: abs(count - cpus))
+    return [*sorted(list(dict.fromkeys((present, *others)))[:most])]
+
+
+def _batch_s(loader: DataLoader[Any], own: OwnLoop) -> float:
+    """Seconds for which a trial waits for a batch or for the training step, about."""
+    known = [rate for rate in (own.demand, own.samples_per_s) if rate]
+    return (loader.batch_size or 1) / min(known) if known else 0.0
+
+
+def _seconds(trial_s: float) -> float:
+    """The steady state of a trial that may take so long."""
+    return min(MOST_S, max(LEAST_S, round((trial_s - START_S) / WARM_UP, 2)))
+
+
+def _epoch_s(loader: DataLoader[Any], own: OwnLoop) -> float | None:
+    """Seconds of an epoch of the script's own loop, about; `None` where its length or its rate is not known."""
+    if own.samples_per_s is None:
+        return None
+    try:
+        return len(loader) * (loader.batch_size or 1) / own.samples_per_s
+    except Exception:  # an iterable dataset without a length, or a sampler of the user's
+        return None

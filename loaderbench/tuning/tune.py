@@ -1,0 +1,45 @@
+"""Finds faster arguments for a loader as it stands, in copies of the process that has it."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loaderbench.records import Config
+from loaderbench.runner.forking import ForkingServer
+from loaderbench.session import Listener, run_suite
+from loaderbench.tuning import own_loader
+from loaderbench.tuning.forked import call_in_copy
+from loaderbench.tuning.obstacles import why_not_tried
+from loaderbench.tuning.plan import TuneOrder, TunePlan, make_tune_plan
+from loaderbench.tuning.tuned import Tuned, tuned_by
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+
+def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listener: Listener | None = None) -> Tuned:
+    """Measure other arguments in forked copies of this process, and write a run folder.
+
+    This process waits meanwhile, and nothing in it changes. Raises `KeyboardInterrupt` for a second Ctrl-C.
+    """
+    present = own_loader.present_arguments(loader)
+    if why := why_not_tried(loader):
+        return Tuned(present=present, arguments=present, why_none=why)
+    plan = make_tune_plan(loader, order)
+    own_loader.keep(loader, whole_epochs=plan.whole_epochs)
+    try:
+        found = call_in_copy(lambda: _measure(plan, present, folder, listener))
+    except OSError as error:
+        return Tuned(present=present, arguments=present, why_none=f"cannot start a process: {error}")
+    return found.answer or Tuned(present=present, arguments=present, why_none=found.raised)
+
+
+def _measure(plan: TunePlan, present: Config, folder: Path, listener: Listener | None) -> Tuned:
+    """In the copy. What it inherited is never freed: a loader's iterator would end workers that are not its own."""
+    gc.freeze()
+    from loaderbench.runner import preload  # noqa: F401 - once here, and not in each trial
+
+    result = run_suite(plan.loaded, folder, listener, server=ForkingServer())
+    return tuned_by(result.run.record, present, folder)

@@ -1,0 +1,106 @@
+"""What a run over a script's loader says about its arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from loaderbench.loaders.torch_loader import PREFETCH
+from loaderbench.records import Config, Interval, RunRecord
+from loaderbench.statistics.intervals import excludes_one
+
+AS_FAST = "no other arguments were faster"
+DEFAULTS: Config = {"prefetch_factor": PREFETCH, "persistent_workers": False}
+"""What torch takes with workers."""
+
+NO_DECISION = "too few trials were completed to compare"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """Arguments to use in place of `present`, and the ratio of samples/s that they gained in paired trials.
+
+    Both are the same, and `gain` is `None`, where `why_none` says why nothing is to be changed. `folder` is the run
+    folder; `None` where nothing could be measured. `present_samples_per_s` is the rate of the present arguments in
+    trials.
+    """
+
+    present: Config
+    arguments: Config
+    gain: Interval | None = None
+    pairs: int = 0
+    why_none: str = ""
+    folder: Path | None = None
+    present_samples_per_s: float | None = None
+
+    @property
+    def changed(self) -> Config:
+        """The arguments that differ from the present ones, which are torch's defaults where they are not given."""
+        now = {**DEFAULTS, **self.present}
+        return {name: value for name, value in self.arguments.items() if now.get(name) != value}
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether enough was measured to know which arguments are faster, or that none are."""
+        return self.why_none in ("", AS_FAST)
+
+
+def tuned_by(run: RunRecord, present: Config, folder: Path) -> Tuned:
+    """What the fixes gained on top of the sweep, else what the sweep found, else the present arguments."""
+    unchanged = Tuned(
+        present=present,
+        arguments=present,
+        why_none=_why_none(run),
+        folder=folder,
+        present_samples_per_s=present_rate(run),
+    )
+    found = _of_fixes(run) or _of_sweep(run)
+    if found is None:
+        return unchanged
+    config, gain, pairs = found
+    arguments = {**run.loader, **config}
+    arguments.pop("batch_size", None)
+    if not arguments.get("num_workers"):
+        arguments = {
+            name: value for name, value in arguments.items() if name not in ("prefetch_factor", "persistent_workers")
+        }
+    tuned = Tuned(
+        present=present,
+        arguments=arguments,
+        gain=gain,
+        pairs=pairs,
+        folder=folder,
+        present_samples_per_s=unchanged.present_samples_per_s,
+    )
+    return tuned if tuned.changed else unchanged
+
+
+def _of_fixes(run: RunRecord) -> tuple[Config, Interval, int] | None:
+    found = run.verification
+    if found is None or not found.accepted:
+        return None
+    judgement = found.whole
+    if found.present == run.plan.baseline and len(found.accepted) == 1:
+        judgement = found.accepted[0].judgement
+    if judgement is None or judgement.ratio is None or judgement.answer != "gain":
+        return None
+    return found.config, judgement.ratio, judgement.pairs
+
+
+def _of_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
+    best = run.best
+    if best is None or best.gain is None or not (excludes_one(best.gain) and best.gain.est > 1):
+        return None
+    return best.config, best.gain, run.plan.rounds
+
+
+def present_rate(run: RunRecord) -> float | None:
+    """Samples/s of the present arguments in trials; `None` where none was completed."""
+    return next(
+        (one.samples_per_s.est for one in run.configurations if one.config == run.plan.baseline and one.samples_per_s),
+        None,
+    )
+
+
+def _why_none(run: RunRecord) -> str:
+    return AS_FAST if run.best is not None else NO_DECISION

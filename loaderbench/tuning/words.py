@@ -1,0 +1,64 @@
+"""What tuning found, in lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
+from loaderbench.records import CodeLine, Config
+from loaderbench.report import numbers
+from loaderbench.tuning.edit import diff_of_call
+from loaderbench.tuning.plan import OwnLoop
+from loaderbench.tuning.tuned import Tuned
+
+ALIKE = 0.9
+"""Trials of the present arguments that are slower than the script by more than that make the gain look larger."""
+
+SEVERAL_THREADS = 1.3
+"""Of the step, on average. Trials emulate one: those of OpenMP spin while they wait for one another."""
+
+
+def headline(name: str, tuned: Tuned) -> str:
+    """`train_loader: set num_workers=2: +90% vs present arguments (75-107%), 3 pairs`."""
+    found = tuned.gain
+    if found is None:
+        return f"{name}: keep {_arguments(tuned.present)}: {tuned.why_none}"
+    gained = numbers.gain(found.est, found.lo, found.hi, "vs present arguments").text
+    return f"{name}: set {_arguments(tuned.changed)}: {gained}, {tuned.pairs} pairs"
+
+
+def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[str]:
+    """Doubts, what to edit where the line that makes the loader is known, and the functions that it needs."""
+    if not tuned.changed:
+        return
+    yield from _doubts(tuned, own)
+    arguments = {name: value for name, value in tuned.changed.items() if name not in WORKER_OPTIONS}
+    if made_at is not None:
+        yield diff_of_call(made_at, arguments) or _where(made_at)
+    if setup := setup_code(tuned.changed):
+        yield f"Pass worker_init_fn=set_up, with\n{setup}"
+
+
+def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
+    """Why the script may gain less than trials did."""
+    in_trials, in_script = tuned.present_samples_per_s, own.samples_per_s
+    if in_trials and in_script and in_trials < ALIKE * in_script:
+        yield (
+            f"Warning: the present arguments gave {in_script:,.0f} samples/s in the script, "
+            f"but {in_trials:,.0f} in trials; expect a smaller gain"
+        )
+    if tuned.changed.get("num_workers") and (own.step_threads or 0) > SEVERAL_THREADS:
+        yield (
+            f"Warning: {own.step_threads:.1f} threads compute in the training step and compete with workers; "
+            "call torch.set_num_threads(1) in the main process, or expect a smaller gain"
+        )
+
+
+def _where(at: CodeLine) -> str:
+    if at.by_library:
+        return f"A library makes this loader, called at {at}; pass the arguments through it"
+    return f"The loader is made at {at}"
+
+
+def _arguments(found: Config) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in found.items())

@@ -1,0 +1,156 @@
+"""`loaderbench.tune`: arguments for a `DataLoader`, and answers that are kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import loaderbench
+from loaderbench.errors import UsageError
+from loaderbench.tuning.kept import keep_answer, kept_answer
+
+SCRIPT = """\
+import time
+import loaderbench
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self): return 800
+    def __getitem__(self, index):
+        time.sleep(0.004)
+        return index
+
+if __name__ == "__main__":
+    loader = DataLoader(Slow(), batch_size=8)
+    for _ in range(2):
+        arguments = loaderbench.tune(loader, budget=10)
+        print(arguments["num_workers"] > 0, len(list(DataLoader(Slow(), batch_size=400, **arguments))))
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.timed
+def test_a_loader_that_waits_gets_workers_and_the_answer_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.stdout == "True 2\n" * 2, done.stderr
+    assert done.stderr.count("tuning Slow loader for up to 10 s") == 1
+    assert "Slow loader: set num_workers=" in done.stderr
+
+
+class Rows:
+    def __init__(self, samples: int = 100, scale: int = 1) -> None:
+        self.samples, self.scale = samples, scale
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def __repr__(self) -> str:
+        return f"<Rows at 0x7f00 scale={self.scale}>"
+
+
+def loader(dataset: Any = None, **arguments: Any) -> DataLoader[Any]:
+    return DataLoader(dataset or Rows(), **{"batch_size": 4, **arguments})
+
+
+def test_an_answer_is_kept_for_the_same_data_arguments_and_demand() -> None:
+    keep_answer(loader(), 100.0, {"num_workers": 3, "persistent_workers": True})
+    assert kept_answer(loader(), 100.0) == {"num_workers": 3, "persistent_workers": True}
+
+
+@pytest.mark.parametrize(
+    ("changed", "demand"),
+    [
+        (loader(), 200.0),
+        (loader(), None),
+        (loader(Rows(101)), 100.0),
+        (loader(Rows(scale=2)), 100.0),
+        (loader(batch_size=8), 100.0),
+        (loader(num_workers=1), 100.0),
+        (loader(collate_fn=list), 100.0),
+        (loader(shuffle=True), 100.0),
+        (loader(drop_last=True), 100.0),
+    ],
+)
+def test_anything_that_differs_is_another_question(changed: Any, demand: float | None) -> None:
+    keep_answer(loader(), 100.0, {"num_workers": 3})
+    assert kept_answer(changed, demand) is None
+
+
+def test_another_machine_or_version_is_another_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep_answer(loader(), None, {"num_workers": 3})
+    with monkeypatch.context() as changed:
+        changed.setattr("loaderbench.tuning.kept.cpus_allotted", lambda: 64.0)
+        assert kept_answer(loader(), None) is None
+    with monkeypatch.context() as changed:
+        changed.setattr("loaderbench.tuning.kept.version", lambda _: "99")
+        assert kept_answer(loader(), None) is None
+    assert kept_answer(loader(), None) == {"num_workers": 3}
+
+
+def test_a_file_that_is_spoilt_counts_as_none(tmp_path: Path) -> None:
+    keep_answer(loader(), None, {"num_workers": 3})
+    (file,) = (tmp_path / "cache" / "tuned").iterdir()
+    for text in ("", "[1]", "{"):
+        file.write_text(text)
+        assert kept_answer(loader(), None) is None
+
+
+def test_options_of_workers_become_a_function_that_sets_them_up() -> None:
+    keep_answer(loader(), None, {"num_workers": 2, "worker_threads": 1})
+    found = loaderbench.tune(loader())
+    setup = found.pop("worker_init_fn")
+    assert found == {"num_workers": 2, "prefetch_factor": None, "persistent_workers": False}
+    before = torch.get_num_threads()
+    setup(0)
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(before)
+
+
+def test_one_of_several_ranks_keeps_its_arguments_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.warns(RuntimeWarning, match="one of several ranks; tune in a single process"):
+        assert loaderbench.tune(loader(num_workers=1)) == {
+            "num_workers": 1,
+            "prefetch_factor": 2,
+            "persistent_workers": False,
+        }
+
+
+def test_a_loader_that_cannot_be_tried_keeps_its_arguments_with_a_warning(tmp_path: Path) -> None:
+    dataset = Rows()
+    told = pytest.warns(RuntimeWarning, match=r"was not tuned: the dataset \(Rows\) holds an open file")
+    with (tmp_path / "file").open("wb+") as dataset.file, told:  # type: ignore[attr-defined]
+        assert loaderbench.tune(loader(dataset)) == {"num_workers": 0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"loader": [1]}, "tune() expects a DataLoader, got list"),
+        ({"demand": 0}, "demand must be above 0 samples/s, got 0"),
+        ({"demand": float("nan")}, "demand must be above 0 samples/s, got nan"),
+        ({"budget": "1s"}, "budget: 1s is too short to compare anything; use 5s or more"),
+        ({"budget": float("nan")}, "budget: nan is too short"),
+        ({"budget": "soon"}, "budget: expected a duration such as 90s"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        loaderbench.tune(**{"loader": loader(), **arguments})
+    assert said in str(raised.value)

@@ -1,0 +1,133 @@
+"""The diff that sets arguments in the call that makes a loader."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from loaderbench.records import CodeLine
+from loaderbench.tuning.edit import diff_of_call
+
+CHANGES = {"num_workers": 4, "persistent_workers": True}
+
+
+def edited(tmp_path: Path, source: str, line: int, changes: dict[str, object] | None = None) -> str | None:
+    """The script after the diff was applied by hand; `None` without a diff."""
+    file = tmp_path / "train.py"
+    file.write_text(source)
+    diff = diff_of_call(CodeLine(str(file), line), changes or CHANGES)  # type: ignore[arg-type]
+    if diff is None:
+        return None
+    assert diff.splitlines()[1] == "+++ train.py, tuned"
+    return "\n".join(applied(source.splitlines(), diff.splitlines()[2:]))
+
+
+def applied(lines: list[str], diff: list[str]) -> list[str]:
+    """The lines after a unified diff; what it leaves or takes away has to be there."""
+    found, at = list[str](), 0
+    for text in diff:
+        if begin := re.match(r"@@ -(\d+)", text):
+            until = int(begin[1]) - 1
+            found += lines[at:until]
+            at = until
+            continue
+        if text[0] in " -":
+            assert lines[at] == text[1:]
+            at += 1
+        if text[0] in " +":
+            found.append(text[1:])
+    return found + lines[at:]
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "wanted"),
+    [
+        ("a = DataLoader(d)", 1, "a = DataLoader(d, num_workers=4, persistent_workers=True)"),
+        (
+            "a = DataLoader(d, num_workers=0, shuffle=True)",
+            1,
+            "a = DataLoader(d, num_workers=4, shuffle=True, persistent_workers=True)",
+        ),
+        (
+            "a = DataLoader(d, num_workers=args.workers)",
+            1,
+            "a = DataLoader(d, num_workers=4, persistent_workers=True)",
+        ),
+        (
+            "x = 1\na = data.DataLoader(\n    d,\n    batch_size=3,\n)",
+            2,
+            "x = 1\na = data.DataLoader(\n    d,\n    batch_size=3, num_workers=4, persistent_workers=True,\n)",
+        ),
+        (
+            "é = 'ü'; a = DataLoader(d, name='é')",
+            1,
+            "é = 'ü'; a = DataLoader(d, name='é', num_workers=4, persistent_workers=True)",
+        ),
+        (
+            "train(DataLoader(d), 3)",
+            1,
+            "train(DataLoader(d, num_workers=4, persistent_workers=True), 3)",
+        ),
+        ("a = MyLoader(dataset=d)", 1, "a = MyLoader(dataset=d, num_workers=4, persistent_workers=True)"),
+    ],
+)
+def test_arguments_are_set_in_the_call_of_this_line(tmp_path: Path, source: str, line: int, wanted: str) -> None:
+    assert edited(tmp_path, source, line) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("a = make(d)", 1),  # no loader's name
+        ("a = DataLoader(d, **options)", 1),  # its keywords are elsewhere
+        ("a = 1\na = DataLoader(d)", 1),  # another line
+        ("a = DataLoader(", 1),  # not the text that ran
+        ("a = DataLoader()", 1),
+        ("a = DataLoader(d, num_workers=4, persistent_workers=True)", 1),  # nothing to change
+    ],
+)
+def test_there_is_no_diff_where_the_call_cannot_be_found(tmp_path: Path, source: str, line: int) -> None:
+    assert edited(tmp_path, source, line) is None
+
+
+def test_there_is_no_diff_for_a_library_and_none_for_a_file_that_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("a = DataLoader(d)")
+    assert diff_of_call(CodeLine(str(file), 1), CHANGES) is not None
+    assert diff_of_call(CodeLine(str(file), 1, by_library=True), CHANGES) is None
+    file.unlink()
+    assert diff_of_call(CodeLine(str(file), 1), CHANGES) is None
+
+
+KEYWORDS = st.dictionaries(
+    st.sampled_from(["num_workers", "prefetch_factor", "pin_memory", "persistent_workers", "batch_size"]),
+    st.sampled_from(["0", "args.n", "f(1, (2, 3))", "'ä, )'", "{'a': [1]}"]),
+)
+VALUES = st.dictionaries(
+    st.sampled_from(["num_workers", "prefetch_factor", "persistent_workers"]),
+    st.one_of(st.integers(0, 99), st.booleans()),
+    min_size=1,
+)
+
+
+@given(KEYWORDS, VALUES, st.sampled_from([", ", ",\n    ", ",  # why\n\t"]))
+def test_the_edited_call_has_the_new_arguments_and_all_others_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, given_: dict[str, str], changes: dict[str, object], between: str
+) -> None:
+    parts = ["d", *(f"{name}={text}" for name, text in given_.items())]
+    source = f"before = 'é'\nloader = DataLoader({between.join(parts)})\nafter = DataLoader(d)"
+    found = edited(tmp_path_factory.getbasetemp(), source, 2, changes)
+    wanted = {**given_, **{name: repr(value) for name, value in changes.items()}}
+    if found is None:
+        assert wanted == given_
+        return
+    before, loader, after = ast.parse(found).body
+    assert (ast.unparse(before), ast.unparse(after)) == ("before = 'é'", "after = DataLoader(d)")
+    call = loader.value  # type: ignore[attr-defined]
+    assert {one.arg: ast.unparse(one.value) for one in call.keywords} == {
+        name: ast.unparse(ast.parse(text, mode="eval")) for name, text in wanted.items()
+    }

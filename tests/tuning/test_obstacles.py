@@ -1,0 +1,84 @@
+"""Loaders that cannot be measured in copies of their process, each with its reason."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import tempfile
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from loaderbench.tuning.obstacles import NO_FORK, why_not_tried
+
+
+class Holding:
+    """A dataset that holds something, some levels down, as a cache or a reader does."""
+
+    def __init__(self, held: Any, levels: int = 0) -> None:
+        self.parts = {"reader": [held if levels == 0 else Holding(held, levels - 1)]}
+
+
+def loader_over(held: Any, levels: int = 0, **parts: Any) -> Any:
+    return SimpleNamespace(**{"dataset": Holding(held, levels), "sampler": None, "collate_fn": max, **parts})
+
+
+class OnDevice(torch.Tensor):
+    """A tensor that says it is on a GPU, where there is none."""
+
+    is_cuda = True  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("levels", [0, 1, 4])
+def test_what_a_copy_cannot_share_is_named_with_the_part_that_holds_it(levels: int, tmp_path: Path) -> None:
+    with socket.socket() as connection, sqlite3.connect(":memory:") as base, tempfile.TemporaryFile() as file:
+        for held, word in ((connection, "connection"), (base, "database"), (file, "file")):
+            why = why_not_tried(loader_over(held, levels))
+            assert why.startswith("the dataset (Holding) holds an open ")
+            assert f"open {word}" in why
+            assert "in each worker instead" in why
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        assert "open file" in why_not_tried(loader_over(archive, levels))
+    base.close()
+
+
+def test_a_tensor_on_a_gpu_is_named() -> None:
+    assert "a CUDA tensor" in why_not_tried(loader_over(torch.zeros(2).as_subclass(OnDevice)))
+    assert why_not_tried(loader_over(torch.zeros(2))) == ""
+
+
+def test_sampler_and_collate_function_are_looked_into_too() -> None:
+    with tempfile.TemporaryFile() as file:
+        assert why_not_tried(loader_over(1, sampler=Holding(file))).startswith("the sampler (Holding) ")
+        assert why_not_tried(loader_over(1, collate_fn=Holding(file))).startswith("the collate_fn (Holding) ")
+
+
+@pytest.mark.parametrize("held", [1, "text", [1] * 1_000_000, {"a": {1, 2}}, len, Path, torch, lambda: 1, None])
+def test_what_a_copy_can_share_is_no_obstacle(held: Any) -> None:
+    assert why_not_tried(loader_over(held)) == ""
+
+
+def test_a_closed_file_and_a_circle_are_no_obstacles() -> None:
+    with tempfile.TemporaryFile() as file:
+        pass
+    holding = Holding(file)
+    holding.parts["reader"].append(holding)
+    assert why_not_tried(loader_over(holding)) == ""
+
+
+def test_code_of_the_dataset_is_not_called() -> None:
+    class Guarded:
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(f"asked for {name}")
+
+    assert why_not_tried(loader_over([Guarded()])) == ""
+
+
+def test_a_system_without_fork_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fork")
+    assert why_not_tried(loader_over(1)) == NO_FORK

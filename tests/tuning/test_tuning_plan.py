@@ -1,0 +1,139 @@
+"""What is measured of a loader within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+from torch.utils.data import DataLoader
+
+from loaderbench.plan import make_plan
+from loaderbench.suite import Suite
+from loaderbench.tuning import own_loader
+from loaderbench.tuning.plan import FEWEST, ROUNDS, OwnLoop, TuneOrder, make_tune_plan
+
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+
+
+@pytest.fixture(autouse=True)
+def threads_of_torch() -> Iterator[None]:
+    """Restored: a copy of a loader sets them in its process, which here is the test's."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def loader(workers: int = 0, samples: int = 1000, batch_size: int | None = 8, **arguments: object) -> DataLoader[int]:
+    found = DataLoader(list(range(samples)), batch_size=batch_size, num_workers=workers, **arguments)  # type: ignore[arg-type]
+    own_loader.keep(found, whole_epochs=False)
+    return found
+
+
+def order(budget_s: float = 120.0, demand: float | None = None, rate: float | None = None) -> TuneOrder:
+    own = OwnLoop(samples_per_s=rate, step_s_per_sample=demand and 1 / demand)
+    return TuneOrder(name="train", budget_s=budget_s, own=own, script=Path("train.py"))
+
+
+def suite_for(loader: DataLoader[int], order: TuneOrder) -> Suite:
+    return make_tune_plan(loader, order).loaded.suite
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 40),
+    st.floats(5, 600),
+    st.one_of(st.none(), st.floats(1, 1e5)),
+    st.one_of(st.none(), st.floats(1, 1e5)),
+)
+def test_the_present_arguments_are_the_baseline_and_are_measured(
+    workers: int, budget_s: float, demand: float | None, rate: float | None
+) -> None:
+    suite = suite_for(loader(workers), order(budget_s, demand, rate))
+    plan = make_plan(suite, cpus_allotted=2.0, accelerator=False, consumer=suite.consumer.kind)
+    assert plan.baseline in plan.configurations
+    assert plan.baseline["num_workers"] == workers
+    assert len(suite.sweep["num_workers"]) >= FEWEST
+    assert plan.rounds == ROUNDS
+    assert plan.axes.keys() <= {"num_workers", "persistent_workers"}
+
+
+def test_a_longer_budget_has_more_or_longer_trials() -> None:
+    short, long = (suite_for(loader(), order(budget_s)) for budget_s in (10.0, 300.0))
+    assert len(short.sweep["num_workers"]) <= len(long.sweep["num_workers"])
+    assert short.measure.seconds < long.measure.seconds
+
+
+def test_a_slow_step_has_fewer_configurations() -> None:
+    fast, slow = (suite_for(loader(2), order(20.0, demand)) for demand in (1e4, 50.0))
+    assert len(slow.sweep["num_workers"]) < len(fast.sweep["num_workers"])
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "budget_s", "whole"),
+    [
+        (1_000, 1000.0, 120.0, True),
+        (1_000, 1000.0, 10.0, False),  # an epoch takes too long for it
+        (1_000_000, 1000.0, 120.0, False),
+        (1_000, None, 120.0, False),
+    ],
+)
+def test_trials_take_whole_epochs_where_the_budget_allows_it_and_try_workers_that_persist(
+    samples: int, rate: float | None, budget_s: float, whole: bool
+) -> None:
+    plan = make_tune_plan(loader(2, samples), order(budget_s, rate=rate))
+    suite = plan.loaded.suite
+    assert plan.whole_epochs is whole
+    assert ("persistent_workers" in suite.sweep) is whole
+    assert suite.loader == {"batch_size": 8, "prefetch_factor": 2} | ({} if whole else {"persistent_workers": False})
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "host_s", "threads"), [(0.002, 0.002, 0.5), (0.009, 0.004, 2.25), (None, None, None)]
+)
+def test_the_step_takes_the_cpu_time_of_one_thread_at_most(
+    cpu_s: float | None, host_s: float | None, threads: float | None
+) -> None:
+    own = OwnLoop(samples_per_s=100.0, step_s_per_sample=0.004, step_cpu_s_per_sample=cpu_s)
+    consumer: Any = suite_for(loader(), TuneOrder(name="train", budget_s=60.0, own=own)).consumer
+    assert (consumer.demand, consumer.host_cpu_s_per_sample) == (250.0, host_s)
+    assert own.step_threads == threads
+
+
+def test_without_a_demand_nothing_takes_the_batches_and_with_one_a_device_is_emulated() -> None:
+    free, paced = (suite_for(loader(), order(demand=demand)).consumer for demand in (None, 321.0))
+    assert free.kind == "none"
+    assert (paced.kind, paced.demand) == ("emulated", 321.0)  # type: ignore[attr-defined]
+
+
+def test_a_loader_that_makes_no_batches_of_its_own_has_no_batch_size() -> None:
+    assert "batch_size" not in suite_for(loader(batch_size=None), order()).loader
+
+
+def test_a_copy_of_the_loader_has_its_parts_and_no_workers_of_it() -> None:
+    own = loader(2, pin_memory=True, persistent_workers=True)
+    own_loader.keep(own, whole_epochs=True)
+    own._iterator = "under way"  # type: ignore[assignment]
+    copied = own_loader.changed_loader(batch_size=8, persistent_workers=False)
+    assert (copied.dataset, copied.sampler, copied.collate_fn) == (own.dataset, own.sampler, own.collate_fn)
+    assert (copied._iterator, copied.pin_memory, copied.persistent_workers) == (None, False, False)
+    assert (own._iterator, own.pin_memory, own.persistent_workers) == ("under way", True, True)
+    with pytest.raises(ValueError, match="batch_size=16 would change the training; it stays 8"):
+        own_loader.changed_loader(batch_size=16)
+    own._iterator = None
+
+
+def test_an_epoch_without_an_end_goes_over_the_user_s_own_sampler_again_and_again() -> None:
+    own = loader(samples=10, batch_size=4)
+    endless = own_loader.changed_loader()
+    assert [len(batch) for batch, _ in zip(endless, range(7), strict=False)] == [4, 4, 2, 4, 4, 2, 4]
+    assert len(endless) == len(own) == 3
+    own_loader.keep(own, whole_epochs=True)
+    assert [len(batch) for batch in own_loader.changed_loader()] == [4, 4, 2]
+
+
+def test_an_empty_sampler_is_no_endless_loop() -> None:
+    assert list(own_loader.WithoutEnd([])) == []

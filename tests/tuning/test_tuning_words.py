@@ -1,0 +1,79 @@
+"""What tuning prints: the change with its reference, doubts, and what to edit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loaderbench.records import CodeLine, Interval
+from loaderbench.tuning import OwnLoop, Tuned
+from loaderbench.tuning.words import details, headline
+
+PRESENT = {"num_workers": 0}
+BETTER = Tuned(
+    present=PRESENT,
+    arguments={"num_workers": 2, "prefetch_factor": 2, "persistent_workers": True},
+    gain=Interval(1.45, 1.43, 1.48),
+    pairs=3,
+    present_samples_per_s=100.0,
+)
+SURE = OwnLoop(samples_per_s=105.0, step_s_per_sample=0.001, step_cpu_s_per_sample=0.001)
+
+
+def test_a_gain_names_the_change_and_what_it_is_over() -> None:
+    assert headline("train_loader", BETTER) == (
+        "train_loader: set num_workers=2, persistent_workers=True: "
+        "+45% vs present arguments (43\N{EN DASH}48%), 3 pairs"
+    )
+
+
+def test_without_a_gain_the_present_arguments_stay_with_the_reason() -> None:
+    none = Tuned(present=PRESENT, arguments=PRESENT, why_none="no other arguments were faster")
+    assert headline("train_loader", none) == "train_loader: keep num_workers=0: no other arguments were faster"
+    assert list(details(none, None, SURE)) == []
+
+
+def test_where_nothing_is_doubted_and_no_line_is_known_there_is_nothing_to_add() -> None:
+    assert list(details(BETTER, None, SURE)) == []
+
+
+@pytest.mark.parametrize("in_script", [112.0, 200.0])
+def test_trials_that_are_slower_than_the_script_are_a_warning(in_script: float) -> None:
+    (said,) = details(BETTER, None, OwnLoop(samples_per_s=in_script))
+    assert said == (
+        f"Warning: the present arguments gave {in_script:.0f} samples/s in the script, but 100 in trials; "
+        "expect a smaller gain"
+    )
+
+
+def test_several_threads_in_the_step_are_a_warning_where_workers_are_advised() -> None:
+    own = OwnLoop(samples_per_s=100.0, step_s_per_sample=0.001, step_cpu_s_per_sample=0.0021)
+    (said,) = details(BETTER, None, own)
+    assert said.startswith("Warning: 2.1 threads compute in the training step and compete with workers; ")
+    fewer = Tuned(present={"num_workers": 4}, arguments=PRESENT, gain=Interval(1.2, 1.1, 1.3), pairs=3)
+    assert list(details(fewer, None, own)) == []
+
+
+def test_the_line_that_makes_the_loader_is_a_diff_or_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("loader = DataLoader(data)\nother = make(data)\n")
+    (diff,) = details(BETTER, CodeLine(str(file), 1), SURE)
+    assert diff.endswith("+loader = DataLoader(data, num_workers=2, persistent_workers=True)\n other = make(data)")
+    assert list(details(BETTER, CodeLine(str(file), 2), SURE)) == ["The loader is made at train.py:2"]
+    (said,) = details(BETTER, CodeLine(str(file), 1, by_library=True), SURE)
+    assert said == "A library makes this loader, called at train.py:1; pass the arguments through it"
+
+
+def test_options_of_workers_are_a_function_to_paste(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("loader = DataLoader(data, num_workers=0)\n")
+    tuned = Tuned(
+        present=PRESENT, arguments={"num_workers": 2, "worker_threads": 1}, gain=Interval(2, 1.9, 2.1), pairs=5
+    )
+    diff, code = details(tuned, CodeLine(str(file), 1), SURE)
+    assert "worker_threads" not in diff
+    head, function = code.split("\n", 1)
+    assert head == "Pass worker_init_fn=set_up, with"
+    compile(function, "pasted", "exec")
+    assert "def set_up(worker_id):" in function
