@@ -106,7 +106,7 @@ def _consumer(own: OwnLoop) -> dict[str, Any]:
     """A device at the pace of the step, which takes the CPU time of one thread at most; none where it is not known."""
     if own.demand is None:
         return {"kind": "none"}
-    paced: dict[str, Any] = {"kind": "emulated", "demand": own.demand}
+    paced: dict[str, Any] = {"kind": "emulated", "demand": float(f"{own.demand:.3g}")}
     if own.step_cpu_s_per_sample:
         paced["host_cpu_s_per_sample"] = min(own.step_cpu_s_per_sample, 1 / own.demand)
     return paced

@@ -9,7 +9,7 @@ import run_profiles as profiles
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 STATES = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.interrupted]
 STATES += [profiles.traced, profiles.nothing_measured]
 

@@ -7,7 +7,7 @@ import pytest
 import run_factory as runs
 from PIL import Image
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def test_a_page_prints_light_and_whole_even_from_the_dark(visit: Any) -> None:

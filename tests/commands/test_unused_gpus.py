@@ -11,7 +11,7 @@ from nvml_stub import DRIVER_NOT_LOADED, StubNvml
 
 from loaderbench.store import read_run
 
-pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+pytestmark = [pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here"), pytest.mark.slow]
 
 SUITE = """\
 name: small

@@ -1,4 +1,4 @@
-"""An emulated GPU whose host computes: it takes the CPU time that it was given, and leaves the interpreter to others."""
+"""An emulated GPU whose host computes takes the CPU time it was given, and leaves the interpreter to others."""
 
 from __future__ import annotations
 

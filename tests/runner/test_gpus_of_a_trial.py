@@ -27,6 +27,7 @@ measure: {rounds: 1, seconds: 1, verify: false}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
+@pytest.mark.slow
 def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
     stub_nvml.set(
         {"busy_percent@0": 99, "memory_used@0": 70e9, "busy_percent@1": 20, "memory_used@1": 3e9}, gpus=2, sample_s=0.05

@@ -128,6 +128,7 @@ def test_where_a_socket_s_path_would_be_too_long_it_lies_in_a_shorter_place(tmp_
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> None:
     (tmp_path / "lb_asked.py").write_text(ASKED)
     ask = "import lb_asked; from loaderbench.runner import TrialServer as S; S().ask(lb_asked.wait, timeout_s=1000)"
@@ -163,6 +164,7 @@ def test_a_process_that_was_forked_from_one_with_a_server_is_told_that_it_can_st
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm")
 @pytest.mark.parametrize("killed", ["run", pytest.param("trial", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_shared_memory_and_processes_go_with_the_run_or_the_trial_that_is_killed(tmp_path: Path, killed: str) -> None:
     (tmp_path / "lb_sharing.py").write_text(TARGETS)
     (tmp_path / "s.yaml").write_text(SUITE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 WHILE_IT_STARTS = """
 import os, signal, sys, threading
 from multiprocessing import forkserver, util
@@ -51,6 +53,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_server_starts_reaches_this_process_and_not_the_server() -> None:
     result = run(WHILE_IT_STARTS)
     assert result.stderr == ""
@@ -78,6 +81,7 @@ print("exit code", process.exitcode, "of another server:", forkserver._forkserve
 """
 
 
+@pytest.mark.slow
 def test_a_fork_server_that_is_killed_before_it_answers_is_started_anew() -> None:
     command = [sys.executable, "-c", KILLED_BEFORE_IT_ANSWERS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -240,6 +240,7 @@ def test_workers_that_a_backend_started_by_itself_are_stopped_too(begin: Begin) 
     wait_until_stopped(found.worker_pids)
 
 
+@pytest.mark.slow
 def test_a_stopped_trial_ends_with_the_run_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "lb_sliced.py").write_text(TARGETS)
     run = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
@@ -255,6 +256,7 @@ def test_a_stopped_trial_ends_with_the_run_that_is_killed(tmp_path: Path) -> Non
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_stopped_trial_ends_with_the_run_that_is_interrupted_while_it_ends_others(tmp_path: Path) -> None:
     """A process that is stopped cannot see that the run is over, and Python waits for it at its own end."""
     (tmp_path / "lb_sliced.py").write_text(TARGETS)

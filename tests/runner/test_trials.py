@@ -312,6 +312,7 @@ def test_a_trial_whose_fork_server_was_killed_is_measured_once_more(runner: Tria
     assert len(list(tmp_path.glob("started-*"))) == 2
 
 
+@pytest.mark.slow
 def test_a_fork_server_that_is_killed_again_is_named(runner: TrialRunner, tmp_path: Path) -> None:
     killer = kill_the_fork_server(tmp_path, 2)
     outcome = run(runner, tmp_path, target("announced", place=str(tmp_path)), {"num_workers": 1}, seconds=1.0)

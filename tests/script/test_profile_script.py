@@ -96,6 +96,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.slow
 def test_a_script_sees_what_it_would_see_without_us(tmp_path: Path, method: str) -> None:
     write(tmp_path, SAME)
     environment = {"PYTHONPATH": str(tmp_path / "mine")}
@@ -160,6 +161,7 @@ def test_an_interrupt_that_is_sent_to_the_command_reaches_the_script(tmp_path: P
 
 
 @pytest.mark.parametrize("end", ["os._exit(9)", "os.kill(os.getpid(), 9)"])
+@pytest.mark.slow
 def test_what_was_recorded_survives_a_script_that_ends_without_a_last_word(tmp_path: Path, end: str) -> None:
     write(tmp_path, LONG.format(body=f"time.sleep(0.01)\n    if batch[0][0][0] > 2_400: {end}"))
     done = profile(tmp_path, "--out", "run", "train.py")
@@ -174,6 +176,7 @@ def test_recording_stops_after_its_steps_and_the_script_continues(tmp_path: Path
     assert load(tmp_path / "run").trials[0].batches == 40
 
 
+@pytest.mark.slow
 def test_recording_stops_after_its_seconds_and_the_script_continues(tmp_path: Path) -> None:
     write(
         tmp_path,
@@ -290,6 +293,7 @@ def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
     assert load(tmp_path / "run").record.suite["script"] == "mine.py --steps 3"
 
 
+@pytest.mark.slow
 def test_the_processes_that_a_launcher_starts_are_recorded_each_with_its_rank(tmp_path: Path) -> None:
     write(
         tmp_path,
