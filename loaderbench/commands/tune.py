@@ -66,7 +66,7 @@ def tune(
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
     ended = run_script(command, tuning=Tuning(budget_s, folder, keep_training))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
-    loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if measured else folder)
+    loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if any(folder.iterdir()) else folder)
     run = load_concluded(measured) if measured else loaders[0].run if loaders else None
     if run is not None:
         write_copies(run, json_file, md_file)

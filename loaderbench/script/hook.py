@@ -102,20 +102,26 @@ class _ChangedKind:
                 self._makers.note(loader)
 
         def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807
-            begun: Iterator[Any] = self._recorder().epoch(loader) if self._is_here else self._usual(loader)
+            recorder = self._recorder() if self._is_here else None
+            begun: Iterator[Any] = self._usual(loader) if recorder is None else recorder.epoch(loader)
             return begun
 
         self._kind.__init__, self._kind.__iter__ = __init__, __iter__
         self._ours = __init__, __iter__
 
-    def _recorder(self) -> ScriptRecorder:
-        """Made with the first epoch: importing it costs more than all the rest."""
+    def _recorder(self) -> ScriptRecorder | None:
+        """Made with the first epoch: importing it costs more than all the rest. `None` where that fails, and why."""
         if self._made is None:
             drawn = random.getstate()  # a library that is imported for it draws
-            from loaderbench.script.recorder import ScriptRecorder
+            try:
+                from loaderbench.script.recorder import ScriptRecorder
 
-            self._made = ScriptRecorder(self._order, self._usual, self._give_back, self._makers)
-            random.setstate(drawn)
+                self._made = ScriptRecorder(self._order, self._usual, self._give_back, self._makers)
+            except Exception as error:
+                self._give_back()
+                print(f"loaderbench: cannot record this script: {type(error).__name__}: {error}", file=sys.stderr)
+            finally:
+                random.setstate(drawn)
         return self._made
 
     def _give_back(self) -> None:

@@ -14,7 +14,7 @@ from loaderbench.records import CodeLine
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
-from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, tune_loader
+from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tune_loader
 
 SETTLED_BATCHES = 20
 """After the warm-up: its rate and the time of its step are known."""
@@ -48,7 +48,10 @@ class ScriptTuner:
         self.is_done = False
 
     def consider(self, profiler: LoaderProfiler, *, trains: bool) -> None:
-        """Tune this loader, if its loop has settled and trains. Raises `SystemExit` after that."""
+        """Tune this loader, if its loop has settled and trains. Raises `SystemExit` after that.
+
+        What goes wrong in it is a line, and not the script's own error.
+        """
         import torch
 
         if self.is_done or profiler.steady_batches < SETTLED_BATCHES or not torch.is_grad_enabled():
@@ -56,12 +59,14 @@ class ScriptTuner:
         if not trains and time.monotonic() < self._began_s + PATIENCE_S:
             return
         self.is_done = True
-        found = self._tune(profiler)
-        (Path(self._order.folder) / FILE).write_bytes(pickle.dumps(found))
+        try:
+            self._tune(profiler)
+        except Exception as error:
+            print(f"loaderbench: cannot tune {profiler.name}: {type(error).__name__}: {error}", file=sys.stderr)
         if not self._order.keep_training:
             raise SystemExit(0)
 
-    def _tune(self, profiler: LoaderProfiler) -> TunedLoader:
+    def _tune(self, profiler: LoaderProfiler) -> None:
         loader = profiler.source
         print(
             f"loaderbench: tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits",
@@ -75,8 +80,17 @@ class ScriptTuner:
             own=own,
             script=Path(sys.argv[0]).resolve(),
         )
-        tuned = tune_loader(loader, order, Path(self._order.tune_folder))
-        return TunedLoader(name=profiler.name, made_at=self._makers.of(loader), tuned=tuned, own=own)
+        at = self._makers.of(loader)
+
+        def keep(tuned: Tuned) -> None:
+            found = TunedLoader(name=profiler.name, made_at=at, tuned=tuned, own=own)
+            (Path(self._order.folder) / FILE).write_bytes(pickle.dumps(found))
+
+        try:
+            keep(tune_loader(loader, order, Path(self._order.tune_folder)))
+        except TuningInterrupted as stop:
+            keep(stop.tuned)
+            raise
 
 
 def _own_loop(profiler: LoaderProfiler) -> OwnLoop:

@@ -1,7 +1,7 @@
 """Finds faster arguments for a user's own loader: measured on its dataset, sampler and collate function."""
 
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
-from loaderbench.tuning.tune import tune_loader
+from loaderbench.tuning.tune import TuningInterrupted, tune_loader
 from loaderbench.tuning.tuned import Tuned
 
-__all__ = ["OwnLoop", "TuneOrder", "Tuned", "tune_loader"]
+__all__ = ["OwnLoop", "TuneOrder", "Tuned", "TuningInterrupted", "tune_loader"]

@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
@@ -21,10 +21,11 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Returned(Generic[Answer]):
-    """What the function returned, or what it raised, in a line; nothing of both where the copy was killed."""
+    """What the function returned, or what it raised, in a line. `interrupted`: Ctrl-C has ended it early."""
 
     answer: Answer | None = None
     raised: str = ""
+    interrupted: bool = False
 
 
 def call_in_copy(function: Callable[[], Answer]) -> Returned[Answer]:
@@ -91,6 +92,4 @@ def _wait(pipe: Connection, pid: int) -> Returned[Any]:
         pipe.close()
         with suppress(ChildProcessError):
             os.waitpid(pid, 0)
-        if interrupted:
-            raise KeyboardInterrupt
-        return found
+        return replace(found, interrupted=interrupted)

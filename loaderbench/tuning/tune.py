@@ -19,10 +19,19 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
 
+class TuningInterrupted(KeyboardInterrupt):
+    """Ctrl-C while a loader was tuned; `tuned` is what was measured until then."""
+
+    def __init__(self, tuned: Tuned) -> None:
+        super().__init__()
+        self.tuned = tuned
+
+
 def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listener: Listener | None = None) -> Tuned:
     """Measure other arguments in forked copies of this process, and write a run folder.
 
-    This process waits meanwhile, and nothing in it changes. Raises `KeyboardInterrupt` for a second Ctrl-C.
+    This process waits meanwhile, and nothing in it changes. Raises `TuningInterrupted` for Ctrl-C, and at once for a
+    second one `KeyboardInterrupt`.
     """
     present = own_loader.present_arguments(loader)
     if why := why_not_tried(loader):
@@ -33,7 +42,10 @@ def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listene
         found = call_in_copy(lambda: _measure(plan, present, folder, listener))
     except OSError as error:
         return Tuned(present=present, arguments=present, why_none=f"cannot start a process: {error}")
-    return found.answer or Tuned(present=present, arguments=present, why_none=found.raised)
+    tuned = found.answer or Tuned(present=present, arguments=present, why_none=found.raised)
+    if found.interrupted:
+        raise TuningInterrupted(tuned)
+    return tuned
 
 
 def _measure(plan: TunePlan, present: Config, folder: Path, listener: Listener | None) -> Tuned:

@@ -24,6 +24,8 @@ BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
 class Server:
     """Answers in this process; a process that crashed sends nothing."""
 
+    uses_devices = True
+
     def __init__(self, crashes_in: str = "") -> None:
         self.crashes_in = crashes_in
 

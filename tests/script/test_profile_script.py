@@ -304,3 +304,11 @@ def test_the_processes_that_a_launcher_starts_are_recorded_each_with_its_rank(tm
     assert done.returncode == 0, done.stderr
     slow, fast = (done.stderr.index(f"\nLoader: rank {rank}: Slow loader (train.py:") for rank in (1, 0))
     assert slow < fast
+
+
+def test_a_script_that_cannot_be_recorded_runs_on_and_a_line_says_why(tmp_path: Path) -> None:
+    broken = "import loaderbench.profiler.source\ndel loaderbench.profiler.source.alike\n"
+    write(tmp_path, f"{HEAD}{broken}print(sum(1 for _ in DataLoader(Slow(80, 0), batch_size=8)))\n")
+    done = profile(tmp_path, "train.py")
+    assert (done.returncode, done.stdout) == (0, "10\n")
+    assert done.stderr.count("loaderbench: cannot record this script: ImportError: cannot import name 'alike'") == 1

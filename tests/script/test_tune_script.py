@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -182,3 +185,21 @@ def test_wrong_use_is_one_line(tmp_path: Path, arguments: list[str], said: str) 
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_tuning_with_what_was_measured_and_then_the_script(tmp_path: Path) -> None:
+    write(tmp_path, TRAINING)
+    command = [sys.executable, "-m", "loaderbench", "tune", "--budget", "60s", "--out", "run", "train.py"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    trials = tmp_path / "run" / "trials.jsonl"
+    while running.poll() is None and not (trials.exists() and trials.read_text().count("\n") > 2):
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    said, errors = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, "closed\n"), errors
+    assert "\nTuned train_loader: keep num_workers=0: " in errors
+    record = load(tmp_path / "run").record
+    assert record.complete is False
+    assert len(record.sweep) >= 2
+    assert load(tmp_path / "run" / "script").record.kind == "profile"

@@ -1,0 +1,70 @@
+"""The line of the user's code that made a loader."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from loaderbench.records import CodeLine
+from loaderbench.script.makers import Makers
+
+LIBRARY = "/venv/lib/python3.11/site-packages/framework/loops.py"
+
+
+class Loader:
+    """Notes where it is made, as a changed `DataLoader` does."""
+
+    def __init__(self, makers: Makers, dataset: Any = None) -> None:
+        self.dataset = dataset
+        makers.note(self)
+
+
+class Own(Loader):
+    """A subclass of the user's."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+
+
+def by_library(source: str) -> Any:
+    """A function of an installed package."""
+    names: dict[str, Any] = {"Loader": Loader}
+    exec(compile(source, LIBRARY, "exec"), names)
+    return names["call"]
+
+
+make = by_library("def call(*arguments): return Loader(*arguments)")
+
+
+def line_here(offset: int = 0) -> int:
+    import sys
+
+    return sys._getframe(1).f_lineno + offset
+
+
+def test_a_loader_is_made_where_its_class_is_called() -> None:
+    makers = Makers()
+    plain, own = Loader(makers), Own(makers)
+    assert makers.of(plain) == makers.of(own) == CodeLine(__file__, line_here(-1))
+
+
+def test_a_library_that_makes_one_is_called_from_a_line_of_the_user() -> None:
+    makers = Makers()
+    made = make(makers)
+    assert makers.of(made) == CodeLine(__file__, line_here(-1), by_library=True)
+
+
+def test_a_framework_s_copy_was_made_where_the_user_s_loader_was() -> None:
+    makers, dataset = Makers(), [1]
+    own = Loader(makers, dataset)
+    at = CodeLine(__file__, line_here(-1))
+    assert makers.of(make(makers, dataset)) == makers.of(own) == at
+    assert makers.of(make(makers, [2])) != at
+
+
+def test_a_loader_that_nobody_saw_has_no_line_and_none_is_kept_alive() -> None:
+    makers = Makers()
+    assert makers.of(Loader(Makers())) is None
+    Loader(makers)
+    gc.collect()
+    assert len(makers._made) == 0

@@ -1,0 +1,59 @@
+"""When a script's loader is tuned, and that what goes wrong in it is not the script's own error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from loaderbench.script.makers import Makers
+from loaderbench.script.order import RecordOrder
+from loaderbench.script.tuner import SETTLED_BATCHES, ScriptTuner, read_tuned
+
+
+def tuner(place: Path, *, keep_training: bool = True) -> ScriptTuner:
+    order = RecordOrder(folder=str(place), python_path=None, tune_s=10.0, keep_training=keep_training)
+    return ScriptTuner(order, Makers())
+
+
+def loop(batches: int = SETTLED_BATCHES) -> Any:
+    """A profiler that fails where it is ended: tuning has begun."""
+
+    def end() -> None:
+        raise RuntimeError("planted")
+
+    return SimpleNamespace(steady_batches=batches, name="train_loader", source=None, end=end)
+
+
+def test_a_loop_that_has_not_settled_or_does_not_train_waits(tmp_path: Path) -> None:
+    found = tuner(tmp_path)
+    found.consider(loop(SETTLED_BATCHES - 1), trains=True)
+    found.consider(loop(), trains=False)
+    with torch.no_grad():
+        found.consider(loop(), trains=True)
+    assert not found.is_done
+
+
+def test_a_loop_without_an_optimizer_is_tuned_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tuner(tmp_path)
+    monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
+    found.consider(loop(), trains=False)
+    assert found.is_done
+
+
+def test_what_goes_wrong_is_a_line_and_happens_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = tuner(tmp_path)
+    for _ in range(2):
+        found.consider(loop(), trains=True)
+    said = capsys.readouterr().err.splitlines()
+    assert said[1:] == ["loaderbench: cannot tune train_loader: RuntimeError: planted"]
+    assert read_tuned(tmp_path) is None
+
+
+def test_the_script_ends_all_the_same_unless_it_is_to_go_on(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        tuner(tmp_path, keep_training=False).consider(loop(), trains=True)
+    assert ended.value.code == 0
