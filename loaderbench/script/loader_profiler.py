@@ -18,9 +18,9 @@ CLOCKED_STEPS = 20
 class LoaderProfiler(Profiler):
     """Records the epochs that it is given, each begun by `begin`, until `until_s` of the monotonic clock.
 
-    `step_ended` is called when the loop is done with a batch, once a stage of its steps was entered; `looked` now and
-    then, between two batches. `steps_cpu_s` is the CPU time of this process in each of the latest steps, where they are
-    clocked.
+    `step_ended` is called when the loop is done with a batch, and then `between_batches`, once a stage of its steps was
+    entered; without one, `between_batches` is called now and then. `steps_cpu_s` is the CPU time of this process in
+    each of the latest steps, where they are clocked.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class LoaderProfiler(Profiler):
         steps: int | None,
         until_s: float,
         step_ended: Callable[[], None],
-        looked: Callable[[LoaderProfiler], None],
+        between_batches: Callable[[LoaderProfiler], None],
     ) -> None:
         super().__init__(name, steps=steps, trace=True)
         self._observer.begin = begin
         self.steps_cpu_s: deque[float] = deque(maxlen=CLOCKED_STEPS)
-        self._until_s, self._step_ended, self._looked = until_s, step_ended, looked
+        self._until_s, self._step_ended, self._between_batches = until_s, step_ended, between_batches
         self.start()
 
     @property
@@ -76,6 +76,7 @@ class LoaderProfiler(Profiler):
     def _body_ended(self, kind: int) -> None:
         self._step_ended()
         super()._body_ended(kind)
+        self._between_batches(self)
 
     def _look(self) -> None:
         """As always; and only the loop's thread can add up what another saves."""
@@ -83,4 +84,4 @@ class LoaderProfiler(Profiler):
         self._recorder.add_up()
         if time.monotonic() > self._until_s:
             self._recorder.full = True
-        self._looked(self)
+        self._between_batches(self)

@@ -172,13 +172,13 @@ class ScriptRecorder:
                 steps=self._order.steps,
                 until_s=self._until_s,
                 step_ended=self._steps.step_ended,
-                looked=self._looked,
+                between_batches=self._between_batches,
             )
             known = _Recorded(place, profiler)
             self._recorded.append(known)
         return known
 
-    def _looked(self, profiler: LoaderProfiler) -> None:
+    def _between_batches(self, profiler: LoaderProfiler) -> None:
         if self._tuner is not None and not self._tuner.is_done:
             with self._saving:  # a copy of this process must not hold what another thread has locked
                 self._tuner.consider(profiler, trains=self._steps.optimizes)

@@ -90,7 +90,7 @@ class ScriptTuner:
             keep(tune_loader(loader, order, Path(self._order.tune_folder)))
         except TuningInterrupted as stop:
             keep(stop.tuned)
-            raise
+            raise KeyboardInterrupt from None  # Python exits by SIGINT for this very type alone
 
 
 def _own_loop(profiler: LoaderProfiler) -> OwnLoop:

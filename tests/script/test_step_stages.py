@@ -58,7 +58,9 @@ def profiler() -> Iterator[LoaderProfiler]:
     def step_ended() -> None:
         made[0].step_ended()
 
-    found = LoaderProfiler("train", iter, steps=None, until_s=inf, step_ended=step_ended, looked=lambda _: None)
+    found = LoaderProfiler(
+        "train", iter, steps=None, until_s=inf, step_ended=step_ended, between_batches=lambda _: None
+    )
     made.append(StepStages(found.loop_stage))
     made[0].begin()
     try:

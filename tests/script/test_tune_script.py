@@ -117,7 +117,7 @@ def test_with_keep_training_the_script_goes_on_where_it_was(tmp_path: Path) -> N
     assert (done.returncode, done.stdout) == (0, "trained ['--lr', '1'] 1599\nclosed\n"), done.stderr
     assert "\nTuned train_loader: " in done.stderr
     (of_script,) = load(tmp_path / "run" / "script").trials
-    assert of_script.batches > 150
+    assert 15 < of_script.batches < 60, "recorded until it was tuned"
 
 
 @pytest.mark.slow
