@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loaderbench.loaders.torch_loader import PREFETCH
-from loaderbench.records import Config, Interval, RunRecord
+from loaderbench.records import Config, Configuration, Interval, RunRecord
+from loaderbench.report import numbers
+from loaderbench.statistics.configurations import PRACTICAL_TIE
 from loaderbench.statistics.intervals import excludes_one
 
 AS_FAST = "no other arguments were faster"
@@ -96,11 +98,21 @@ def _of_sweep(run: RunRecord) -> tuple[Config, Interval, int] | None:
 
 def present_rate(run: RunRecord) -> float | None:
     """Samples/s of the present arguments in trials; `None` where none was completed."""
-    return next(
-        (one.samples_per_s.est for one in run.configurations if one.config == run.plan.baseline and one.samples_per_s),
-        None,
-    )
+    return next((_rate(one) for one in run.configurations if one.config == run.plan.baseline), None)
+
+
+def _rate(one: Configuration) -> float | None:
+    return one.samples_per_s.est if one.samples_per_s else None
 
 
 def _why_none(run: RunRecord) -> str:
-    return AS_FAST if run.best is not None else NO_DECISION
+    present = present_rate(run)
+    rates = {rate: one.config for one in run.configurations if one.tied_with_best and (rate := _rate(one))}
+    if run.best is None or not present or not rates:
+        return NO_DECISION
+    fastest = max(rates)
+    if fastest <= (1 + PRACTICAL_TIE) * present:
+        return AS_FAST
+    changed = ", ".join(f"{name}={value!r}" for name, value in rates[fastest].items())
+    maybe = numbers.gain(fastest / present, None, None).main
+    return f"{changed} may be faster ({maybe}), but not beyond the noise of {run.plan.rounds} rounds; tune for longer"

@@ -21,7 +21,7 @@ import loaderbench
 from torch.utils.data import DataLoader, Dataset
 
 class Slow(Dataset):
-    def __len__(self): return 800
+    def __len__(self): return 320
     def __getitem__(self, index):
         time.sleep(0.004)
         return index
@@ -30,7 +30,7 @@ if __name__ == "__main__":
     loader = DataLoader(Slow(), batch_size=8)
     for _ in range(2):
         arguments = loaderbench.tune(loader, budget=10)
-        print(arguments["num_workers"] > 0, len(list(DataLoader(Slow(), batch_size=400, **arguments))))
+        print(arguments["num_workers"] > 0, len(list(DataLoader(Slow(), batch_size=160, **arguments))))
 """
 
 
