@@ -69,18 +69,20 @@ class Ranking:
     configurations: tuple[Configuration, ...]
     best: Best | None
     why_no_best: str
+    from_outside: bool = False
 
     @property
     def subject(self) -> Best | Configuration | None:
         """What the verdict is about; `None` where nothing was measured."""
-        return find_subject(self.best, self.configurations)
+        return find_subject(self.best, self.configurations, from_outside=self.from_outside)
 
 
 def rank(measured: Measured) -> Ranking:
     """Summarise and choose."""
     configurations = summarise(measured.plan.configs, measured.sweep)
     if measured.kind == "profile":
-        return Ranking(configurations, None, ONE_CONFIGURATION)
+        from_outside = any(trial.is_from_outside for trial in measured.sweep)
+        return Ranking(configurations, None, ONE_CONFIGURATION, from_outside)
     best, why = choose_best(
         configurations, measured.plan.baseline, measured.sweep, measured.plan.rounds, measured.loader
     )
@@ -250,7 +252,7 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     if facts is None or subject is None:
         return None
     demand = _demand(measured, config)
-    if of_it and not consumed and demand is not None:
+    if of_it and not consumed and demand is not None and subject.samples_per_s is not None:
         subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, demand))
     return _diagnosis(measured, config, decide(subject, measured.consumer, demand, 0, trials=of_it), facts)
 

@@ -99,7 +99,8 @@ def parsed_verbs(found: list[list[str]]) -> list[str]:
     """Parse commands as the command line does and return their verbs; raises if a command has no such flag."""
     group = typer.main.get_command(app)
     verbs = []
-    for arguments in found:
+    for written in found:
+        arguments = ["1" if one == "PID" else one for one in written]
         if arguments[0].startswith("-"):
             verbs.append(arguments[0])
             continue

@@ -13,7 +13,21 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from loaderbench.commands import check, compare, doctor, export, init, photos, profile, report, run, schema, show, tune
+from loaderbench.commands import (
+    attach,
+    check,
+    compare,
+    doctor,
+    export,
+    init,
+    photos,
+    profile,
+    report,
+    run,
+    schema,
+    show,
+    tune,
+)
 from loaderbench.commands.scripts import ScriptCommand
 from loaderbench.errors import Interrupted, LoaderbenchError, MissingError, Terminated, UsageError, printable
 
@@ -43,6 +57,7 @@ for verb in (
     app.command()(verb)
 app.command(cls=ScriptCommand)(profile.profile)
 app.command(cls=ScriptCommand)(tune.tune)
+app.command()(attach.attach)
 
 
 def _print_version(asked: bool) -> None:

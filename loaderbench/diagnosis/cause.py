@@ -111,10 +111,10 @@ def find_cause(facts: Facts) -> Cause | None:
 
 def epochs_begin_too_often(facts: Facts) -> Cause | None:
     """More time is lost before the first batch of each epoch than in all waits after it."""
-    if facts.startup_s is None or facts.startup_share < max(NOTICED, facts.wait_share * (1 - facts.startup_share)):
+    if facts.startup_share < max(NOTICED, facts.wait_share * (1 - facts.startup_share)):
         return None
-    of_all = f"{in_percent(facts.startup_share)} of all time"
-    why = _why("Startup", f"{in_seconds(facts.startup_s)} before the first batch of each epoch, {of_all}")
+    each = "" if facts.startup_s is None else f"{in_seconds(facts.startup_s)} before the first batch of each epoch, "
+    why = _why("Startup", f"{each}{in_percent(facts.startup_share)} of all time")
     clause = "worker startup delays the first batch of every epoch" if facts.workers else "epochs start slowly"
     return _cause("startup", "startup", why, clause)
 
@@ -214,7 +214,8 @@ def workers_stand_blocked(facts: Facts) -> Cause | None:
     stage, inside = most_blocked(facts), None
     if stage in ("sample", "decode") and facts.wall_s:
         stage, inside = "read", _STAGES[stage]  # nothing else in a sample waits for a device
-    per_sample = f", {in_seconds(max(facts.blocked_s(name) for name in facts.wall_s))}/sample" if facts.wall_s else ""
+    longest_s = max(map(facts.blocked_s, facts.wall_s), default=0.0)
+    per_sample = f", {in_seconds(longest_s)}/sample" if facts.wall_s and not facts.from_outside else ""
     who, whose = ("workers wait", "their") if facts.workers else ("the main process waits", "its")
     place = f"; {who} in {stage_name(stage)}"
     if facts.tail_share >= MOST:

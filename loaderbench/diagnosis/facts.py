@@ -19,6 +19,8 @@ MOST_IDLE = 0.9  # of the rest too little would be left to divide by
 class Facts:
     """One configuration. Times are seconds per sample of one worker; shares are of the loading process's time.
 
+    `from_outside`: of a process that was attached to. Its rate is not known, and times are shares of the working time.
+
     `loads`: the workers, or the main process where there are none. `cpu_s` and `blocked_s` are by stage; what is
     neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`
     those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
@@ -53,6 +55,7 @@ class Facts:
     transfer_share: float = 0.0
     transfer_by: str = ""
     copy: CopyBandwidth | None = None
+    from_outside: bool = False
     fewer_are_slower: bool = False
     workers_are_slower: bool = False
 
@@ -152,7 +155,7 @@ def gather(
 
     `fewer_are_slower`: fewer workers were measured and are slower. `workers_are_slower`: so are any at all.
     """
-    done = [trial for trial in trials if trial.status == "completed" and trial.samples_per_s]
+    done = [trial for trial in trials if trial.status == "completed" and (trial.samples_per_s or trial.is_from_outside)]
     if not done:
         return None
     workers = _workers(done[0])
@@ -165,8 +168,8 @@ def gather(
         wait_share=_mean(done, "data_wait_share") or 0.0,
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
-        cpu_s=_by_stage(done, "cpu_s"),
-        wall_s=_by_stage(done, "wall_s"),
+        cpu_s=_by_stage(done, "cpu_s") or _by_looks(done, running=True),
+        wall_s=_by_stage(done, "wall_s") or _by_looks(done, running=False),
         loads=_typical(done, "workers" if workers else "main_process"),
         main=_typical(done, "main_process"),
         idle_share=_idle_share(done, workers),
@@ -174,7 +177,7 @@ def gather(
         idle_cpus=_mean(done, "machine.idle_cpus"),
         others_cpus=_mean(done, "machine.others_cpus"),
         throttled_share=_mean(done, "machine.throttled_share"),
-        parts=_typical(done, "wait_parts"),
+        parts=_typical(done, "wait_parts") or _parts_by_looks(done, workers),
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
@@ -184,6 +187,7 @@ def gather(
         startup_share=_mean_of(map(startup_share, done)) or 0.0,
         startup_s=_mean_of(map(startup_s, done)),
         transfer_share=_mean_of(map(_transfer_share, done)) or 0.0,
+        from_outside=done[0].is_from_outside,
         fewer_are_slower=fewer_are_slower,
         workers_are_slower=workers_are_slower,
     )
@@ -199,6 +203,8 @@ def startup_s(trial: Trial) -> float | None:
 
 def startup_share(trial: Trial) -> float | None:
     """The share of the whole time that passes at epoch boundaries, where the loop was seen to cross some."""
+    if trial.stack_looks is not None:
+        return trial.stack_looks.startup_share
     each_s, epochs = startup_s(trial), trial.epochs
     if each_s is None or epochs is None or not trial.steady_s or epochs.begun < 2:
         return None
@@ -218,6 +224,9 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     looks = [shares for trial in trials if (shares := _reading(trial, "workers.blocked_on"))]
     if looks:
         return fmean(shares.get("queue", 0.0) for shares in looks)
+    stacks = [shares for trial in trials if (shares := _reading(trial, "stack_looks.idle_share")) is not None]
+    if stacks:
+        return fmean(stacks)
     busy = [_stages_s(trial) * (trial.samples_per_s or 0) / workers for trial in trials if trial.stages]
     return max(0.0, 1 - fmean(busy)) if busy else None
 
@@ -252,6 +261,28 @@ def _by_stage(trials: Sequence[Trial], what: str) -> Seconds:
     costs = {name: [getattr((trial.stages or {}).get(name), what, None) for trial in trials] for name in names}
     means = {name: _mean_of(found) for name, found in costs.items()}
     return {name: mean_s for name, mean_s in means.items() if mean_s is not None}
+
+
+def _by_looks(trials: Sequence[Trial], *, running: bool) -> Seconds:
+    """The same of stacks: shares of the working time in place of seconds."""
+    found = next((trial.stack_looks.stages for trial in trials if trial.stack_looks), {})
+    return {stage: looks.share * (looks.running_share if running else 1) for stage, looks in found.items()}
+
+
+def _parts_by_looks(trials: Sequence[Trial], workers: int) -> WaitParts | None:
+    """The same of a wait, as shares of it. While no worker has work, the batch that is waited for was made before."""
+    found = next((trial.stack_looks for trial in trials if trial.stack_looks), None)
+    if found is None or not found.waits:
+        return None
+    waiting, none_works = found.waits.get("waiting", 0.0), (found.idle_share or 0.0) ** max(1, workers)
+    return WaitParts(
+        batches=0,
+        not_begun_s=0.0,
+        making_s=waiting * (1 - none_works),
+        order_s=0.0,
+        transport_s=found.waits.get("transport", 0.0) + waiting * none_works,
+        main_process_s=found.waits.get("main_process", 0.0),
+    )
 
 
 def _reading(trial: Trial, path: str) -> Any:

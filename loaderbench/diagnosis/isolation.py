@@ -286,10 +286,13 @@ def _loop_ceiling(subject: Subject) -> tuple[Ceiling | None, str]:
     wait = subject.data_wait_share.est
     if wait >= NOTHING_BUT_WAITING:
         return None, "the loop only waited for data"
+    if subject.samples_per_s is None:
+        return None, "batches were not counted"
     rate = subject.samples_per_s.est / (1 - wait)
     basis, reasons = "time of the loop between batches", {_INTERVAL: "one process has no interval"}
     return Ceiling(samples_per_s=rate, headspace=wait, basis=basis, not_measured=reasons), ""
 
 
 def _headspace(subject: Subject, ceiling: float) -> float:
-    return min(1.0, max(0.0, 1 - subject.samples_per_s.est / ceiling))
+    rate = subject.samples_per_s.est if subject.samples_per_s else 0.0
+    return min(1.0, max(0.0, 1 - rate / ceiling))

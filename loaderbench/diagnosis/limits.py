@@ -8,6 +8,7 @@ from loaderbench.diagnosis.thresholds import (
     BYTES_GROW,
     BYTES_SEEN,
     DISTURBING_CPUS,
+    FAULT_S,
     FEWEST_FAULTS,
     IDLE_CPUS,
     KERNEL,
@@ -88,7 +89,18 @@ def kernel_works(facts: Facts) -> bool:
     share = facts.loads.system_share if facts.loads else None
     if (share or 0.0) < KERNEL or busiest(facts) == "read":
         return False
+    if facts.from_outside:
+        return _faults_explain(facts)
     return facts.faults_per_sample >= FEWEST_FAULTS or facts.bytes_asked_per_sample < MUCH_READ_BYTES
+
+
+def _faults_explain(facts: Facts) -> bool:
+    """Whether page faults account for most of the kernel's time, at what one takes at least."""
+    states = facts.loads
+    if states is None:
+        return False
+    kernel_s = (states.system_share or 0.0) * (states.on_cpu_share + (states.other_threads_cpu_share or 0.0))
+    return bool((states.minor_faults_per_s or 0.0) * FAULT_S >= MOST * kernel_s * max(1, facts.workers))
 
 
 def cpus_left(facts: Facts) -> float:

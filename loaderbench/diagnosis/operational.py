@@ -43,6 +43,8 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
     A sample's wall time is taken without waiting for a CPU, which is the second bound's matter.
     """
     count = facts.workers if workers is None else workers
+    if facts.from_outside:
+        return Bounds(None, None, None, demand)
     wall_s = sum(at_work_s(facts, stage) for stage in facts.wall_s)
     cpu_s = (
         facts.own_cpus / facts.samples_per_s if facts.own_cpus and facts.samples_per_s else sum(facts.cpu_s.values())

@@ -15,8 +15,15 @@ AT_THE_CAP = 0.97
 """From this share of the demand on, the emulated accelerator and not the loader may set the rate."""
 
 
-def find_subject(best: Best | None, configurations: Sequence[Configuration]) -> Best | Configuration | None:
-    """What the verdict is about: the best, else what looked fastest; `None` where nothing was measured."""
+def find_subject(
+    best: Best | None, configurations: Sequence[Configuration], *, from_outside: bool = False
+) -> Best | Configuration | None:
+    """What the verdict is about: the best, else what looked fastest; `None` where nothing was measured.
+
+    `from_outside`: of a process that was attached to, whose rate nobody knows.
+    """
+    if from_outside:
+        return next((found for found in configurations if found.data_wait_share), None)
     if best is not None and best.data_wait_share is not None:
         return best
     measured = [found for found in configurations if found.rank and found.samples_per_s and found.data_wait_share]
@@ -27,7 +34,8 @@ def subject_of(
     found: Best | Configuration, axes: Mapping[str, Sequence[Any]], facts: Facts | None, *, is_best: bool
 ) -> Subject | None:
     """The subject as a verdict names it, by the axes that vary; `None` where its rate or its wait was not measured."""
-    if found.samples_per_s is None or found.data_wait_share is None:
+    known = found.samples_per_s is not None or (facts is not None and facts.from_outside)
+    if not known or found.data_wait_share is None:
         return None
     return Subject(varying(found.config, axes), found.samples_per_s, found.data_wait_share, is_best, facts)
 

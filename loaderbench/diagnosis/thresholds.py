@@ -40,6 +40,9 @@ IDLE_CPUS, DISTURBING_CPUS = 0.3, 0.3
 THROTTLED = 0.1
 """Of the quota's periods: a burst at an epoch's start is no limit."""
 
+FAULT_S = 1e-6
+"""About what the kernel needs for a page fault, zeroing a page of 4 KiB included."""
+
 KERNEL, FEWEST_FAULTS, MUCH_READ_BYTES = 0.5, 500, 2**20
 """Of the CPU time, at so many faults a sample (2 MB in pages of 4 KiB), or while no more than this is read: to copy a
 warm file is the kernel's work, too, and pages may be larger."""

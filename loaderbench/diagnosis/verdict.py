@@ -41,11 +41,11 @@ _ALONE = Evidence("consumer", "Consumer", "none; throughput is that of the loade
 class Subject:
     """The configuration a verdict is about, by the axes that vary. `is_best`: it won; else it merely looked fastest.
 
-    `facts` are those of its trials.
+    `facts` are those of its trials. `samples_per_s` is `None` of a process that was attached to.
     """
 
     config: Config
-    samples_per_s: Interval
+    samples_per_s: Interval | None
     data_wait_share: Interval
     is_best: bool
     facts: Facts | None = None
@@ -172,7 +172,7 @@ def _evidence(
     kind = consumer_kind(consumer)
     return (
         *([waits(subject.data_wait_share)] if kind.consumes else []),
-        throughput(subject.samples_per_s, _subject(subject, consumer)),
+        *([throughput(subject.samples_per_s, _subject(subject, consumer))] if subject.samples_per_s else []),
         *([] if kind.consumes else [_ALONE]),
         *([] if demand is None else [target or describe_target(demand)]),
         *_inside(subject, consumer, trials),
@@ -200,12 +200,23 @@ def _headline(subject: Subject, bound: Bound, consumer: str) -> str:
 def _confidence(subject: Subject, consumer: str, doubts: int) -> Confidence:
     if consumer_kind(consumer).of_loop:
         wait = subject.data_wait_share.est
-        return "medium" if not doubts and (wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE) else "low"
-    consumes = consumer_kind(consumer).consumes
-    decided = _clear(subject.data_wait_share) if consumes else subject.samples_per_s.lo is not None
-    if not decided:
+        doubted = doubts or _without_stacks(subject)
+        return "medium" if not doubted and (wait < CLEARLY_BELOW or wait > CLEARLY_ABOVE) else "low"
+    if not _decides(subject, consumer):
         return "low"
     return "medium" if doubts else "high"
+
+
+def _decides(subject: Subject, consumer: str) -> bool:
+    """Whether the number that the verdict is about has an interval that decides."""
+    if consumer_kind(consumer).consumes:
+        return _clear(subject.data_wait_share)
+    return subject.samples_per_s is not None and subject.samples_per_s.lo is not None
+
+
+def _without_stacks(subject: Subject) -> bool:
+    """Whether a process was attached to, and only the kernel said what it was at."""
+    return subject.samples_per_s is None and not (subject.facts and subject.facts.wall_s)
 
 
 def _doubts_of_numbers(subject: Subject, consumer: str, doubts: int) -> tuple[str, ...]:
@@ -215,8 +226,11 @@ def _doubts_of_numbers(subject: Subject, consumer: str, doubts: int) -> tuple[st
     if kind.of_loop:
         near = CLEARLY_BELOW <= wait.est <= CLEARLY_ABOVE
         clearly = f"data wait is between {CLEARLY_BELOW:.1%} and {CLEARLY_ABOVE:.0%}"
-        return (*([clearly] if near else []), "a profile is one process, so it has no interval", *warned)
-    if (wait if kind.consumes else subject.samples_per_s).lo is None:
+        kernel = ("no stacks were read, so the main thread's waits may be for something else than data",)
+        seen = kernel if _without_stacks(subject) else ()
+        return (*([clearly] if near else []), *seen, "a profile is one process, so it has no interval", *warned)
+    known = wait if kind.consumes else subject.samples_per_s
+    if known is None or known.lo is None:
         return ("only one round was measured", *warned)
     crosses = kind.consumes and not _clear(wait)
     return (*([f"the interval of data wait includes {NOTICED:.0%}"] if crosses else []), *warned)
@@ -240,6 +254,8 @@ def _nothing(trials: Sequence[Trial], consumer: str, shortage: Shortage | None) 
         why = last_words(failure.message).rstrip(".")
     elif not trials:
         why = "the run ended before its first trial was done"
+    elif why_unseen := next((t.not_measured["data_wait_share"] for t in trials if t.is_from_outside), ""):
+        return _unknown(f"cause unknown; {why_unseen}", Evidence("failure", "", why_unseen))
     elif any(trial.status == "completed" for trial in trials):
         why = "no trial delivered a sample"
     else:

@@ -33,7 +33,10 @@ def label_of(work: str) -> str:
 def in_kernel(facts: Facts) -> str:
     """The kernel's share of the CPU time, and the page faults."""
     share = (facts.loads.system_share if facts.loads else None) or 0.0
-    return f"{in_percent(share)} of CPU time in the kernel ({facts.faults_per_sample:,.0f} page faults/sample)"
+    per_s = (facts.loads.minor_faults_per_s if facts.loads else None) or 0.0
+    faults = f"{facts.faults_per_sample:,.0f} page faults/sample"
+    counted = faults if not facts.from_outside else f"{per_s:,.0f} page faults/s"
+    return f"{in_percent(share)} of CPU time in the kernel ({counted})"
 
 
 def cpus_in_use(facts: Facts) -> str:

@@ -8,11 +8,12 @@ from loaderbench.environment.cgroups import (
     read_limits,
     refused_processes,
 )
-from loaderbench.environment.machine import cpus_allotted, describe_machine
+from loaderbench.environment.machine import cpus_allotted, cpus_allotted_to, describe_machine
 
 __all__ = [
     "Limits",
     "cpus_allotted",
+    "cpus_allotted_to",
     "describe_machine",
     "oom_kills",
     "process_limit",

@@ -26,6 +26,16 @@ def cpus_allotted(limits: Limits | None = None) -> float:
     return min(float(affinity), limits.cpus or float(affinity))
 
 
+def cpus_allotted_to(pid: int) -> float:
+    """The same of another process, by what this one can read of it."""
+    limits = read_limits(Path(f"/proc/{pid}/cgroup"))
+    try:
+        affinity = float(len(os.sched_getaffinity(pid)))
+    except (OSError, AttributeError):  # it ended, or a system without affinity
+        return cpus_allotted(limits)
+    return min(affinity, limits.cpus or affinity)
+
+
 def describe_machine(
     start_method: str, gpus: tuple[Gpu, ...], not_measured: Reasons, *, gpus_of_driver: int = 0
 ) -> Environment:

@@ -1,8 +1,9 @@
 """Readers of CPU, memory, disk and GPU. They watch a process tree from outside and leave its Python alone."""
 
-from loaderbench.monitors.blocked import Blocked, BlockedThread, with_looks
+from loaderbench.monitors.blocked import Blocked, BlockedThread, kind_of, with_looks
 from loaderbench.monitors.gauges import over_time
 from loaderbench.monitors.gpu import BusyPeriod, GpuMonitor, GpuReading
+from loaderbench.monitors.gpu_processes import gpus_used_by
 from loaderbench.monitors.gpu_thread import GpuThread
 from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use, with_copy_speed
 from loaderbench.monitors.machine import MachineWatch
@@ -30,6 +31,8 @@ __all__ = [
     "cpu_percent",
     "gpu_series",
     "gpu_use",
+    "gpus_used_by",
+    "kind_of",
     "over_time",
     "series",
     "with_copy_speed",

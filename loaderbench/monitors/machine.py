@@ -32,10 +32,19 @@ class _Reading:
 
 
 class MachineWatch:
-    """Reads the machine at two moments, and the periods of a quota with `periods`."""
+    """Reads the machine at two moments, and the periods of a quota with `periods`.
 
-    def __init__(self, periods: Callable[[], Periods | None] = lambda: None) -> None:
-        self._periods = periods
+    `own_use` says what is this program's: CPU seconds until now, and processes below its main one. Of `watchers_s`,
+    the CPU seconds of who looks from outside, nothing is counted.
+    """
+
+    def __init__(
+        self,
+        periods: Callable[[], Periods | None] = lambda: None,
+        own_use: Callable[[], tuple[float, int]] | None = None,
+        watchers_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._periods, self._own_use, self._watchers_s = periods, own_use or use_of_this_program, watchers_s
         self._cpus = allowed_cpus()
         self._began: _Reading | None = None
         self._last: _Reading | None = None
@@ -77,7 +86,9 @@ class MachineWatch:
         )
 
     def _read(self) -> _Reading:
-        return _Reading(time.monotonic(), busy_s(self._cpus), *own_use(), self._periods())
+        busy = busy_s(self._cpus)
+        without_us = None if busy is None else busy - self._watchers_s()
+        return _Reading(time.monotonic(), without_us, *self._own_use(), self._periods())
 
 
 def _throttled_share(began: Periods | None, last: Periods | None) -> float | None:
@@ -111,7 +122,7 @@ def busy_s(cpus: Sequence[int]) -> float | None:
     )
 
 
-def own_use() -> tuple[float, int]:
+def use_of_this_program() -> tuple[float, int]:
     """CPU seconds of this process and all below it, and how many these are, but for Python's own trackers.
 
     Of those that ended, the time is counted as far as they were waited for.

@@ -58,6 +58,12 @@ def parse_stat(text: str) -> ProcessStat:
     return ProcessStat((int(fields[11]) + int(fields[12])) / _TICKS_PER_S, int(fields[21]) * _PAGE_BYTES)
 
 
+def parse_cpu_with_children(text: str) -> float:
+    """CPU seconds of a process and of those that it started and waited for, from `/proc/<pid>/stat`."""
+    fields = text[text.rindex(")") + 2 :].split(maxsplit=16)
+    return sum(map(int, fields[11:15])) / _TICKS_PER_S
+
+
 def parse_activity(text: str) -> Activity:
     """Parse `/proc/<pid>/stat` for what `parse_stat` leaves. A zombie is dead: its counters stand still."""
     fields = text[text.rindex(")") + 2 :].split(maxsplit=20)

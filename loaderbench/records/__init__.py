@@ -47,12 +47,15 @@ from loaderbench.records.environment import (
 )
 from loaderbench.records.inside import (
     Epochs as Epochs,
+    LineLooks as LineLooks,
     MachineUse as MachineUse,
     Reads as Reads,
     SampleTimes as SampleTimes,
     SlowSample as SlowSample,
     Spread as Spread,
+    StackLooks as StackLooks,
     StageCost as StageCost,
+    StageLooks as StageLooks,
     Taking as Taking,
     WaitParts as WaitParts,
     WorkerStates as WorkerStates,

@@ -157,3 +157,45 @@ class MachineUse:
     def others_cpus(self) -> float:
         """CPUs that other programs used, and what a hypervisor took away."""
         return max(0.0, self.busy_cpus - self.own_cpus)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageLooks:
+    """The share of the stacks at work that were in a stage, and the part of these in which it ran on a CPU."""
+
+    share: float
+    running_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineLooks:
+    """A line of the user's own code, and its share of the stacks at work.
+
+    `place` is `data.py:11`. `text` is the line itself, empty where it cannot be read. `below` is the library's function
+    that it called most of the time, empty where the line itself ran.
+    """
+
+    place: str
+    function: str
+    share: float
+    text: str = ""
+    below: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackLooks:
+    """Stacks of the threads that load, read from outside the process.
+
+    `looks` counts those of the workers' main threads, or those of the main process in `next()` if there are no workers.
+    `idle_share` of them had no work; `None` without workers. `startup_share` is the part of the main process's time in
+    which it started or ended workers. `waits` divides its time in `next()` where there are workers, as shares:
+    `waiting` for a batch, `transport` (receiving one), `main_process` (the sampler).
+    """
+
+    looks: int
+    idle_share: float | None
+    startup_share: float
+    waits: dict[str, float]
+    stages: dict[str, StageLooks]
+    lines: tuple[LineLooks, ...]
+    not_measured: Reasons = field(default_factory=dict)

@@ -10,6 +10,7 @@ from loaderbench.records.inside import (
     Reads,
     SampleTimes,
     Spread,
+    StackLooks,
     StageCost,
     Taking,
     WaitParts,
@@ -125,8 +126,9 @@ class LoaderInside:
     """What was seen inside the loader.
 
     `stages` are costs per sample that add up; `stage_parts` are what they are made of, by name
-    (`transform/RandomResizedCrop`). `main_process` takes the batches. `sampled` says what was thinned out to bound
-    memory; `dataset_traits` what the dataset holds that does harm in workers.
+    (`transform/RandomResizedCrop`). `main_process` takes the batches. `stack_looks` are of a process that was attached
+    to. `sampled` says what was thinned out to bound memory; `dataset_traits` what the dataset holds that does harm in
+    workers.
     """
 
     stages: dict[str, StageCost] | None = None
@@ -138,6 +140,7 @@ class LoaderInside:
     reads: Reads | None = None
     taking: Taking | None = None
     wait_parts: WaitParts | None = None
+    stack_looks: StackLooks | None = None
     sampled: str | None = None
     dataset_traits: dict[str, str] = field(default_factory=dict)
     tracing_s_per_sample: float | None = None
@@ -195,3 +198,8 @@ class Trial(ProcessReadings, PlannedTrial):
     duration_s: float | None = None
     log: str | None = None
     failure: Failure | None = None
+
+    @property
+    def is_from_outside(self) -> bool:
+        """Whether the process was attached to: nobody counted its batches."""
+        return self.role == "profile" and self.status == "completed" and self.samples_per_s is None

@@ -73,6 +73,8 @@ class CauseRemedy:
         if not self.applies(diagnosis):
             return None
         change = self._change(diagnosis)
+        if self.change(diagnosis) and not change:  # all of it is in place
+            return None
         changed = {**diagnosis.config, **change}
         title = self.title_for(diagnosis) if self.title_for else self.title
         return Recommendation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from loaderbench.records import Environment, RunRecord, Trial
+from loaderbench.records import Configuration, Environment, RunRecord, Trial
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Fact, State, Text, Tone
 from loaderbench.report.view import View
@@ -19,8 +19,13 @@ def state(view: View) -> State:
         return State(
             "warn", f"provisional: {counted}", "The run is in progress. Reload this report after the next round."
         )
-    tone, word = outcome(run.complete, len(tried), sum(found.samples_per_s is not None for found in tried))
+    tone, word = outcome(run.complete, len(tried), sum(is_measured(found) for found in tried))
     return State(tone, f"{word}: {counted}", hint)
+
+
+def is_measured(found: Configuration) -> bool:
+    """Whether it has a rate, or at least the CPU use of a process that was attached to."""
+    return found.samples_per_s is not None or found.cpu_percent_of_allotted is not None
 
 
 def outcome(complete: bool, tried: int, measured: int) -> tuple[Tone, str]:
@@ -38,6 +43,8 @@ def _of_profile(run: RunRecord, trial: Trial) -> tuple[str, str | None]:
     """How many batches were measured, and whether the loop came to its end."""
     if trial.status != "completed":
         return "nothing was measured", None
+    if trial.is_from_outside:
+        return f"seen for {numbers.duration(trial.steady_s or 0.0).text}", None
     hint = "The loop did not finish. The report covers it up to that point."
     return numbers.count(trial.batches or 0, "batch", "batches"), None if run.complete else hint
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 
-from loaderbench.monitors.machine import MachineWatch, allowed_cpus, busy_s, own_use
+from loaderbench.monitors.machine import MachineWatch, allowed_cpus, busy_s, use_of_this_program
 
 
 def _burn(seconds: float) -> None:
@@ -52,7 +52,7 @@ def test_the_share_of_throttled_periods_is_of_those_that_passed() -> None:
 
 
 def test_counters_only_grow() -> None:
-    before = busy_s(allowed_cpus()), own_use()[0]
+    before = busy_s(allowed_cpus()), use_of_this_program()[0]
     _burn(0.1)
     assert busy_s(allowed_cpus()) >= before[0]
-    assert own_use()[0] > before[1]
+    assert use_of_this_program()[0] > before[1]

@@ -23,6 +23,7 @@ from loaderbench.report.model import (
     Text,
     Value,
 )
+from loaderbench.report.sections import stacks
 from loaderbench.report.sections.step import sample, step
 from loaderbench.report.sections.waits import slow, slowest, waits
 from loaderbench.report.view import View, representative, trials_of, why
@@ -105,6 +106,10 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
 
     `subject` says which of many trials it is; the only trial of a run is shown in a terminal too.
     """
+    if trial.is_from_outside:
+        workers = _workers(trial)
+        seen = (stacks.section(trial), _section("workers", "Workers", workers, _states_at_a_glance(trial, workers)))
+        return tuple(section for section in seen if section)
     inner, *others = sample(trial), _workers(trial), slow(trial)
     unmeasured = [part for part in others if part.missing and inner.missing and part.missing.text == inner.missing.text]
     states, times = (part if part not in unmeasured else None for part in others)

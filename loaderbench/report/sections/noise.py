@@ -43,7 +43,8 @@ Drawn = tuple[Chart, Table] | None
 def section(view: View) -> Section | None:
     """Noise and overhead; for a profile the overhead only. `None`: nothing is known."""
     if view.profile:
-        return _of_profile(view) if view.profile.status == "completed" else None
+        known = view.profile.status == "completed" and not view.profile.is_from_outside
+        return _of_profile(view) if known else None
     facts, charts = (*_facts(view.run), *_without_quartiles(view)), _charts(view)
     blocks = (Facts(facts), *charts)
     title = "Noise and overhead"

@@ -1,0 +1,47 @@
+"""Looks at a running training for some seconds, every rank of it, and says what was seen of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from loaderbench.attach.job import Training, is_alive
+from loaderbench.attach.measured import Seen
+from loaderbench.attach.reading import read_stacks
+from loaderbench.attach.stacks import StackRecorder
+from loaderbench.attach.watch import JobWatch, TrainingWatch
+from loaderbench.records.words import utc_now
+
+
+def look_at(trainings: Sequence[Training], seconds: float) -> list[Seen]:
+    """Look at all of them at once, and return those that wait most for data first.
+
+    A second Ctrl-C, while stacks are waited for, raises `KeyboardInterrupt`.
+    """
+    began_at, stopped = utc_now(), ""
+    job = JobWatch(trainings)
+    with TemporaryDirectory(prefix="loaderbench-attach-") as folder:
+        recorders = [StackRecorder(training.pid, seconds, Path(folder)) for training in trainings]
+        try:
+            job.look_for(seconds)
+        except KeyboardInterrupt:
+            stopped = "interrupted; results until then are shown"
+            for recorder in recorders:
+                recorder.stop()
+        found = [
+            _seen(watch, recorder, job.looked_s, began_at, stopped)
+            for watch, recorder in zip(job.watches, recorders, strict=True)
+        ]
+    return sorted(found, key=lambda seen: -(seen.wait_share or 0.0))
+
+
+def _seen(watch: TrainingWatch, recorder: StackRecorder, looked_s: float, began_at: str, stopped: str) -> Seen:
+    training, folder = watch.training, ""
+    with suppress(OSError):
+        folder = str(Path(f"/proc/{training.pid}/cwd").readlink())
+    looks = read_stacks(recorder.stacks(), training.pid, watch.most_workers, folder)
+    if not stopped and not is_alive(training.pid):
+        stopped = f"the process ended after {looked_s:.0f} s; results until then are shown"
+    return Seen(watch, looks, looked_s, began_at, utc_now(), stopped)

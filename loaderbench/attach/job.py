@@ -1,0 +1,160 @@
+"""Which processes belong to a training: its ranks, and the workers of each, found from any one of them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from loaderbench.errors import MissingError, UsageError
+from loaderbench.monitors import proc
+
+WORKER_THREAD = "pt_data_worker"  # torch's name for a worker, from 2.6 on
+_STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
+_HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench")
+
+
+@dataclass(frozen=True)
+class Training:
+    """The main process of a training. `rank` is that of a distributed job; `None` outside of one."""
+
+    pid: int
+    command: str
+    rank: int | None = None
+    ranks: int = 1
+
+    def __str__(self) -> str:
+        """`rank 1 of 2, process 1234: python train.py`."""
+        rank = "" if self.rank is None else f"rank {self.rank} of {self.ranks}, "
+        return f"{rank}process {self.pid}: {self.command}"
+
+    def workers(self) -> list[int]:
+        """The workers that are alive."""
+        below = proc.process_tree(self.pid)[1:]
+        named = [pid for pid in below if _comm(pid) == WORKER_THREAD]
+        return named or [pid for pid in below if self._may_be_worker(pid)]
+
+    def _may_be_worker(self, pid: int) -> bool:
+        """Where torch names no worker: forked with the same command, or started by `multiprocessing`."""
+        command = command_of(pid)
+        if any(helper in command for helper in _HELPERS):
+            return False
+        return command == self.command or any(word in command for word in _STARTED_BY)
+
+
+def find_trainings(pid: int) -> list[Training]:
+    """Every rank of the job that a process belongs to, in order; the training alone outside of one.
+
+    Raises `UsageError` for a process that is not there, is another user's or has no Python below it, and
+    `MissingError` where the system has no `/proc`.
+    """
+    _check(pid)
+    main = _main_of(pid)
+    launcher = _above_ranks(main)
+    ranks = sorted(_ranks_below(launcher), key=lambda one: one.rank or 0)
+    if ranks:
+        return [replace(one, ranks=len(ranks)) for one in ranks]
+    pythons = [below for below in proc.process_tree(main) if below != os.getpid() and is_python(below)]
+    found = next(filter(_uses_torch, pythons), None) or next(iter(pythons), None)
+    if found is None:
+        raise UsageError(f"process {pid} ({_comm(pid)}) is not Python, and has started none")
+    return [Training(found, command_of(found))]
+
+
+def _check(pid: int) -> None:
+    if not proc.available():
+        raise MissingError("attach needs Linux and its /proc")
+    folder = Path(f"/proc/{pid}")
+    try:
+        owner = folder.stat().st_uid
+    except OSError:
+        raise UsageError(f"no process {pid} on this machine, or in this container") from None
+    if os.geteuid() not in (0, owner):
+        raise UsageError(f"process {pid} belongs to {_user(owner)}; run attach as that user, or as root")
+    if pid == os.getpid():
+        raise UsageError(f"process {pid} is this command; name a training")
+    if _state(pid) in ("Z", "X", ""):
+        raise UsageError(f"process {pid} has ended")
+
+
+def _main_of(pid: int) -> int:
+    """The process that has this one as its worker; itself if it is none."""
+    while _comm(pid) == WORKER_THREAD and (above := parent_of(pid)) > 1:
+        pid = above
+    return pid
+
+
+def _above_ranks(pid: int) -> int:
+    """The launcher of a rank; of anything else, itself."""
+    found = pid
+    while rank_of(found) is not None and (above := parent_of(found)) > 1 and environment_of(above):
+        found = above
+    return found
+
+
+def _ranks_below(launcher: int) -> Iterator[Training]:
+    """The topmost processes with a rank."""
+    for pid in proc.process_tree(launcher):
+        rank = rank_of(pid)
+        if rank is not None and is_python(pid) and (pid == launcher or rank_of(parent_of(pid)) is None):
+            yield Training(pid, command_of(pid), rank)
+
+
+def rank_of(pid: int) -> int | None:
+    """What torch's launcher, and those like it, put into the environment of a rank."""
+    found = environment_of(pid)
+    known = found.get("RANK", "") if "WORLD_SIZE" in found else ""
+    return int(known) if known.isdigit() else None
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty where it may not be read."""
+    pairs = (entry.partition("=") for entry in proc.read_text(f"/proc/{pid}/environ").split("\0"))
+    return {name: value for name, found, value in pairs if found}
+
+
+def command_of(pid: int) -> str:
+    """The command line, its arguments joined by spaces."""
+    return proc.read_text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+
+
+def parent_of(pid: int) -> int:
+    """The parent's pid; 0 where the process is gone."""
+    text = proc.read_text(f"/proc/{pid}/stat")
+    return int(text[text.rindex(")") + 2 :].split()[1]) if text else 0
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs, or could."""
+    return _state(pid) not in ("Z", "X", "")
+
+
+def is_python(pid: int) -> bool:
+    """By the name of its program, or by the library of one that embeds Python."""
+    try:
+        program = Path(f"/proc/{pid}/exe").readlink().name
+    except OSError:
+        program = _comm(pid)
+    return "python" in program.lower() or "libpython" in proc.read_text(f"/proc/{pid}/maps")
+
+
+def _uses_torch(pid: int) -> bool:
+    return "libtorch" in proc.read_text(f"/proc/{pid}/maps")
+
+
+def _state(pid: int) -> str:
+    text = proc.read_text(f"/proc/{pid}/stat")
+    return text[text.rindex(")") + 2] if text else ""
+
+
+def _comm(pid: int) -> str:
+    return proc.read_text(f"/proc/{pid}/comm").strip()
+
+
+def _user(uid: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"

@@ -1,0 +1,173 @@
+"""From what was seen of a training to a run that nobody has concluded from: one trial, which knows no rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+from loaderbench.attach.job import Training
+from loaderbench.attach.reading import NO_LOADER, LoopLooks
+from loaderbench.attach.watch import TrainingWatch
+from loaderbench.consumers import LOOP
+from loaderbench.environment import cpus_allotted_to, describe_machine
+from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, series, with_looks
+from loaderbench.recorder import completed_trial, with_reasons
+from loaderbench.records import (
+    Config,
+    DatasetSummary,
+    Environment,
+    Failure,
+    LoaderInside,
+    LoopTimes,
+    Measured,
+    PlanSummary,
+    Readings,
+    ResourceUse,
+    TimelinePoint,
+    Trial,
+)
+
+TRIAL = "attach"
+OUTSIDE = "not visible from outside the process"
+ONE_THREAD = "no worker processes, and without stacks loading and training look alike"
+HIDDEN = "the kernel hides what threads wait for"
+
+BY_STACKS = "data wait: share of stacks of the main thread within next()"
+BY_KERNEL = "data wait: share of looks at which the main thread waited for a worker's batch"
+OWN_VERSIONS = "Python and package versions are those of loaderbench, not of the training"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A training, what the kernel and its stacks said, and when."""
+
+    watch: TrainingWatch
+    stacks: LoopLooks
+    looked_s: float
+    began_at: str
+    ended_at: str
+    stopped: str = ""
+
+    @property
+    def training(self) -> Training:
+        """Whose."""
+        return self.watch.training
+
+    @property
+    def wait_share(self) -> float | None:
+        """By stacks, else by what the kernel says of a main process that has workers."""
+        if self.stacks.wait_share is not None:
+            return self.stacks.wait_share
+        return self.watch.main_looks.wait_share if self.watch.most_workers else None
+
+
+def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
+    """One training as a run."""
+    watch = seen.watch
+    environment = describe_machine(OUTSIDE, watch.gpu_thread.gpus or watch.gpus, {"gpus": watch.no_gpu})
+    environment = replace(environment, cpus_allotted=cpus_allotted_to(seen.training.pid))
+    trial = _trial(seen, environment)
+    config = trial.config
+    measured = Measured(
+        name=name,
+        suite={"name": name, "attach": seen.training.command},
+        environment=environment,
+        dataset=DatasetSummary(str(seen.training), not_measured={"files": OUTSIDE}),
+        plan=PlanSummary({axis: [value] for axis, value in config.items()}, 1, 1, 1, (config,), config, "as it runs"),
+        started_at=seen.began_at,
+        finished_at=seen.ended_at,
+        complete=True,
+        consumer=LOOP,
+        trials=(trial,),
+        kind="profile",
+        notes=tuple(_notes(seen)),
+        loaderbench_version=version("loaderbench"),
+    )
+    return measured, _readings(seen, environment)
+
+
+def _trial(seen: Seen, environment: Environment) -> Trial:
+    watch = seen.watch
+    config: Config = {"num_workers": watch.most_workers} if watch.most_workers or seen.stacks.inside else {}
+    trial = Trial(id=TRIAL, role="profile", config=config, round=1, status="failed", consumer=LOOP)
+    if len(watch.samples) < 2 or watch.main_process.states() is None:
+        failure = Failure("ended", f"process {seen.training.pid} ended before it could be read twice", _AGAIN)
+        return with_reasons(replace(trial, failure=failure), "the process ended")
+    return completed_trial(trial, _times(seen), _use(seen, environment), _inside(seen), default=OUTSIDE)
+
+
+_AGAIN = "attach while the training runs"
+
+
+def _times(seen: Seen) -> LoopTimes:
+    why = seen.stacks.why_not or HIDDEN
+    if not seen.watch.most_workers and why != NO_LOADER:
+        why = f"{ONE_THREAD}; {why}"
+    return LoopTimes(
+        data_wait_share=seen.wait_share,
+        steady_s=seen.looked_s,
+        not_measured={"data_wait_share": why, "samples_per_s": f"batches are {OUTSIDE}"},
+    )
+
+
+def _inside(seen: Seen) -> LoaderInside:
+    watch, looks = seen.watch, seen.watch.blocked_on()
+    return LoaderInside(
+        workers=with_looks(watch.workers.states(), looks),
+        main_process=with_looks(watch.main_process.states(), None if watch.most_workers else watch.main_looks.shares),
+        machine=watch.machine.use(),
+        stack_looks=seen.stacks.inside,
+        not_measured={
+            "stages": f"the cost of a sample is {OUTSIDE}",
+            "workers": watch.workers.why_not() if watch.most_workers else "no worker processes",
+            "main_process": watch.main_process.why_not(),
+            "machine": watch.machine.why_not(),
+            "stack_looks": seen.stacks.why_not,
+        },
+    )
+
+
+def _use(seen: Seen, environment: Environment) -> ResourceUse:
+    samples = seen.watch.samples
+    first, last = samples[0], samples[-1]
+    elapsed_s = last.at_s - first.at_s
+    before, after = first.tree.read_bytes, last.tree.read_bytes
+    known = before is not None and after is not None and elapsed_s > 0
+    read = max(0.0, (after - before) / elapsed_s) if known else None  # type: ignore[operator]
+    window = Window(first.at_s, last.at_s)
+    return ResourceUse(
+        cpu_percent_of_allotted=cpu_percent(samples, environment.cpus_allotted),
+        rss_bytes=max((size for one in samples if (size := one.tree.rss_bytes) is not None), default=None),
+        pss_bytes=seen.watch.pss_bytes,
+        disk_read_bytes_per_s=read,
+        gpus=tuple(
+            gpu_use(gpu, seen.watch.gpu_thread.readings, window, seen.watch.gpu_monitor.why_not(gpu.index))
+            for gpu in seen.watch.gpus
+        ),
+        not_measured={
+            "pss_bytes": "proportional memory (PSS) is not readable",
+            "disk_read_bytes_per_s": "/proc/<pid>/io is not readable",
+        },
+    )
+
+
+def _readings(seen: Seen, environment: Environment) -> Readings:
+    samples = seen.watch.samples
+    began_s = samples[0].at_s if samples else 0.0
+    points = [*series(samples, environment.cpus_allotted), *gpu_series(seen.watch.gpu_thread.readings)]
+    return Readings(TimelinePoint(TRIAL, round(at_s - began_s, 4), name, value) for at_s, name, value in points)
+
+
+def _notes(seen: Seen) -> Iterator[str]:
+    """What is to be known of how it was seen."""
+    yield f"seen from outside for {seen.looked_s:.0f} s; nothing in the process was changed"
+    if seen.stacks.wait_share is not None:
+        yield BY_STACKS
+    elif seen.wait_share is not None:
+        yield BY_KERNEL
+    if seen.stacks.why_not:
+        yield f"no stacks: {seen.stacks.why_not}"
+    yield OWN_VERSIONS
+    if seen.stopped:
+        yield seen.stopped

@@ -1,0 +1,216 @@
+"""What stacks say: which belong to `next()`, to a worker without work, or to a stage of a sample, and at which line."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from loaderbench.attach.stacks import Frame, Stack, Stacks
+from loaderbench.records import LineLooks, StackLooks, Stage, StageLooks
+
+MOST_LINES = 5
+FEWEST_LOOKS = 10
+
+NO_LOADER = "the main thread was in no DataLoader while it was looked at"
+
+_LOADER = "torch/utils/data/dataloader.py"
+_FETCH = "torch/utils/data/_utils/fetch.py"
+_WORKER = "torch/utils/data/_utils/worker.py"
+_COLLATE = "torch/utils/data/_utils/collate.py"
+_QUEUES = "multiprocessing/queues.py"
+_WAITING = re.compile(r"^(wait|_?poll|select|get|acquire|_wait_for_tstate_lock)$")
+_AT_SAMPLER = ("_next_index", "_try_put_index")
+_LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|/(site|dist)-packages/|^<|^$")
+_DECODING = re.compile(r"^(load|decode|_?open|draft|convert|_getdecoder|getmodel|verify|load_prepare|load_end)$")
+_BY_FILE: tuple[tuple[Stage, re.Pattern[str]], ...] = (
+    ("transform", re.compile(r"torchvision/transforms|/(albumentations|albucore|kornia|monai|torchaudio)/")),
+    ("decode", re.compile(r"torchvision/io|/(simplejpeg|imageio|tifffile|decord|av)/")),
+    (
+        "read",
+        re.compile(r"/(zipfile|tarfile|gzip|socket|ssl|lmdb|h5py|fsspec|s3fs|boto3|botocore|requests)[./]|/http/"),
+    ),
+)
+_BY_TEXT: tuple[tuple[Stage, re.Pattern[str]], ...] = (
+    ("decode", re.compile(r"\b(imread|imdecode|decode_(image|jpeg|png))\(")),
+    ("read", re.compile(r"\.read(_bytes|_text|into)?\(|\bopen\(|\bnp\.(load|memmap|fromfile)\(")),
+)
+"""Calls of compiled functions have no frame of their own: the line that makes them names them."""
+
+_TRANSFORM_WORDS = ("transform", "augment", "preprocess")
+
+
+@dataclass
+class _Counted:
+    """Looks by what they found."""
+
+    startup: int = 0
+    in_next: int = 0
+    main: int = 0
+    idle: int = 0
+    waits: Counter[str] = field(default_factory=Counter)
+    stages: Counter[Stage] = field(default_factory=Counter)
+    lines: Counter[tuple[str, int, str]] = field(default_factory=Counter)
+    below: dict[tuple[str, int, str], Counter[str]] = field(default_factory=dict)
+
+    @property
+    def at_work(self) -> int:
+        return self.stages.total()
+
+
+@dataclass(frozen=True)
+class LoopLooks:
+    """What stacks say of a training: its wait for data, as a share of its time, and the loader's inside.
+
+    Each is `None` where there is too little, and `why_not` says why.
+    """
+
+    wait_share: float | None
+    inside: StackLooks | None
+    why_not: str = ""
+
+
+def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLooks:
+    """Read the stacks of one training. `folder` is its working directory, of which places are shown relative."""
+    if stacks.why_not:
+        return LoopLooks(None, None, stacks.why_not)
+    seen, running = _count(stacks.all, pid, workers), _count(stacks.running, pid, workers)
+    if seen.main < FEWEST_LOOKS:
+        return LoopLooks(None, None, f"py-spy saw the main thread {seen.main} times only")
+    if not seen.in_next + seen.startup and not workers:
+        return LoopLooks(None, None, NO_LOADER)
+    steady = seen.main - seen.startup
+    wait_share = seen.in_next / steady if steady >= FEWEST_LOOKS else None
+    return LoopLooks(wait_share, _inside(seen, running, workers, folder) if seen.at_work else None, _why_no_work(seen))
+
+
+def _why_no_work(seen: _Counted) -> str:
+    return "" if seen.at_work else "no worker was seen at work"
+
+
+def _inside(seen: _Counted, running: _Counted, workers: int, folder: str) -> StackLooks:
+    looks = seen.at_work + seen.idle
+    stages: dict[str, StageLooks] = {
+        stage: StageLooks(share=count / seen.at_work, running_share=min(1.0, running.stages[stage] / count))
+        for stage, count in seen.stages.most_common()
+    }
+    return StackLooks(
+        looks=looks,
+        idle_share=seen.idle / looks if workers else None,
+        startup_share=seen.startup / seen.main,
+        waits={part: count / seen.in_next for part, count in seen.waits.most_common()},
+        stages=stages,
+        lines=tuple(_lines(seen, folder)),
+        not_measured={} if workers else {"idle_share": "the main process loads by itself"},
+    )
+
+
+def _lines(seen: _Counted, folder: str) -> Iterable[LineLooks]:
+    for place, count in seen.lines.most_common(MOST_LINES):
+        file, line, function = place
+        below, most = seen.below[place].most_common(1)[0]
+        yield LineLooks(
+            place=f"{_shown(file, folder)}:{line}",
+            function=function,
+            share=count / seen.at_work,
+            text=linecache.getline(file, line).strip()[:200],
+            below=below if most > count / 2 else "",
+        )
+
+
+def _count(stacks: Sequence[Stack], pid: int, workers: int) -> _Counted:
+    found = _Counted()
+    for stack in stacks:
+        if not stack.is_main_thread:
+            continue
+        if stack.pid == pid:
+            _count_main(stack, found, loads=not workers)
+        elif (place := _last(stack.frames, _WORKER)) is not None:
+            _count_worker(stack.frames[place + 1 :], stack.looks, found)
+    return found
+
+
+def _count_main(stack: Stack, found: _Counted, *, loads: bool) -> None:
+    found.main += stack.looks
+    place = next((i for i, frame in enumerate(stack.frames) if _is(frame, _LOADER)), None)
+    if place is None:
+        return
+    if "__next__" not in stack.frames[place].function:
+        found.startup += stack.looks
+        return
+    found.in_next += stack.looks
+    if not loads:
+        found.waits[_part_of_next(stack.frames[place:])] += stack.looks
+    elif (fetch := _last(stack.frames, _FETCH)) is not None:
+        _count_work(stack.frames[fetch + 1 :], stack.looks, found)
+
+
+def _part_of_next(frames: Sequence[Frame]) -> str:
+    """Which part of `next()` it was at, where workers make the batches."""
+    if any(_name(frame) in _AT_SAMPLER for frame in frames):
+        return "main_process"
+    return "waiting" if _WAITING.match(_name(frames[-1])) else "transport"
+
+
+def _count_worker(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
+    """`frames` are those below the worker's loop."""
+    if frames and _is(frames[0], _QUEUES) and frames[0].function.endswith("get"):
+        found.idle += looks
+    elif frames and _is(frames[0], _QUEUES):
+        found.stages["transport"] += looks
+    elif (fetch := _last(frames, _FETCH)) is not None:
+        _count_work(frames[fetch + 1 :], looks, found)
+
+
+def _count_work(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
+    """`frames` are those below the fetcher: a sample's, or those of collate."""
+    found.stages[stage_of(frames)] += looks
+    own = [i for i, frame in enumerate(frames) if not _LIBRARY.search(frame.file)]
+    if not frames:
+        return
+    place = own[-1] if own else len(frames) - 1
+    frame = frames[place]
+    key = (frame.file, frame.line, frame.function)
+    found.lines[key] += looks
+    below = frames[place + 1].function if place + 1 < len(frames) else ""
+    found.below.setdefault(key, Counter())[below] += looks
+
+
+def stage_of(frames: Sequence[Frame]) -> Stage:
+    """The stage of what runs below the fetcher: by the library's file, the function's name, or the line itself."""
+    if any(_is(frame, _COLLATE) for frame in frames) or (frames and "collate" in frames[0].function.lower()):
+        return "collate"
+    if any("/PIL/" in frame.file and _DECODING.match(_name(frame)) for frame in frames):
+        return "decode"
+    for frame in frames:
+        if "/PIL/" in frame.file or any(word in frame.function.lower() for word in _TRANSFORM_WORDS):
+            return "transform"
+        for stage, pattern in _BY_FILE:
+            if pattern.search(frame.file):
+                return stage
+    text = linecache.getline(frames[-1].file, frames[-1].line) if frames else ""
+    return next((stage for stage, pattern in _BY_TEXT if pattern.search(text)), "sample")
+
+
+def _name(frame: Frame) -> str:
+    return frame.function.rpartition(".")[2]
+
+
+def _is(frame: Frame, file: str) -> bool:
+    return frame.file.endswith(file)
+
+
+def _last(frames: Sequence[Frame], file: str) -> int | None:
+    return next((i for i in range(len(frames) - 1, -1, -1) if _is(frames[i], file)), None)
+
+
+def _shown(file: str, folder: str) -> str:
+    """Relative to the working directory, or to the folder of packages it lies in."""
+    matches = [*_LIBRARY.finditer(file)]
+    if matches and file[matches[-1].end() :]:
+        return file[matches[-1].end() :]
+    path = PurePath(file)
+    return str(path.relative_to(folder)) if folder and path.is_relative_to(folder) else path.name

@@ -1,0 +1,141 @@
+"""Stacks of other processes, by py-spy: it reads their memory, and does not stop them.
+
+Source: py-spy's documentation, `py-spy record --format raw --nonblocking`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+RATE_HZ = 25
+PATIENCE_S = 20.0  # for py-spy to write its file, after its time is over
+
+_NOT_INSTALLED = "py-spy is not installed; install it with: pip install 'loaderbench[attach]'"
+_NOT_PERMITTED = (
+    "py-spy may not read the process; run attach as root, or set kernel.yama.ptrace_scope=0 "
+    "(in a container: --cap-add SYS_PTRACE)"
+)
+_PROCESS = re.compile(r"process (\d+):")
+_THREAD = re.compile(r";?thread \((\w+)\)(?::[^;]*)?;?")
+_FRAME = re.compile(r"(?P<function>.*?) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A call: the function as py-spy names it, with its class where it knows that, and the line it is at."""
+
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The calls of a thread, the outermost first, and how many looks found it so."""
+
+    pid: int
+    thread: int
+    frames: tuple[Frame, ...]
+    looks: int
+
+    @property
+    def is_main_thread(self) -> bool:
+        """Of its process."""
+        return self.thread == self.pid
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """All stacks of some seconds, and those of them that ran on a CPU; `why_not` says why there are none."""
+
+    all: tuple[Stack, ...] = ()
+    running: tuple[Stack, ...] = ()
+    why_not: str = ""
+
+
+class StackRecorder:
+    """Looks at a process and all below it, in processes of its own: idle threads included, and without them."""
+
+    def __init__(self, pid: int, seconds: float, folder: Path, program: str | None = None) -> None:
+        self._program = py_spy() if program is None else program
+        self._files = {idle: folder / f"{pid}{'-idle' if idle else ''}.raw" for idle in (True, False)}
+        self._started = [self._start(pid, seconds, idle) for idle in (True, False)] if self._program else []
+
+    def _start(self, pid: int, seconds: float, idle: bool) -> subprocess.Popen[str]:
+        command = [self._program or "", "record", "--pid", str(pid), "--duration", str(max(1, round(seconds)))]
+        command += ["--rate", str(RATE_HZ), "--format", "raw", "--output", str(self._files[idle])]
+        command += ["--subprocesses", "--threads", "--nonblocking", "--full-filenames", *(["--idle"] if idle else [])]
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+
+    def stacks(self) -> Stacks:
+        """Wait until they are done, and read what they saw."""
+        if not self._started:
+            return Stacks(why_not=_NOT_INSTALLED)
+        said = "".join(map(_end_of, self._started))
+        seen, running = (tuple(_parsed(file)) for file in self._files.values())
+        return Stacks(seen, running) if seen else Stacks(why_not=_why_not(said))
+
+    def stop(self) -> None:
+        """Look no longer: what was seen until now is written."""
+        for process in self._started:
+            process.send_signal(signal.SIGINT)
+
+
+def py_spy() -> str | None:
+    """Where py-spy is: next to this Python, or on the path."""
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
+def _end_of(process: subprocess.Popen[str]) -> str:
+    try:
+        return process.communicate(timeout=PATIENCE_S)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[1]
+
+
+def _why_not(said: str) -> str:
+    if "permission" in said.lower() or "not permitted" in said.lower():
+        return _NOT_PERMITTED
+    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it saw no stack")
+    return f"py-spy: {last.removeprefix('Error: ')}"
+
+
+def _parsed(file: Path) -> Iterator[Stack]:
+    if not file.exists():
+        return
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if (found := parse(line)) is not None:
+                yield found
+
+
+def parse(line: str) -> Stack | None:
+    """One line: processes from the outermost on, a thread, its frames, and a count; `None` for anything else."""
+    text, _, count = line.rstrip("\n").rpartition(" ")
+    thread = next(iter([*_THREAD.finditer(text)][-1:]), None)
+    if thread is None or not count.isdigit():
+        return None
+    pids = _PROCESS.findall(text[: thread.start()])
+    frames = tuple(map(_frame, text[thread.end() :].split(";"))) if text[thread.end() :] else ()
+    if not pids:
+        return None
+    number = thread.group(1)
+    return Stack(int(pids[-1]), int(number, 16 if number.startswith("0x") else 10), frames, int(count))
+
+
+def _frame(text: str) -> Frame:
+    found = _FRAME.match(text)
+    if found is None:
+        return Frame(text, "", 0)
+    return Frame(found["function"], found["file"], int(found["line"] or 0))

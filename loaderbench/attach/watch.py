@@ -1,0 +1,177 @@
+"""Looks at the processes of a training, through the kernel alone: what they wait for, use and read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loaderbench.attach.job import Training, is_alive
+from loaderbench.environment import quota_periods
+from loaderbench.monitors import (
+    Blocked,
+    GpuMonitor,
+    GpuThread,
+    MachineWatch,
+    Sample,
+    TreeMonitor,
+    WorkerWatch,
+    gpus_used_by,
+    kind_of,
+    proc,
+)
+from loaderbench.monitors.blocked import FEWEST_LOOKS, LOCK, OTHER, QUEUE, RUNNING
+from loaderbench.monitors.machine import use_of_this_program
+from loaderbench.monitors.workers import PINNING_THREAD
+
+LOOK_S, READ_S = 0.05, 0.25
+"""Between two looks at what threads are blocked on, and between two readings of everything else."""
+
+
+@dataclass
+class MainLooks:
+    """What the main thread, and the thread that pins memory where there is one, were seen to be at."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    waits_for_pinned: int = 0
+    pins: bool = False
+
+    def look(self, pid: int) -> None:
+        """Look once."""
+        kind, pinning = _kind(f"{pid}"), _pinning_thread(pid)
+        self.kinds[kind] += 1
+        if pinning is not None:
+            self.pins = True
+            self.waits_for_pinned += kind == LOCK and _kind(f"{pid}/task/{pinning}") == QUEUE
+
+    @property
+    def shares(self) -> dict[str, float] | None:
+        """What the main thread was at, as shares of all looks; `None` where the kernel hides it."""
+        looks = self.kinds.total()
+        if looks < FEWEST_LOOKS or self.kinds[RUNNING] == looks:
+            return None
+        return {kind: count / looks for kind, count in sorted(self.kinds.items())}
+
+    @property
+    def wait_share(self) -> float | None:
+        """The share of looks at a wait for a batch; `None` where these were few, or where the kernel hides it.
+
+        A batch comes through a pipe. With pinned memory it comes through the thread that pins: nothing is there to be
+        pinned while that waits at the pipe and the main thread waits for it.
+        """
+        if self.shares is None:
+            return None
+        return (self.waits_for_pinned if self.pins else self.kinds[QUEUE]) / self.kinds.total()
+
+
+class TrainingWatch:
+    """All that is read of one training."""
+
+    def __init__(self, training: Training, use_of_job: Callable[[], tuple[float, int]]) -> None:
+        self.training = training
+        self.workers, self.main_process, self.main_looks = WorkerWatch(), WorkerWatch(), MainLooks()
+        self.worker_looks = Blocked()
+        self.machine = MachineWatch(
+            lambda: quota_periods(Path(f"/proc/{training.pid}/cgroup")),
+            use_of_job,
+            lambda: use_of_this_program()[0],
+        )
+        self.gpus, self.no_gpu = gpus_used_by(proc.process_tree(training.pid))
+        self.gpu_monitor = GpuMonitor(self.gpus)
+        self.gpu_thread = GpuThread(self.gpu_monitor, time.perf_counter, interval_s=READ_S, describe=True)
+        self.most_workers = 0
+        self.samples: list[Sample] = []
+        self.pss_bytes: int | None = None
+        self._tree = TreeMonitor(training.pid)
+        self._pids: list[int] = []
+
+    @property
+    def use(self) -> tuple[float, int]:
+        """CPU seconds of all its processes, those included that it waited for, and how many are below the main one."""
+        pids = proc.process_tree(self.training.pid)
+        texts = (proc.read_text(f"/proc/{pid}/stat") for pid in pids)
+        return sum(proc.parse_cpu_with_children(text) for text in texts if text), len(pids) - 1
+
+    def look(self) -> None:
+        """What threads are blocked on now."""
+        self.main_looks.look(self.training.pid)
+        self.worker_looks.look(self._pids)
+
+    def read(self) -> None:
+        """Everything else; processes that came since are found."""
+        self._pids = self.training.workers()
+        self.most_workers = max(self.most_workers, len(self._pids))
+        self.workers.read(self._pids)
+        self.main_process.read([self.training.pid])
+        self._tree.look_for_processes()
+        self.samples.append(Sample(time.perf_counter(), self._tree.read(with_disk=True), None))
+
+    def read_memory(self) -> None:
+        """Proportional memory: milliseconds of the kernel's time for each process, in which it can map nothing."""
+        self.workers.read_memory(self._pids)
+        self.pss_bytes = self._tree.pss_bytes()
+
+    def blocked_on(self) -> dict[str, float] | None:
+        """What the workers were seen to be blocked on, as shares; `None` without workers."""
+        return self.worker_looks.shares() if self.most_workers else None
+
+
+class JobWatch:
+    """Looks at all ranks of a job in turn."""
+
+    def __init__(self, trainings: Sequence[Training]) -> None:
+        self.watches = [TrainingWatch(training, self._use) for training in trainings]
+        self.looked_s = 0.0
+
+    def _use(self) -> tuple[float, int]:
+        """Of the whole job: no rank is another program to its siblings."""
+        used = [watch.use for watch in self.watches]
+        return sum(cpu_s for cpu_s, _ in used), sum(below for _, below in used)
+
+    def look_for(self, seconds: float) -> None:
+        """Look for so long, or until every training has ended. What was seen until Ctrl-C is kept, too."""
+        began_s = time.monotonic()
+        self._read()
+        for watch in self.watches:
+            watch.machine.begin()
+            watch.gpu_thread.begin()
+        half_s, next_read_s = began_s + seconds / 2, began_s + READ_S
+        try:
+            while time.monotonic() < began_s + seconds and any(is_alive(one.training.pid) for one in self.watches):
+                time.sleep(LOOK_S)
+                for watch in self.watches:
+                    watch.look()
+                if time.monotonic() >= next_read_s:
+                    self._read()
+                    next_read_s = time.monotonic() + READ_S
+                if time.monotonic() >= half_s:
+                    half_s = float("inf")
+                    for watch in self.watches:
+                        watch.read_memory()
+        finally:
+            self._read()
+            self.looked_s = time.monotonic() - began_s
+            for watch in self.watches:
+                watch.machine.look()
+                watch.gpu_thread.end()
+
+    def _read(self) -> None:
+        for watch in self.watches:
+            if is_alive(watch.training.pid):
+                watch.read()
+
+
+def _kind(process: str) -> str:
+    return kind_of(proc.read_text(f"/proc/{process}/wchan").strip()) or OTHER
+
+
+def _pinning_thread(pid: int) -> int | None:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
+    except OSError:
+        return None
+    names = ((thread, proc.read_text(f"/proc/{pid}/task/{thread}/comm").strip()) for thread in threads)
+    return next((int(thread) for thread, name in names if name == PINNING_THREAD), None)

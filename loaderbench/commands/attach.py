@@ -1,0 +1,62 @@
+"""`loaderbench attach`: look at a running training from outside, and say what it waits for."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, check_outputs
+from loaderbench.commands.scripts import OpenPage, Quiet, print_loaders, stderr_console, write_copies
+
+if TYPE_CHECKING:
+    from loaderbench.attach.measured import Seen
+    from loaderbench.script.recording import Recording
+
+
+def attach(
+    pid: Annotated[int, typer.Argument(metavar="PID", help="A process of the training: its main one, or any other.")],
+    seconds: Annotated[float, typer.Option(metavar="S", min=2, max=3600, help="Look for so many seconds.")] = 10,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/attach-<PID>-<UTC time>.")
+    ] = None,
+    json_file: JsonFile = None,
+    md_file: MarkdownFile = None,
+    open_page: OpenPage = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look at a running training from outside and find out what it waits for.
+
+    Nothing in it changes, and it is not restarted. With py-spy installed, the lines of your code are named.
+    """
+    from loaderbench.attach.attach import look_at
+    from loaderbench.attach.job import find_trainings
+    from loaderbench.script.run_folders import make_run_folder, write_run_folders
+
+    trainings = find_trainings(pid)
+    check_outputs(json_file, md_file)
+    folder = make_run_folder(f"attach-{pid}", out)
+    console = stderr_console()
+    if not quiet:
+        ranks = f", {len(trainings)} ranks" if len(trainings) > 1 else ""
+        console.print(f"loaderbench: looking at process {trainings[0].pid}{ranks} for {seconds:g} s", highlight=False)
+    found = write_run_folders([_recording(seen) for seen in look_at(trainings, seconds)], folder)
+    if found:
+        write_copies(found[0].run, json_file, md_file)
+    if not quiet:
+        print_loaders(found, console)
+    if found and open_page:
+        webbrowser.open(found[0].page.absolute().as_uri())
+
+
+def _recording(seen: Seen) -> Recording:
+    """One rank, as what becomes of a script's loaders."""
+    from loaderbench.attach.measured import measured_of
+    from loaderbench.script.recording import Recording
+
+    pid, rank = seen.training.pid, seen.training.rank
+    measured, readings = measured_of(seen, f"attach {pid}")
+    place = f"process {pid}" if rank is None else f"rank {rank}, process {pid}"
+    return Recording(name="process", place=place, rank=rank, measured=measured, readings=readings)

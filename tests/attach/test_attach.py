@@ -1,0 +1,202 @@
+"""`loaderbench attach` on running trainings: what it says of each, and that it changes nothing in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nvml_stub import StubNvml
+
+from loaderbench.attach.stacks import StackRecorder, py_spy
+from loaderbench.result import load_concluded
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="attach needs Linux")
+
+TRAINING = """
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Waits(Dataset):
+    def __init__(self, sample_s): self.sample_s = sample_s
+    def __len__(self): return 4000
+    def __getitem__(self, index):
+        time.sleep(self.sample_s)  # as a slow disk
+        return torch.zeros(8), index
+
+if __name__ == "__main__":
+    sample_s, step_s, workers = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    loader = DataLoader(Waits(sample_s), batch_size=8, num_workers=workers)
+    while True:
+        for batch in loader:
+            print("step", flush=True)
+            time.sleep(step_s)
+"""
+
+Training = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Iterator[Training]:
+    """Starts a training, and returns once it has taken its first batch."""
+    (tmp_path / "train.py").write_text(TRAINING)
+    started: list[subprocess.Popen[str]] = []
+
+    def start(sample_s: float, step_s: float, workers: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "train.py", str(sample_s), str(step_s), str(workers)]
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "step\n"
+        return process
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def attach(place: Path, pid: int, *flags: str, **environment: str) -> tuple[dict[str, Any], str]:
+    """The run that attaching to a process writes, and what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "loaderbench", "attach", str(pid), "--out", "seen", *flags],
+        cwd=place,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    found: dict[str, Any] = json.loads((place / "seen" / "run.json").read_text())
+    return found, done.stderr
+
+
+@pytest.mark.timed
+def test_a_loader_that_waits_is_named_with_its_line(training: Training, tmp_path: Path) -> None:
+    process = training(0.005, 0.001, 2)
+    found, said = attach(tmp_path, process.pid, "--seconds", "5")
+    assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
+    (trial,) = found["trials"]
+    assert trial["config"] == {"num_workers": 2}
+    assert trial["data_wait_share"] > 0.6
+    assert trial["samples_per_s"] is None
+    assert "not visible from outside" in trial["not_measured"]["samples_per_s"]
+    line = trial["stack_looks"]["lines"][0]
+    assert (line["place"], line["function"]) == ("train.py:9", "Waits.__getitem__")
+    assert line["share"] > 0.8
+    assert "time.sleep(self.sample_s)" in said
+    assert "as a slow disk" in (tmp_path / "seen" / "report.html").read_text()
+    assert process.poll() is None
+
+
+@pytest.mark.timed
+def test_a_loader_that_keeps_up_is_not_blamed(training: Training, tmp_path: Path) -> None:
+    process = training(0.0, 0.3, 1)
+    found, said = attach(tmp_path, process.pid, "--seconds", "4")
+    assert found["verdict"]["bound"] == "compute", said
+    assert "Run complete" not in said
+    assert found["trials"][0]["workers"]["blocked_on"]["queue"] > 0.5
+
+
+@pytest.mark.timed
+def test_the_main_process_is_seen_to_load_by_itself(training: Training, tmp_path: Path) -> None:
+    process = training(0.004, 0.01, 0)
+    found, _ = attach(tmp_path, process.pid, "--seconds", "4")
+    assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
+    assert found["trials"][0]["config"] == {"num_workers": 0}
+
+
+@pytest.mark.timed
+def test_without_py_spy_the_kernel_tells_less_and_says_so(training: Training, tmp_path: Path) -> None:
+    process = training(0.005, 0.001, 1)
+    hide = "import sys; import loaderbench.attach.stacks as s; s.py_spy = lambda: None\n"
+    code = f"{hide}from loaderbench.__main__ import main; main()"
+    for name, pid in (("workers", process.pid), ("alone", training(0.004, 0.01, 0).pid)):
+        command = [sys.executable, "-c", code, "attach", str(pid), "--out", name, "--seconds", "3"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    known = json.loads((tmp_path / "workers" / "run.json").read_text())
+    assert (known["verdict"]["bound"], known["verdict"]["confidence"]) == ("input", "low")
+    assert any("py-spy is not installed" in note for note in known["notes"])
+    unknown = json.loads((tmp_path / "alone" / "run.json").read_text())
+    assert unknown["verdict"]["bound"] == "unknown"
+    assert "without stacks loading and training look alike; py-spy is not installed" in unknown["verdict"]["headline"]
+
+
+@pytest.mark.timed
+def test_what_was_seen_until_the_end_or_ctrl_c_is_shown(training: Training, tmp_path: Path) -> None:
+    for name, what in (("ended", signal.SIGKILL), ("stopped", signal.SIGINT)):
+        process = training(0.005, 0.001, 1)
+        command = [sys.executable, "-m", "loaderbench", "attach", str(process.pid), "--out", name, "--seconds", "60"]
+        looking = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        assert looking.stderr is not None
+        assert "looking at process" in looking.stderr.readline()
+        time.sleep(4)
+        if what == signal.SIGKILL:
+            os.killpg(process.pid, what)
+        else:
+            looking.send_signal(what)
+        _, said = looking.communicate(timeout=60)
+        assert looking.returncode == 0, said
+        found = json.loads((tmp_path / name / "run.json").read_text())
+        assert any("results until then are shown" in note for note in found["notes"]), found["notes"]
+        assert found["trials"][0]["workers"]["count"] == 1
+
+
+def test_a_py_spy_that_may_not_look_says_what_it_needs(tmp_path: Path) -> None:
+    program = tmp_path / "py-spy"
+    program.write_text("#!/bin/sh\necho 'Error: Permission Denied: Try again with elevated permissions' >&2; exit 1")
+    program.chmod(0o755)
+    recorder = StackRecorder(os.getpid(), 1, tmp_path, str(program))
+    assert "kernel.yama.ptrace_scope=0" in recorder.stacks().why_not
+    program.write_text("#!/bin/sh\necho 'Error: Failed to find python version' >&2; exit 1")
+    recorder = StackRecorder(os.getpid(), 1, tmp_path, str(program))
+    assert recorder.stacks().why_not == "py-spy: Failed to find python version"
+    assert py_spy() is not None
+
+
+def test_bad_input_is_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "loaderbench", "attach", str(2**22 + 1)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"loaderbench: no process {2**22 + 1} on this machine, or in this container\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gpus_are_those_with_a_process_of_the_training(stub_nvml: StubNvml) -> None:
+    stub_nvml.set({"process_pid@1": 4321}, gpus=3)
+    code = "found, why = gpus_used_by({1, 4321}); show([[one.index for one in found], why])"
+    assert stub_nvml.run_python(code) == [[1], ""]
+    none = stub_nvml.run_python("show(gpus_used_by({7}))")
+    assert none[0] == []
+    assert "no GPU reports a process of the training" in none[1]
+
+
+@pytest.mark.timed
+def test_the_gpu_of_a_training_is_read(training: Training, tmp_path: Path, stub_nvml: StubNvml) -> None:
+    process = training(0.005, 0.001, 1)
+    stub_nvml.set({"process_pid@0": process.pid}, busy_percent=12)
+    found, _ = attach(tmp_path, process.pid, "--seconds", "4", **stub_nvml.environment)
+    (gpu,) = found["trials"][0]["gpus"]
+    assert gpu["utilization_percent"] == pytest.approx(12)
+    assert len(found["environment"]["gpus"]) == 1
+
+
+@pytest.mark.timed
+def test_a_saved_look_is_concluded_again_as_it_was(training: Training, tmp_path: Path) -> None:
+    found, _ = attach(tmp_path, training(0.005, 0.001, 2).pid, "--seconds", "3", "--md", "seen.md")
+    saved = load_concluded(tmp_path / "seen")
+    assert saved.verdict.headline == found["verdict"]["headline"]
+    assert "Lines with the largest share of loading time" in (tmp_path / "seen.md").read_text()
+    assert "Lines with the largest share of loading time" in str(saved)

@@ -1,0 +1,125 @@
+"""The processes of a training, found from any one of them: real processes, named as torch names them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from loaderbench.attach import job
+from loaderbench.attach.job import WORKER_THREAD, Training, find_trainings
+from loaderbench.errors import UsageError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="attach needs Linux")
+
+WAITS = "import time; print('ready', flush=True); time.sleep(60)"
+WITH_WORKERS = f"""
+import os, sys, time
+named = sys.argv[1] == "named"
+told, tells = os.pipe()
+for _ in range(2):
+    if os.fork() == 0:
+        if named:
+            with open("/proc/self/comm", "w") as comm:
+                comm.write("{WORKER_THREAD}")
+        os.write(tells, b"x")
+        time.sleep(60)
+for _ in range(2):
+    os.read(told, 1)
+print("ready", flush=True)
+time.sleep(60)
+"""
+LAUNCHER = f"""
+import os, subprocess, sys, time
+for rank in (1, 0):
+    environment = {{**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"}}
+    subprocess.Popen([sys.executable, "-c", {WITH_WORKERS!r}, "named"], env=environment, stdout=subprocess.DEVNULL)
+time.sleep(1)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+Start = Callable[..., int]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a program in a session of its own, and ends all of it."""
+    running: list[subprocess.Popen[str]] = []
+
+    def started(*command: str) -> int:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        running.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process.pid
+
+    yield started
+    for process in running:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        process.communicate()
+
+
+@pytest.mark.parametrize("named", ["named", "unnamed"])
+def test_workers_lead_to_their_training(start: Start, named: str) -> None:
+    pid = start(sys.executable, "-c", WITH_WORKERS, named)
+    (training,) = find_trainings(pid)
+    assert (training.pid, training.rank) == (pid, None)
+    assert len(training.workers()) == 2
+    if named == "named":
+        assert [one.pid for one in find_trainings(training.workers()[0])] == [pid]
+
+
+def test_any_process_of_a_job_leads_to_all_its_ranks(start: Start) -> None:
+    launcher = start(sys.executable, "-c", LAUNCHER)
+    ranks = find_trainings(launcher)
+    assert [one.rank for one in ranks] == [0, 1]
+    assert str(ranks[1]).startswith(f"rank 1 of 2, process {ranks[1].pid}: {sys.executable} -c")
+    deadline = time.monotonic() + 20
+    while not (workers := ranks[1].workers()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in (ranks[0].pid, ranks[1].pid, workers[0]):
+        assert [one.pid for one in find_trainings(pid)] == [one.pid for one in ranks]
+
+
+def test_a_shell_leads_to_the_python_below_it(start: Start) -> None:
+    shell = start("sh", "-c", f'{sys.executable} -c "{WAITS}"; true')
+    (training,) = find_trainings(shell)
+    assert training.pid != shell
+    assert "print" in training.command
+
+
+def test_what_is_no_training_is_one_line(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"no process 4194305 on this machine"):
+        find_trainings(2**22 + 1)
+    with pytest.raises(UsageError, match=r"is this command"):
+        find_trainings(os.getpid())
+    shell = start("sh", "-c", "echo ready; read x; sleep 60 & wait")
+    with pytest.raises(UsageError, match=r"\(sh\) is not Python, and has started none"):
+        find_trainings(shell)
+    monkeypatch.setattr(job.os, "geteuid", lambda: 12345)
+    with pytest.raises(UsageError, match=r"belongs to user .*; run attach as that user, or as root"):
+        find_trainings(shell)
+
+
+def test_a_zombie_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        while Path(f"/proc/{process.pid}/stat").read_text().split(") ")[-1][0] != "Z":
+            time.sleep(0.01)
+        with pytest.raises(UsageError, match=r"has ended"):
+            find_trainings(process.pid)
+        assert not job.is_alive(process.pid)
+
+
+def test_a_process_that_is_gone_has_nothing() -> None:
+    gone = 2**22 + 1
+    assert (job.parent_of(gone), job.rank_of(gone), job.command_of(gone)) == (0, None, "")
+    assert not job.is_python(gone)
+    assert str(Training(gone, "python train.py")) == f"process {gone}: python train.py"
