@@ -4,8 +4,10 @@
 
 Each scenario is a loader with one planted cause, run in a process of its own and diagnosed through a public door:
 `Profiler(trace=True)` or `loaderbench run`. `--only` takes names or their beginnings. `--burner` keeps one core busy
-beside everything. `--fixes` makes the change that is recommended first and measures again. `--planted` asks the kernel
-instead of the tool, so that one can see whether the cause is there. Always exits with 0 but where a scenario fails.
+beside everything. `--door profile` runs each loop as a script under `loaderbench profile`, and `--door attach` looks at
+it with `loaderbench attach`; suites are left out then. `--fixes` makes the change that is recommended first and
+measures again. `--planted` asks the kernel instead of the tool, so that one can see whether the cause is there. Always
+exits with 0 but where a scenario fails.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.diagnosis.doors import DOORS
 from benchmarks.diagnosis.judging import Answer, follow_advice, judge
 from benchmarks.diagnosis.registry import SCENARIOS
 from benchmarks.diagnosis.running import burner, run_scenario
@@ -45,10 +48,12 @@ def _answers(chosen: list[Scenario], asked: argparse.Namespace) -> Iterator[Answ
     for scenario in chosen:
         if reason := scenario.skip():
             print(f"{scenario.name:28} skipped: {reason}", flush=True)
+        elif asked.door and scenario.name.startswith("run_"):
+            continue
         elif asked.planted:
             print(planted_line(scenario, run_scenario(scenario.name, "--planted")), flush=True)
         else:
-            answer = judge(scenario, run_scenario(scenario.name))
+            answer = judge(scenario, run_scenario(scenario.name, *(["--door", asked.door] if asked.door else [])))
             answer = follow_advice(scenario, answer) if asked.fixes else answer
             print(line(answer), flush=True)
             yield answer
@@ -68,6 +73,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", help="names or beginnings of names, with commas")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--burner", action="store_true")
+    parser.add_argument("--door", choices=DOORS)
     parser.add_argument("--fixes", action="store_true")
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--json", type=Path)

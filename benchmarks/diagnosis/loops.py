@@ -31,8 +31,10 @@ class OwnClock:
         self.batches += 1
         if self.batches == 0:
             self._steady_from_s, self._watched = now_s, Watched()
+            if self._loop.ready is not None:
+                self._loop.ready.touch()
         self.steady_s = now_s - self._steady_from_s if self.batches > 0 else 0.0
-        return self.steady_s > self._loop.seconds or now_s - self._began_s > LONGEST_S
+        return self.steady_s > self._loop.seconds or (now_s - self._began_s > LONGEST_S and self._loop.ready is None)
 
     def look(self) -> None:
         self.facts = self._watched.facts() if self._watched else None

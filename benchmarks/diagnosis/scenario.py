@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 Word = str | None
@@ -36,7 +37,10 @@ HEALTHY = Expected("compute", (None, "none"), (None, "none"))
 
 @dataclass(frozen=True)
 class Loop:
-    """One training loop. `loader` is called once, or for each epoch where `fresh`; `seconds` begin after warm-up."""
+    """One training loop. `loader` is called once, or for each epoch where `fresh`; `seconds` begin after warm-up.
+
+    The file `ready` is made when they begin.
+    """
 
     loader: Callable[[], Any]
     step: Step
@@ -44,6 +48,7 @@ class Loop:
     warmup: int = 10
     fresh: bool = False
     within: Callable[[], AbstractContextManager[Any]] = nullcontext
+    ready: Path | None = None
 
 
 @dataclass(frozen=True)

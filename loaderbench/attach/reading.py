@@ -77,21 +77,20 @@ def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLook
     """Read the stacks of one training. `folder` is its working directory, of which places are shown relative."""
     if stacks.why_not:
         return LoopLooks(None, None, stacks.why_not)
-    seen, running = _count(stacks.all, pid, workers), _count(stacks.running, pid, workers)
-    if seen.main < FEWEST_LOOKS:
-        return LoopLooks(None, None, f"py-spy saw the main thread {seen.main} times only")
-    if not seen.in_next + seen.startup and not workers:
+    own, seen, running = (_count(some, pid, workers) for some in (stacks.own, stacks.all, stacks.running))
+    if own.main < FEWEST_LOOKS:
+        return LoopLooks(None, None, f"py-spy saw the main thread {own.main} times only")
+    if not own.in_next + own.startup and not workers:
         return LoopLooks(None, None, NO_LOADER)
-    steady = seen.main - seen.startup
-    wait_share = seen.in_next / steady if steady >= FEWEST_LOOKS else None
-    return LoopLooks(wait_share, _inside(seen, running, workers, folder) if seen.at_work else None, _why_no_work(seen))
+    steady = own.main - own.startup
+    wait_share = own.in_next / steady if steady >= FEWEST_LOOKS else None
+    if not seen.at_work:
+        return LoopLooks(wait_share, None, "no worker was seen at work")
+    return LoopLooks(wait_share, _inside(own, seen, running, workers, folder))
 
 
-def _why_no_work(seen: _Counted) -> str:
-    return "" if seen.at_work else "no worker was seen at work"
-
-
-def _inside(seen: _Counted, running: _Counted, workers: int, folder: str) -> StackLooks:
+def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int, folder: str) -> StackLooks:
+    """`own` are the looks at the main process, `seen` and `running` those at all of them."""
     looks = seen.at_work + seen.idle
     stages: dict[str, StageLooks] = {
         stage: StageLooks(share=count / seen.at_work, running_share=min(1.0, running.stages[stage] / count))
@@ -100,8 +99,8 @@ def _inside(seen: _Counted, running: _Counted, workers: int, folder: str) -> Sta
     return StackLooks(
         looks=looks,
         idle_share=seen.idle / looks if workers else None,
-        startup_share=seen.startup / seen.main,
-        waits={part: count / seen.in_next for part, count in seen.waits.most_common()},
+        startup_share=own.startup / own.main,
+        waits={part: count / own.in_next for part, count in own.waits.most_common()},
         stages=stages,
         lines=tuple(_lines(seen, folder)),
         not_measured={} if workers else {"idle_share": "the main process loads by itself"},

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-RATE_HZ = 25
+OWN_RATE_HZ, RATE_HZ = 100, 25
+"""Of the stacks of the main process alone, and of those of all processes."""
+
 PATIENCE_S = 20.0  # for py-spy to write its file, after its time is over
 
 _NOT_INSTALLED = "py-spy is not installed; install it with: pip install 'loaderbench[attach]'"
@@ -53,25 +55,36 @@ class Stack:
 
 @dataclass(frozen=True)
 class Stacks:
-    """All stacks of some seconds, and those of them that ran on a CPU; `why_not` says why there are none."""
+    """Stacks of a process and all below it: `all`, and those of them that ran on a CPU.
 
+    `own` are those of the process alone, which are taken more often: a small share needs many. `why_not` says why there
+    are none.
+    """
+
+    own: tuple[Stack, ...] = ()
     all: tuple[Stack, ...] = ()
     running: tuple[Stack, ...] = ()
     why_not: str = ""
 
 
 class StackRecorder:
-    """Looks at a process and all below it, in processes of its own: idle threads included, and without them."""
+    """Runs py-spy on a process: for it alone, for it and all below it, and for those threads of all that run."""
 
     def __init__(self, pid: int, seconds: float, folder: Path, program: str | None = None) -> None:
-        self._program = py_spy() if program is None else program
-        self._files = {idle: folder / f"{pid}{'-idle' if idle else ''}.raw" for idle in (True, False)}
-        self._started = [self._start(pid, seconds, idle) for idle in (True, False)] if self._program else []
+        self._pid, self._program = pid, py_spy() if program is None else program
+        self._files = [folder / f"{pid}-{what}.raw" for what in ("own", "all", "running")]
+        flags = (["--idle"], ["--idle", "--subprocesses"], ["--subprocesses"])
+        rates = (OWN_RATE_HZ, RATE_HZ, RATE_HZ)
+        self._started = [
+            self._start(seconds, rate_hz, file, more)
+            for rate_hz, file, more in zip(rates, self._files, flags, strict=True)
+            if self._program
+        ]
 
-    def _start(self, pid: int, seconds: float, idle: bool) -> subprocess.Popen[str]:
-        command = [self._program or "", "record", "--pid", str(pid), "--duration", str(max(1, round(seconds)))]
-        command += ["--rate", str(RATE_HZ), "--format", "raw", "--output", str(self._files[idle])]
-        command += ["--subprocesses", "--threads", "--nonblocking", "--full-filenames", *(["--idle"] if idle else [])]
+    def _start(self, seconds: float, rate_hz: int, file: Path, flags: list[str]) -> subprocess.Popen[str]:
+        command = [self._program or "", "record", "--pid", str(self._pid), "--duration", str(max(1, round(seconds)))]
+        command += ["--rate", str(rate_hz), "--format", "raw", "--output", str(file), *flags]
+        command += ["--threads", "--nonblocking", "--full-filenames"]
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
@@ -81,8 +94,16 @@ class StackRecorder:
         if not self._started:
             return Stacks(why_not=_NOT_INSTALLED)
         said = "".join(map(_end_of, self._started))
-        seen, running = (tuple(_parsed(file)) for file in self._files.values())
-        return Stacks(seen, running) if seen else Stacks(why_not=_why_not(said))
+        own, seen, running = (tuple(self._parsed(file)) for file in self._files)
+        return Stacks(own, seen, running) if own and seen else Stacks(why_not=_why_not(said))
+
+    def _parsed(self, file: Path) -> Iterator[Stack]:
+        if not file.exists():
+            return
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if (found := parse(line, self._pid)) is not None:
+                    yield found
 
     def stop(self) -> None:
         """Look no longer: what was seen until now is written."""
@@ -111,27 +132,19 @@ def _why_not(said: str) -> str:
     return f"py-spy: {last.removeprefix('Error: ')}"
 
 
-def _parsed(file: Path) -> Iterator[Stack]:
-    if not file.exists():
-        return
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if (found := parse(line)) is not None:
-                yield found
+def parse(line: str, pid: int) -> Stack | None:
+    """One line: processes from `pid` down where there are several, a thread, its frames, and a count.
 
-
-def parse(line: str) -> Stack | None:
-    """One line: processes from the outermost on, a thread, its frames, and a count; `None` for anything else."""
+    Returns `None` for anything else.
+    """
     text, _, count = line.rstrip("\n").rpartition(" ")
     thread = next(iter([*_THREAD.finditer(text)][-1:]), None)
     if thread is None or not count.isdigit():
         return None
-    pids = _PROCESS.findall(text[: thread.start()])
+    pids = [pid, *map(int, _PROCESS.findall(text[: thread.start()]))]
     frames = tuple(map(_frame, text[thread.end() :].split(";"))) if text[thread.end() :] else ()
-    if not pids:
-        return None
     number = thread.group(1)
-    return Stack(int(pids[-1]), int(number, 16 if number.startswith("0x") else 10), frames, int(count))
+    return Stack(pids[-1], int(number, 16 if number.startswith("0x") else 10), frames, int(count))
 
 
 def _frame(text: str) -> Frame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,23 +29,21 @@ def test_a_line_has_processes_a_thread_frames_and_a_count() -> None:
         'process 10:"python train.py";process 11:"python train.py --name a;b";thread (11): MainThread;'
         "<module> (/home/me/train.py:4);Photos.__getitem__ (/home/me/photos.py:3);f (a (b).py) 7\n"
     )
-    found = parse(line)
+    found = parse(line, 10)
     assert found is not None
     assert (found.pid, found.thread, found.looks, found.is_main_thread) == (11, 11, 7, True)
     assert found.frames[1:] == (SAMPLE, Frame("f", "a (b).py", 0))
 
 
-@pytest.mark.parametrize(
-    "line", ["", "no thread 3", 'process 1:"x";thread (1): a;f (g.py:1)', "thread (3): a;f (g:1) 2"]
-)
+@pytest.mark.parametrize("line", ["", "no thread 3", "thread (1): a;f (g.py:1)", "process 1:x;f (g.py:1) 4"])
 def test_anything_else_is_no_stack(line: str) -> None:
-    assert parse(line) is None
+    assert parse(line, 10) is None
 
 
 def test_a_thread_without_a_name_of_the_system_has_its_number() -> None:
-    found = parse('process 10:"x";thread (0x1F);f (g.py:1) 2')
+    found = parse("thread (0x1F);f (g.py:1) 2", 10)
     assert found is not None
-    assert (found.thread, found.frames) == (31, (Frame("f", "g.py", 1),))
+    assert (found.pid, found.thread, found.frames) == (10, 31, (Frame("f", "g.py", 1),))
 
 
 @pytest.mark.parametrize(
@@ -78,24 +77,24 @@ def test_a_compiled_function_is_named_by_the_line_that_calls_it(tmp_path: Path, 
 
 def test_waits_work_and_idle_workers_are_told_apart() -> None:
     poll = Frame("Connection._poll", "/usr/lib/python3.11/multiprocessing/connection.py", 440)
-    found = read_stacks(
-        Stacks(
-            all=(
-                stack(MAIN, Frame("<module>", "/home/me/train.py", 5), NEXT, poll, looks=60),
-                stack(MAIN, NEXT, Frame("rebuild_storage_fd", f"{PACKAGES}/torch/reductions.py", 9), looks=20),
-                stack(MAIN, Frame("DataLoader.__iter__", LOADER, 5), looks=10),
-                stack(MAIN, Frame("<module>", "/home/me/train.py", 6), looks=20),
-                stack(FIRST, NEXT, WORKER, FETCH, SAMPLE, looks=80),
-                stack(FIRST, NEXT, WORKER, IDLE, poll, looks=20),
-                stack(SECOND, NEXT, WORKER, IDLE, poll, looks=100),
-                stack(SECOND, Frame("Queue._feed", "/usr/lib/python3.11/multiprocessing/queues.py", 1), thread=99),
-            ),
-            running=(stack(FIRST, NEXT, WORKER, FETCH, SAMPLE, looks=20),),
+    at_work = stack(FIRST, NEXT, WORKER, FETCH, SAMPLE, looks=80)
+    seen = Stacks(
+        own=(
+            stack(MAIN, Frame("<module>", "/home/me/train.py", 5), NEXT, poll, looks=60),
+            stack(MAIN, NEXT, Frame("rebuild_storage_fd", f"{PACKAGES}/torch/reductions.py", 9), looks=20),
+            stack(MAIN, Frame("DataLoader.__iter__", LOADER, 5), looks=10),
+            stack(MAIN, Frame("<module>", "/home/me/train.py", 6), looks=20),
         ),
-        MAIN,
-        workers=2,
-        folder="/home/me",
+        all=(
+            stack(MAIN, NEXT, poll, looks=7),
+            at_work,
+            stack(FIRST, NEXT, WORKER, IDLE, poll, looks=20),
+            stack(SECOND, NEXT, WORKER, IDLE, poll, looks=100),
+            stack(SECOND, Frame("Queue._feed", "/usr/lib/python3.11/multiprocessing/queues.py", 1), thread=99),
+        ),
+        running=(replace(at_work, looks=20),),
     )
+    found = read_stacks(seen, MAIN, workers=2, folder="/home/me")
     assert found.wait_share == pytest.approx(0.8)  # the start of workers is no step
     assert found.inside is not None
     assert (found.inside.looks, found.inside.idle_share) == (200, 0.6)
@@ -110,7 +109,7 @@ def test_waits_work_and_idle_workers_are_told_apart() -> None:
 def test_without_workers_the_main_process_is_what_loads() -> None:
     resize = Frame("Image.resize", f"{PACKAGES}/PIL/Image.py", 2440)
     seen = (stack(MAIN, NEXT, FETCH, SAMPLE, resize, looks=30), stack(MAIN, SAMPLE, looks=10))
-    found = read_stacks(Stacks(all=seen, running=seen), MAIN, workers=0, folder="/elsewhere")
+    found = read_stacks(Stacks(seen, seen, seen), MAIN, workers=0, folder="/elsewhere")
     assert found.wait_share == 0.75
     assert found.inside is not None
     assert found.inside.idle_share is None
@@ -120,9 +119,9 @@ def test_without_workers_the_main_process_is_what_loads() -> None:
 
 def test_why_stacks_say_nothing() -> None:
     assert read_stacks(Stacks(why_not="py-spy is not there"), MAIN, 1, "").why_not == "py-spy is not there"
-    few = read_stacks(Stacks(all=(stack(MAIN, NEXT, looks=9),)), MAIN, 1, "")
+    few = read_stacks(Stacks((stack(MAIN, NEXT, looks=9),)), MAIN, 1, "")
     assert "9 times only" in few.why_not
-    elsewhere = Stacks(all=(stack(MAIN, SAMPLE, looks=50),))
+    elsewhere = Stacks((stack(MAIN, SAMPLE, looks=50),))
     assert read_stacks(elsewhere, MAIN, 0, "").why_not == NO_LOADER
     at_a_long_step = read_stacks(elsewhere, MAIN, 2, "")
     assert (at_a_long_step.wait_share, at_a_long_step.inside) == (0.0, None)
