@@ -77,7 +77,6 @@ class TrainingWatch:
         self.machine = MachineWatch(
             lambda: quota_periods(Path(f"/proc/{training.pid}/cgroup")),
             use_of_job,
-            lambda: use_of_this_program()[0],
         )
         self.gpus, self.no_gpu = gpus_used_by(proc.process_tree(training.pid))
         self.gpu_monitor = GpuMonitor(self.gpus)
@@ -127,9 +126,9 @@ class JobWatch:
         self.looked_s = 0.0
 
     def _use(self) -> tuple[float, int]:
-        """Of the whole job: no rank is another program to its siblings."""
+        """Of the whole job: no rank is another program to its siblings, and what looking takes is not free for it."""
         used = [watch.use for watch in self.watches]
-        return sum(cpu_s for cpu_s, _ in used), sum(below for _, below in used)
+        return sum(cpu_s for cpu_s, _ in used) + use_of_this_program()[0], sum(below for _, below in used)
 
     def look_for(self, seconds: float) -> None:
         """Look for so long, or until every training has ended. What was seen until Ctrl-C is kept, too."""

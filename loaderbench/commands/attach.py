@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from loaderbench.commands.outputs import JsonFile, MarkdownFile, check_outputs
-from loaderbench.commands.scripts import OpenPage, Quiet, print_loaders, stderr_console, write_copies
+from loaderbench.commands.scripts import OpenPage, Quiet, stderr_console, write_copies
 
 if TYPE_CHECKING:
     from loaderbench.attach.measured import Seen
@@ -34,6 +34,7 @@ def attach(
     from loaderbench.attach.attach import look_at
     from loaderbench.attach.job import find_trainings
     from loaderbench.script.run_folders import make_run_folder, write_run_folders
+    from loaderbench.script.summary import print_loaders
 
     trainings = find_trainings(pid)
     check_outputs(json_file, md_file)

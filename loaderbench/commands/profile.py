@@ -15,7 +15,6 @@ from loaderbench.commands.scripts import (
     OpenPage,
     Quiet,
     ScriptAndArguments,
-    print_loaders,
     raise_for_script,
     script_command,
     script_name,
@@ -46,6 +45,7 @@ def profile(
     """
     from loaderbench.script.launch import run_script
     from loaderbench.script.run_folders import make_run_folder, write_run_folders
+    from loaderbench.script.summary import print_loaders
 
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)

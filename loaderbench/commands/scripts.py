@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from loaderbench.result import Run
-    from loaderbench.script.run_folders import RecordedLoader
 
 LAUNCHER = "loaderbench.launcher"
 
@@ -79,20 +77,6 @@ def write_copies(run: Run, json_file: str | None, md_file: str | None) -> None:
         write_output("--json", json_file, run_json(run.record) + "\n")
     if md_file is not None:
         write_output("--md", md_file, run.to_markdown())
-
-
-def print_loaders(found: Sequence[RecordedLoader], console: Console) -> None:
-    """The verdict on the main loader, and a line for each of the others."""
-    from loaderbench.report.terminal import print_summary
-
-    if not found:
-        console.print("loaderbench: no DataLoader was iterated over; nothing was recorded", highlight=False)
-        return
-    main, *others = found
-    print_summary(main.run.document, console, report_path=str(main.page))
-    for other in others:
-        said = f"Loader: {other.place}: {other.run.verdict.headline}; {other.page}"
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
 
 
 def stderr_console() -> Console:

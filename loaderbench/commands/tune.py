@@ -15,7 +15,6 @@ from loaderbench.commands.scripts import (
     OpenPage,
     Quiet,
     ScriptAndArguments,
-    print_loaders,
     raise_for_script,
     script_command,
     script_name,
@@ -55,6 +54,7 @@ def tune(
     from loaderbench.result import load_concluded
     from loaderbench.script.launch import Tuning, run_script
     from loaderbench.script.run_folders import make_run_folder, write_run_folders
+    from loaderbench.script.summary import print_loaders
     from loaderbench.store import PAGE_FILE
     from loaderbench.tuning.api import checked_budget_s
 

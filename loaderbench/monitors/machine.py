@@ -34,17 +34,15 @@ class _Reading:
 class MachineWatch:
     """Reads the machine at two moments, and the periods of a quota with `periods`.
 
-    `own_use` says what is this program's: CPU seconds until now, and processes below its main one. Of `watchers_s`,
-    the CPU seconds of who looks from outside, nothing is counted.
+    `own_use` says what is this program's: CPU seconds until now, and processes below its main one.
     """
 
     def __init__(
         self,
         periods: Callable[[], Periods | None] = lambda: None,
         own_use: Callable[[], tuple[float, int]] | None = None,
-        watchers_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self._periods, self._own_use, self._watchers_s = periods, own_use or use_of_this_program, watchers_s
+        self._periods, self._own_use = periods, own_use or use_of_this_program
         self._cpus = allowed_cpus()
         self._began: _Reading | None = None
         self._last: _Reading | None = None
@@ -86,9 +84,7 @@ class MachineWatch:
         )
 
     def _read(self) -> _Reading:
-        busy = busy_s(self._cpus)
-        without_us = None if busy is None else busy - self._watchers_s()
-        return _Reading(time.monotonic(), without_us, *self._own_use(), self._periods())
+        return _Reading(time.monotonic(), busy_s(self._cpus), *self._own_use(), self._periods())
 
 
 def _throttled_share(began: Periods | None, last: Periods | None) -> float | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from loaderbench.script.recorder import ScriptRecorder
 
 HOME_OF_LOADERS = "torch.utils.data.dataloader"
+_MARK = "is_recorded_by_loaderbench"
 
 
 def install() -> None:
@@ -73,12 +74,17 @@ class _Changed(Loader):
 
 def record_epochs(kind: Any, order: RecordOrder) -> None:
     """Record the epochs of each loader of this kind in this process, until the script ends or enough is recorded."""
-    changed = _ChangedKind(kind, order)
+    changed = RecordedKind(kind, order)
     changed.change()
     atexit.register(changed.finish)
 
 
-class _ChangedKind:
+def is_recorded(kind: Any) -> bool:
+    """Whether the epochs of this kind of loader are recorded already."""
+    return bool(getattr(kind.__iter__, _MARK, False))
+
+
+class RecordedKind:
     """A kind of loader with two functions replaced: one notes where a loader is made, one records its epochs."""
 
     def __init__(self, kind: Any, order: RecordOrder) -> None:
@@ -106,6 +112,7 @@ class _ChangedKind:
             begun: Iterator[Any] = self._usual(loader) if recorder is None else recorder.epoch(loader)
             return begun
 
+        setattr(__iter__, _MARK, True)
         self._kind.__init__, self._kind.__iter__ = __init__, __iter__
         self._ours = __init__, __iter__
 

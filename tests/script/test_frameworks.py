@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,33 @@ def test_the_validation_of_lightning_is_recorded_apart(tmp_path: Path) -> None:
     assert profile(tmp_path, "--out", "run", "train.py").returncode == 0
     (trial,) = load(tmp_path / "run" / "val_loader").trials
     assert trial.config["num_workers"] == 0
+
+
+ASKED = 'callbacks=[Callback("run")]'
+CALLBACKS = {
+    "lightning": LIGHTNING.replace("enable_checkpointing=False", f"enable_checkpointing=False, {ASKED}"),
+    "transformers": HUGGING_FACE.replace("train_dataset=Rows(480)", f"train_dataset=Rows(480), {ASKED}"),
+}
+HOMES = {"lightning": "lightning", "transformers": "huggingface"}
+
+
+@pytest.mark.parametrize("package", HOMES)
+def test_a_callback_records_what_the_command_does(tmp_path: Path, package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: uv sync --group frameworks")
+    own = f"from loaderbench.integrations.{HOMES[package]} import LoaderBenchCallback as Callback\n"
+    write(tmp_path, HEAD + own + CALLBACKS[package])
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Report: run/report.html" in done.stderr
+    run = load(tmp_path / "run")
+    trial: Trial = run.trials[0]
+    assert trial.epochs is not None
+    assert trial.epochs.begun == EPOCHS
+    assert set(trial.stages or {}) >= {"sample", "collate"} or "read" in (trial.stages or {})
+    under_the_command = profile(tmp_path, "--out", "again", "train.py")
+    assert under_the_command.returncode == 0, under_the_command.stderr
+    assert "its callback does nothing" in under_the_command.stderr
+    assert (tmp_path / "again" / "run.json").exists()

@@ -1,0 +1,28 @@
+"""A callback for Hugging Face's `Trainer`: `Trainer(..., callbacks=[LoaderBenchCallback()])`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from loaderbench.script.in_process import LoaderRecording
+
+
+class LoaderBenchCallback(TrainerCallback):  # type: ignore[misc]
+    """Records every `DataLoader` of a training, prints the verdict at its end and writes a run folder.
+
+    `out` is the folder, by default one under `reports/`; `steps` is how many batches of each loader are recorded.
+    """
+
+    def __init__(self, out: str | Path | None = None, steps: int | None = None) -> None:
+        self._recording = LoaderRecording(out, steps)
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        """Start, before the first epoch begins."""
+        self._recording.start()
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        """Finish."""
+        self._recording.finish()

@@ -1,0 +1,83 @@
+"""The same recording as under `loaderbench profile`, begun and ended by the script itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from loaderbench.errors import LoaderbenchError
+from loaderbench.script.hook import RecordedKind, is_recorded
+from loaderbench.script.order import RecordOrder
+from loaderbench.script.recording import read_recordings
+from loaderbench.script.run_folders import RecordedLoader, make_run_folder, write_run_folders
+
+_AGAIN = "this script is already recorded; its callback does nothing"
+
+
+class LoaderRecording:
+    """Records the epochs of all loaders from `start` to `finish`, and writes a run folder then.
+
+    `out` is that folder, by default one under `reports/`; a rank adds its number. `steps` is how many
+    batches of each loader are recorded. Nothing is raised into a training: what goes wrong is a line on stderr.
+    """
+
+    def __init__(self, out: str | Path | None = None, steps: int | None = None, *, quiet: bool = False) -> None:
+        self._out, self._steps, self._quiet = out, steps, quiet
+        self._recorded: RecordedKind | None = None
+        self._folder: TemporaryDirectory[str] | None = None
+
+    def start(self) -> None:
+        """Record from now on; a second call does nothing."""
+        from torch.utils.data import DataLoader
+
+        if self._recorded is not None:
+            return
+        if is_recorded(DataLoader):
+            _say(_AGAIN)
+            return
+        self._folder = TemporaryDirectory(prefix="loaderbench-callback-")
+        order = RecordOrder(folder=self._folder.name, python_path=None, steps=self._steps)
+        self._recorded = RecordedKind(DataLoader, order)
+        self._recorded.change()
+
+    def finish(self) -> Sequence[RecordedLoader]:
+        """Stop recording, and write what was recorded; nothing where `start` was not called."""
+        if self._recorded is None or self._folder is None:
+            return []
+        recorded, self._recorded = self._recorded, None
+        recorded.finish()
+        with self._folder as folder:
+            try:
+                found = write_run_folders(read_recordings(Path(folder)), make_run_folder(_name(), self._place()))
+            except (LoaderbenchError, OSError) as error:
+                _say(str(error))
+                return []
+        if not self._quiet:
+            _print(found)
+        return found
+
+    def _place(self) -> Path | None:
+        rank = os.environ.get("RANK", "")
+        if self._out is None:
+            return None
+        return Path(f"{self._out}-rank{rank}") if rank.isdigit() else Path(self._out)
+
+
+def _name() -> str:
+    rank = os.environ.get("RANK", "")
+    return f"profile-{Path(sys.argv[0] or 'python').stem}{f'-rank{rank}' if rank.isdigit() else ''}"
+
+
+def _print(found: Sequence[RecordedLoader]) -> None:
+    from rich.console import Console
+
+    from loaderbench.script.summary import print_loaders
+
+    print_loaders(found, Console(stderr=True))
+
+
+def _say(line: str) -> None:
+    print(f"loaderbench: {line}", file=sys.stderr)
