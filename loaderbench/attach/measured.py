@@ -13,6 +13,7 @@ from loaderbench.consumers import LOOP
 from loaderbench.environment import cpus_allotted_to, describe_machine
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, series, with_looks
 from loaderbench.recorder import completed_trial, with_reasons
+from loaderbench.recorder.code_looks import TOO_FEW
 from loaderbench.records import (
     Config,
     DatasetSummary,
@@ -118,12 +119,14 @@ def _inside(seen: Seen) -> LoaderInside:
         main_process=with_looks(watch.main_process.states(), None if watch.most_workers else watch.main_looks.shares),
         machine=watch.machine.use(),
         stack_looks=seen.stacks.inside,
+        code_looks=seen.stacks.code,
         not_measured={
             "stages": f"the cost of a sample is {OUTSIDE}",
             "workers": watch.workers.why_not() if watch.most_workers else "no worker processes",
             "main_process": watch.main_process.why_not(),
             "machine": watch.machine.why_not(),
             "stack_looks": seen.stacks.why_not,
+            "code_looks": seen.stacks.why_not or TOO_FEW,
         },
     )
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import linecache
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
 from loaderbench.attach.stacks import Frame, Stack, Stacks
-from loaderbench.records import LineLooks, StackLooks, Stage, StageLooks
+from loaderbench.code_places import is_library
+from loaderbench.recorder.code_looks import code_looks_of
+from loaderbench.records import CodeLooks, StackLooks, Stage, StageLooks
+from loaderbench.tracing.block import CodeLine
 
-MOST_LINES = 5
 FEWEST_LOOKS = 10
 
 NO_LOADER = "the main thread was in no DataLoader while it was looked at"
@@ -24,7 +25,6 @@ _COLLATE = "torch/utils/data/_utils/collate.py"
 _QUEUES = "multiprocessing/queues.py"
 _WAITING = re.compile(r"^(wait|_?poll|select|get|acquire|_wait_for_tstate_lock)$")
 _AT_SAMPLER = ("_next_index", "_try_put_index")
-_LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|/(site|dist)-packages/|^<|^$")
 _DECODING = re.compile(r"^(load|decode|_?open|draft|convert|_getdecoder|getmodel|verify|load_prepare|load_end)$")
 _BY_FILE: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     ("transform", re.compile(r"torchvision/transforms|/(albumentations|albucore|kornia|monai|torchaudio)/")),
@@ -53,8 +53,7 @@ class _Counted:
     idle: int = 0
     waits: Counter[str] = field(default_factory=Counter)
     stages: Counter[Stage] = field(default_factory=Counter)
-    lines: Counter[tuple[str, int, str]] = field(default_factory=Counter)
-    below: dict[tuple[str, int, str], Counter[str]] = field(default_factory=dict)
+    lines: Counter[CodeLine] = field(default_factory=Counter)
 
     @property
     def at_work(self) -> int:
@@ -70,26 +69,27 @@ class LoopLooks:
 
     wait_share: float | None
     inside: StackLooks | None
+    code: CodeLooks | None = None
     why_not: str = ""
 
 
 def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLooks:
     """Read the stacks of one training. `folder` is its working directory, of which places are shown relative."""
     if stacks.why_not:
-        return LoopLooks(None, None, stacks.why_not)
+        return LoopLooks(None, None, why_not=stacks.why_not)
     own, seen, running = (_count(some, pid, workers) for some in (stacks.own, stacks.all, stacks.running))
     if own.main < FEWEST_LOOKS:
-        return LoopLooks(None, None, f"py-spy saw the main thread {own.main} times only")
+        return LoopLooks(None, None, why_not=f"py-spy saw the main thread {own.main} times only")
     if not own.in_next + own.startup and not workers:
-        return LoopLooks(None, None, NO_LOADER)
+        return LoopLooks(None, None, why_not=NO_LOADER)
     steady = own.main - own.startup
     wait_share = own.in_next / steady if steady >= FEWEST_LOOKS else None
     if not seen.at_work:
-        return LoopLooks(wait_share, None, "no worker was seen at work")
-    return LoopLooks(wait_share, _inside(own, seen, running, workers, folder))
+        return LoopLooks(wait_share, None, why_not="no worker was seen at work")
+    return LoopLooks(wait_share, _inside(own, seen, running, workers), code_looks_of(seen.lines, folder))
 
 
-def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int, folder: str) -> StackLooks:
+def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int) -> StackLooks:
     """`own` are the looks at the main process, `seen` and `running` those at all of them."""
     looks = seen.at_work + seen.idle
     stages: dict[str, StageLooks] = {
@@ -102,22 +102,8 @@ def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int, fold
         startup_share=own.startup / own.main,
         waits={part: count / own.in_next for part, count in own.waits.most_common()},
         stages=stages,
-        lines=tuple(_lines(seen, folder)),
         not_measured={} if workers else {"idle_share": "the main process loads by itself"},
     )
-
-
-def _lines(seen: _Counted, folder: str) -> Iterable[LineLooks]:
-    for place, count in seen.lines.most_common(MOST_LINES):
-        file, line, function = place
-        below, most = seen.below[place].most_common(1)[0]
-        yield LineLooks(
-            place=f"{_shown(file, folder)}:{line}",
-            function=function,
-            share=count / seen.at_work,
-            text=linecache.getline(file, line).strip()[:200],
-            below=below if most > count / 2 else "",
-        )
 
 
 def _count(stacks: Sequence[Stack], pid: int, workers: int) -> _Counted:
@@ -167,15 +153,13 @@ def _count_worker(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
 def _count_work(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
     """`frames` are those below the fetcher: a sample's, or those of collate."""
     found.stages[stage_of(frames)] += looks
-    own = [i for i, frame in enumerate(frames) if not _LIBRARY.search(frame.file)]
+    own = [i for i, frame in enumerate(frames) if not is_library(frame.file)]
     if not frames:
         return
     place = own[-1] if own else len(frames) - 1
     frame = frames[place]
-    key = (frame.file, frame.line, frame.function)
-    found.lines[key] += looks
     below = frames[place + 1].function if place + 1 < len(frames) else ""
-    found.below.setdefault(key, Counter())[below] += looks
+    found.lines[CodeLine(frame.file, frame.line, frame.function, below)] += looks
 
 
 def stage_of(frames: Sequence[Frame]) -> Stage:
@@ -204,12 +188,3 @@ def _is(frame: Frame, file: str) -> bool:
 
 def _last(frames: Sequence[Frame], file: str) -> int | None:
     return next((i for i in range(len(frames) - 1, -1, -1) if _is(frames[i], file)), None)
-
-
-def _shown(file: str, folder: str) -> str:
-    """Relative to the working directory, or to the folder of packages it lies in."""
-    matches = [*_LIBRARY.finditer(file)]
-    if matches and file[matches[-1].end() :]:
-        return file[matches[-1].end() :]
-    path = PurePath(file)
-    return str(path.relative_to(folder)) if folder and path.is_relative_to(folder) else path.name

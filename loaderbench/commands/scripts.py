@@ -69,14 +69,17 @@ def script_name(script: list[str], module: str | None) -> str:
     return module or Path(script[0]).stem
 
 
-def write_copies(run: Run, json_file: str | None, md_file: str | None) -> None:
+def write_copies(run: Run, json_file: str | None, md_file: str | None, junit: Path | None) -> None:
     """Write the files that were asked for."""
+    from loaderbench.report.junit import render_junit
     from loaderbench.store import run_json
 
     if json_file is not None:
         write_output("--json", json_file, run_json(run.record) + "\n")
     if md_file is not None:
         write_output("--md", md_file, run.to_markdown())
+    if junit is not None:
+        write_output("--junit", str(junit), render_junit(run.record, ()))
 
 
 def stderr_console() -> Console:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from loaderbench.commands.gates import JunitFile
 from loaderbench.commands.outputs import JsonFile, MarkdownFile, check_outputs
 from loaderbench.commands.scripts import (
     LAUNCHER,
@@ -47,6 +48,7 @@ def tune(
     ] = None,
     json_file: JsonFile = None,
     md_file: MarkdownFile = None,
+    junit: JunitFile = None,
     open_page: OpenPage = False,
     quiet: Quiet = False,
 ) -> None:
@@ -62,14 +64,14 @@ def tune(
         raise UsageError("tune runs one process; name the script without its launcher")
     command = script_command(script or [], module)
     budget_s = checked_budget_s(budget)
-    check_outputs(json_file, md_file)
+    check_outputs(json_file, md_file, junit)
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
     ended = run_script(command, tuning=Tuning(budget_s, folder, keep_training))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
     loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if any(folder.iterdir()) else folder)
     run = load_concluded(measured) if measured else loaders[0].run if loaders else None
     if run is not None:
-        write_copies(run, json_file, md_file)
+        write_copies(run, json_file, md_file, junit)
     if not quiet:
         console = stderr_console()
         print_loaders(loaders, console)

@@ -111,6 +111,8 @@ class Observer:
     def _end_threads(self) -> None:
         self._blocked.end()
         self.gpu_thread.end()
+        if isinstance(self.trace, LoaderTrace):
+            self.trace.end_threads()
 
     def blocked_on(self) -> dict[str, float] | None:
         """What the processes that load were blocked on, as shares of all looks: the workers, or else this process."""
@@ -146,7 +148,7 @@ class Observer:
         if not trace and not marks:
             return
         if is_loader(source):
-            self.trace = LoaderTrace(source, marks_only=not trace, begin=self.begin)
+            self.trace = LoaderTrace(source, marks_only=not trace, lines=trace, begin=self.begin)
         else:
             self.trace = IterableTrace(source, count_samples, marks_only=not trace)
 
@@ -158,6 +160,8 @@ class Observer:
         self._under_way = True
         if watch:
             self._blocked.begin(self._pids)
+        if isinstance(self.trace, LoaderTrace):
+            self.trace.begin_threads()
         self.gpu_thread.begin()
         return batches
 

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from loaderbench.recorder.code_looks import TOO_FEW, code_looks_of
 from loaderbench.recorder.stalls import Spans, StallSums, Wait, divide_waits
 from loaderbench.recorder.trials import spread_of
 from loaderbench.records import LoaderInside, Reads, Reasons, SampleTimes, SlowSample, StageCost, Taking, WaitParts
@@ -35,7 +36,7 @@ def loader_inside(
     """
     if traced is None or not traced.samples:
         reason = why_not if traced is None else "; ".join((_NO_SAMPLE, *traced.reasons))
-        missing = dict.fromkeys(("stages", "stage_parts", "sample_times", "reads", "wait_parts"), reason)
+        missing = dict.fromkeys(("stages", "stage_parts", "sample_times", "reads", "wait_parts", "code_looks"), reason)
         taken = taking_of(traced) if traced is not None else None
         return LoaderInside(taking=taken, not_measured={**missing, "taking": reason})
     parts = _parts(traced)
@@ -43,7 +44,12 @@ def loader_inside(
     reasons: Reasons = {} if times else {"sample_times": "this loader creates whole batches; samples cannot be timed"}
     taking, reads = taking_of(traced), reads_of(traced.reads)
     waits = wait_parts(stalls, taking) if stalls else None
-    reasons |= {"taking": NOT_ASKED, "reads": NO_READS, "wait_parts": NO_SPANS if stalls else NO_WORKERS}
+    reasons |= {
+        "code_looks": TOO_FEW,
+        "taking": NOT_ASKED,
+        "reads": NO_READS,
+        "wait_parts": NO_SPANS if stalls else NO_WORKERS,
+    }
     reasons |= {} if parts else dict.fromkeys(("stages", "stage_parts"), _NO_SAMPLE)
     return LoaderInside(
         stages=_stages(parts) if parts else None,
@@ -52,6 +58,7 @@ def loader_inside(
         reads=reads,
         taking=taking,
         wait_parts=waits,
+        code_looks=code_looks_of(traced.lines, os.getcwd()),  # noqa: PTH109 - as text
         sampled=_sampled(traced),
         not_measured=reasons,
     )

@@ -12,6 +12,8 @@ from loaderbench.records import LoaderInside, LoopTimes, Reasons, ResourceUse, S
 _NO_REASON_NEEDED = ("failure", "isolation")
 _ALWAYS = {
     "sampled": "every sample was timed",
+    "stack_looks": "not attached from outside",
+    "code_looks": "lines of code are looked at in profiles and by attach",
     "time_slices": "measured without time slices",
     "consumer_note": "nothing unusual about how batches were consumed",
     "computed_in": "no training step of consumer.kind: model took the batches",

@@ -46,6 +46,7 @@ from loaderbench.records.environment import (
     PlanSummary as PlanSummary,
 )
 from loaderbench.records.inside import (
+    CodeLooks as CodeLooks,
     Epochs as Epochs,
     LineLooks as LineLooks,
     MachineUse as MachineUse,

@@ -169,7 +169,7 @@ class StageLooks:
 
 @dataclass(frozen=True, kw_only=True)
 class LineLooks:
-    """A line of the user's own code, and its share of the stacks at work.
+    """A line of the user's own code, and the share of loading time in which a thread was at it.
 
     `place` is `data.py:11`. `text` is the line itself, empty where it cannot be read. `below` is the library's function
     that it called most of the time, empty where the line itself ran.
@@ -180,6 +180,14 @@ class LineLooks:
     share: float
     text: str = ""
     below: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeLooks:
+    """How often threads that were loading were looked at, and the lines with the largest shares of that."""
+
+    looks: int
+    lines: tuple[LineLooks, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,5 +205,4 @@ class StackLooks:
     startup_share: float
     waits: dict[str, float]
     stages: dict[str, StageLooks]
-    lines: tuple[LineLooks, ...]
     not_measured: Reasons = field(default_factory=dict)

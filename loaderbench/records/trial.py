@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loaderbench.records.inside import (
+    CodeLooks,
     Epochs,
     MachineUse,
     Reads,
@@ -127,8 +128,8 @@ class LoaderInside:
 
     `stages` are costs per sample that add up; `stage_parts` are what they are made of, by name
     (`transform/RandomResizedCrop`). `main_process` takes the batches. `stack_looks` are of a process that was attached
-    to. `sampled` says what was thinned out to bound memory; `dataset_traits` what the dataset holds that does harm in
-    workers.
+    to, `code_looks` also of profiles. `sampled` says what was thinned out to bound memory; `dataset_traits` what the
+    dataset holds that does harm in workers.
     """
 
     stages: dict[str, StageCost] | None = None
@@ -141,6 +142,7 @@ class LoaderInside:
     taking: Taking | None = None
     wait_parts: WaitParts | None = None
     stack_looks: StackLooks | None = None
+    code_looks: CodeLooks | None = None
     sampled: str | None = None
     dataset_traits: dict[str, str] = field(default_factory=dict)
     tracing_s_per_sample: float | None = None

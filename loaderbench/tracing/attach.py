@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABCMeta
 from collections.abc import Iterator
 from typing import Any
@@ -114,12 +115,22 @@ def _hold(parts: Parts, *, timed: bool) -> None:
 
 
 class InProcess:
-    """The dataset's parts are timed, and functions of libraries replaced, while a batch is made, and not longer."""
+    """The dataset's parts are timed, and functions of libraries replaced, while a batch is made, and not longer.
+
+    `switch_s` is the interpreter's switch interval for that time; `None` leaves it.
+    """
 
     def __init__(
-        self, batches: Iterator[Any], tracer: Tracer, attachment: Attachment | None, *, hooked: bool
-    ) -> None:  # fmt: skip
+        self,
+        batches: Iterator[Any],
+        tracer: Tracer,
+        attachment: Attachment | None,
+        *,
+        hooked: bool,
+        switch_s: float | None = None,
+    ) -> None:
         self._batches, self._tracer, self._attachment, self._hooked = batches, tracer, attachment, hooked
+        self._switch_s, self._usual_switch_s = switch_s, 0.0
 
     def __iter__(self) -> InProcess:
         return self
@@ -140,8 +151,13 @@ class InProcess:
             self._attachment.attach()
         if self._hooked:
             hooks.install()
+        if self._switch_s is not None:
+            self._usual_switch_s = sys.getswitchinterval()
+            sys.setswitchinterval(self._switch_s)
 
     def _end(self) -> None:
+        if self._switch_s is not None:
+            sys.setswitchinterval(self._usual_switch_s)
         if self._hooked:
             hooks.remove()
         if self._attachment:

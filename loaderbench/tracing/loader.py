@@ -12,6 +12,7 @@ from typing import Any
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.attach import Attachment, InProcess
 from loaderbench.tracing.block import BLOCK_BYTES, Block
+from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.made import Made, MadeBatches
 from loaderbench.tracing.parts import Finder, SampleProxy
 from loaderbench.tracing.reading import Mark, Traced, mark, read
@@ -28,10 +29,11 @@ _DATAPIPES = ("IterDataPipe", "MapDataPipe")
 class LoaderTrace:
     """One loader, traced over all the epochs that are begun with `batches`.
 
-    `marks_only`: nothing is timed but the stages that the user's own code marks. `begin` begins an epoch over a loader.
+    `marks_only`: nothing is timed but the stages that the user's own code marks. `lines`: a thread where samples are
+    loaded looks at the lines of code. `begin` begins an epoch over a loader.
     """
 
-    def __init__(self, loader: Any, *, marks_only: bool = False, begin: Begin = iter) -> None:
+    def __init__(self, loader: Any, *, marks_only: bool = False, lines: bool = False, begin: Begin = iter) -> None:
         self.workers = int(loader.num_workers)
         self._loader, self._marks_only, self._begin = loader, marks_only, begin
         self._memory = RawArray("B", BLOCK_BYTES * max(1, self.workers))
@@ -39,6 +41,8 @@ class LoaderTrace:
         self.taking = TakingClock()
         self._made = MadeBatches(self.blocks, in_workers=self.workers > 0)
         self._tracer = None if self.workers else Tracer(self.blocks[0])
+        self._lines = lines and not marks_only
+        self._line_clock = None if self.workers or not self._lines else LineClock(self.blocks[0])
         self._attachment: Attachment | None = None
         self._persistent: Any = None  # workers of this trace, beside the loader's own
         for block in self.blocks:
@@ -83,8 +87,19 @@ class LoaderTrace:
             self._tracer.flush()
         return read(self.blocks, since, self.taking.read())
 
+    def begin_threads(self) -> None:
+        """Look at the lines of a main process that loads by itself, in this thread."""
+        if self._line_clock is not None:
+            self._line_clock.begin()
+
+    def end_threads(self) -> None:
+        """Look at no lines of this process: it may fork."""
+        if self._line_clock is not None:
+            self._line_clock.end()
+
     def stop(self) -> None:
         """Trace no more, and let go of workers that persist for this trace alone."""
+        self.end_threads()
         for block in self.blocks:
             block.header[layout.ENABLED] = 0.0
         self._persistent = None
@@ -105,7 +120,8 @@ class LoaderTrace:
                 attachment.detach()
         if not self._marks_only:
             self.taking.follow_sampler(batches)
-        return self._taken(InProcess(batches, tracer, attachment, hooked=not self._marks_only))
+        switch_s = SWITCH_S if self._lines else None
+        return self._taken(InProcess(batches, tracer, attachment, hooked=not self._marks_only, switch_s=switch_s))
 
     def _taken(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Time how they are taken, unless only marks are asked for."""
@@ -123,7 +139,10 @@ class LoaderTrace:
         """What the loader is to carry to its workers; those that persist are kept apart from the loader's own."""
         own = vars(self._loader)
         collate, init = TracedCollate(self._loader.collate_fn), self._loader.worker_init_fn
-        replaced = {"collate_fn": collate, "worker_init_fn": TracedInit(self._memory, init, self._marks_only)}
+        replaced = {
+            "collate_fn": collate,
+            "worker_init_fn": TracedInit(self._memory, init, self._marks_only, self._lines),
+        }
         with _replaced(own, {**replaced, "_iterator": self._persistent}), self._recounted_at_start():
             yield
             self._persistent = own.get("_iterator")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
@@ -11,6 +12,7 @@ from loaderbench.tracing import active
 from loaderbench.tracing.attach import patch_classes
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.hooks import install
+from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.parts import Finder
 from loaderbench.tracing.tracer import Tracer
 
@@ -20,11 +22,13 @@ class TracedInit:
     """A `worker_init_fn` that runs the user's first, and then traces the worker's own copy of the dataset.
 
     `memory` holds a block for each worker. `marks_only`: nothing is timed but what the user's code marks as a stage.
+    `lines`: a thread looks at the lines of code.
     """
 
     memory: Any
     original: Callable[[int], Any] | None
     marks_only: bool
+    lines: bool = False
 
     def __call__(self, worker_id: int) -> None:
         """Run in the worker, before its first sample."""
@@ -39,6 +43,9 @@ class TracedInit:
         block = Block(self.memory, worker_id)
         try:
             _trace(info.dataset if info else None, Tracer(block), self.marks_only)
+            if self.lines:
+                sys.setswitchinterval(SWITCH_S)  # of this process, which is the worker's own
+                LineClock(block).begin()
         except Exception as error:  # the user's loader goes on, untraced, and the parent is told why
             active.clear()
             block.fail(f"{type(error).__name__}: {error}")

@@ -11,7 +11,10 @@ from itertools import islice
 from types import FunctionType, ModuleType
 from typing import Any
 
+from loaderbench.tuning.dividing import each_worker_gives_all
+
 NO_FORK = "this system cannot fork a process, and a loader exists in its own process alone"
+NOT_DIVIDED = "each worker would give all samples of this IterableDataset"
 MOST_OBJECTS = 20_000
 MOST_OF_ONE = 200  # of a list of files, all are alike
 _FILES = (io.FileIO, io.BufferedReader, io.BufferedRandom)
@@ -22,6 +25,8 @@ def why_not_tried(loader: Any) -> str:
     """One line; empty where trials are possible."""
     if not hasattr(os, "fork"):
         return NO_FORK
+    if each_worker_gives_all(loader):
+        return f"{NOT_DIVIDED} ({type(loader.dataset).__name__} does not call get_worker_info)"
     for name in ("dataset", "sampler", "collate_fn"):
         part = getattr(loader, name, None)
         for held in _held_by(part):

@@ -92,7 +92,7 @@ def test_a_loader_that_waits_is_named_with_its_line(training: Training, tmp_path
     assert trial["data_wait_share"] > 0.6
     assert trial["samples_per_s"] is None
     assert "not visible from outside" in trial["not_measured"]["samples_per_s"]
-    line = trial["stack_looks"]["lines"][0]
+    line = trial["code_looks"]["lines"][0]
     assert (line["place"], line["function"]) == ("train.py:9", "Waits.__getitem__")
     assert line["share"] > 0.8
     assert "time.sleep(self.sample_s)" in said
@@ -195,8 +195,11 @@ def test_the_gpu_of_a_training_is_read(training: Training, tmp_path: Path, stub_
 
 @pytest.mark.timed
 def test_a_saved_look_is_concluded_again_as_it_was(training: Training, tmp_path: Path) -> None:
-    found, _ = attach(tmp_path, training(0.005, 0.001, 2).pid, "--seconds", "3", "--md", "seen.md")
+    found, _ = attach(
+        tmp_path, training(0.005, 0.001, 2).pid, "--seconds", "3", "--md", "seen.md", "--junit", "seen.xml"
+    )
     saved = load_concluded(tmp_path / "seen")
     assert saved.verdict.headline == found["verdict"]["headline"]
     assert "Lines with the largest share of loading time" in (tmp_path / "seen.md").read_text()
     assert "Lines with the largest share of loading time" in str(saved)
+    assert 'name="num_workers=2"' in (tmp_path / "seen.xml").read_text()

@@ -97,13 +97,14 @@ def test_waits_work_and_idle_workers_are_told_apart() -> None:
     found = read_stacks(seen, MAIN, workers=2, folder="/home/me")
     assert found.wait_share == pytest.approx(0.8)  # the start of workers is no step
     assert found.inside is not None
+    assert found.code is not None
     assert (found.inside.looks, found.inside.idle_share) == (200, 0.6)
     assert found.inside.startup_share == pytest.approx(10 / 110)
     assert found.inside.waits == {"waiting": 0.75, "transport": 0.25}
     assert {name: (one.share, one.running_share) for name, one in found.inside.stages.items()} == {
         "sample": (1.0, 0.25)
     }
-    assert [(line.place, line.share, line.below) for line in found.inside.lines] == [("photos.py:3", 1.0, "")]
+    assert [(line.place, line.share, line.below) for line in found.code.lines] == [("photos.py:3", 1.0, "")]
 
 
 def test_without_workers_the_main_process_is_what_loads() -> None:
@@ -112,9 +113,10 @@ def test_without_workers_the_main_process_is_what_loads() -> None:
     found = read_stacks(Stacks(seen, seen, seen), MAIN, workers=0, folder="/elsewhere")
     assert found.wait_share == 0.75
     assert found.inside is not None
+    assert found.code is not None
     assert found.inside.idle_share is None
     assert found.inside.not_measured["idle_share"]
-    assert [(line.place, line.below) for line in found.inside.lines] == [("photos.py:3", "Image.resize")]
+    assert [(line.place, line.below) for line in found.code.lines] == [("photos.py:3", "Image.resize")]
 
 
 def test_why_stacks_say_nothing() -> None:

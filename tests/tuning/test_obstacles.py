@@ -7,12 +7,14 @@ import socket
 import sqlite3
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch.utils.data import DataLoader, IterableDataset
 
 from loaderbench.tuning.obstacles import NO_FORK, why_not_tried
 
@@ -26,6 +28,34 @@ class Holding:
 
 def loader_over(held: Any, levels: int = 0, **parts: Any) -> Any:
     return SimpleNamespace(**{"dataset": Holding(held, levels), "sampler": None, "collate_fn": max, **parts})
+
+
+class Stream(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        yield from range(8)
+
+
+class Divided(Stream):
+    def __iter__(self) -> Iterator[int]:
+        info = torch.utils.data.get_worker_info()
+        yield from range(info.id if info else 0, 8, info.num_workers if info else 1)
+
+
+class Inherited(Divided):
+    pass
+
+
+def test_an_iterable_dataset_has_to_divide_its_samples_among_workers() -> None:
+    why = why_not_tried(DataLoader(Stream()))
+    assert why == "each worker would give all samples of this IterableDataset (Stream does not call get_worker_info)"
+    assert why_not_tried(DataLoader(Stream(), num_workers=1)) == why
+    for divided in (
+        DataLoader(Divided()),
+        DataLoader(Inherited()),
+        DataLoader(Stream(), worker_init_fn=print),
+        DataLoader(Stream(), num_workers=2),
+    ):
+        assert why_not_tried(divided) == ""
 
 
 class OnDevice(torch.Tensor):

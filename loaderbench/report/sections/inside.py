@@ -108,7 +108,11 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     """
     if trial.is_from_outside:
         workers = _workers(trial)
-        seen = (stacks.section(trial), _section("workers", "Workers", workers, _states_at_a_glance(trial, workers)))
+        seen = (
+            stacks.stages(trial),
+            stacks.lines(trial),
+            _section("workers", "Workers", workers, _states_at_a_glance(trial, workers)),
+        )
         return tuple(section for section in seen if section)
     inner, *others = sample(trial), _workers(trial), slow(trial)
     unmeasured = [part for part in others if part.missing and inner.missing and part.missing.text == inner.missing.text]
@@ -118,6 +122,7 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
         _step_and_sample(tuple(filter(_says_something, first)), subject),
         _section("workers", "Workers", states, _states_at_a_glance(trial, states)),
         _section("waits", "Data wait", waits(trial)),
+        stacks.lines(trial),
         _section("slow", "Slow samples", times, _slowest_at_a_glance(trial, times)),
     ]
     drawn = [section for section in found if section]

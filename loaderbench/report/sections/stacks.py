@@ -1,13 +1,12 @@
-"""Where loading time goes in the user's own code, by stacks of a process that was attached to."""
+"""Where loading time goes: by stage, where stacks of a process were read from outside, and by line of code."""
 
 from __future__ import annotations
 
-from loaderbench.records import StackLooks, Trial
+from loaderbench.records import CodeLooks, StackLooks, Trial
 from loaderbench.records.stages import stage_place
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Section, Table, Text
 
-_TITLE = "Loading time by stage and line"
 _STAGES = (
     Column("Stage"),
     Column("Share", numeric=True),
@@ -17,39 +16,43 @@ _LINES = (Column("Line"), Column("Share", numeric=True, title="of loading time")
 _BELOW = Column("Mostly in", title="the library's function that the line called")
 
 
-def section(trial: Trial) -> Section | None:
-    """Shares of the stacks seen at work; `None` where no stack was."""
+def stages(trial: Trial) -> Section | None:
+    """Shares of the stacks with work; `None` where no stack was read."""
     found = trial.stack_looks
     if found is None or not found.stages:
         return None
-    lines = (_lines(found),) if found.lines else ()
+    title = "Loading time by stage"
+    return Section(id="stacks", title=title, label="Stages", blocks=(_breakdown(title, found),), narrow=True)
+
+
+def lines(trial: Trial) -> Section | None:
+    """The lines with the largest shares; `None` where none were looked at."""
+    found = trial.code_looks
+    if found is None or not found.lines:
+        return None
+    table = _lines(found)
     return Section(
-        id="stacks",
-        title=_TITLE,
-        label="Code",
-        blocks=(_breakdown(found), *lines),
-        glance=lines,
-        in_markdown=True,
+        id="code", title="Loading time by line", label="Code", blocks=(table,), glance=(table,), in_markdown=True
     )
 
 
-def _breakdown(found: StackLooks) -> Breakdown:
-    stages = dict(sorted(found.stages.items(), key=lambda one: stage_place(one[0])))
-    shares = tables.shares([looks.share for looks in stages.values()])
-    tones, names = tables.tones(shares), [words.stage(name) for name in stages]
+def _breakdown(title: str, found: StackLooks) -> Breakdown:
+    known = dict(sorted(found.stages.items(), key=lambda one: stage_place(one[0])))
+    shares = tables.shares([looks.share for looks in known.values()])
+    tones, names = tables.tones(shares), [words.stage(name) for name in known]
     rows = tuple(
         Row((name, share, numbers.share(looks.running_share)), tone=tone)
-        for name, share, looks, tone in zip(names, tables.percentages(shares), stages.values(), tones, strict=True)
+        for name, share, looks, tone in zip(names, tables.percentages(shares), known.values(), tones, strict=True)
     )
     idle = "" if found.idle_share is None else f"; workers had no work in {numbers.share(found.idle_share).text} of all"
     return Breakdown(
-        title=_TITLE,
+        title=title,
         segments=tables.segments([name.text for name in names], shares, tones),
         tables=(Table(f"{numbers.count(found.looks, 'stack')}{idle}", _STAGES, rows),),
     )
 
 
-def _lines(found: StackLooks) -> Table:
+def _lines(found: CodeLooks) -> Table:
     """A line each; what they called, where one of them called a library."""
     with_below = any(line.below for line in found.lines)
     rows = tuple(

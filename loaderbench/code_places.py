@@ -1,0 +1,30 @@
+"""Whose code a file holds, and how its place is written."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import PurePath
+
+_LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|/(site|dist)-packages/|^<|^$")
+_OWN = str(PurePath(__file__).parent)
+
+
+@lru_cache(maxsize=4096)
+def is_library(file: str) -> bool:
+    """Whether it belongs to Python or to an installed package, by its path."""
+    return _LIBRARY.search(file) is not None
+
+
+def is_ours(file: str) -> bool:
+    """Whether it belongs to this package."""
+    return file.startswith(_OWN)
+
+
+def shown_path(file: str, folder: str) -> str:
+    """Relative to a folder, or to the folder of packages that it lies in; else its name."""
+    matches = [*_LIBRARY.finditer(file)]
+    if matches and file[matches[-1].end() :]:
+        return file[matches[-1].end() :]
+    path = PurePath(file)
+    return str(path.relative_to(folder)) if folder and path.is_relative_to(folder) else path.name
