@@ -130,7 +130,7 @@ def _count_main(stack: Stack, found: _Counted, *, loads: bool) -> None:
     if not loads:
         found.waits[_part_of_next(stack.frames[place:])] += stack.looks
     elif (fetch := _last(stack.frames, _FETCH)) is not None:
-        _count_work(stack.frames[fetch + 1 :], stack.looks, found)
+        _count_work(stack.frames[fetch:], stack.looks, found)
 
 
 def _part_of_next(frames: Sequence[Frame]) -> str:
@@ -147,12 +147,14 @@ def _count_worker(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
     elif frames and _is(frames[0], _QUEUES):
         found.stages["transport"] += looks
     elif (fetch := _last(frames, _FETCH)) is not None:
-        _count_work(frames[fetch + 1 :], looks, found)
+        _count_work(frames[fetch:], looks, found)
 
 
 def _count_work(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
-    """`frames` are those below the fetcher: a sample's, or those of collate."""
-    found.stages[stage_of(frames)] += looks
+    """`frames` are the fetcher's and those below it: a sample's, or those of collate."""
+    collating = "collate_fn(" in linecache.getline(frames[0].file, frames[0].line)
+    frames = frames[1:]
+    found.stages["collate" if collating else stage_of(frames)] += looks
     own = [i for i, frame in enumerate(frames) if not is_library(frame.file)]
     if not frames:
         return

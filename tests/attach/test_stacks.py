@@ -127,3 +127,17 @@ def test_why_stacks_say_nothing() -> None:
     assert read_stacks(elsewhere, MAIN, 0, "").why_not == NO_LOADER
     at_a_long_step = read_stacks(elsewhere, MAIN, 2, "")
     assert (at_a_long_step.wait_share, at_a_long_step.inside) == (0.0, None)
+
+
+def test_the_fetchers_own_line_says_that_it_collates(tmp_path: Path) -> None:
+    fetcher = tmp_path / "torch/utils/data/_utils/fetch.py"
+    fetcher.parent.mkdir(parents=True)
+    fetcher.write_text("data = [self.dataset[i] for i in indices]\nreturn self.collate_fn(data)\n")
+    mine = Frame("Mine.__call__", "/home/me/photos.py", 9)
+    seen = (
+        stack(MAIN, NEXT, Frame("fetch", str(fetcher), 1), SAMPLE, looks=30),
+        stack(MAIN, NEXT, Frame("fetch", str(fetcher), 2), mine, looks=10),
+    )
+    found = read_stacks(Stacks(seen, seen, seen), MAIN, workers=0, folder="/home/me")
+    assert found.inside is not None
+    assert {stage: looks.share for stage, looks in found.inside.stages.items()} == {"sample": 0.75, "collate": 0.25}
