@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
 from pathlib import PurePath
 
-_LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|/(site|dist)-packages/|^<|^$")
+_LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|[/\\\\](site|dist)-packages[/\\\\]|^<|^$")
 _OWN = str(PurePath(__file__).parent)
+_PYTHON = f"{sys.base_prefix}/lib/python"
 
 
 @lru_cache(maxsize=4096)
 def is_library(file: str) -> bool:
     """Whether it belongs to Python or to an installed package, by its path."""
-    return _LIBRARY.search(file) is not None
+    return file.startswith(_PYTHON) or _LIBRARY.search(file) is not None
 
 
 def is_ours(file: str) -> bool:

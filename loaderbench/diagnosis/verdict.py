@@ -150,10 +150,15 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
-    """Low if other programs disturb or the rate contradicts the cause; one less if a second stage costs as much."""
+    """Low if other programs disturb or the rate contradicts the cause; one less if another cause is as likely."""
     if disturbed(facts) or conflicting(facts):
         return "low"
-    return _ONE_LESS[confidence] if near_tie(facts, cause) else confidence
+    return _ONE_LESS[confidence] if near_tie(facts, cause) or _looks_alike(cause, facts) else confidence
+
+
+def _looks_alike(cause: Cause, facts: Facts) -> bool:
+    """Whether storage is waited for, and nobody could see how that depends on the bytes."""
+    return facts.from_outside and cause.limit in ("storage_latency", "storage_bandwidth")
 
 
 def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
@@ -162,6 +167,7 @@ def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
         "other programs use CPUs that the loader needs": disturbed(facts),
         "throughput exceeds what the traced times allow": conflicting(facts),
         "two stages cost almost the same": near_tie(facts, cause),
+        "from outside, latency and bandwidth of storage look alike": _looks_alike(cause, facts),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-_OURS = str(Path(__file__).parents[1])
+from loaderbench.code_places import is_library, is_ours
+
 _MOST_FRAMES = 60
 
 
@@ -46,16 +47,6 @@ def _frames() -> Iterator[FrameType]:
         if not is_ours(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
-
-
-def is_ours(file: str) -> bool:
-    """Whether it is a file of this package."""
-    return file.startswith(_OURS)
-
-
-def is_library(file: str) -> bool:
-    """Whether it is code that the user has installed, or Python's own."""
-    return "site-packages" in file or "dist-packages" in file or file.startswith(("<", f"{sys.base_prefix}/lib/python"))
 
 
 def _name_in(frame: FrameType, loader: Any) -> str | None:

@@ -181,7 +181,7 @@ class ScriptRecorder:
     def _between_batches(self, profiler: LoaderProfiler) -> None:
         if self._tuner is not None and not self._tuner.is_done:
             with self._saving:  # a copy of this process must not hold what another thread has locked
-                self._tuner.consider(profiler, trains=self._steps.optimizes)
+                self._tuner.consider(profiler, trains=self._steps.optimizes, save=self._save)
 
     def _stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """That of the loop that was begun last, of those under way."""

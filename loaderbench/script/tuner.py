@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import sys
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -15,6 +17,7 @@ from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tune_loader
+from loaderbench.tuning.own_loader import present_arguments
 
 SETTLED_BATCHES = 20
 """After the warm-up: its rate and the time of its step are known."""
@@ -47,8 +50,10 @@ class ScriptTuner:
         self._began_s = time.monotonic()
         self.is_done = False
 
-    def consider(self, profiler: LoaderProfiler, *, trains: bool) -> None:
+    def consider(self, profiler: LoaderProfiler, *, trains: bool, save: Callable[[], None]) -> None:
         """Tune this loader, if its loop has settled and trains. Raises `SystemExit` after that.
+
+        `save` keeps what was recorded, for nothing may come after.
 
         What goes wrong in it is a line, and not the script's own error.
         """
@@ -59,12 +64,17 @@ class ScriptTuner:
         if not trains and time.monotonic() < self._began_s + PATIENCE_S:
             return
         self.is_done = True
+        save()
         try:
             self._tune(profiler)
         except Exception as error:
             print(f"loaderbench: cannot tune {profiler.name}: {type(error).__name__}: {error}", file=sys.stderr)
-        if not self._order.keep_training:
-            raise SystemExit(0)
+        if self._order.keep_training:
+            return
+        if threading.current_thread() is not threading.main_thread():
+            print("loaderbench: the training loop runs in a thread of the script, which continues", file=sys.stderr)
+            return
+        raise SystemExit(0)
 
     def _tune(self, profiler: LoaderProfiler) -> None:
         loader = profiler.source
@@ -86,6 +96,8 @@ class ScriptTuner:
             found = TunedLoader(name=profiler.name, made_at=at, tuned=tuned, own=own)
             (Path(self._order.folder) / FILE).write_bytes(pickle.dumps(found))
 
+        present = present_arguments(loader)
+        keep(Tuned(present=present, arguments=present, why_none="tuning was interrupted"))
         try:
             keep(tune_loader(loader, order, Path(self._order.tune_folder)))
         except TuningInterrupted as stop:
@@ -100,8 +112,14 @@ def _own_loop(profiler: LoaderProfiler) -> OwnLoop:
     if rate is None or wait is None or not trial.samples or not trial.batches:
         return OwnLoop()
     cpu_s = median(profiler.steps_cpu_s) * trial.batches / trial.samples if profiler.steps_cpu_s else None
-    step_s = (1 - wait) / rate if wait < MOST_WAIT else None
-    return OwnLoop(samples_per_s=rate, step_s_per_sample=step_s, step_cpu_s_per_sample=cpu_s)
+    typical = min(1.0, trial.step.p50_s / trial.step.mean_s) if trial.step and trial.step.mean_s > 0 else 1.0
+    step_s = typical * (1 - wait) / rate if wait < MOST_WAIT else None  # a checkpoint's pause is no step
+    return OwnLoop(
+        samples_per_s=rate,
+        step_s_per_sample=step_s,
+        step_cpu_s_per_sample=cpu_s,
+        samples_per_batch=trial.samples / trial.batches,
+    )
 
 
 def read_tuned(folder: Path) -> TunedLoader | None:

@@ -14,7 +14,7 @@ from loaderbench.loaders.worker_options import WORKER_OPTIONS, worker_setup
 from loaderbench.records import Config
 from loaderbench.suite import parse_duration_s
 from loaderbench.tracing.loader import is_loader
-from loaderbench.tuning.kept import keep_answer, kept_answer
+from loaderbench.tuning.kept import keep_answer, kept_answer, kept_folder
 from loaderbench.tuning.plan import OwnLoop, TuneOrder
 from loaderbench.tuning.tune import tune_loader
 from loaderbench.tuning.words import headline
@@ -37,10 +37,11 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
         raise UsageError(f"tune() expects a DataLoader, got {type(loader).__name__}")
     if demand is not None and not demand > 0:
         raise UsageError(f"demand must be above 0 samples/s, got {demand!r}")
+    name = f"{type(loader.dataset).__name__} loader"
     known = kept_answer(loader, demand)
     if known is not None:
+        print(f"loaderbench: {name}: arguments of an earlier call, kept in {kept_folder()}", file=sys.stderr)
         return _keywords(loader, known)
-    name = f"{type(loader.dataset).__name__} loader"
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         _warn(name, "one of several ranks; tune in a single process")
         return _keywords(loader, {})

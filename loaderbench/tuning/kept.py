@@ -9,6 +9,7 @@ import re
 from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from loaderbench.environment import cpus_allotted
 from loaderbench.records import Config
 from loaderbench.tuning.own_loader import present_arguments
 
+LEVELS, MOST_OF_ONE, MOST_WORDS = 4, 50, 2_000
+_PLAIN = (str, bytes, int, float, complex, type(None))
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -41,7 +44,12 @@ def keep_answer(loader: Any, demand: float | None, found: Config) -> None:
 
 def _file(loader: Any, demand: float | None) -> Path:
     parts = (*_machine(), *_versions(), *_data(loader), present_arguments(loader), demand)
-    return user_cache() / "tuned" / f"{sha256(repr(parts).encode()).hexdigest()[:32]}.json"
+    return kept_folder() / f"{sha256(repr(parts).encode()).hexdigest()[:32]}.json"
+
+
+def kept_folder() -> Path:
+    """Where answers are kept; delete it to measure again."""
+    return user_cache() / "tuned"
 
 
 def _machine() -> tuple[Any, ...]:
@@ -53,16 +61,26 @@ def _versions() -> tuple[str, ...]:
 
 
 def _data(loader: Any) -> tuple[Any, ...]:
-    """The loader's parts by their description, length and code: a changed transform is another answer."""
-    found: list[Any] = [loader.batch_size, loader.drop_last]
-    for part in (loader.dataset, loader.sampler, loader.collate_fn, loader.worker_init_fn):
-        length = None
-        with suppress(Exception):  # the user's own `__len__` and `__repr__`, which may raise anything
-            length = len(part)
-        with suppress(Exception):
-            found.append(_ADDRESS.sub("", repr(part)))
-        found += [length, _code(part)]
-    return tuple(found)
+    """The loader's parts by their description, length, values and code: a changed transform is another answer."""
+    parts = (loader.dataset, loader.sampler, loader.collate_fn, loader.worker_init_fn)
+    return loader.batch_size, loader.drop_last, *(_described(part, LEVELS) for part in parts)
+
+
+def _described(part: Any, levels: int) -> Any:
+    """What it is and holds, some levels down: of a `Subset`, its dataset."""
+    if isinstance(part, _PLAIN) or levels == 0:
+        return part if isinstance(part, _PLAIN) else type(part).__qualname__
+    length, words = None, ""
+    with suppress(Exception):  # the user's own `__len__` and `__repr__`, which may raise anything
+        length = len(part)
+    with suppress(Exception):
+        words = _ADDRESS.sub("", repr(part))[:MOST_WORDS]
+    if isinstance(part, list | tuple | set | frozenset | dict):
+        held = part.values() if isinstance(part, dict) else part
+        return type(part).__qualname__, length, [_described(one, levels - 1) for one in islice(held, MOST_OF_ONE)]
+    own = getattr(part, "__dict__", {})
+    values = [(name, _described(value, levels - 1)) for name, value in sorted(own.items())]
+    return type(part).__qualname__, length, words, values, _code(part)
 
 
 def _code(part: Any) -> str:

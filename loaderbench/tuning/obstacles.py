@@ -6,9 +6,14 @@ import io
 import os
 import socket
 import sqlite3
-from collections.abc import Iterable, Iterator
+import sys
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Executor
+from contextlib import suppress
 from itertools import islice
-from types import FunctionType, ModuleType
+from threading import Thread
+from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from loaderbench.tuning.dividing import each_worker_gives_all
@@ -17,7 +22,7 @@ NO_FORK = "this system cannot fork a process, and a loader exists in its own pro
 NOT_DIVIDED = "each worker would give all samples of this IterableDataset"
 MOST_OBJECTS = 20_000
 MOST_OF_ONE = 200  # of a list of files, all are alike
-_FILES = (io.FileIO, io.BufferedReader, io.BufferedRandom)
+_IN_MEMORY = (io.BytesIO, io.StringIO)
 _PLAIN = (str, bytes, int, float, complex, type(None), type, FunctionType, ModuleType)
 
 
@@ -27,6 +32,8 @@ def why_not_tried(loader: Any) -> str:
         return NO_FORK
     if each_worker_gives_all(loader):
         return f"{NOT_DIVIDED} ({type(loader.dataset).__name__} does not call get_worker_info)"
+    if names := _iterators_of(loader):
+        return f"{type(loader).__name__} keeps an iterator in its attribute {names[0]}, which a copy would share"
     for name in ("dataset", "sampler", "collate_fn"):
         part = getattr(loader, name, None)
         for held in _held_by(part):
@@ -44,11 +51,30 @@ def _obstacle(held: Any) -> str:
         return "a CUDA tensor, which a forked process cannot use; keep it on the CPU and copy batches instead"
     if issubclass(kind, socket.socket):
         return "an open connection, which processes cannot share; open it in each worker instead"
-    if issubclass(kind, sqlite3.Connection):
+    if issubclass(kind, sqlite3.Connection | sqlite3.Cursor):
         return "an open database, which processes cannot share; open it in each worker instead"
-    if issubclass(kind, _FILES) and not held.closed:
+    if issubclass(kind, Thread | Executor) and not _has_ended(held):
+        return "a thread or a pool of them, which a forked process does not have; start it in each worker instead"
+    if issubclass(kind, io.IOBase) and not issubclass(kind, _IN_MEMORY) and _is_read(held):
         return "an open file, whose position processes would share; open it in each worker instead"
     return ""
+
+
+def _is_read(file: Any) -> bool:
+    """Whether it is open for reading; a log file or the terminal is no obstacle."""
+    with suppress(Exception):  # a class of the user's may say anything
+        return not file.closed and file.readable() and file not in (sys.stdin, sys.stdout, sys.stderr)
+    return False
+
+
+def _has_ended(held: Any) -> bool:
+    return isinstance(held, Thread) and not held.is_alive()
+
+
+def _iterators_of(loader: Any) -> list[str]:
+    """Attributes that hold an iterator of the loader's own making, which a copy of the loader would share."""
+    own = getattr(loader, "__dict__", {})
+    return [name for name, held in own.items() if name != "_iterator" and issubclass(type(held), Iterator | Generator)]
 
 
 def _held_by(part: Any) -> Iterator[Any]:
@@ -60,15 +86,27 @@ def _held_by(part: Any) -> Iterator[Any]:
             continue
         met.add(id(held))
         yield held
+        if issubclass(type(held), Thread | Executor | io.IOBase):  # said already, or no obstacle
+            continue
         waiting.extend(islice(_parts(held), MOST_OF_ONE))
 
 
 def _parts(held: Any) -> Iterable[Any]:
-    if type(held) is dict:
-        return list(held.values())
-    if type(held) in (list, tuple, set, frozenset):
-        return held  # type: ignore[no-any-return]
-    try:
-        return list(object.__getattribute__(held, "__dict__").values())
-    except AttributeError:
-        return ()
+    kind = type(held)
+    found: list[Any] = []
+    if issubclass(kind, dict):
+        found += dict.values(held)
+    for sequence in (list, tuple, set, frozenset, deque):
+        if issubclass(kind, sequence):
+            found += sequence.__iter__(held)
+    with suppress(AttributeError):
+        found += object.__getattribute__(held, "__dict__").values()
+    return [*found, *_in_slots(held)]
+
+
+def _in_slots(held: Any) -> Iterator[Any]:
+    for base in type(held).__mro__:
+        for descriptor in vars(base).values():
+            if isinstance(descriptor, MemberDescriptorType) and base.__module__ != "builtins":
+                with suppress(AttributeError):  # it was never set
+                    yield descriptor.__get__(held)

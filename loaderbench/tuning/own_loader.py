@@ -58,6 +58,7 @@ def changed_loader(batch_size: int | None = None, *, persistent_workers: bool | 
     from torch.utils.data import IterableDataset
 
     own = _own[0]
+    _forget_fork_server()
     multiprocessing.set_start_method(own.start_method, force=True)
     torch.set_num_threads(1)
     if batch_size not in (None, own.loader.batch_size):
@@ -71,6 +72,16 @@ def changed_loader(batch_size: int | None = None, *, persistent_workers: bool | 
     if persistent_workers is not None:
         vars(loader)["persistent_workers"] = persistent_workers  # which torch allows nobody to set later
     return loader
+
+
+def _forget_fork_server() -> None:
+    """Let this copy start a server of its own: that of the script is no child of it, and cannot be waited for."""
+    from multiprocessing import forkserver
+
+    server = getattr(forkserver, "_forkserver", None)
+    for name in ("_forkserver_address", "_forkserver_alive_fd", "_forkserver_pid", "_forkserver_authkey"):
+        if hasattr(server, name):
+            setattr(server, name, None)
 
 
 class WithoutEnd:

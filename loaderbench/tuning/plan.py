@@ -10,7 +10,7 @@ from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.torch_loader import worker_ladder
 from loaderbench.records import Scalar
 from loaderbench.suite import LoadedSuite, Suite
-from loaderbench.tuning.own_loader import TARGET, OwnLoader, present_arguments
+from loaderbench.tuning.own_loader import TARGET, OwnLoader
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -24,6 +24,7 @@ WARM_UP = 1.5  # times the steady state
 LEAST_S, MOST_S = 0.2, 3.0  # steady state of a trial
 BATCHES = 8  # of a trial at least, those of its warm-up among them
 FEWEST = 3  # worker counts
+LEAST_TIMEOUT_S = 10.0  # of a trial; it may hang in a copy, whose process has no threads
 EPOCHS = 1.3  # that a trial of whole epochs takes, its warm-up among them
 
 
@@ -32,12 +33,13 @@ class OwnLoop:
     """What is known of the loop that takes the loader's batches, per sample; `None` where it was not measured.
 
     `step_s_per_sample` is the time from a batch to the request for the next. `step_cpu_s_per_sample` is the CPU time of
-    the main process in it: more than that where several threads compute.
+    the main process in it: more than that where several threads compute. `samples_per_batch` is what batches held.
     """
 
     samples_per_s: float | None = None
     step_s_per_sample: float | None = None
     step_cpu_s_per_sample: float | None = None
+    samples_per_batch: float | None = None
 
     @property
     def demand(self) -> float | None:
@@ -79,14 +81,16 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     whole = epoch_s is not None and FEWEST * (START_S + EPOCHS * epoch_s) <= sweep_s
     trial_s = START_S + (EPOCHS * epoch_s if whole and epoch_s else BATCHES * _batch_s(loader, order.own))
     most = max(FEWEST, int(sweep_s / trial_s))
-    sweep: dict[str, list[Scalar]] = {"num_workers": _counts(loader.num_workers, most)}
+    sweep: dict[str, list[Scalar]] = {"num_workers": _counts(loader, most)}
     fixed: dict[str, Scalar] = {"batch_size": loader.batch_size} if loader.batch_size else {}
-    fixed |= {name: value for name, value in present_arguments(loader).items() if name != "num_workers"}
+    if loader.num_workers:  # as axes of one value, which a configuration without workers leaves out
+        sweep["prefetch_factor"] = [loader.prefetch_factor]
+        sweep["persistent_workers"] = [loader.persistent_workers]
     persists = list(dict.fromkeys((loader.persistent_workers, True)))
     if whole and len(persists) * len(sweep["num_workers"]) <= most:
         sweep["persistent_workers"] = [*persists]
-        fixed.pop("persistent_workers", None)
     count = len(sweep["num_workers"]) * len(sweep.get("persistent_workers", [None]))
+    timeout_s = max(LEAST_TIMEOUT_S, order.budget_s / 4)
     suite = Suite.model_validate(
         {
             "name": order.name,
@@ -95,7 +99,12 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
             "sweep": sweep,
             "baseline": {axis: getattr(loader, axis) for axis in sweep},
             "consumer": _consumer(order.own),
-            "measure": {"rounds": ROUNDS, "seconds": _seconds(sweep_s / count), "budget": order.budget_s},
+            "measure": {
+                "rounds": ROUNDS,
+                "seconds": _seconds(sweep_s / count),
+                "budget": order.budget_s,
+                "timeout_s": timeout_s,
+            },
         }
     )
     own = OwnLoader.model_validate({"kind": "target", "target": TARGET})
@@ -112,17 +121,27 @@ def _consumer(own: OwnLoop) -> dict[str, Any]:
     return paced
 
 
-def _counts(present: int, most: int) -> list[Scalar]:
-    """The present worker count and those of `num_workers: auto`, from the number of CPUs outward."""
-    cpus = cpus_allotted()
-    others = sorted((int(count or 0) for count in worker_ladder(cpus)), key=lambda count: abs(count - cpus))
+def _counts(loader: DataLoader[Any], most: int) -> list[Scalar]:
+    """The present worker count and those of `num_workers: auto`, from the number of CPUs outward.
+
+    No workers only where torch takes the loader's other arguments without any.
+    """
+    cpus, present = cpus_allotted(), loader.num_workers
+    of_workers = bool(loader.timeout or loader.multiprocessing_context)
+    ladder = [int(count or 0) for count in worker_ladder(cpus) if count or not of_workers]
+    others = sorted(ladder, key=lambda count: abs(count - cpus))
     return [*sorted(list(dict.fromkeys((present, *others)))[:most])]
 
 
 def _batch_s(loader: DataLoader[Any], own: OwnLoop) -> float:
     """Seconds for which a trial waits for a batch or for the training step, about."""
     known = [rate for rate in (own.demand, own.samples_per_s) if rate]
-    return (loader.batch_size or 1) / min(known) if known else 0.0
+    return _batch_samples(loader, own) / min(known) if known else 0.0
+
+
+def _batch_samples(loader: DataLoader[Any], own: OwnLoop) -> float:
+    """As batches were seen to hold: a loader with a sampler of batches has no batch size."""
+    return own.samples_per_batch or loader.batch_size or 1
 
 
 def _seconds(trial_s: float) -> float:
@@ -135,6 +154,6 @@ def _epoch_s(loader: DataLoader[Any], own: OwnLoop) -> float | None:
     if own.samples_per_s is None:
         return None
     try:
-        return len(loader) * (loader.batch_size or 1) / own.samples_per_s
+        return len(loader) * _batch_samples(loader, own) / own.samples_per_s
     except Exception:  # an iterable dataset without a length, or a sampler of the user's
         return None

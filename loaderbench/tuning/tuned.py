@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +40,14 @@ class Tuned:
     def changed(self) -> Config:
         """The arguments that differ from the present ones, which are torch's defaults where they are not given."""
         now = {**DEFAULTS, **self.present}
-        return {name: value for name, value in self.arguments.items() if now.get(name) != value}
+        return {name: value for name, value in {**self.arguments, **self._left_out}.items() if now.get(name) != value}
+
+    @property
+    def _left_out(self) -> Config:
+        """What torch refuses without workers, where it is given now."""
+        if self.arguments.get("num_workers") or not self.present.get("num_workers"):
+            return {}
+        return {"prefetch_factor": None, "persistent_workers": False}
 
     @property
     def is_decided(self) -> bool:
@@ -106,10 +114,13 @@ def _rate(one: Configuration) -> float | None:
 
 
 def _why_none(run: RunRecord) -> str:
+    """No difference, one that noise or too few rounds hide, or none that could be measured."""
     present = present_rate(run)
-    rates = {rate: one.config for one in run.configurations if one.tied_with_best and (rate := _rate(one))}
-    if run.best is None or not present or not rates:
-        return NO_DECISION
+    rates = {rate: one.config for one in run.configurations if (rate := _rate(one))}
+    failed = Counter(trial.failure.message.splitlines()[0] for trial in run.sweep if trial.failure)
+    if run.best is None or not present or len(rates) < 2:
+        most = failed.most_common(1)
+        return f"{NO_DECISION}; {most[0][1]} trials failed: {most[0][0]}" if most else NO_DECISION
     fastest = max(rates)
     if fastest <= (1 + PRACTICAL_TIE) * present:
         return AS_FAST

@@ -62,6 +62,18 @@ def test_a_framework_s_copy_was_made_where_the_user_s_loader_was() -> None:
     assert makers.of(make(makers, [2])) != at
 
 
+def test_a_loader_that_a_framework_replaced_is_remembered_by_its_dataset() -> None:
+    makers, dataset = Makers(), Rows()
+    Loader(makers, dataset)
+    at = CodeLine(__file__, line_here(-1))
+    gc.collect()
+    assert makers.of(make(makers, dataset)) == at
+
+
+class Rows(list[int]):
+    """A dataset that can be referred to weakly."""
+
+
 def test_a_loader_that_nobody_saw_has_no_line_and_none_is_kept_alive() -> None:
     makers = Makers()
     assert makers.of(Loader(Makers())) is None

@@ -19,6 +19,10 @@ def tuner(place: Path, *, keep_training: bool = True) -> ScriptTuner:
     return ScriptTuner(order, Makers())
 
 
+def nothing() -> None:
+    """Where there is nothing to save."""
+
+
 def loop(batches: int = SETTLED_BATCHES) -> Any:
     """A profiler that fails where it is ended: tuning has begun."""
 
@@ -30,24 +34,24 @@ def loop(batches: int = SETTLED_BATCHES) -> Any:
 
 def test_a_loop_that_has_not_settled_or_does_not_train_waits(tmp_path: Path) -> None:
     found = tuner(tmp_path)
-    found.consider(loop(SETTLED_BATCHES - 1), trains=True)
-    found.consider(loop(), trains=False)
+    found.consider(loop(SETTLED_BATCHES - 1), trains=True, save=nothing)
+    found.consider(loop(), trains=False, save=nothing)
     with torch.no_grad():
-        found.consider(loop(), trains=True)
+        found.consider(loop(), trains=True, save=nothing)
     assert not found.is_done
 
 
 def test_a_loop_without_an_optimizer_is_tuned_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuner(tmp_path)
     monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
-    found.consider(loop(), trains=False)
+    found.consider(loop(), trains=False, save=nothing)
     assert found.is_done
 
 
 def test_what_goes_wrong_is_a_line_and_happens_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = tuner(tmp_path)
     for _ in range(2):
-        found.consider(loop(), trains=True)
+        found.consider(loop(), trains=True, save=nothing)
     said = capsys.readouterr().err.splitlines()
     assert said[1:] == ["loaderbench: cannot tune train_loader: RuntimeError: planted"]
     assert read_tuned(tmp_path) is None
@@ -55,5 +59,5 @@ def test_what_goes_wrong_is_a_line_and_happens_once(tmp_path: Path, capsys: pyte
 
 def test_the_script_ends_all_the_same_unless_it_is_to_go_on(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
-        tuner(tmp_path, keep_training=False).consider(loop(), trains=True)
+        tuner(tmp_path, keep_training=False).consider(loop(), trains=True, save=nothing)
     assert ended.value.code == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Subset
 
 import loaderbench
 from loaderbench.errors import UsageError
@@ -154,3 +154,10 @@ def test_bad_input_is_one_line(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError) as raised:
         loaderbench.tune(**{"loader": loader(), **arguments})
     assert said in str(raised.value)
+
+
+def test_answers_are_kept_apart_by_what_datasets_hold() -> None:
+    keep_answer(loader(Subset(Rows(scale=1), range(50))), None, {"num_workers": 2})
+    assert kept_answer(loader(Subset(Rows(scale=1), range(50))), None) == {"num_workers": 2}
+    assert kept_answer(loader(Subset(Rows(scale=2), range(50))), None) is None
+    assert kept_answer(loader(Rows(scale=3)), None) is None

@@ -73,6 +73,17 @@ def applied(lines: list[str], diff: list[str]) -> list[str]:
             "train(DataLoader(d, num_workers=4, persistent_workers=True), 3)",
         ),
         ("a = MyLoader(dataset=d)", 1, "a = MyLoader(dataset=d, num_workers=4, persistent_workers=True)"),
+        (
+            "a = DataLoader(d, 8, True, None, None, 0)",
+            1,
+            "a = DataLoader(d, 8, True, None, None, 4, persistent_workers=True)",
+        ),
+        (
+            "a = DataLoader(ImageLoader('p'), batch_size=8)",
+            1,
+            "a = DataLoader(ImageLoader('p'), batch_size=8, num_workers=4, persistent_workers=True)",
+        ),
+        ("a = DataLoader((d))", 1, "a = DataLoader((d), num_workers=4, persistent_workers=True)"),
     ],
 )
 def test_arguments_are_set_in_the_call_of_this_line(tmp_path: Path, source: str, line: int, wanted: str) -> None:
@@ -87,6 +98,9 @@ def test_arguments_are_set_in_the_call_of_this_line(tmp_path: Path, source: str,
         ("a = 1\na = DataLoader(d)", 1),  # another line
         ("a = DataLoader(", 1),  # not the text that ran
         ("a = DataLoader()", 1),
+        ("a = DataLoader(*parts)", 1),
+        ("a = DataLoader(i for i in d)", 1),
+        ("a, b = DataLoader(d), DataLoader(e)", 1),  # either of two
         ("a = DataLoader(d, num_workers=4, persistent_workers=True)", 1),  # nothing to change
     ],
 )
@@ -131,3 +145,12 @@ def test_the_edited_call_has_the_new_arguments_and_all_others_as_they_were(
     assert {one.arg: ast.unparse(one.value) for one in call.keywords} == {
         name: ast.unparse(ast.parse(text, mode="eval")) for name, text in wanted.items()
     }
+
+
+@pytest.mark.parametrize("before", ["# a \u2028 separator", "\x0c", "x = 'a\x1cb'"])
+def test_lines_are_those_of_python(tmp_path: Path, before: str) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(f"{before}\na = DataLoader(d)\n")
+    diff = diff_of_call(CodeLine(str(file), 2), CHANGES)
+    assert diff is not None
+    assert "+a = DataLoader(d, num_workers=4, persistent_workers=True)" in diff.split("\n")

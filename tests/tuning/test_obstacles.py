@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import sqlite3
+import sys
 import tempfile
+import threading
 import zipfile
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -75,6 +80,46 @@ def test_what_a_copy_cannot_share_is_named_with_the_part_that_holds_it(levels: i
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         assert "open file" in why_not_tried(loader_over(archive, levels))
     base.close()
+
+
+class Slots:
+    __slots__ = ("file", "unset")
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+
+def test_files_are_found_in_slots_and_in_containers_of_all_kinds(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    with (tmp_path / "a.txt").open() as file:
+        for held in (file, Slots(file), deque([file]), defaultdict(list, a=[file]), OrderedDict(a=file)):
+            assert "an open file" in why_not_tried(loader_over(held))
+    assert why_not_tried(loader_over(Slots(io.BytesIO()))) == ""
+    assert why_not_tried(loader_over(file)) == ""  # it is closed
+    with (tmp_path / "log.txt").open("a") as log:
+        assert why_not_tried(loader_over([log, sys.stderr, sys.stdin])) == ""
+
+
+def test_threads_are_not_in_a_copy() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert "a thread or a pool of them" in why_not_tried(loader_over(pool))
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    assert "a thread or a pool of them" in why_not_tried(loader_over(thread))
+    done.set()
+    thread.join()
+    assert why_not_tried(loader_over(thread)) == ""
+
+
+class KeepsIterator(DataLoader[Any]):
+    def __init__(self) -> None:
+        super().__init__([1, 2])  # type: ignore[arg-type]
+        self.iterator = (number for number in range(3))
+
+
+def test_an_iterator_of_the_loaders_own_would_be_shared() -> None:
+    assert why_not_tried(KeepsIterator()).startswith("KeepsIterator keeps an iterator in its attribute iterator")
 
 
 def test_a_tensor_on_a_gpu_is_named() -> None:

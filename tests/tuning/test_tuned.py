@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.records import Interval, RunRecord
+from loaderbench.records import Config, Failure, Interval, RunRecord
 from loaderbench.store import read_run
-from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, tuned_by
+from loaderbench.tuning.tuned import AS_FAST, NO_DECISION, Tuned, tuned_by
 
 EXAMPLE = Path(__file__).parents[2] / "reports" / "examples" / "two-cores"
 
@@ -50,3 +50,26 @@ def test_slower_or_practically_as_fast_is_decided(example: RunRecord, other: flo
 def test_without_a_comparison_nothing_is_decided(example: RunRecord) -> None:
     found = tuned_by(replace(tied(example, 157), best=None), {"num_workers": 0}, Path())
     assert (found.is_decided, found.why_none) == (False, NO_DECISION)
+
+
+def test_one_with_too_few_rounds_to_win_may_be_faster(example: RunRecord) -> None:
+    run = tied(example, 157)
+    base, other = run.configurations
+    found = tuned_by(replace(run, configurations=(base, replace(other, tied_with_best=False))), {}, Path())
+    assert not found.is_decided
+    assert "may be faster" in found.why_none
+
+
+def test_failures_are_named_where_nothing_could_be_compared(example: RunRecord) -> None:
+    failed = [
+        replace(trial, status="failed", failure=Failure("error", "ValueError: planted\nmore", ""))
+        for trial in example.sweep
+    ]
+    run = replace(tied(example, 157), best=None, trials=tuple(failed))
+    assert tuned_by(run, {}, Path()).why_none == f"{NO_DECISION}; {len(failed)} trials failed: ValueError: planted"
+
+
+def test_without_workers_what_needs_them_is_left_out() -> None:
+    present: Config = {"num_workers": 4, "prefetch_factor": 4, "persistent_workers": True}
+    found = Tuned(present=present, arguments={"num_workers": 0})
+    assert found.changed == {"num_workers": 0, "prefetch_factor": None, "persistent_workers": False}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from loaderbench.plan import make_plan
 from loaderbench.suite import Suite
@@ -58,7 +58,12 @@ def test_the_present_arguments_are_the_baseline_and_are_measured(
     assert plan.baseline["num_workers"] == workers
     assert len(suite.sweep["num_workers"]) >= FEWEST
     assert plan.rounds == ROUNDS
-    assert plan.axes.keys() <= {"num_workers", "persistent_workers"}
+    assert plan.axes.keys() <= {"num_workers", "prefetch_factor", "persistent_workers"}
+    assert suite.measure.timeout_s <= max(10.0, budget_s / 4)
+    for config in plan.configurations:
+        if not config["num_workers"]:
+            assert not config.get("prefetch_factor")
+            assert not config.get("persistent_workers")
 
 
 def test_a_longer_budget_has_more_or_longer_trials() -> None:
@@ -87,8 +92,8 @@ def test_trials_take_whole_epochs_where_the_budget_allows_it_and_try_workers_tha
     plan = make_tune_plan(loader(2, samples), order(budget_s, rate=rate))
     suite = plan.loaded.suite
     assert plan.whole_epochs is whole
-    assert ("persistent_workers" in suite.sweep) is whole
-    assert suite.loader == {"batch_size": 8, "prefetch_factor": 2} | ({} if whole else {"persistent_workers": False})
+    assert suite.sweep["persistent_workers"] == ([False, True] if whole else [False])
+    assert suite.loader == {"batch_size": 8}
 
 
 @pytest.mark.parametrize(
@@ -137,3 +142,16 @@ def test_an_epoch_without_an_end_goes_over_the_user_s_own_sampler_again_and_agai
 
 def test_an_empty_sampler_is_no_endless_loop() -> None:
     assert list(own_loader.WithoutEnd([])) == []
+
+
+@pytest.mark.parametrize("more", [{"timeout": 5}, {"multiprocessing_context": "spawn"}])
+def test_a_loader_with_arguments_that_need_workers_is_not_tried_without_any(more: dict[str, object]) -> None:
+    assert 0 not in suite_for(loader(1, **more), order(300.0)).sweep["num_workers"]
+
+
+def test_an_epoch_of_a_sampler_of_batches_is_as_long_as_its_batches_say() -> None:
+    batches = BatchSampler(SequentialSampler(range(3_200)), 32, drop_last=False)
+    own: DataLoader[int] = DataLoader(list(range(3_200)), batch_sampler=batches)  # type: ignore[arg-type]
+    loop = OwnLoop(samples_per_s=100.0, samples_per_batch=32.0)
+    found = make_tune_plan(own, TuneOrder(name="train", budget_s=60.0, own=loop))
+    assert not found.whole_epochs  # 32 s each

@@ -87,6 +87,7 @@ def test_a_loader_that_waits_is_named_with_its_line(training: Training, tmp_path
     process = training(0.005, 0.001, 2)
     found, said = attach(tmp_path, process.pid, "--seconds", "5")
     assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
+    assert "from outside, latency and bandwidth of storage look alike" in found["verdict"]["confidence_reasons"]
     (trial,) = found["trials"]
     assert trial["config"] == {"num_workers": 2}
     assert trial["data_wait_share"] > 0.6
