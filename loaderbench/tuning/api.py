@@ -70,12 +70,15 @@ def checked_budget_s(budget: str | float) -> float:
 
 
 def _keywords(loader: Any, found: Config) -> dict[str, Any]:
-    """As `DataLoader` takes them: without workers it refuses those that are about workers."""
+    """As `DataLoader` takes them: without workers it refuses those that are about workers.
+
+    The loader's own `worker_init_fn` is among them, whether a fix adds to it or not: it is passed once.
+    """
     arguments: dict[str, Any] = {"num_workers": loader.num_workers, **found}
     if arguments["num_workers"]:
         arguments.setdefault("prefetch_factor", loader.prefetch_factor)
         arguments.setdefault("persistent_workers", loader.persistent_workers)
-    setup = worker_setup(arguments, loader.worker_init_fn)
+    setup = worker_setup(arguments, loader.worker_init_fn) or loader.worker_init_fn
     for name in WORKER_OPTIONS:
         arguments.pop(name, None)
     return arguments if setup is None else {**arguments, "worker_init_fn": setup}

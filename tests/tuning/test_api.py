@@ -161,3 +161,11 @@ def test_answers_are_kept_apart_by_what_datasets_hold() -> None:
     assert kept_answer(loader(Subset(Rows(scale=1), range(50))), None) == {"num_workers": 2}
     assert kept_answer(loader(Subset(Rows(scale=2), range(50))), None) is None
     assert kept_answer(loader(Rows(scale=3)), None) is None
+
+
+def test_the_init_function_of_the_loader_is_among_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    own = loader(num_workers=1, worker_init_fn=print)
+    keep_answer(own, None, {"num_workers": 2})
+    found = loaderbench.tune(own)
+    assert (found["num_workers"], found["worker_init_fn"]) == (2, print)
+    assert "arguments of an earlier call, kept in" in capsys.readouterr().err
