@@ -1,4 +1,4 @@
-"""Whose code a file holds, and how its place is written."""
+"""Calls in Python code: whose they are, and how their places are written."""
 
 from __future__ import annotations
 
@@ -6,10 +6,26 @@ import re
 import sys
 from functools import lru_cache
 from pathlib import PurePath
+from typing import NamedTuple
 
 _LIBRARY = re.compile(r"/lib(64)?/python3[^/]*/((site|dist)-packages/)?|[/\\\\](site|dist)-packages[/\\\\]|^<|^$")
 _OWN = str(PurePath(__file__).parent)
 _PYTHON = f"{sys.base_prefix}/lib/python"
+
+
+class CodeFrame(NamedTuple):
+    """A call: the function with its class where that is known, its file, and the line it is at."""
+
+    file: str
+    line: int
+    function: str
+
+
+class CodeStack(NamedTuple):
+    """The calls of a thread that loads, the outermost first; `stage` is empty where only they can say it."""
+
+    stage: str
+    frames: tuple[CodeFrame, ...]
 
 
 @lru_cache(maxsize=4096)

@@ -13,6 +13,7 @@ from loaderbench.diagnosis.copies import with_copies
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
+from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
@@ -128,6 +129,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         isolation=isolation,
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),
         gpu_memory=gpu_memory,
+        hotspots=find_hotspots(trial.code_looks for trial in trials if trial.config == config and trial.code_looks),
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
 

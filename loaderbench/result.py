@@ -19,6 +19,7 @@ from loaderbench.report.html import notebook_html, render_html
 from loaderbench.report.markdown import render_markdown
 from loaderbench.report.model import Document
 from loaderbench.report.perfetto import chrome_trace, write_trace
+from loaderbench.report.speedscope import write_speedscope
 from loaderbench.report.terminal import print_summary
 from loaderbench.statistics.calibrating import calibration_of
 from loaderbench.statistics.comparison import compare_runs
@@ -111,6 +112,14 @@ class Run:
         it was kept, and `OSError`.
         """
         write_trace(Path(path), chrome_trace(self.record, self.readings, trial))
+
+    def to_speedscope(self, path: str | Path) -> None:
+        """Write the stacks of the threads that load, for speedscope.app.
+
+        They are of the configuration that the verdict is about. Raises `UsageError` for a run without stacks, and
+        `OSError`.
+        """
+        write_speedscope(Path(path), self.record)
 
     def to_calibration(self, path: str | Path) -> None:
         """Write step times by batch size, so another machine can emulate this GPU.

@@ -19,7 +19,8 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run_json(run))
     plan = {k: v for k, v in found["plan"].items() if k not in ("configs", "baseline", "baseline_why")}
     isolation, verification = found.pop("isolation"), found["verification"]
-    found["not_measured"].pop("gpu_memory", None)  # that came later
+    found["not_measured"].pop("gpu_memory", None)  # that came later, and so did hotspots
+    del found["hotspots"]
     reasons = {("ladder" if name == "isolation" else name): why for name, why in found["not_measured"].items()}
     return {
         **found,

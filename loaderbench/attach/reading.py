@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loaderbench.attach.stacks import Frame, Stack, Stacks
-from loaderbench.code_places import is_library
+from loaderbench.attach.stacks import Stack, Stacks
+from loaderbench.code_places import CodeFrame, CodeStack
 from loaderbench.recorder.code_looks import code_looks_of
-from loaderbench.records import CodeLooks, StackLooks, Stage, StageLooks
-from loaderbench.tracing.block import CodeLine
+from loaderbench.recorder.code_stages import stage_of
+from loaderbench.records import CodeLooks, StackLooks, StageLooks
 
 FEWEST_LOOKS = 10
 
@@ -21,26 +21,9 @@ NO_LOADER = "the main thread was in no DataLoader while it was looked at"
 _LOADER = "torch/utils/data/dataloader.py"
 _FETCH = "torch/utils/data/_utils/fetch.py"
 _WORKER = "torch/utils/data/_utils/worker.py"
-_COLLATE = "torch/utils/data/_utils/collate.py"
 _QUEUES = "multiprocessing/queues.py"
 _WAITING = re.compile(r"^(wait|_?poll|select|get|acquire|_wait_for_tstate_lock)$")
 _AT_SAMPLER = ("_next_index", "_try_put_index")
-_DECODING = re.compile(r"^(load|decode|_?open|draft|convert|_getdecoder|getmodel|verify|load_prepare|load_end)$")
-_BY_FILE: tuple[tuple[Stage, re.Pattern[str]], ...] = (
-    ("transform", re.compile(r"torchvision/transforms|/(albumentations|albucore|kornia|monai|torchaudio)/")),
-    ("decode", re.compile(r"torchvision/io|/(simplejpeg|imageio|tifffile|decord|av)/")),
-    (
-        "read",
-        re.compile(r"/(zipfile|tarfile|gzip|socket|ssl|lmdb|h5py|fsspec|s3fs|boto3|botocore|requests)[./]|/http/"),
-    ),
-)
-_BY_TEXT: tuple[tuple[Stage, re.Pattern[str]], ...] = (
-    ("decode", re.compile(r"\b(imread|imdecode|decode_(image|jpeg|png))\(")),
-    ("read", re.compile(r"\.read(_bytes|_text|into)?\(|\bopen\(|\bnp\.(load|memmap|fromfile)\(")),
-)
-"""Calls of compiled functions have no frame of their own: the line that makes them names them."""
-
-_TRANSFORM_WORDS = ("transform", "augment", "preprocess")
 
 
 @dataclass
@@ -52,8 +35,8 @@ class _Counted:
     main: int = 0
     idle: int = 0
     waits: Counter[str] = field(default_factory=Counter)
-    stages: Counter[Stage] = field(default_factory=Counter)
-    lines: Counter[CodeLine] = field(default_factory=Counter)
+    stages: Counter[str] = field(default_factory=Counter)
+    stacks: Counter[CodeStack] = field(default_factory=Counter)
 
     @property
     def at_work(self) -> int:
@@ -86,7 +69,7 @@ def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLook
     wait_share = own.in_next / steady if steady >= FEWEST_LOOKS else None
     if not seen.at_work:
         return LoopLooks(wait_share, None, why_not="no worker was seen at work")
-    return LoopLooks(wait_share, _inside(own, seen, running, workers), code_looks_of(seen.lines, folder))
+    return LoopLooks(wait_share, _inside(own, seen, running, workers), code_looks_of(seen.stacks, folder))
 
 
 def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int) -> StackLooks:
@@ -133,14 +116,14 @@ def _count_main(stack: Stack, found: _Counted, *, loads: bool) -> None:
         _count_work(stack.frames[fetch:], stack.looks, found)
 
 
-def _part_of_next(frames: Sequence[Frame]) -> str:
+def _part_of_next(frames: Sequence[CodeFrame]) -> str:
     """Which part of `next()` it was at, where workers make the batches."""
     if any(_name(frame) in _AT_SAMPLER for frame in frames):
         return "main_process"
     return "waiting" if _WAITING.match(_name(frames[-1])) else "transport"
 
 
-def _count_worker(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
+def _count_worker(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> None:
     """`frames` are those below the worker's loop."""
     if frames and _is(frames[0], _QUEUES) and frames[0].function.endswith("get"):
         found.idle += looks
@@ -150,43 +133,21 @@ def _count_worker(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
         _count_work(frames[fetch:], looks, found)
 
 
-def _count_work(frames: Sequence[Frame], looks: int, found: _Counted) -> None:
+def _count_work(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> None:
     """`frames` are the fetcher's and those below it: a sample's, or those of collate."""
     collating = "collate_fn(" in linecache.getline(frames[0].file, frames[0].line)
-    frames = frames[1:]
-    found.stages["collate" if collating else stage_of(frames)] += looks
-    own = [i for i, frame in enumerate(frames) if not is_library(frame.file)]
-    if not frames:
-        return
-    place = own[-1] if own else len(frames) - 1
-    frame = frames[place]
-    below = frames[place + 1].function if place + 1 < len(frames) else ""
-    found.lines[CodeLine(frame.file, frame.line, frame.function, below)] += looks
+    stack = CodeStack("collate" if collating else "", tuple(frames[1:]))
+    found.stages[stage_of(stack)] += looks
+    found.stacks[stack] += looks
 
 
-def stage_of(frames: Sequence[Frame]) -> Stage:
-    """The stage of what runs below the fetcher: by the library's file, the function's name, or the line itself."""
-    if any(_is(frame, _COLLATE) for frame in frames) or (frames and "collate" in frames[0].function.lower()):
-        return "collate"
-    if any("/PIL/" in frame.file and _DECODING.match(_name(frame)) for frame in frames):
-        return "decode"
-    for frame in frames:
-        if "/PIL/" in frame.file or any(word in frame.function.lower() for word in _TRANSFORM_WORDS):
-            return "transform"
-        for stage, pattern in _BY_FILE:
-            if pattern.search(frame.file):
-                return stage
-    text = linecache.getline(frames[-1].file, frames[-1].line) if frames else ""
-    return next((stage for stage, pattern in _BY_TEXT if pattern.search(text)), "sample")
-
-
-def _name(frame: Frame) -> str:
+def _name(frame: CodeFrame) -> str:
     return frame.function.rpartition(".")[2]
 
 
-def _is(frame: Frame, file: str) -> bool:
+def _is(frame: CodeFrame, file: str) -> bool:
     return frame.file.endswith(file)
 
 
-def _last(frames: Sequence[Frame], file: str) -> int | None:
+def _last(frames: Sequence[CodeFrame], file: str) -> int | None:
     return next((i for i in range(len(frames) - 1, -1, -1) if _is(frames[i], file)), None)

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from loaderbench.code_places import CodeFrame
+
 OWN_RATE_HZ, RATE_HZ = 100, 25
 """Of the stacks of the main process alone, and of those of all processes."""
 
@@ -30,21 +32,12 @@ _FRAME = re.compile(r"(?P<function>.*?) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
 
 
 @dataclass(frozen=True)
-class Frame:
-    """A call: the function as py-spy names it, with its class where it knows that, and the line it is at."""
-
-    function: str
-    file: str
-    line: int
-
-
-@dataclass(frozen=True)
 class Stack:
     """The calls of a thread, the outermost first, and how many looks found it so."""
 
     pid: int
     thread: int
-    frames: tuple[Frame, ...]
+    frames: tuple[CodeFrame, ...]
     looks: int
 
     @property
@@ -147,8 +140,8 @@ def parse(line: str, pid: int) -> Stack | None:
     return Stack(pids[-1], int(number, 16 if number.startswith("0x") else 10), frames, int(count))
 
 
-def _frame(text: str) -> Frame:
+def _frame(text: str) -> CodeFrame:
     found = _FRAME.match(text)
     if found is None:
-        return Frame(text, "", 0)
-    return Frame(found["function"], found["file"], int(found["line"] or 0))
+        return CodeFrame("", 0, text)
+    return CodeFrame(found["file"], int(found["line"] or 0), found["function"])

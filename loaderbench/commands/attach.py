@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from loaderbench.commands.gates import JunitFile
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, check_outputs
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, SpeedscopeFile, check_outputs
 from loaderbench.commands.scripts import OpenPage, Quiet, stderr_console, write_copies
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def attach(
     json_file: JsonFile = None,
     md_file: MarkdownFile = None,
     junit: JunitFile = None,
+    speedscope: SpeedscopeFile = None,
     open_page: OpenPage = False,
     quiet: Quiet = False,
 ) -> None:
@@ -39,7 +40,7 @@ def attach(
     from loaderbench.script.summary import print_loaders
 
     trainings = find_trainings(pid)
-    check_outputs(json_file, md_file, junit)
+    check_outputs(json_file, md_file, junit, speedscope=speedscope)
     folder = make_run_folder(f"attach-{pid}", out)
     console = stderr_console()
     if not quiet:
@@ -47,7 +48,7 @@ def attach(
         console.print(f"loaderbench: looking at process {trainings[0].pid}{ranks} for {seconds:g} s", highlight=False)
     found = write_run_folders([_recording(seen) for seen in look_at(trainings, seconds)], folder)
     if found:
-        write_copies(found[0].run, json_file, md_file, junit)
+        write_copies(found[0].run, json_file, md_file, junit, speedscope)
     if not quiet:
         print_loaders(found, console)
     if found and open_page:

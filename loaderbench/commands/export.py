@@ -28,6 +28,10 @@ def _perfetto(run: Run, out: Path, trial: str | None) -> None:
     run.to_perfetto(out, trial)
 
 
+def _speedscope(run: Run, out: Path, _: str | None) -> None:
+    run.to_speedscope(out)
+
+
 def _calibration(run: Run, out: Path, _: str | None) -> None:
     run.to_calibration(out)
 
@@ -37,6 +41,7 @@ TARGETS: Mapping[str, Callable[[Run, Path, str | None], None]] = {
     "csv": _csv,
     "parquet": _parquet,
     "perfetto": _perfetto,
+    "speedscope": _speedscope,
 }
 """Formats by name. Each writes one file, perfetto that of the trial named; may raise `OSError` and `UsageError`."""
 
@@ -47,7 +52,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", metavar="PATH", help="File to write.")],
     trial: Annotated[str | None, typer.Option(help="Trial to draw, for perfetto.")] = None,
 ) -> None:
-    """Hand a saved run to another tool: trials as a table, one trial as a trace, or step times as a calibration."""
+    """Hand a saved run to another tool: a table of trials, a trace of one, stacks, or step times as a calibration."""
     from loaderbench.result import load_concluded
 
     if to not in TARGETS:

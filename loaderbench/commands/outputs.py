@@ -29,13 +29,23 @@ PerfettoFile = Annotated[
     typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev there; .gz compresses it."),
 ]
 
+SpeedscopeFile = Annotated[
+    Path | None,
+    typer.Option("--speedscope", metavar="FILE", help="Write stacks of your loading code for speedscope.app there."),
+]
+
 
 def check_outputs(
-    json_file: str | None, md_file: str | None, junit: Path | None = None, perfetto: Path | None = None
+    json_file: str | None,
+    md_file: str | None,
+    junit: Path | None = None,
+    perfetto: Path | None = None,
+    speedscope: Path | None = None,
 ) -> None:
     """Find out before measuring whether each can be written, and that they are two. Raises `UsageError`."""
     places = {"--json": json_file, "--md": md_file, "--junit": str(junit) if junit else None}
     places |= {"--perfetto": str(perfetto) if perfetto else None}
+    places |= {"--speedscope": str(speedscope) if speedscope else None}
     given = {flag: place for flag, place in places.items() if place is not None}
     for flag, place in given.items():
         if alike := [f"{other} {place}" for other in given if given[other] == place and other != flag]:
@@ -60,6 +70,17 @@ def write_perfetto(place: Path, run: Run) -> None:
     """Write the trace of a run. Raises `UsageError`, also where no batch was kept."""
     with writing(f"--perfetto {place}"):
         run.to_perfetto(place)
+
+
+def write_speedscope(place: Path, run: Run) -> None:
+    """Write the stacks of a run; where there are none, a line says why, and no file is left. Raises `UsageError`."""
+    with writing(f"--speedscope {place}"):
+        try:
+            run.to_speedscope(place)
+        except UsageError as error:
+            print(f"loaderbench: --speedscope {place}: {error}", file=sys.stderr)
+            if not place.stat().st_size:
+                place.unlink()
 
 
 def make_console() -> Console:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from loaderbench.commands.gates import JunitFile
-from loaderbench.commands.outputs import JsonFile, MarkdownFile, check_outputs
+from loaderbench.commands.outputs import JsonFile, MarkdownFile, SpeedscopeFile, check_outputs
 from loaderbench.commands.scripts import (
     LAUNCHER,
     Module,
@@ -38,6 +38,7 @@ def profile(
     json_file: JsonFile = None,
     md_file: MarkdownFile = None,
     junit: JunitFile = None,
+    speedscope: SpeedscopeFile = None,
     open_page: OpenPage = False,
     quiet: Quiet = False,
 ) -> None:
@@ -51,12 +52,12 @@ def profile(
 
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
-    check_outputs(json_file, md_file, junit)
+    check_outputs(json_file, md_file, junit, speedscope=speedscope)
     folder = make_run_folder(f"profile-{script_name(script or [], module)}", out)
     ended = run_script(command, steps=steps, seconds=seconds, launcher=launcher)
     found = write_run_folders(ended.recordings, folder)
     if found:
-        write_copies(found[0].run, json_file, md_file, junit)
+        write_copies(found[0].run, json_file, md_file, junit, speedscope)
     if not quiet:
         print_loaders(found, stderr_console())
     if found and open_page:

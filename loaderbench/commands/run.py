@@ -17,10 +17,12 @@ from loaderbench.commands.outputs import (
     JsonFile,
     MarkdownFile,
     PerfettoFile,
+    SpeedscopeFile,
     check_outputs,
     make_console,
     write_output,
     write_perfetto,
+    write_speedscope,
 )
 from loaderbench.errors import Interrupted, NoMeasurementError, UsageError
 
@@ -53,6 +55,7 @@ def run(
     md_file: MarkdownFile = None,
     junit: JunitFile = None,
     perfetto: PerfettoFile = None,
+    speedscope: SpeedscopeFile = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
@@ -69,13 +72,13 @@ def run(
     if resume is not None and out is not None:
         raise UsageError("--resume cannot be combined with --out: a resumed run stays in its folder")
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure, earlier=overrides_of(resume))
-    check_outputs(json_file, md_file, junit, perfetto)
+    check_outputs(json_file, md_file, junit, perfetto, speedscope)
     asked = Gates(fail_if, warn_if, load_concluded(baseline).record if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
         result = run_suite(loaded, out, listener, resume)
     comparison, gates = asked.judge(result.run.record)
     text = _markdown(result.run.to_markdown(), comparison, gates)
-    _write_run(result.run, text, json_file, md_file, perfetto)
+    _write_run(result.run, text, json_file, md_file, perfetto, speedscope)
     if STDOUT not in (json_file, md_file, str(junit)):
         _print_summary(result.run, result.page, comparison, gates, verbose=verbose)
     write_junit_and_summary(junit, result.run.record, gates, text)
@@ -85,7 +88,14 @@ def run(
     raise_for(gates)
 
 
-def _write_run(run: Run, markdown: str, json_file: str | None, md_file: str | None, perfetto: Path | None) -> None:
+def _write_run(
+    run: Run,
+    markdown: str,
+    json_file: str | None,
+    md_file: str | None,
+    perfetto: Path | None,
+    speedscope: Path | None,
+) -> None:
     from loaderbench.store import run_json
 
     if json_file is not None:
@@ -94,6 +104,8 @@ def _write_run(run: Run, markdown: str, json_file: str | None, md_file: str | No
         write_output("--md", md_file, markdown)
     if perfetto is not None and run.readings.batches:  # if nothing was measured, the command fails with that reason
         write_perfetto(perfetto, run)
+    if speedscope is not None:
+        write_speedscope(speedscope, run)
 
 
 def _raise_for_end(result: SessionResult, suite: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from loaderbench.commands.outputs import write_output
+from loaderbench.commands.outputs import write_output, write_speedscope
 from loaderbench.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +69,13 @@ def script_name(script: list[str], module: str | None) -> str:
     return module or Path(script[0]).stem
 
 
-def write_copies(run: Run, json_file: str | None, md_file: str | None, junit: Path | None) -> None:
+def write_copies(
+    run: Run,
+    json_file: str | None,
+    md_file: str | None,
+    junit: Path | None,
+    speedscope: Path | None = None,
+) -> None:
     """Write the files that were asked for."""
     from loaderbench.report.junit import render_junit
     from loaderbench.store import run_json
@@ -80,6 +86,8 @@ def write_copies(run: Run, json_file: str | None, md_file: str | None, junit: Pa
         write_output("--md", md_file, run.to_markdown())
     if junit is not None:
         write_output("--junit", str(junit), render_junit(run.record, ()))
+    if speedscope is not None:
+        write_speedscope(speedscope, run)
 
 
 def stderr_console() -> Console:

@@ -270,17 +270,21 @@ def _by_looks(trials: Sequence[Trial], *, running: bool) -> Seconds:
 
 
 def _parts_by_looks(trials: Sequence[Trial], workers: int) -> WaitParts | None:
-    """The same of a wait, as shares of it. While no worker has work, the batch that is waited for was made before."""
+    """The same of a wait, as shares of it. While no worker has work, the batch that is waited for was made before.
+
+    While one has work, the hand-over waits for it: its own Python code keeps the thread that sends a batch waiting.
+    """
     found = next((trial.stack_looks for trial in trials if trial.stack_looks), None)
     if found is None or not found.waits:
         return None
-    waiting, none_works = found.waits.get("waiting", 0.0), (found.idle_share or 0.0) ** max(1, workers)
+    none_works = (found.idle_share or 0.0) ** max(1, workers)
+    from_workers = found.waits.get("waiting", 0.0) + found.waits.get("transport", 0.0)
     return WaitParts(
         batches=0,
         not_begun_s=0.0,
-        making_s=waiting * (1 - none_works),
+        making_s=from_workers * (1 - none_works),
         order_s=0.0,
-        transport_s=found.waits.get("transport", 0.0) + waiting * none_works,
+        transport_s=from_workers * none_works,
         main_process_s=found.waits.get("main_process", 0.0),
     )
 

@@ -1,42 +1,62 @@
-"""From looks at threads that load to the lines of code with the largest shares of loading time."""
+"""From looks at threads that load to a record of their stacks."""
 
 from __future__ import annotations
 
 import linecache
-from collections import Counter
 from collections.abc import Mapping
 
-from loaderbench.code_places import shown_path
-from loaderbench.records import CodeLooks, LineLooks
-from loaderbench.tracing.block import CodeLine
+from loaderbench.code_places import CodeFrame, CodeStack, is_library, shown_path
+from loaderbench.recorder.code_stages import stage_of
+from loaderbench.records import CodeLooks, CountedStack, StackFrame
 
-MOST_LINES = 5
 FEWEST_LOOKS = 20
 TOO_FEW = f"fewer than {FEWEST_LOOKS} looks at the loading threads"
 
+RARE_SHARE = 0.005
+"""Rarer stacks are counted with their caller's, but for lines of the user's own code and the calls that these make."""
 
-def code_looks_of(lines: Mapping[CodeLine, float], folder: str) -> CodeLooks | None:
-    """Add up what each line called, and name it relative to a folder; `None` for too few looks to say anything."""
-    looks = sum(lines.values())
+
+def code_looks_of(stacks: Mapping[CodeStack, float], folder: str) -> CodeLooks | None:
+    """Name the places of stacks relative to a folder; `None` for too few looks to say anything."""
+    looks = sum(stacks.values())
     if looks < FEWEST_LOOKS:
         return None
-    places: Counter[tuple[str, int, str]] = Counter()
-    below: dict[tuple[str, int, str], Counter[str]] = {}
-    for line, count in lines.items():
-        place = (line.file, line.line, line.function)
-        places[place] += count  # type: ignore[assignment]  # typeshed counts in whole numbers
-        below.setdefault(place, Counter())[line.below] += count  # type: ignore[assignment]
-    found = (_line(place, count / looks, below[place], folder) for place, count in places.most_common(MOST_LINES))
-    return CodeLooks(looks=round(looks), lines=tuple(found))
+    named: dict[CodeStack, float] = {}
+    for stack, count in stacks.items():
+        known = CodeStack(stage_of(stack), stack.frames)
+        named[known] = named.get(known, 0.0) + count
+    merged = _without_rare(named, RARE_SHARE * looks)
+    places: dict[CodeFrame, int] = {}
+    counted = [
+        CountedStack(stage, tuple(places.setdefault(frame, len(places)) for frame in frames), round(count))
+        for (stage, frames), count in sorted(merged.items(), key=lambda item: -item[1])
+    ]
+    return CodeLooks(round(looks), tuple(_shown(frame, folder) for frame in places), tuple(counted))
 
 
-def _line(place: tuple[str, int, str], share: float, below: Counter[str], folder: str) -> LineLooks:
-    file, number, function = place
-    called, most = below.most_common(1)[0]
-    return LineLooks(
-        place=f"{shown_path(file, folder)}:{number}",
-        function=function,
-        share=share,
-        text=linecache.getline(file, number).strip()[:200],
-        below=called if most > below.total() / 2 else "",
+def _without_rare(stacks: Mapping[CodeStack, float], fewest: float) -> dict[CodeStack, float]:
+    """Charge each rare stack to the one of its caller, the deepest first."""
+    merged = dict(stacks)
+    for depth in range(max(len(stack.frames) for stack in stacks), 0, -1):
+        for stack in [one for one in merged if len(one.frames) == depth and depth > _kept(one)]:
+            if merged[stack] < fewest:
+                count, caller = merged.pop(stack), CodeStack(stack.stage, stack.frames[:-1])
+                merged[caller] = merged.get(caller, 0.0) + count
+    return merged
+
+
+def _kept(stack: CodeStack) -> int:
+    """How many frames are to be kept: down to what the innermost line of the user's own calls."""
+    own = [depth for depth, frame in enumerate(stack.frames, 1) if not is_library(frame.file)]
+    return own[-1] + 1 if own else 1
+
+
+def _shown(frame: CodeFrame, folder: str) -> StackFrame:
+    own = not is_library(frame.file)
+    return StackFrame(
+        file=shown_path(frame.file, folder),
+        line=frame.line,
+        function=frame.function,
+        own=own,
+        text=linecache.getline(frame.file, frame.line).strip()[:200] if own else "",
     )

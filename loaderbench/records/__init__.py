@@ -31,6 +31,7 @@ from loaderbench.records.conclusions import (
     Evidence as Evidence,
     Gain as Gain,
     GpuMemory as GpuMemory,
+    Hotspot as Hotspot,
     Isolation as Isolation,
     IsolationRun as IsolationRun,
     Noise as Noise,
@@ -47,13 +48,14 @@ from loaderbench.records.environment import (
 )
 from loaderbench.records.inside import (
     CodeLooks as CodeLooks,
+    CountedStack as CountedStack,
     Epochs as Epochs,
-    LineLooks as LineLooks,
     MachineUse as MachineUse,
     Reads as Reads,
     SampleTimes as SampleTimes,
     SlowSample as SlowSample,
     Spread as Spread,
+    StackFrame as StackFrame,
     StackLooks as StackLooks,
     StageCost as StageCost,
     StageLooks as StageLooks,

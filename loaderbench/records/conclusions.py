@@ -315,10 +315,30 @@ class GpuMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hotspot:
+    """A line of the user's own code, and the share of loading time in which a thread was at it.
+
+    The share includes what the line calls. `file` is the name of the file, and `path` its path where that is longer.
+    `stage` is the one with most of this time. `text` is the line itself, empty where it cannot be read. `below` is the
+    library's function that it called most of the time, empty where the line itself ran.
+    """
+
+    function: str
+    file: str
+    line: int
+    stage: str
+    share: float
+    text: str = ""
+    below: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusions:
     """All that this version's rules say of a run. They can be drawn again from what was measured, at any time.
 
-    `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures.
+    `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures. `hotspots` are lines of
+    code of the verdict's configuration, those with the largest share of loading time first.
     """
 
     configurations: tuple[Configuration, ...]
@@ -335,4 +355,5 @@ class Conclusions:
     isolation: Isolation | None = None
     contention: tuple[Contention, ...] = ()
     gpu_memory: GpuMemory | None = None
+    hotspots: tuple[Hotspot, ...] = ()
     not_measured: Reasons = field(default_factory=dict)

@@ -168,26 +168,39 @@ class StageLooks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LineLooks:
-    """A line of the user's own code, and the share of loading time in which a thread was at it.
+class StackFrame:
+    """A function and the line that it was at. `own`: it belongs to the user's code, not to Python or a package.
 
-    `place` is `data.py:11`. `text` is the line itself, empty where it cannot be read. `below` is the library's function
-    that it called most of the time, empty where the line itself ran.
+    `file` is a path relative to the working directory or to the folder of packages. `text` is the line itself; empty
+    for code that is not the user's, and where it cannot be read.
     """
 
-    place: str
+    file: str
+    line: int
     function: str
-    share: float
+    own: bool
     text: str = ""
-    below: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
+class CountedStack:
+    """A stack that `looks` looks found: the numbers of its frames in `CodeLooks.frames`, the outermost first."""
+
+    stage: str
+    frames: tuple[int, ...]
+    looks: int
+
+
+@dataclass(frozen=True)
 class CodeLooks:
-    """How often threads that were loading were looked at, and the lines with the largest shares of that."""
+    """How often threads that were loading were looked at, and their stacks, the most frequent first.
+
+    Stacks begin below torch's fetcher of samples. Rare ones are counted with their caller's.
+    """
 
     looks: int
-    lines: tuple[LineLooks, ...]
+    frames: tuple[StackFrame, ...]
+    stacks: tuple[CountedStack, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,7 @@ def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple
     if isolation in ("replay_host", "replay_device"):
         device = consumer_of(order.suite.consumer, order.consumer).device_name
         return Replayed(keep(batches), device=device if isolation == "replay_device" else None), Rules(seconds)
-    watched = WatchedLoader(batches, root)
+    watched = WatchedLoader(batches, root, lines=_runs_own_code(order))
     ahead, cycle, wanted = batches.ahead, batches.cycle, batches_wanted(batches.batch_size)
     if isolation == "loader_cold":
         if batches.samples_per_epoch is None:
@@ -76,20 +76,34 @@ def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple
     return watched, Rules(seconds, ahead, cycle, wanted, fewest)
 
 
-class WatchedLoader:
-    """Iterates over a loader, traced where it can be; read at the beginning and at the end of the steady state."""
+def _runs_own_code(order: TrialOrder) -> bool:
+    """Whether the user's code makes samples: its lines are looked at. Trials of fixes compare rates alone."""
+    return order.planned.role != "remedy" and bool(order.suite.dataset.targets(order.planned.config))
 
-    def __init__(self, batches: Batches, root: str | None = None) -> None:
+
+class WatchedLoader:
+    """Iterates over a loader, traced where it can be; read at the beginning and at the end of the steady state.
+
+    `lines`: a thread looks at lines of code.
+    """
+
+    def __init__(self, batches: Batches, root: str | None = None, *, lines: bool = False) -> None:
         self._batches, self._root = batches, root
         self._trace: LoaderTrace | IterableTrace
         self._mark: Mark | None = None
         self._watch, self._main = WorkerWatch(), WorkerWatch()
         self._machine = MachineWatch(quota_periods)
         source = batches.iterable
-        self._trace = LoaderTrace(source) if batches.traceable else IterableTrace(source, count_samples)
+        if batches.traceable:
+            self._trace = LoaderTrace(source, lines=lines)
+        else:
+            self._trace = IterableTrace(source, count_samples)
 
     def __iter__(self) -> Iterator[Any]:
-        return self._trace.batches()
+        found = self._trace.batches()
+        if isinstance(self._trace, LoaderTrace):
+            self._trace.begin_threads()
+        return found
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -113,6 +127,8 @@ class WatchedLoader:
         self._machine.look()
         self._watch.read(pids)
         self._main.read([os.getpid()])
+        if isinstance(self._trace, LoaderTrace):
+            self._trace.end_threads()
         traced = self._trace.read(self._mark)
         if not traced.traced:  # all was made before the steady state began
             traced = self._trace.read()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from loaderbench.code_places import CodeFrame
 from loaderbench.histogram import BINS
 
 MAX_STAGES = 64
@@ -16,14 +17,14 @@ PATH_BYTES = 256
 SPANS = 2_048  # the last batches that a worker remembers
 SPAN_STAGES = 8  # wall seconds of a batch by stage, in the order in which `stages` names them
 SPAN_FIELDS = 4 + SPAN_STAGES  # began_s, collate_began_s, ended_s, samples, and the stages
-LINES = 64  # of code, that a worker counts looks at
-LINE_BYTES = 384
+FRAMES = 512  # in the tree of all stacks that a worker counts looks at
+FRAME_BYTES, FILE_BYTES = 256, 160
 SLOW_FIELDS = 4  # wall_s, index (-1: none), stage, ended_s
 
 ENABLED, BATCHES, SAMPLES, TRACED, STAGES, SINCE_S = range(6)
 READS_AT = 6  # samples that read, their bytes, blocked seconds, and the sums of bytes^2 and bytes * seconds
 READS = 5
-LINES_KNOWN = READS_AT + READS
+FRAMES_KNOWN = READS_AT + READS
 _HEADER = 16
 
 CALLS_AT = _HEADER
@@ -31,24 +32,28 @@ WALL_AT = CALLS_AT + MAX_STAGES
 CPU_AT = WALL_AT + MAX_STAGES
 BINS_AT = CPU_AT + MAX_STAGES
 BIN_SUMS_AT = BINS_AT + BINS
-LINES_AT = BIN_SUMS_AT + BINS
-SLOW_AT = LINES_AT + LINES
+LOOKS_AT = BIN_SUMS_AT + BINS
+SLOW_AT = LOOKS_AT + FRAMES
 _SPANS_AT = SLOW_AT + SLOWEST * SLOW_FIELDS
 _FLOATS = _SPANS_AT + SPANS * SPAN_FIELDS
 _NAMES: Final = _FLOATS * 8
 _PATHS: Final = _NAMES + MAX_STAGES * NAME_BYTES
 _REASON: Final = _PATHS + SLOWEST * PATH_BYTES
-_LINE_TEXTS: Final = _REASON + PATH_BYTES
-BLOCK_BYTES: Final = _LINE_TEXTS + LINES * LINE_BYTES
+_FRAME_TEXTS: Final = _REASON + PATH_BYTES
+BLOCK_BYTES: Final = _FRAME_TEXTS + FRAMES * FRAME_BYTES
 
 
-class CodeLine(NamedTuple):
-    """A line of a file, the function it is in, and the function of a library that it called; empty without one."""
+class SeenFrame(NamedTuple):
+    """A frame in the tree of stacks, and the place of its caller.
 
-    file: str
-    line: int
-    function: str
-    below: str
+    A root, called by `NOBODY`, is a stage: it has no file, and its function is the stage's name.
+    """
+
+    caller: int
+    frame: CodeFrame
+
+
+NOBODY = -1
 
 
 class Block:
@@ -60,13 +65,13 @@ class Block:
         floats = self._bytes[: _FLOATS * 8].cast("d")
         self.header = floats[:_HEADER]
         self.calls, self.wall_s, self.cpu_s = (floats[at : at + MAX_STAGES] for at in (CALLS_AT, WALL_AT, CPU_AT))
-        self.bins, self.bin_sums_s = floats[BINS_AT:BIN_SUMS_AT], floats[BIN_SUMS_AT:LINES_AT]
-        self.line_looks = floats[LINES_AT:SLOW_AT]
+        self.bins, self.bin_sums_s = floats[BINS_AT:BIN_SUMS_AT], floats[BIN_SUMS_AT:LOOKS_AT]
+        self.looks = floats[LOOKS_AT:SLOW_AT]
         self.slow, self.spans = floats[SLOW_AT:_SPANS_AT], floats[_SPANS_AT:]
 
     def counters(self) -> list[float]:
         """A copy of everything that is added up; the difference of two copies is what happened in between."""
-        return [*self.header, *self.calls, *self.wall_s, *self.cpu_s, *self.bins, *self.bin_sums_s, *self.line_looks]
+        return [*self.header, *self.calls, *self.wall_s, *self.cpu_s, *self.bins, *self.bin_sums_s, *self.looks]
 
     def names(self) -> list[tuple[str, str]]:
         """Stage and part of every place that has one."""
@@ -83,22 +88,18 @@ class Block:
         self._write(_NAMES + place * NAME_BYTES, NAME_BYTES, f"{stage}/{part}")
         self.header[STAGES] = place + 1
 
-    def lines(self) -> list[CodeLine]:
-        """The lines of code that were seen, in the order of their counts."""
-        texts = (
-            self._text(_LINE_TEXTS + place * LINE_BYTES, LINE_BYTES) for place in range(int(self.header[LINES_KNOWN]))
-        )
-        parts = (text.split("\t") for text in texts)
-        return [CodeLine(file, int(line), function, below) for line, function, below, file in parts]
+    def frames(self) -> list[SeenFrame]:
+        """The tree of stacks that were seen, in the order of its looks; each frame comes after its caller."""
+        known = range(int(self.header[FRAMES_KNOWN]))
+        parts = (self._text(_FRAME_TEXTS + place * FRAME_BYTES, FRAME_BYTES).split("\t") for place in known)
+        return [SeenFrame(int(caller), CodeFrame(file, int(line), name)) for caller, line, name, file in parts]
 
-    def add_line(self, line: CodeLine) -> int:
-        """Keep another line, of a long path its end, and return its place."""
-        place, room = int(self.header[LINES_KNOWN]), LINE_BYTES // 4
-        function, below = line.function[:room], line.below[:room]
-        head = f"{line.line}\t{function}\t{below}\t"
-        file = line.file[-(LINE_BYTES - len(head.encode())) :] if line.file.isascii() else line.file[-room:]
-        self._write(_LINE_TEXTS + place * LINE_BYTES, LINE_BYTES, head + file)
-        self.header[LINES_KNOWN] = place + 1
+    def add_frame(self, seen: SeenFrame) -> int:
+        """Keep another frame, one that is `fitted`, and return its place."""
+        place, frame = int(self.header[FRAMES_KNOWN]), seen.frame
+        text = f"{seen.caller}\t{frame.line}\t{frame.function}\t{frame.file}"
+        self._write(_FRAME_TEXTS + place * FRAME_BYTES, FRAME_BYTES, text)
+        self.header[FRAMES_KNOWN] = place + 1
         return place
 
     def path(self, place: int) -> str:
@@ -127,3 +128,15 @@ class Block:
     def _write(self, at: int, size: int, text: str) -> None:
         data = text.encode("utf-8", "surrogateescape")[:size]
         self._bytes[at : at + size] = data + bytes(size - len(data))
+
+
+def fitted(frame: CodeFrame) -> CodeFrame:
+    """As a block can keep it: the beginning of a long name, the end of a long path."""
+    return CodeFrame(
+        _cut(frame.file, slice(-FILE_BYTES, None)), frame.line, _cut(frame.function, slice(NAME_BYTES // 2))
+    )
+
+
+def _cut(text: str, part: slice) -> str:
+    """A part of its bytes, without halves of characters, as one line."""
+    return text.encode("utf-8", "replace")[part].decode("utf-8", "ignore").replace("\t", " ")

@@ -1,4 +1,4 @@
-"""At which lines of the user's code a thread loads: another thread looks now and then.
+"""At which lines of code a thread loads: another thread looks at its stack now and then.
 
 A look needs the interpreter's lock, so it comes when the thread gives that up: within a compiled function that does, or
 at its return to the line that called it. Either way the line is that of the call. Python code gives it up when it has
@@ -11,26 +11,34 @@ import os
 import random
 import sys
 import threading
-from types import FrameType
+from types import CodeType, FrameType
 
-from loaderbench.code_places import is_library, is_ours
+from loaderbench.code_places import CodeFrame, is_ours
 from loaderbench.tracing import block as layout
-from loaderbench.tracing.block import Block, CodeLine
-from loaderbench.tracing.clock import thread
+from loaderbench.tracing.block import NOBODY, SeenFrame, fitted
+from loaderbench.tracing.clock import IDLE, thread
+from loaderbench.tracing.tracer import Tracer
 
 INTERVAL_S = 0.02
 SWITCH_S = 0.0001
 """The switch interval while threads are looked at."""
 
+DEEPEST = 48
+"""Frames of a stack, from the fetcher down; those below are charged to the last of them."""
+
 _FETCH = os.path.join("torch", "utils", "data", "_utils", "fetch.py")  # noqa: PTH118 - the end of a path, as text
 
 
 class LineClock:
-    """Looks at the thread that calls `begin` until `end`, and counts in a block where it was below the fetcher."""
+    """Looks at the thread that calls `begin` until `end`, and counts its stacks below the fetcher in a tracer's block.
 
-    def __init__(self, block: Block) -> None:
-        self._block = block
-        self._places: dict[CodeLine, int] = {line: place for place, line in enumerate(block.lines())}
+    Each stack is kept under the stage that the tracer is in.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer, self._block = tracer, tracer.block
+        self._places = {seen: place for place, seen in enumerate(self._block.frames())}
+        self._frames: dict[tuple[str, CodeType, int], CodeFrame] = {}  # equal code may lie in two files
         self._random = random.Random(0)  # its own: the user's generators stay untouched
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
@@ -58,40 +66,52 @@ class LineClock:
         while not done.wait(INTERVAL_S * self._random.uniform(0.5, 1.5)):
             frame = sys._current_frames().get(of)
             if frame is not None and self._block.header[layout.ENABLED]:
-                self._look(frame)
+                self._look(frame, self._stage(of))
 
-    def _look(self, frame: FrameType) -> None:
-        line = line_of(frame)
-        if line is None:
+    def _stage(self, of: int) -> str:
+        """The stage that the tracer times in this thread; empty for a sample whose stages are not timed."""
+        clock = self._tracer.clock
+        return self._tracer.stage_of(clock.top) if clock.ident == of and clock.top != IDLE else ""
+
+    def _look(self, frame: FrameType, stage: str) -> None:
+        frames = frames_below_fetcher(frame)
+        if not frames:
             return
-        place = self._places.get(line)
-        if place is None:
-            if len(self._places) == layout.LINES:
-                return
-            place = self._places[line] = self._block.add_line(line)
-        self._block.line_looks[place] += 1
+        at: int | None = self._place(NOBODY, CodeFrame("", 0, stage))
+        for one in frames:
+            if at is None or (below := self._place(at, self._frame(one.f_code, one.f_lineno or 0))) is None:
+                break
+            at = below
+        if at is not None:
+            self._block.looks[at] += 1
+
+    def _frame(self, code: CodeType, line: int) -> CodeFrame:
+        key = (code.co_filename, code, line)
+        known = self._frames.get(key)
+        if known is None:
+            known = self._frames[key] = fitted(frame_of(code, line))
+        return known
+
+    def _place(self, caller: int, frame: CodeFrame) -> int | None:
+        """Where this frame is in the tree; `None` where there is no room for it."""
+        seen = SeenFrame(caller, frame)
+        place = self._places.get(seen)
+        if place is None and len(self._places) < layout.FRAMES:
+            place = self._places[seen] = self._block.add_frame(seen)
+        return place
 
 
-def line_of(frame: FrameType) -> CodeLine | None:
-    """The innermost line of the user's own code below the fetcher, else the innermost of all; `None` above it."""
-    own: FrameType | None = None
-    innermost: FrameType | None = None
-    below, before = "", ""
+def frames_below_fetcher(frame: FrameType) -> list[FrameType]:
+    """The frames of a thread from the fetcher of samples down, without our own; none for a thread that is above it."""
+    found: list[FrameType] = []
     here: FrameType | None = frame
     while here is not None and not here.f_code.co_filename.endswith(_FETCH):
-        file = here.f_code.co_filename
-        if not is_ours(file):
-            innermost = innermost or here
-            if own is None and not is_library(file):
-                own, below = here, before
-            before = _name(here)
+        if not is_ours(here.f_code.co_filename):
+            found.append(here)
         here = here.f_back
-    found = own or innermost
-    if here is None or found is None:
-        return None
-    return CodeLine(found.f_code.co_filename, found.f_lineno, _name(found), below)
+    return [] if here is None else found[::-1][:DEEPEST]
 
 
-def _name(frame: FrameType) -> str:
-    """With its class, from Python 3.11 on."""
-    return str(getattr(frame.f_code, "co_qualname", frame.f_code.co_name))
+def frame_of(code: CodeType, line: int) -> CodeFrame:
+    """With the class of its function, from Python 3.11 on."""
+    return CodeFrame(code.co_filename, line, str(getattr(code, "co_qualname", code.co_name)))

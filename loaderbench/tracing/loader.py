@@ -42,7 +42,7 @@ class LoaderTrace:
         self._made = MadeBatches(self.blocks, in_workers=self.workers > 0)
         self._tracer = None if self.workers else Tracer(self.blocks[0])
         self._lines = lines and not marks_only
-        self._line_clock = None if self.workers or not self._lines else LineClock(self.blocks[0])
+        self._line_clock = LineClock(self._tracer) if self._tracer and self._lines else None
         self._attachment: Attachment | None = None
         self._persistent: Any = None  # workers of this trace, beside the loader's own
         for block in self.blocks:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from loaderbench.code_places import CodeStack
 from loaderbench.histogram import Histogram
 from loaderbench.tracing import block as layout
-from loaderbench.tracing.block import BLOCK_BYTES, Block, CodeLine
+from loaderbench.tracing.block import BLOCK_BYTES, NOBODY, Block
 from loaderbench.tracing.clock import now_s
 from loaderbench.tracing.parts import timed
 from loaderbench.tracing.tracer import Tracer
@@ -68,7 +69,7 @@ class Traced:
     times: Histogram
     slowest: tuple[Slow, ...]
     reads: ReadSums
-    lines: Mapping[CodeLine, float] = field(default_factory=dict)
+    stacks: Mapping[CodeStack, float] = field(default_factory=dict)
     taking: Sequence[float] = NOTHING_TAKEN
     reasons: tuple[str, ...] = field(default=())
 
@@ -91,7 +92,7 @@ def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -
     began_s = since.at_s if since else 0.0
     slowest = sorted((slow for pair in enumerate(blocks) for slow in _slow(*pair, began_s)), key=lambda s: -s.wall_s)
     total = [sum(column) for column in zip(*deltas, strict=True)]
-    bins, sums_s = total[layout.BINS_AT : layout.BIN_SUMS_AT], total[layout.BIN_SUMS_AT : layout.LINES_AT]
+    bins, sums_s = total[layout.BINS_AT : layout.BIN_SUMS_AT], total[layout.BIN_SUMS_AT : layout.LOOKS_AT]
     return Traced(
         batches=int(total[layout.BATCHES]),
         samples=int(total[layout.SAMPLES]),
@@ -99,20 +100,24 @@ def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -
         parts=_parts(blocks, deltas),
         times=Histogram(bins, sums_s, max((slow.wall_s for slow in slowest), default=_longest_s(bins, sums_s))),
         slowest=tuple(slowest[: layout.SLOWEST]),
-        lines=_lines(blocks, deltas),
+        stacks=_stacks(blocks, deltas),
         reads=ReadSums(*total[layout.READS_AT : layout.READS_AT + layout.READS]),
         taking=tuple(now - then for now, then in zip(taking, since.taking if since else NOTHING_TAKEN, strict=True)),
         reasons=tuple(sorted({block.reason for block in blocks} - {""})),
     )
 
 
-def _lines(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[CodeLine, float]:
-    """Looks at each line, over all workers."""
-    totals: dict[CodeLine, float] = {}
+def _stacks(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[CodeStack, float]:
+    """Looks that found each stack, over all workers."""
+    totals: dict[CodeStack, float] = {}
     for block, delta in zip(blocks, deltas, strict=True):
-        for place, line in enumerate(block.lines()):
-            if looks := delta[layout.LINES_AT + place]:
-                totals[line] = totals.get(line, 0.0) + looks
+        stacks: list[CodeStack] = []
+        for place, (caller, frame) in enumerate(block.frames()):
+            above = None if caller == NOBODY else stacks[caller]
+            stack = CodeStack(frame.function, ()) if above is None else CodeStack(above.stage, (*above.frames, frame))
+            stacks.append(stack)
+            if looks := delta[layout.LOOKS_AT + place]:
+                totals[stack] = totals.get(stack, 0.0) + looks
     return totals
 
 

@@ -78,6 +78,11 @@ class Tracer:
             known = self._know((stage, part))
         return known
 
+    def stage_of(self, place: int) -> str:
+        """The stage that a place belongs to; empty for the sample's own time, which no function names."""
+        stage = next((stage for (stage, _), known in self._places.items() if known == place), "")
+        return "" if stage == "sample" else stage
+
     def _know(self, name: tuple[str, str]) -> int:
         self._places[name] = len(self._places)
         self.clock.add_stage()

@@ -42,10 +42,11 @@ class TracedInit:
         info = get_worker_info()
         block = Block(self.memory, worker_id)
         try:
-            _trace(info.dataset if info else None, Tracer(block), self.marks_only)
+            tracer = Tracer(block)
+            _trace(info.dataset if info else None, tracer, self.marks_only)
             if self.lines:
                 sys.setswitchinterval(SWITCH_S)  # of this process, which is the worker's own
-                LineClock(block).begin()
+                LineClock(tracer).begin()
         except Exception as error:  # the user's loader goes on, untraced, and the parent is told why
             active.clear()
             block.fail(f"{type(error).__name__}: {error}")

@@ -93,8 +93,8 @@ def test_a_loader_that_waits_is_named_with_its_line(training: Training, tmp_path
     assert trial["data_wait_share"] > 0.6
     assert trial["samples_per_s"] is None
     assert "not visible from outside" in trial["not_measured"]["samples_per_s"]
-    line = trial["code_looks"]["lines"][0]
-    assert (line["place"], line["function"]) == ("train.py:9", "Waits.__getitem__")
+    line = found["hotspots"][0]
+    assert (line["file"], line["line"], line["function"]) == ("train.py", 9, "Waits.__getitem__")
     assert line["share"] > 0.8
     assert "time.sleep(self.sample_s)" in said
     assert "as a slow disk" in (tmp_path / "seen" / "report.html").read_text()

@@ -9,7 +9,17 @@ from machine import TWO_CPUS
 
 from loaderbench.diagnosis.facts import Facts, gather
 from loaderbench.diagnosis.operational import operational_bounds
-from loaderbench.records import Epochs, MachineUse, SampleTimes, Spread, StageCost, Taking, Trial, WorkerStates
+from loaderbench.records import (
+    Epochs,
+    MachineUse,
+    SampleTimes,
+    Spread,
+    StackLooks,
+    StageCost,
+    Taking,
+    Trial,
+    WorkerStates,
+)
 
 SPREAD = Spread(count=10, mean_s=1e-3, p50_s=1e-3, p95_s=1e-3, p99_s=1e-3, max_s=1e-3)
 
@@ -95,3 +105,14 @@ def test_without_worker_states_what_does_not_run_is_blocked_only_where_cpus_are_
     assert waits.blocked_at_work == 0.0
     assert replace(waits, idle_cpus=0.8).blocked_at_work == pytest.approx(2 / 3)
     assert replace(waits, idle_cpus=None).blocked_at_work == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("idle_share", "transport"), [(0.0, 0.0), (0.5, 0.25), (1.0, 1.0)])
+def test_seen_from_outside_a_hand_over_waits_for_a_worker_that_works(idle_share: float, transport: float) -> None:
+    looks = StackLooks(
+        looks=100, idle_share=idle_share, startup_share=0.0, waits={"waiting": 0.3, "transport": 0.7}, stages={}
+    )
+    found = gather([trial(1, stack_looks=looks)], TWO_CPUS)
+    assert found is not None
+    assert found.parts is not None
+    assert (found.parts.transport_s, found.parts.making_s) == pytest.approx((transport, 1 - transport))

@@ -15,11 +15,14 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from loaderbench import Profiler
-from loaderbench.code_places import is_library, is_ours, shown_path
+from loaderbench.code_places import CodeFrame, CodeStack, is_library, is_ours, shown_path
+from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.recorder.code_looks import FEWEST_LOOKS, code_looks_of
 from loaderbench.tracing import block as layout
-from loaderbench.tracing.block import BLOCK_BYTES, Block, CodeLine
-from loaderbench.tracing.lines import LineClock, line_of
+from loaderbench.tracing.block import BLOCK_BYTES, NOBODY, Block, SeenFrame, fitted
+from loaderbench.tracing.lines import DEEPEST, LineClock, frames_below_fetcher
+from loaderbench.tracing.reading import NOTHING_TAKEN, read
+from loaderbench.tracing.tracer import Tracer
 
 PACKAGES = "/env/lib/python3.12/site-packages"
 FETCH = f"{PACKAGES}{os.sep}torch{os.sep}utils{os.sep}data{os.sep}_utils{os.sep}fetch.py"
@@ -41,47 +44,67 @@ class Calls:
         self.frame = sys._getframe(1)
 
     @property
-    def line(self) -> CodeLine | None:
+    def files(self) -> list[str]:
+        """Of the frames below the fetcher."""
         assert self.frame is not None
-        return line_of(self.frame)
+        return [frame.f_code.co_filename for frame in frames_below_fetcher(self.frame)]
 
 
-def test_the_line_is_the_innermost_of_the_users_own_below_the_fetcher() -> None:
-    own = "/home/me/data.py"
-    found = Calls("/home/me/train.py", FETCH, own, "/home/me/more.py", f"{PACKAGES}/PIL/Image.py", "/x/numpy.so").line
-    assert found == CodeLine("/x/numpy.so", 1, "f6", "")
-    assert Calls(FETCH, own, f"{PACKAGES}/PIL/Image.py").line == CodeLine(own, 1, "f2", "f3")
-    assert Calls(FETCH, f"{PACKAGES}/a.py", f"{PACKAGES}/b.py").line == CodeLine(f"{PACKAGES}/b.py", 1, "f3", "")
-
-
-def test_nothing_above_the_fetcher_is_a_sample_and_our_own_calls_are_left_out() -> None:
-    ours = str(Path(line_of.__code__.co_filename))
+def test_frames_are_those_below_the_fetcher_without_our_own() -> None:
+    own, ours = "/home/me/data.py", str(Path(frames_below_fetcher.__code__.co_filename))
+    library = f"{PACKAGES}/PIL/Image.py"
     assert is_ours(ours)
-    assert Calls("/home/me/train.py", "/home/me/data.py").line is None
-    assert Calls(FETCH, ours).line is None
-    assert Calls(FETCH, "/home/me/data.py", ours).line == CodeLine("/home/me/data.py", 1, "f2", "")
+    assert Calls("/home/me/train.py", FETCH, own, ours, library).files == [own, library]
+    assert Calls("/home/me/train.py", own).files == []
+    assert Calls(FETCH, ours).files == []
+    assert Calls(FETCH, *[own] * (DEEPEST + 5)).files == [own] * DEEPEST
 
 
-def test_a_block_keeps_lines_and_their_counts() -> None:
+def test_a_block_keeps_frames_and_who_called_them() -> None:
     block = Block(bytearray(BLOCK_BYTES))
-    lines = [CodeLine("/home/me/data.py", 7, "D.__getitem__", "resize"), CodeLine("/é" * 300, 2, "f" * 300, "")]
-    assert [block.add_line(line) for line in lines] == [0, 1]
-    first, second = block.lines()
-    assert first == lines[0]
-    assert (second.line, second.below) == (2, "")
-    assert second.file.endswith("é/é")
+    long = CodeFrame("/é" * 300, 2, "ü\t" * 300)
+    seen = [SeenFrame(NOBODY, CodeFrame("", 0, "decode")), SeenFrame(0, CodeFrame("/h/a.py", 7, "D.load"))]
+    assert [block.add_frame(one) for one in [*seen, SeenFrame(1, fitted(long))]] == [0, 1, 2]
+    assert block.frames()[:2] == seen
+    assert block.frames()[2] == SeenFrame(1, fitted(long))
+    assert fitted(long).file.endswith("é/é")
+    assert fitted(long).function.startswith("ü ü")
 
 
-def test_more_lines_than_there_is_room_for_are_left_out() -> None:
-    block = Block(bytearray(BLOCK_BYTES))
-    clock = LineClock(block)
-    for number in range(layout.LINES + 3):
-        frame = Calls(FETCH, f"/home/me/data{number}.py").frame
-        assert frame is not None
-        clock._look(frame)
-    assert len(block.lines()) == layout.LINES
-    assert sum(block.line_looks) == layout.LINES
-    assert LineClock(block)._places[CodeLine("/home/me/data5.py", 1, "f2", "")] == 5
+def look(clock: LineClock, *files: str) -> None:
+    frame = Calls(FETCH, *files).frame
+    assert frame is not None
+    clock._look(frame, "")
+
+
+def test_what_the_tree_has_no_room_for_is_charged_to_its_caller() -> None:
+    tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
+    clock = LineClock(tracer)
+    for number in range(layout.FRAMES + 3):
+        look(clock, "/home/me/data.py", f"{PACKAGES}/more{number}.py")
+    assert len(tracer.block.frames()) == layout.FRAMES
+    looks = read([tracer.block], None, NOTHING_TAKEN).stacks
+    assert sum(looks.values()) == layout.FRAMES + 3
+    assert looks[CodeStack("", (CodeFrame("/home/me/data.py", 1, "f2"),))] == 5
+
+
+def test_workers_that_are_started_again_go_on_with_the_same_tree() -> None:
+    tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
+    for _ in range(2):
+        look(LineClock(tracer), "/home/me/data.py")
+    assert list(tracer.block.looks[:3]) == [0.0, 2.0, 0.0]
+
+
+def test_a_stack_is_under_the_stage_that_is_timed_in_its_thread() -> None:
+    tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
+    clock, own = LineClock(tracer), threading.get_ident()
+    found = [clock._stage(own)]
+    tracer.clock.begin(tracer.place("sample"))
+    found.append(clock._stage(own))
+    tracer.clock.enter(tracer.place("transform", "Crop"))
+    found += [clock._stage(own), clock._stage(own + 1)]
+    tracer.clock.end()
+    assert [*found, clock._stage(own)] == ["", "", "transform", "", ""]
 
 
 def test_places_are_written_as_a_reader_knows_them() -> None:
@@ -93,16 +116,41 @@ def test_places_are_written_as_a_reader_knows_them() -> None:
     assert not is_library("/home/me/data.py")
 
 
+OWN, SAME = CodeFrame("/h/a.py", 1, "f"), CodeFrame("/h/b.py", 2, "g")
+LIBRARY = CodeFrame(f"{PACKAGES}/PIL/Image.py", 3, "Image.resize")
+DEEP = CodeFrame(f"{PACKAGES}/PIL/core.py", 4, "core")
+
+
 def test_shares_are_of_all_looks_and_few_looks_say_nothing() -> None:
-    one, same = CodeLine("/h/a.py", 1, "f", "resize"), CodeLine("/h/a.py", 1, "f", "")
-    found = code_looks_of({one: 30, same: 10, CodeLine("/h/b.py", 2, "g", ""): 60}, "/h")
+    stacks = {
+        CodeStack("decode", (OWN, LIBRARY)): 30.0,
+        CodeStack("", (OWN,)): 10.0,
+        CodeStack("", (OWN, SAME)): 60.0,
+    }
+    found = code_looks_of(stacks, "/h")
     assert found is not None
     assert found.looks == 100
-    assert [(line.place, line.share, line.below) for line in found.lines] == [
-        ("b.py:2", 0.6, ""),
-        ("a.py:1", 0.4, "resize"),
+    assert [(line.file, line.line, line.stage, line.share, line.below) for line in find_hotspots([found, found])] == [
+        ("b.py", 2, "sample", 0.6, ""),
+        ("a.py", 1, "decode", 0.4, "Image.resize"),
     ]
-    assert code_looks_of({one: FEWEST_LOOKS - 1}, "/h") is None
+    assert code_looks_of({CodeStack("", (OWN,)): FEWEST_LOOKS - 1}, "/h") is None
+
+
+def test_rare_stacks_are_counted_with_their_caller_down_to_what_an_own_line_calls() -> None:
+    stacks = {CodeStack("decode", (OWN, LIBRARY, DEEP, DEEP)): 1.0, CodeStack("decode", (SAME,)): 999.0}
+    found = code_looks_of(stacks, "/h")
+    assert found is not None
+    assert [(len(stack.frames), stack.looks) for stack in found.stacks] == [(1, 999), (2, 1)]
+    assert [frame.own for frame in found.frames] == [True, True, False]
+
+
+def test_a_line_of_a_library_stands_for_stacks_without_own_code_and_small_shares_are_left_out() -> None:
+    found = code_looks_of({CodeStack("", (LIBRARY, DEEP)): 996.0, CodeStack("", (OWN,)): 4.0}, "/h")
+    assert found is not None
+    assert [(line.file, line.path, line.share) for line in find_hotspots([found])] == [
+        ("core.py", str(Path("PIL/core.py")), 0.996)
+    ]
 
 
 class Slow(Dataset[Any]):
@@ -129,9 +177,10 @@ def test_a_profile_names_the_line_and_leaves_the_interpreter_as_it_was(workers: 
     assert "loaderbench-lines" not in [thread.name for thread in threading.enumerate()]
     found = prof.result.trials[0].code_looks
     assert found is not None
-    assert found.lines[0].place.endswith(f"test_lines.py:{SLEEPS}")
-    assert found.lines[0].text == "time.sleep(0.004)"
-    assert found.lines[0].share > 0.5
+    line = prof.result.hotspots[0]
+    assert (line.file, line.line, line.stage) == ("test_lines.py", SLEEPS, "sample")
+    assert line.text == "time.sleep(0.004)"
+    assert line.share > 0.5
 
 
 def test_without_tracing_nothing_is_looked_at() -> None:
@@ -139,4 +188,5 @@ def test_without_tracing_nothing_is_looked_at() -> None:
         for _ in prof.iter(DataLoader(Slow(), batch_size=40)):
             assert "loaderbench-lines" not in [thread.name for thread in threading.enumerate()]
     assert prof.result.trials[0].code_looks is None
+    assert prof.result.hotspots == ()
     assert prof.result.trials[0].not_measured["code_looks"]

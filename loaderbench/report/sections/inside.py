@@ -104,7 +104,8 @@ def _best_or_baseline(view: View, found: Configuration) -> str | None:
 def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
     """Everything known about it, and why the rest is unknown; what was not looked for is left out.
 
-    `subject` says which of many trials it is; the only trial of a run is shown in a terminal too.
+    `subject` says which of many trials it is; of these a terminal shows lines of code alone, of the only trial of a run
+    all of it.
     """
     if trial.is_from_outside:
         workers = _workers(trial)
@@ -126,7 +127,9 @@ def of_trial(trial: Trial, subject: Text | None = None) -> tuple[Section, ...]:
         _section("slow", "Slow samples", times, _slowest_at_a_glance(trial, times)),
     ]
     drawn = [section for section in found if section]
-    return tuple(replace(section, glance=()) if subject else section for section in drawn)
+    return tuple(
+        replace(section, glance=()) if subject and section.id != stacks.LINES else section for section in drawn
+    )
 
 
 def _says_something(part: Breakdown) -> bool:

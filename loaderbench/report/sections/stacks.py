@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from loaderbench.records import CodeLooks, StackLooks, Trial
+from collections.abc import Sequence
+
+from loaderbench.diagnosis.hotspots import find_hotspots
+from loaderbench.records import Hotspot, StackLooks, Trial
 from loaderbench.records.stages import stage_place
 from loaderbench.report import numbers, tables, words
 from loaderbench.report.model import Breakdown, Column, Row, Section, Table, Text
@@ -12,7 +15,14 @@ _STAGES = (
     Column("Share", numeric=True),
     Column("On a CPU", numeric=True, title="part of the stage's time"),
 )
-_LINES = (Column("Line"), Column("Share", numeric=True, title="of loading time"), Column("Code", prose=True))
+_LINE_COLUMNS = (
+    Column("Line"),
+    Column("Stage"),
+    Column("Share", numeric=True, title="of loading time"),
+    Column("Code", prose=True),
+)
+LINES = "code"
+_MOST_LINES = 5
 _BELOW = Column("Mostly in", title="the library's function that the line called")
 
 
@@ -27,12 +37,12 @@ def stages(trial: Trial) -> Section | None:
 
 def lines(trial: Trial) -> Section | None:
     """The lines with the largest shares; `None` where none were looked at."""
-    found = trial.code_looks
-    if found is None or not found.lines:
+    found = find_hotspots([trial.code_looks] if trial.code_looks else [])[:_MOST_LINES]
+    if not found:
         return None
     table = _lines(found)
     return Section(
-        id="code", title="Loading time by line", label="Code", blocks=(table,), glance=(table,), in_markdown=True
+        id=LINES, title="Loading time by line", label="Code", blocks=(table,), glance=(table,), in_markdown=True
     )
 
 
@@ -52,19 +62,20 @@ def _breakdown(title: str, found: StackLooks) -> Breakdown:
     )
 
 
-def _lines(found: CodeLooks) -> Table:
+def _lines(found: Sequence[Hotspot]) -> Table:
     """A line each; what they called, where one of them called a library."""
-    with_below = any(line.below for line in found.lines)
+    with_below = any(line.below for line in found)
     rows = tuple(
         Row(
             (
-                words.outside(line.place, words.LABEL_LIMIT),
+                words.outside(f"{line.path or line.file}:{line.line}", words.LABEL_LIMIT),
+                words.stage(line.stage),
                 tables.percentage(line.share),
                 words.outside(line.text, words.LABEL_LIMIT) if line.text else Text(line.function),
                 *([words.outside(line.below, words.NAME_LIMIT)] if with_below else []),
             )
         )
-        for line in found.lines
+        for line in found
     )
-    columns = (*_LINES, _BELOW) if with_below else _LINES
+    columns = (*_LINE_COLUMNS, _BELOW) if with_below else _LINE_COLUMNS
     return Table("Lines with the largest share of loading time", columns, rows)

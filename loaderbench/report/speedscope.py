@@ -1,0 +1,67 @@
+"""Stacks of the threads that load, as a file for speedscope.app and the editors that show its format.
+
+Source: speedscope's file format, https://www.speedscope.app/file-format-schema.json; one profile of the type `sampled`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from loaderbench.errors import UsageError
+from loaderbench.records import Readings, RunRecord, StackFrame
+from loaderbench.report.model import Json
+from loaderbench.report.stack_tree import stacks_of
+from loaderbench.report.view import View
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+def speedscope_profile(run: RunRecord) -> Json:
+    """The stacks of the configuration that the verdict is about; each weighs as many looks as found it.
+
+    Raises `UsageError` for a run without stacks.
+    """
+    stacks = stacks_of(View(run, Readings()))
+    if not stacks:
+        raise UsageError(f"no stacks can be written: {_why_none(run)}")
+    places: dict[str | StackFrame, int] = {}
+    calls: list[list[str | StackFrame]] = [[stage, *frames] for stage, frames in stacks]
+    samples = [[places.setdefault(call, len(places)) for call in stack] for stack in calls]
+    weights = list(stacks.values())
+    return {
+        "$schema": SCHEMA,
+        "exporter": f"loaderbench {run.loaderbench_version}",
+        "name": run.name,
+        "activeProfileIndex": 0,
+        "shared": {"frames": [_frame(one) for one in places]},
+        "profiles": [
+            {
+                "type": "sampled",
+                "name": f"{run.name}: loading",
+                "unit": "none",
+                "startValue": 0,
+                "endValue": sum(weights),
+                "samples": samples,
+                "weights": weights,
+            }
+        ],
+    }
+
+
+def write_speedscope(path: Path, run: RunRecord) -> None:
+    """Write it as JSON. Raises `OSError`, and `UsageError` for a run without stacks."""
+    path.write_text(json.dumps(speedscope_profile(run), allow_nan=False, separators=(",", ":")), encoding="utf-8")
+
+
+def _frame(one: str | StackFrame) -> Json:
+    """A call; a stage has no place in the code."""
+    if isinstance(one, str):
+        return {"name": f"[{one}]"}
+    return {"name": one.function, "file": one.file, "line": one.line}
+
+
+def _why_none(run: RunRecord) -> str:
+    """What the first trial says."""
+    reasons = (trial.not_measured.get("code_looks") for trial in run.sweep)
+    return next(filter(None, reasons), "this run did not look at any")
