@@ -129,7 +129,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         isolation=isolation,
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),
         gpu_memory=gpu_memory,
-        hotspots=find_hotspots(trial.code_looks for trial in trials if trial.config == config and trial.code_looks),
+        hotspots=find_hotspots(trial for trial in trials if trial.config == config),
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
 

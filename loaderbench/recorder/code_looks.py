@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from collections import Counter
 from collections.abc import Mapping
 
 from loaderbench.code_places import CodeFrame, CodeStack, is_library, shown_path
@@ -16,22 +17,40 @@ RARE_SHARE = 0.005
 """Rarer stacks are counted with their caller's, but for lines of the user's own code and the calls that these make."""
 
 
+Calls = tuple[CodeFrame, ...]
+
+
 def code_looks_of(stacks: Mapping[CodeStack, float], folder: str) -> CodeLooks | None:
     """Name the places of stacks relative to a folder; `None` for too few looks to say anything."""
     looks = sum(stacks.values())
     if looks < FEWEST_LOOKS:
         return None
-    named: dict[CodeStack, float] = {}
-    for stack, count in stacks.items():
-        known = CodeStack(stage_of(stack), stack.frames)
-        named[known] = named.get(known, 0.0) + count
-    merged = _without_rare(named, RARE_SHARE * looks)
+    merged = _without_rare(_with_stages(stacks), RARE_SHARE * looks)
     places: dict[CodeFrame, int] = {}
     counted = [
         CountedStack(stage, tuple(places.setdefault(frame, len(places)) for frame in frames), round(count))
         for (stage, frames), count in sorted(merged.items(), key=lambda item: -item[1])
     ]
     return CodeLooks(round(looks), tuple(_shown(frame, folder) for frame in places), tuple(counted))
+
+
+def _with_stages(stacks: Mapping[CodeStack, float]) -> dict[CodeStack, float]:
+    """Give a stack that was found in a sample without clocks the stage that clocks gave to the same calls."""
+    by_clocks: dict[Calls, Counter[str]] = {}
+    for stack, count in stacks.items():
+        for depth in range(1, len(stack.frames) + 1) if stack.stage else ():
+            by_clocks.setdefault(stack.frames[:depth], Counter())[stack.stage] += round(count)
+    found: dict[CodeStack, float] = {}
+    for stack, count in stacks.items():
+        known = CodeStack(stack.stage or _stage_by_clocks(stack.frames, by_clocks) or stage_of(stack), stack.frames)
+        found[known] = found.get(known, 0.0) + count
+    return found
+
+
+def _stage_by_clocks(frames: Calls, by_clocks: Mapping[Calls, Counter[str]]) -> str:
+    """The most frequent one of as many of these calls as clocks were seen with; empty without any."""
+    known = (by_clocks[frames[:depth]] for depth in range(len(frames), 0, -1) if frames[:depth] in by_clocks)
+    return next((stages.most_common(1)[0][0] for stages in known), "")
 
 
 def _without_rare(stacks: Mapping[CodeStack, float], fewest: float) -> dict[CodeStack, float]:

@@ -8,27 +8,28 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from loaderbench.diagnosis.stack_shares import stack_shares
 from loaderbench.errors import UsageError
 from loaderbench.records import Readings, RunRecord, StackFrame
 from loaderbench.report.model import Json
-from loaderbench.report.stack_tree import stacks_of
+from loaderbench.report.stack_tree import shown_trials
 from loaderbench.report.view import View
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def speedscope_profile(run: RunRecord) -> Json:
-    """The stacks of the configuration that the verdict is about; each weighs as many looks as found it.
+    """The stacks of the configuration that the verdict is about; each weighs its share of loading time, in percent.
 
     Raises `UsageError` for a run without stacks.
     """
-    stacks = stacks_of(View(run, Readings()))
-    if not stacks:
+    shares = stack_shares(shown_trials(View(run, Readings())))
+    if not shares:
         raise UsageError(f"no stacks can be written: {_why_none(run)}")
     places: dict[str | StackFrame, int] = {}
-    calls: list[list[str | StackFrame]] = [[stage, *frames] for stage, frames in stacks]
+    calls: list[list[str | StackFrame]] = [[stage, *frames] for stage, frames in shares]
     samples = [[places.setdefault(call, len(places)) for call in stack] for stack in calls]
-    weights = list(stacks.values())
+    weights = [round(100 * share, 4) for share in shares.values()]
     return {
         "$schema": SCHEMA,
         "exporter": f"loaderbench {run.loaderbench_version}",

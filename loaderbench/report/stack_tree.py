@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from loaderbench.records import StackFrame
+from loaderbench.diagnosis.stack_shares import Stack
+from loaderbench.records import StackFrame, Trial
 from loaderbench.report.view import View, trials_of
-
-Stack = tuple[str, tuple[StackFrame, ...]]
-"""A stage, and the calls of a stack, the outermost first."""
 
 
 @dataclass
 class Node:
-    """A stage or a call, everything that it called, and the looks that found them."""
+    """A stage or a call, with its share of loading time, and everything that it called."""
 
     name: str
     frame: StackFrame | None
-    looks: int = 0
+    share: float = 0.0
     below: dict[StackFrame | str, Node] = field(default_factory=dict)
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
@@ -29,29 +26,23 @@ class Node:
             yield from child.walk(depth + 1)
 
 
-def stacks_of(view: View) -> Counter[Stack]:
-    """Looks by stack, over the trials of the configuration that the verdict is about."""
-    found: Counter[Stack] = Counter()
+def shown_trials(view: View) -> list[Trial]:
+    """Those with stacks, of the configuration that the verdict is about."""
     if view.profile:
         trials = [view.profile]
     else:
         trials = [] if view.shown is None else trials_of(view.run.configurations[view.shown], view.trials)
-    for trial in trials:
-        looks = trial.code_looks
-        if looks is not None:
-            for stack in looks.stacks:
-                found[stack.stage, tuple(looks.frames[number] for number in stack.frames)] += stack.looks
-    return found
+    return [trial for trial in trials if trial.code_looks and trial.code_looks.stacks]
 
 
-def tree_of(stacks: Counter[Stack]) -> Node:
-    """All stacks in one; what is more frequent comes first."""
+def tree_of(shares: Mapping[Stack, float]) -> Node:
+    """All stacks in one; of two calls the one that comes first in `shares` is first."""
     root = Node("loading", None)
-    for (stage, frames), looks in stacks.most_common():
-        root.looks += looks
+    for (stage, frames), share in shares.items():
+        root.share += share
         node = root.below.setdefault(stage, Node(stage, None))
-        node.looks += looks
+        node.share += share
         for frame in frames:
             node = node.below.setdefault(frame, Node(frame.function, frame))
-            node.looks += looks
+            node.share += share
     return root

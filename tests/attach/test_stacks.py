@@ -12,6 +12,7 @@ from loaderbench.attach.stacks import Stack, Stacks, parse
 from loaderbench.code_places import CodeFrame, CodeStack
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.recorder.code_stages import stage_of
+from loaderbench.records import CodeLooks, Trial
 
 PACKAGES = "/env/lib/python3.11/site-packages"
 LOADER = f"{PACKAGES}/torch/utils/data/dataloader.py"
@@ -22,6 +23,10 @@ IDLE = CodeFrame("/usr/lib/python3.11/multiprocessing/queues.py", 113, "Queue.ge
 CROP = CodeFrame(f"{PACKAGES}/PIL/Image.py", 1, "crop")
 SAMPLE = CodeFrame("/home/me/photos.py", 3, "Photos.__getitem__")
 MAIN, FIRST, SECOND = 10, 11, 12
+
+
+def trial(looks: CodeLooks) -> Trial:
+    return Trial(role="profile", id="a", config={}, round=1, status="completed", code_looks=looks)
 
 
 def stack(pid: int, *frames: CodeFrame, looks: int = 1, thread: int | None = None) -> Stack:
@@ -108,7 +113,7 @@ def test_waits_work_and_idle_workers_are_told_apart() -> None:
     assert {name: (one.share, one.running_share) for name, one in found.inside.stages.items()} == {
         "sample": (1.0, 0.25)
     }
-    (line,) = find_hotspots([found.code])
+    (line,) = find_hotspots([trial(found.code)])
     assert (line.file, line.line, line.stage, line.share, line.below) == ("photos.py", 3, "sample", 1.0, "")
 
 
@@ -121,7 +126,7 @@ def test_without_workers_the_main_process_is_what_loads() -> None:
     assert found.code is not None
     assert found.inside.idle_share is None
     assert found.inside.not_measured["idle_share"]
-    (line,) = find_hotspots([found.code])
+    (line,) = find_hotspots([trial(found.code)])
     assert (line.file, line.line, line.stage, line.below) == ("photos.py", 3, "transform", "Image.resize")
 
 

@@ -29,5 +29,5 @@ def profiled(looks: CodeLooks | None = LOOKS) -> RunRecord:
     reasons = {} if looks else {"code_looks": profiles.NO_TRACE}
     trial = profiles.traced_trial()
     return profiles.profile_of(
-        replace(trial, code_looks=looks, not_measured={**trial.not_measured, **reasons}),
+        replace(trial, code_looks=looks, stages=None, not_measured={**trial.not_measured, **reasons}),
     )

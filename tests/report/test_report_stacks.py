@@ -32,15 +32,13 @@ def test_the_run_names_the_lines_with_the_largest_shares() -> None:
 def test_in_the_flame_graph_a_call_is_as_wide_as_all_that_it_made() -> None:
     (chart,) = within(build_document(stacks.profiled(), ()), "flame-graph", Chart)
     (trace,) = chart.figures[0]["data"]
-    widths = dict(zip(trace["ids"], trace["values"], strict=True))
-    below = dict.fromkeys(widths, 0)
-    for one, caller in zip(trace["ids"], trace["parents"], strict=True):
+    widths = dict(zip(trace["ids"], trace["values"], strict=True))  # of each without those below it
+    for one, caller in reversed(list(zip(trace["ids"], trace["parents"], strict=True))):
         if caller:
-            below[caller] += widths[one]
-    assert all(below[one] <= width for one, width in widths.items())
-    assert trace["values"][0] == 1000
+            widths[caller] += widths[one]
+    assert widths["0"] == pytest.approx(1.0)
     assert trace["labels"][:5] == ["all loading", "decode", "Photos.__getitem__", "load", "ImageFile.load"]
-    assert trace["values"][:5] == [1000, 603, 603, 603, 603]
+    assert [widths[one] for one in trace["ids"][1:5]] == pytest.approx([0.603] * 4)
     assert "lookup" not in trace["labels"]  # 0.3%
     assert trace["text"][:2] == ["100%", "60%"]
 
@@ -69,12 +67,12 @@ def test_the_file_for_speedscope_has_every_look_in_its_stack() -> None:
     frames, (profile,) = found["shared"]["frames"], found["profiles"]
     named = [tuple(frames[one]["name"] for one in stack) for stack in profile["samples"]]
     assert dict(zip(named, profile["weights"], strict=True)) == {
-        ("[decode]", "Photos.__getitem__", "load", "ImageFile.load"): 600,
-        ("[transform]", "Photos.__getitem__", "load", "Image.resize"): 300,
-        ("[sample]", "Photos.__getitem__"): 97,
-        ("[decode]", "Photos.__getitem__", "load", "ImageFile.load", "lookup"): 3,
+        ("[decode]", "Photos.__getitem__", "load", "ImageFile.load"): 60,
+        ("[transform]", "Photos.__getitem__", "load", "Image.resize"): 30,
+        ("[sample]", "Photos.__getitem__"): 9.7,
+        ("[decode]", "Photos.__getitem__", "load", "ImageFile.load", "lookup"): 0.3,
     }
-    assert (profile["startValue"], profile["endValue"]) == (0, 1000)
+    assert (profile["startValue"], profile["endValue"]) == (0, 100)
     assert {"name": "load", "file": "photos.py", "line": 30} in frames
 
 
@@ -85,7 +83,7 @@ def test_stacks_of_every_trial_of_the_configuration_count(tmp_path: Path) -> Non
     swept = replace(run, kind="sweep", trials=(replace(trial, role="sweep"), replace(other, role="sweep")))
     write_speedscope(tmp_path / "stacks.json", swept)
     profile = json.loads((tmp_path / "stacks.json").read_text())["profiles"][0]
-    assert profile["endValue"] == 1000
+    assert profile["endValue"] == 100
 
 
 def test_a_run_without_stacks_says_why() -> None:

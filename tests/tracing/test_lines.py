@@ -17,7 +17,9 @@ from torch.utils.data import DataLoader, Dataset
 from loaderbench import Profiler
 from loaderbench.code_places import CodeFrame, CodeStack, is_library, is_ours, shown_path
 from loaderbench.diagnosis.hotspots import find_hotspots
+from loaderbench.diagnosis.stack_shares import stack_shares
 from loaderbench.recorder.code_looks import FEWEST_LOOKS, code_looks_of
+from loaderbench.records import CodeLooks, StageCost, Trial
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import BLOCK_BYTES, NOBODY, Block, SeenFrame, fitted
 from loaderbench.tracing.lines import DEEPEST, LineClock, frames_below_fetcher
@@ -121,6 +123,11 @@ LIBRARY = CodeFrame(f"{PACKAGES}/PIL/Image.py", 3, "Image.resize")
 DEEP = CodeFrame(f"{PACKAGES}/PIL/core.py", 4, "core")
 
 
+def trial(looks: CodeLooks, **stages_s: float) -> Trial:
+    stages = {stage: StageCost(None, wall_s) for stage, wall_s in stages_s.items()} or None
+    return Trial(role="profile", id="a", config={}, round=1, status="completed", code_looks=looks, stages=stages)
+
+
 def test_shares_are_of_all_looks_and_few_looks_say_nothing() -> None:
     stacks = {
         CodeStack("decode", (OWN, LIBRARY)): 30.0,
@@ -130,11 +137,42 @@ def test_shares_are_of_all_looks_and_few_looks_say_nothing() -> None:
     found = code_looks_of(stacks, "/h")
     assert found is not None
     assert found.looks == 100
-    assert [(line.file, line.line, line.stage, line.share, line.below) for line in find_hotspots([found, found])] == [
-        ("b.py", 2, "sample", 0.6, ""),
+    assert [
+        (line.file, line.line, line.stage, line.share, line.below)
+        for line in find_hotspots([trial(found), trial(found)])
+    ] == [
+        ("b.py", 2, "decode", 0.6, ""),
         ("a.py", 1, "decode", 0.4, "Image.resize"),
     ]
     assert code_looks_of({CodeStack("", (OWN,)): FEWEST_LOOKS - 1}, "/h") is None
+
+
+def test_a_sample_without_clocks_has_the_stages_of_those_with_clocks() -> None:
+    stacks = {
+        CodeStack("decode", (OWN, LIBRARY)): 20.0,
+        CodeStack("", (OWN, LIBRARY, DEEP)): 4.0,  # by its names a transform
+        CodeStack("", (OWN, DEEP)): 2.0,
+        CodeStack("", (LIBRARY,)): 1.0,
+    }
+    found = code_looks_of(stacks, "/h")
+    assert found is not None
+    assert {(len(stack.frames), stack.looks): stack.stage for stack in found.stacks} == {
+        (2, 20): "decode", (3, 4): "decode", (2, 2): "decode", (1, 1): "transform",
+    }  # fmt: skip
+
+
+def test_a_stage_has_the_share_that_clocks_say_and_divides_it_among_its_stacks() -> None:
+    stacks = {CodeStack("decode", (OWN,)): 30.0, CodeStack("decode", (SAME,)): 10.0, CodeStack("sample", (DEEP,)): 20.0}
+    looks = code_looks_of({**stacks, CodeStack("mine", (LIBRARY,)): 40.0}, "/h")
+    assert looks is not None
+    shares = stack_shares([trial(looks, decode=0.002, sample=0.004, read=0.1)])
+    assert {(stage, frame.line): round(share, 3) for (stage, (frame,)), share in shares.items()} == {
+        ("decode", 1): 0.15,
+        ("decode", 2): 0.05,
+        ("sample", 4): 0.4,
+        ("mine", 3): 0.4,  # no clock
+    }
+    assert stack_shares([]) == {}
 
 
 def test_rare_stacks_are_counted_with_their_caller_down_to_what_an_own_line_calls() -> None:
@@ -148,7 +186,7 @@ def test_rare_stacks_are_counted_with_their_caller_down_to_what_an_own_line_call
 def test_a_line_of_a_library_stands_for_stacks_without_own_code_and_small_shares_are_left_out() -> None:
     found = code_looks_of({CodeStack("", (LIBRARY, DEEP)): 996.0, CodeStack("", (OWN,)): 4.0}, "/h")
     assert found is not None
-    assert [(line.file, line.path, line.share) for line in find_hotspots([found])] == [
+    assert [(line.file, line.path, line.share) for line in find_hotspots([trial(found)])] == [
         ("core.py", str(Path("PIL/core.py")), 0.996)
     ]
 

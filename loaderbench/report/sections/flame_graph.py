@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loaderbench.diagnosis.stack_shares import stack_shares
 from loaderbench.report import numbers, style, words
 from loaderbench.report.model import Chart, Column, Details, Json, Row, Section, Table, Text, data_table
-from loaderbench.report.stack_tree import Node, stacks_of, tree_of
+from loaderbench.report.stack_tree import Node, shown_trials, tree_of
 from loaderbench.report.view import View
 
 _NARROWEST = 0.004  # of the whole: less cannot be seen
@@ -19,38 +20,36 @@ Nodes = Sequence[tuple[int, Node]]
 
 def section(view: View) -> Section | None:
     """The chart; `None` where no stacks were looked at."""
-    stacks = stacks_of(view)
-    if not stacks:
+    trials = shown_trials(view)
+    if not trials:
         return None
-    root = tree_of(stacks)
-    shown = [(depth, node) for depth, node in root.walk() if node.looks >= _NARROWEST * root.looks]
-    caption = f"{numbers.count(root.looks, 'look')} at the threads that load; the width of a call is its share of them"
+    shown = [(depth, node) for depth, node in tree_of(stack_shares(trials)).walk() if node.share >= _NARROWEST]
+    stacks = numbers.count(sum(trial.code_looks.looks for trial in trials if trial.code_looks), "stack")
+    caption = f"The width of a call is its share of loading time, from {stacks}"
     chart = Chart(
         name="flame-graph",
         label="Loading time by call",
         caption=f"{caption}. Select a call to enlarge it.",
-        figures=(_figure(root, shown),),
+        figures=(_figure(shown),),
     )
-    return Section(
-        id="flame-graph", title="Loading time by call", label="Flame graph", blocks=(chart, _numbers(root, shown))
-    )
+    return Section(id="flame-graph", title="Loading time by call", label="Flame graph", blocks=(chart, _numbers(shown)))
 
 
-def _figure(root: Node, shown: Nodes) -> Json:
+def _figure(shown: Nodes) -> Json:
     """An icicle of plotly's: the stages have a color each."""
     trace = {
         "type": "icicle",
         "ids": list(map(str, range(len(shown)))),
         "parents": _parents(shown),
         "labels": [style.safe(_name(node)) for _, node in shown],
-        "values": [node.looks for _, node in shown],
-        "branchvalues": "total",
+        "values": [_own_share(node) for _, node in shown],
+        "branchvalues": "remainder",
         "sort": False,
         "tiling": {"orientation": "v", "pad": 1},
         "pathbar": {"visible": False},
         "root": {"color": "rgba(128,128,128,0.25)"},
         "customdata": [style.safe(_place(node)) for _, node in shown],
-        "text": [numbers.share(node.looks / root.looks).text for _, node in shown],
+        "text": [numbers.share(node.share).text for _, node in shown],
         "textinfo": "label+text",
         "texttemplate": "%{label} %{text}",
         "hovertemplate": "%{label}<br>%{customdata}<br>%{text}<extra></extra>",
@@ -67,6 +66,12 @@ def _figure(root: Node, shown: Nodes) -> Json:
     return style.figure([trace], layout, _EDGE_PX + _ROW_PX * rows)
 
 
+def _own_share(node: Node) -> float:
+    """Without the calls below it that are drawn."""
+    drawn = sum(child.share for child in node.below.values() if child.share >= _NARROWEST)
+    return max(0.0, round(node.share - drawn, 6))
+
+
 def _parents(shown: Nodes) -> list[str]:
     """The id of the call above each; empty for the root."""
     path: list[str] = []
@@ -78,9 +83,9 @@ def _parents(shown: Nodes) -> list[str]:
     return found
 
 
-def _numbers(root: Node, shown: Nodes) -> Details:
+def _numbers(shown: Nodes) -> Details:
     rows = tuple(
-        Row((Text(_INDENT * depth + _name(node)), Text(_place(node)), numbers.share(node.looks / root.looks)))
+        Row((Text(_INDENT * depth + _name(node)), Text(_place(node)), numbers.share(node.share)))
         for depth, node in shown
     )
     return data_table(Table("Loading time by call", _COLUMNS, rows))

@@ -37,7 +37,7 @@ def stages(trial: Trial) -> Section | None:
 
 def lines(trial: Trial) -> Section | None:
     """The lines with the largest shares; `None` where none were looked at."""
-    found = find_hotspots([trial.code_looks] if trial.code_looks else [])[:_MOST_LINES]
+    found = find_hotspots([trial])[:_MOST_LINES]
     if not found:
         return None
     table = _lines(found)

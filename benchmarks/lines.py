@@ -1,0 +1,143 @@
+"""Do lines of code get the shares of loading time that they have? Planted costs, drawn at random, against `hotspots`.
+
+    python benchmarks/lines.py [--loaders 12] [--seconds 12] [--seed N] [--workers 0 1 2]
+
+Each loader has four functions of known cost in a random order: Python code, a compiled function that keeps the
+interpreter's lock, one that releases it, and a wait. The dataset times every call. Prints a table (Markdown), and how
+many shares are within 5 percentage points of those by the dataset's clocks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from loaderbench import Profiler
+
+WITHIN = 0.05
+BATCH = 8
+COST_S = (0.0002, 0.004)  # of a function in a sample
+TEXT = random.Random(0).randbytes(1 << 18)
+NUMBERS = [random.Random(0).random() for _ in range(1 << 18)]
+
+
+def python_code(units: int) -> None:
+    found = 0
+    for unit in range(units):
+        found = (found * 31 + unit) % 1000
+
+
+def keeps_lock(units: int) -> None:
+    max(NUMBERS[:units])
+
+
+def releases_lock(units: int) -> None:
+    zlib.compress(TEXT[:units], 1)
+
+
+def waits(units: int) -> None:
+    time.sleep(units / 1e6)
+
+
+WORK: tuple[Callable[[int], None], ...] = (python_code, keeps_lock, releases_lock, waits)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Of one function in one loader: by the dataset's clocks, and by stacks."""
+
+    function: str
+    true: float
+    found: float
+
+
+class Planted(Dataset[Any]):
+    """Samples that are the seconds of the calls that made them."""
+
+    def __init__(self, units: dict[Callable[[int], None], int]) -> None:
+        self.units = units
+
+    def __len__(self) -> int:
+        return 1_000_000
+
+    def __getitem__(self, index: int) -> Any:
+        took_s = dict.fromkeys(WORK, 0.0)
+        for work, units in self.units.items():
+            began_s = time.perf_counter()
+            work(units)
+            took_s[work] = time.perf_counter() - began_s
+        return torch.tensor(list(took_s.values()), dtype=torch.float64)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--loaders", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=12)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
+    arguments = parser.parse_args()
+    unit_s = {work: seconds_per_unit(work) for work in WORK}
+    draw, found = random.Random(arguments.seed), []
+    print("| workers | function | true | found | points off |", "| --: | --- | --: | --: | --: |", sep="\n")
+    for number in range(arguments.loaders):
+        workers = arguments.workers[number % len(arguments.workers)]
+        for share in shares(Planted(drawn(draw, unit_s)), workers, arguments.seconds):
+            off = f"{100 * (share.found - share.true):+.1f}"
+            print(f"| {workers} | {share.function} | {share.true:.1%} | {share.found:.1%} | {off} |", flush=True)
+            found.append(share)
+    print(*summary(found), sep="\n")
+
+
+def drawn(draw: random.Random, unit_s: dict[Callable[[int], None], float]) -> dict[Callable[[int], None], int]:
+    """Units of each function, in a random order."""
+    order = draw.sample(WORK, len(WORK))
+    return {work: max(1, round(draw.uniform(*COST_S) / unit_s[work])) for work in order}
+
+
+def seconds_per_unit(work: Callable[[int], None], units: int = 10_000) -> float:
+    """The least of several calls."""
+    took_s = []
+    for _ in range(9):
+        began_s = time.perf_counter()
+        work(units)
+        took_s.append(time.perf_counter() - began_s)
+    return min(took_s) / units
+
+
+def shares(dataset: Planted, workers: int, seconds: float) -> Iterator[Share]:
+    """Of the four functions, among themselves."""
+    took_s, ends_s = torch.zeros(len(WORK), dtype=torch.float64), time.monotonic() + seconds
+    with Profiler("lines", warmup=2, trace=True) as profiler:
+        for batch in profiler.iter(DataLoader(dataset, BATCH, num_workers=workers)):
+            took_s += batch.sum(0)
+            if time.monotonic() > ends_s:
+                break
+    found = dict.fromkeys((work.__name__ for work in WORK), 0.0)
+    for line in profiler.result.hotspots:
+        if line.function in found:
+            found[line.function] += line.share
+    for work, true in zip(WORK, (took_s / took_s.sum()).tolist(), strict=True):
+        yield Share(work.__name__, true, found[work.__name__] / (sum(found.values()) or 1.0))
+
+
+def summary(found: list[Share]) -> Iterator[str]:
+    """How many are right, and by how much each kind is off in the mean."""
+    off = [share.found - share.true for share in found]
+    right = sum(abs(one) <= WITHIN for one in off)
+    yield f"\nwithin 5 points: {right} of {len(off)}; most off: {100 * max(map(abs, off)):.1f} points"
+    for work in WORK:
+        mean = fmean(share.found - share.true for share in found if share.function == work.__name__)
+        yield f"{work.__name__}: {100 * mean:+.1f} points in the mean"
+
+
+if __name__ == "__main__":
+    main()
