@@ -22,7 +22,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or torch.profiler writes a li
 
 from overhead_loop import BARE, OURS, TIMER, empty_loop, training_loop
 from overhead_pairs import Interval, Rounds, cpu, wall
-from overhead_photos import OFF, ON, WORKERS, Tracing, in_this_process, in_workers
+from overhead_photos import OFF, ON, WORKERS, Tracing, in_this_process, in_workers, lines_in_workers
 from overhead_start import imports, memory
 
 from loaderbench.datasets.photos import cached_photos
@@ -69,6 +69,7 @@ def main() -> None:
         *of_training(effort),
         of_tracing(f"photos, {WORKERS} workers", in_workers(root, 4, effort.photos_s)),
         of_tracing("photos, 0 workers", in_this_process(root, 2, effort.photos_s)),
+        of_lines(lines_in_workers(root, 4, effort.photos_s)),
         *of_imports(effort),
         *of_memory(effort),
     ]
@@ -115,6 +116,12 @@ def of_tracing(what: str, found: Tracing) -> Row:
     what = f"throughput kept, tracing {found.timed_share:.1%} of {what}, {sample_ms:.2f} ms each, {pairs} pairs"
     got = f"{ratio(kept)}; {added} us a photo"
     return Row(what, "at least 0.99", got, ratio(taken.kept(ON, OFF, wall)), kept.mean >= 0.99)
+
+
+def of_lines(taken: Rounds) -> Row:
+    kept, pairs = taken.kept(ON, OFF, cpu), len(taken.found[ON])
+    what = f"throughput kept, reading stacks of {WORKERS} traced workers, {pairs} pairs"
+    return Row(what, "at least 0.995", ratio(kept), ratio(taken.kept(ON, OFF, wall)), kept.mean >= 0.995)
 
 
 def of_imports(effort: Effort) -> Iterator[Row]:

@@ -104,6 +104,21 @@ def in_workers(root: Path, batches: int, limit_s: float) -> Tracing:
     return Tracing(taken, traced / asked_for)
 
 
+def lines_in_workers(root: Path, batches: int, limit_s: float) -> Rounds:
+    """Traced workers with a thread that looks at their lines, and without one."""
+    photos = folder(root)
+    asked = Asked(len(photos), BATCH * batches)
+    traces = {}
+    for name in (OFF, ON):
+        loader: DataLoader[Any] = DataLoader(photos, BATCH, sampler=asked, num_workers=WORKERS, persistent_workers=True)
+        traces[name] = LoaderTrace(loader, lines=name == ON)
+    blocks = {name: lambda trace=trace: switched(trace, on=True) for name, trace in traces.items()}
+    taken = pairs(blocks, asked, limit_s)
+    for trace in traces.values():
+        trace.stop()
+    return taken
+
+
 def pairs(blocks: dict[str, Block], asked: Asked, limit_s: float) -> Rounds:
     """Pairs over the same photos, others each time, until their interval is narrow; one of each first, thrown away."""
     taken, ends_s = Rounds(len(asked)), time.monotonic() + limit_s
@@ -130,7 +145,10 @@ def switched(trace: LoaderTrace, *, on: bool) -> Spent:
     before_s = workers_cpu_s(trace)
     wall_s = spent(lambda: drain(trace.batches())).wall_s
     time.sleep(0.01)  # the last batch is here, but its worker may not be at rest yet
-    return Spent(workers_cpu_s(trace) - before_s, wall_s)
+    cpu_s = workers_cpu_s(trace) - before_s
+    for block in trace.blocks:
+        block.header[ENABLED] = 0.0  # while others have their turn
+    return Spent(cpu_s, wall_s)
 
 
 def workers_cpu_s(trace: LoaderTrace) -> float:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loaderbench.attach.stacks import Stack, Stacks
+from loaderbench.attach.stacks import RATE_HZ, Stack, Stacks
 from loaderbench.code_places import CodeFrame, CodeStack
 from loaderbench.recorder.code_looks import code_looks_of
 from loaderbench.recorder.code_stages import stage_of
@@ -21,6 +21,7 @@ NO_LOADER = "the main thread was in no DataLoader while it was looked at"
 _LOADER = "torch/utils/data/dataloader.py"
 _FETCH = "torch/utils/data/_utils/fetch.py"
 _WORKER = "torch/utils/data/_utils/worker.py"
+_SPAWN = "multiprocessing/spawn.py"
 _QUEUES = "multiprocessing/queues.py"
 _WAITING = re.compile(r"^(wait|_?poll|select|get|acquire|_wait_for_tstate_lock)$")
 _AT_SAMPLER = ("_next_index", "_try_put_index")
@@ -31,16 +32,21 @@ class _Counted:
     """Looks by what they found."""
 
     startup: int = 0
+    starting: int = 0
     in_next: int = 0
     main: int = 0
     idle: int = 0
     waits: Counter[str] = field(default_factory=Counter)
     stages: Counter[str] = field(default_factory=Counter)
-    stacks: Counter[CodeStack] = field(default_factory=Counter)
+    stack_s: defaultdict[CodeStack, float] = field(default_factory=lambda: defaultdict(float))
 
     @property
     def at_work(self) -> int:
         return self.stages.total()
+
+    @property
+    def stack_looks(self) -> int:
+        return self.at_work - self.stages["transport"]
 
 
 @dataclass(frozen=True)
@@ -65,11 +71,27 @@ def read_stacks(stacks: Stacks, pid: int, workers: int, folder: str) -> LoopLook
         return LoopLooks(None, None, why_not=f"py-spy saw the main thread {own.main} times only")
     if not own.in_next + own.startup and not workers:
         return LoopLooks(None, None, why_not=NO_LOADER)
+    _charge_start(own, seen, workers)
     steady = own.main - own.startup
     wait_share = own.in_next / steady if steady >= FEWEST_LOOKS else None
     if not seen.at_work:
         return LoopLooks(wait_share, None, why_not="no worker was seen at work")
-    return LoopLooks(wait_share, _inside(own, seen, running, workers), code_looks_of(seen.stacks, folder))
+    return LoopLooks(
+        wait_share, _inside(own, seen, running, workers), code_looks_of(seen.stack_s, seen.stack_looks, folder)
+    )
+
+
+def _charge_start(own: _Counted, seen: _Counted, workers: int) -> None:
+    """Of the main thread's wait for batches, count as startup what its workers took to start.
+
+    All workers start at the same time, and no batch comes before.
+    """
+    if workers and seen.main:
+        starting = round(own.main * seen.starting / (workers * seen.main))
+        moved = min(own.waits["waiting"], starting)
+        own.waits["waiting"] -= moved
+        own.in_next -= moved
+        own.startup += moved
 
 
 def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int) -> StackLooks:
@@ -98,6 +120,8 @@ def _count(stacks: Sequence[Stack], pid: int, workers: int) -> _Counted:
             _count_main(stack, found, loads=not workers)
         elif (place := _last(stack.frames, _WORKER)) is not None:
             _count_worker(stack.frames[place + 1 :], stack.looks, found)
+        elif _is_starting(stack.frames):
+            found.starting += stack.looks
     return found
 
 
@@ -106,7 +130,8 @@ def _count_main(stack: Stack, found: _Counted, *, loads: bool) -> None:
     place = next((i for i, frame in enumerate(stack.frames) if _is(frame, _LOADER)), None)
     if place is None:
         return
-    if "__next__" not in stack.frames[place].function:
+    ends_epoch = any(_name(frame) == "_shutdown_workers" for frame in stack.frames[place:])
+    if ends_epoch or "__next__" not in stack.frames[place].function:
         found.startup += stack.looks
         return
     found.in_next += stack.looks
@@ -131,6 +156,13 @@ def _count_worker(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> N
         found.stages["transport"] += looks
     elif (fetch := _last(frames, _FETCH)) is not None:
         _count_work(frames[fetch:], looks, found)
+    elif frames and not _is(frames[0], _WORKER):
+        found.starting += looks  # such as worker_init_fn
+
+
+def _is_starting(frames: Sequence[CodeFrame]) -> bool:
+    """Whether a process that was spawned imports what it needs, before it runs."""
+    return any(_is(frame, _SPAWN) for frame in frames) and all(_name(frame) != "_bootstrap" for frame in frames)
 
 
 def _count_work(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> None:
@@ -138,7 +170,7 @@ def _count_work(frames: Sequence[CodeFrame], looks: int, found: _Counted) -> Non
     collating = "collate_fn(" in linecache.getline(frames[0].file, frames[0].line)
     stack = CodeStack("collate" if collating else "", tuple(frames[1:]))
     found.stages[stage_of(stack)] += looks
-    found.stacks[stack] += looks
+    found.stack_s[stack] += looks / RATE_HZ
 
 
 def _name(frame: CodeFrame) -> str:

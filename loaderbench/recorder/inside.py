@@ -58,7 +58,7 @@ def loader_inside(
         reads=reads,
         taking=taking,
         wait_parts=waits,
-        code_looks=code_looks_of(traced.stacks, os.getcwd()),  # noqa: PTH109 - as text
+        code_looks=code_looks_of(traced.stacks, traced.looks, os.getcwd()),  # noqa: PTH109 - as text
         sampled=_sampled(traced),
         not_measured=reasons,
     )

@@ -184,11 +184,14 @@ class StackFrame:
 
 @dataclass(frozen=True)
 class CountedStack:
-    """A stack that `looks` looks found: the numbers of its frames in `CodeLooks.frames`, the outermost first."""
+    """A stack and the seconds it stands for: the numbers of its frames in `CodeLooks.frames`, the outermost first.
+
+    The seconds are those of all threads that load, and a multiple of the interval between two looks.
+    """
 
     stage: str
     frames: tuple[int, ...]
-    looks: int
+    seconds: float
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a script calls a loader, and where it iterates over it."""
+"""What a script calls a loader, and where it makes it and iterates over it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ from types import FrameType
 from typing import Any
 
 from loaderbench.code_places import is_library, is_ours
+from loaderbench.records.code import CodeLine
 
 _MOST_FRAMES = 60
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the user's own code, and the name that the loader has there."""
+    """A line of the user's own code where an epoch begins, and the name that the loader has there.
+
+    `made` is the line that made it; `None` where that was not seen.
+    """
 
     name: str
     file: str
     line: int
+    made: CodeLine | None = None
 
     def __str__(self) -> str:
-        return f"{self.name} ({Path(self.file).name}:{self.line})"
+        return f"{self.name} ({self.made or f'{Path(self.file).name}:{self.line}'})"
 
 
-def place_of(loader: Any) -> Place:
+def place_of(loader: Any, made: CodeLine | None = None) -> Place:
     """Look for the loader's name from where its epoch begins outward, in variables and in attributes of `self`.
 
     Without one it is called by its dataset's type. The line is that of the innermost code that is no library's.
@@ -35,7 +40,7 @@ def place_of(loader: Any) -> Place:
     own = next((frame for frame in frames if not is_library(frame.f_code.co_filename)), frames[-1] if frames else None)
     file, line = (own.f_code.co_filename, own.f_lineno) if own else ("", 0)
     named = next((name for frame in frames if (name := _name_in(frame, loader))), None)
-    return Place(named or f"{type(getattr(loader, 'dataset', loader)).__name__} loader", file, line)
+    return Place(named or f"{type(getattr(loader, 'dataset', loader)).__name__} loader", file, line, made)
 
 
 def _frames() -> Iterator[FrameType]:

@@ -97,7 +97,7 @@ class ScriptRecorder:
 
     def __init__(self, order: RecordOrder, begin: Begin, give_back: Callable[[], None], makers: Makers) -> None:
         self._tuner = _make_tuner(order, makers)
-        self._order, self._usual, self._give_back = order, begin, give_back
+        self._order, self._usual, self._give_back, self._makers = order, begin, give_back, makers
         self._until_s = inf if order.seconds is None else time.monotonic() + order.seconds
         self._recorded: list[_Recorded] = []
         self._begun: Any = None  # by torch, for the epoch that was begun last
@@ -132,7 +132,8 @@ class ScriptRecorder:
         except Exception as error:
             if error is self._of_loader:
                 raise
-            _say(f"cannot record {place_of(loader)}: {type(error).__name__}: {error}; the script continues")
+            place = place_of(loader, self._makers.of(loader))
+            _say(f"cannot record {place}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
 
     def _recorded_epoch(self, profiler: LoaderProfiler, loader: Any) -> RecordedEpoch:
@@ -163,7 +164,7 @@ class ScriptRecorder:
         known = next((one for one in self._recorded if one.profiler.source is loader), None)
         if known is not None:
             return known
-        place = place_of(loader)
+        place = place_of(loader, self._makers.of(loader))
         known = next((one for one in self._recorded if _continues(one, place, loader)), None)
         if known is None:
             profiler = LoaderProfiler(

@@ -17,7 +17,7 @@ PATH_BYTES = 256
 SPANS = 2_048  # the last batches that a worker remembers
 SPAN_STAGES = 8  # wall seconds of a batch by stage, in the order in which `stages` names them
 SPAN_FIELDS = 4 + SPAN_STAGES  # began_s, collate_began_s, ended_s, samples, and the stages
-FRAMES = 512  # in the tree of all stacks that a worker counts looks at
+FRAMES = 512  # in the tree of all stacks that a worker was found at
 FRAME_BYTES, FILE_BYTES = 256, 160
 SLOW_FIELDS = 4  # wall_s, index (-1: none), stage, ended_s
 
@@ -25,6 +25,7 @@ ENABLED, BATCHES, SAMPLES, TRACED, STAGES, SINCE_S = range(6)
 READS_AT = 6  # samples that read, their bytes, blocked seconds, and the sums of bytes^2 and bytes * seconds
 READS = 5
 FRAMES_KNOWN = READS_AT + READS
+LOOKS = FRAMES_KNOWN + 1
 _HEADER = 16
 
 CALLS_AT = _HEADER
@@ -32,8 +33,8 @@ WALL_AT = CALLS_AT + MAX_STAGES
 CPU_AT = WALL_AT + MAX_STAGES
 BINS_AT = CPU_AT + MAX_STAGES
 BIN_SUMS_AT = BINS_AT + BINS
-LOOKS_AT = BIN_SUMS_AT + BINS
-SLOW_AT = LOOKS_AT + FRAMES
+STACKS_AT = BIN_SUMS_AT + BINS
+SLOW_AT = STACKS_AT + FRAMES
 _SPANS_AT = SLOW_AT + SLOWEST * SLOW_FIELDS
 _FLOATS = _SPANS_AT + SPANS * SPAN_FIELDS
 _NAMES: Final = _FLOATS * 8
@@ -65,13 +66,13 @@ class Block:
         floats = self._bytes[: _FLOATS * 8].cast("d")
         self.header = floats[:_HEADER]
         self.calls, self.wall_s, self.cpu_s = (floats[at : at + MAX_STAGES] for at in (CALLS_AT, WALL_AT, CPU_AT))
-        self.bins, self.bin_sums_s = floats[BINS_AT:BIN_SUMS_AT], floats[BIN_SUMS_AT:LOOKS_AT]
-        self.looks = floats[LOOKS_AT:SLOW_AT]
+        self.bins, self.bin_sums_s = floats[BINS_AT:BIN_SUMS_AT], floats[BIN_SUMS_AT:STACKS_AT]
+        self.stack_s = floats[STACKS_AT:SLOW_AT]
         self.slow, self.spans = floats[SLOW_AT:_SPANS_AT], floats[_SPANS_AT:]
 
     def counters(self) -> list[float]:
         """A copy of everything that is added up; the difference of two copies is what happened in between."""
-        return [*self.header, *self.calls, *self.wall_s, *self.cpu_s, *self.bins, *self.bin_sums_s, *self.looks]
+        return [*self.header, *self.calls, *self.wall_s, *self.cpu_s, *self.bins, *self.bin_sums_s, *self.stack_s]
 
     def names(self) -> list[tuple[str, str]]:
         """Stage and part of every place that has one."""
@@ -89,7 +90,7 @@ class Block:
         self.header[STAGES] = place + 1
 
     def frames(self) -> list[SeenFrame]:
-        """The tree of stacks that were seen, in the order of its looks; each frame comes after its caller."""
+        """The tree of stacks that were seen, in the order of its seconds; each frame comes after its caller."""
         known = range(int(self.header[FRAMES_KNOWN]))
         parts = (self._text(_FRAME_TEXTS + place * FRAME_BYTES, FRAME_BYTES).split("\t") for place in known)
         return [SeenFrame(int(caller), CodeFrame(file, int(line), name)) for caller, line, name, file in parts]

@@ -19,7 +19,11 @@ from loaderbench.tracing.block import NOBODY, SeenFrame, fitted
 from loaderbench.tracing.clock import IDLE, thread
 from loaderbench.tracing.tracer import Tracer
 
-INTERVAL_S = 0.02
+INTERVAL_S = 0.04
+FREQUENT_LOOKS = 250
+RARE_INTERVAL_S = 0.16
+"""Mean time between looks at a process; there are fewer once there are some hundreds, because they cost CPU time."""
+
 SWITCH_S = 0.0001
 """The switch interval while threads are looked at."""
 
@@ -32,23 +36,25 @@ _FETCH = os.path.join("torch", "utils", "data", "_utils", "fetch.py")  # noqa: P
 class LineClock:
     """Looks at the thread that calls `begin` until `end`, and counts its stacks below the fetcher in a tracer's block.
 
-    Each stack is kept under the stage that the tracer is in.
+    Each stack is kept under the stage that the tracer is in, with the seconds that it stands for: the mean interval
+    between looks.
     """
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer, self._block = tracer, tracer.block
         self._places = {seen: place for place, seen in enumerate(self._block.frames())}
-        self._frames: dict[tuple[str, CodeType, int], CodeFrame] = {}  # equal code may lie in two files
+        self._known: dict[tuple[int, int, int], tuple[int | None, CodeType]] = {}
         self._random = random.Random(0)  # its own: the user's generators stay untouched
-        self._done = threading.Event()
+        self._looking = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
         """Look from now on; where no further thread may be started, nothing is seen."""
         self.end()
-        self._done = threading.Event()
+        self._looking = threading.Lock()  # held until `end`: a lock waits at less cost than an event
+        self._looking.acquire()
         self._thread = threading.Thread(
-            target=self._run, args=(thread(), self._done), name="loaderbench-lines", daemon=True
+            target=self._run, args=(thread(), self._looking), name="loaderbench-lines", daemon=True
         )
         try:
             self._thread.start()
@@ -57,16 +63,20 @@ class LineClock:
 
     def end(self) -> None:
         """Look no more; returns when the thread has ended and the process may fork."""
-        self._done.set()
         if self._thread is not None:
+            self._looking.release()
             self._thread.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more
             self._thread = None
 
-    def _run(self, of: int, done: threading.Event) -> None:
-        while not done.wait(INTERVAL_S * self._random.uniform(0.5, 1.5)):
+    def _run(self, of: int, looking: threading.Lock) -> None:
+        while not looking.acquire(timeout=self._interval_s * self._random.uniform(0.5, 1.5)):
             frame = sys._current_frames().get(of)
             if frame is not None and self._block.header[layout.ENABLED]:
                 self._look(frame, self._stage(of))
+
+    @property
+    def _interval_s(self) -> float:
+        return INTERVAL_S if self._block.header[layout.LOOKS] < FREQUENT_LOOKS else RARE_INTERVAL_S
 
     def _stage(self, of: int) -> str:
         """The stage that the tracer times in this thread; empty for a sample whose stages are not timed."""
@@ -79,18 +89,22 @@ class LineClock:
             return
         at: int | None = self._place(NOBODY, CodeFrame("", 0, stage))
         for one in frames:
-            if at is None or (below := self._place(at, self._frame(one.f_code, one.f_lineno or 0))) is None:
+            if at is None or (below := self._below(at, one)) is None:
                 break
             at = below
         if at is not None:
-            self._block.looks[at] += 1
+            self._block.stack_s[at] += self._interval_s
+            self._block.header[layout.LOOKS] += 1
 
-    def _frame(self, code: CodeType, line: int) -> CodeFrame:
-        key = (code.co_filename, code, line)
-        known = self._frames.get(key)
+    def _below(self, caller: int, frame: FrameType) -> int | None:
+        """Where a frame is in the tree; the key is quick to make, and its code is kept, so that it stays unique."""
+        code = frame.f_code
+        key = (caller, id(code), frame.f_lasti)
+        known = self._known.get(key)
         if known is None:
-            known = self._frames[key] = fitted(frame_of(code, line))
-        return known
+            place = self._place(caller, fitted(frame_of(code, frame.f_lineno or 0)))
+            known = self._known[key] = (place, code)
+        return known[0]
 
     def _place(self, caller: int, frame: CodeFrame) -> int | None:
         """Where this frame is in the tree; `None` where there is no room for it."""

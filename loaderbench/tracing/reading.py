@@ -60,7 +60,10 @@ class ReadSums:
 
 @dataclass(frozen=True)
 class Traced:
-    """What all workers did since a mark. `traced` samples had their stages timed, the others only their length."""
+    """What all workers did since a mark. `traced` samples had their stages timed, the others only their length.
+
+    `stacks` stand for seconds each; `looks` found them.
+    """
 
     batches: int
     samples: int
@@ -70,6 +73,7 @@ class Traced:
     slowest: tuple[Slow, ...]
     reads: ReadSums
     stacks: Mapping[CodeStack, float] = field(default_factory=dict)
+    looks: int = 0
     taking: Sequence[float] = NOTHING_TAKEN
     reasons: tuple[str, ...] = field(default=())
 
@@ -92,7 +96,7 @@ def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -
     began_s = since.at_s if since else 0.0
     slowest = sorted((slow for pair in enumerate(blocks) for slow in _slow(*pair, began_s)), key=lambda s: -s.wall_s)
     total = [sum(column) for column in zip(*deltas, strict=True)]
-    bins, sums_s = total[layout.BINS_AT : layout.BIN_SUMS_AT], total[layout.BIN_SUMS_AT : layout.LOOKS_AT]
+    bins, sums_s = total[layout.BINS_AT : layout.BIN_SUMS_AT], total[layout.BIN_SUMS_AT : layout.STACKS_AT]
     return Traced(
         batches=int(total[layout.BATCHES]),
         samples=int(total[layout.SAMPLES]),
@@ -101,6 +105,7 @@ def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -
         times=Histogram(bins, sums_s, max((slow.wall_s for slow in slowest), default=_longest_s(bins, sums_s))),
         slowest=tuple(slowest[: layout.SLOWEST]),
         stacks=_stacks(blocks, deltas),
+        looks=round(total[layout.LOOKS]),
         reads=ReadSums(*total[layout.READS_AT : layout.READS_AT + layout.READS]),
         taking=tuple(now - then for now, then in zip(taking, since.taking if since else NOTHING_TAKEN, strict=True)),
         reasons=tuple(sorted({block.reason for block in blocks} - {""})),
@@ -108,7 +113,7 @@ def read(blocks: Sequence[Block], since: Mark | None, taking: Sequence[float]) -
 
 
 def _stacks(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[CodeStack, float]:
-    """Looks that found each stack, over all workers."""
+    """The seconds that each stack stands for, over all workers."""
     totals: dict[CodeStack, float] = {}
     for block, delta in zip(blocks, deltas, strict=True):
         stacks: list[CodeStack] = []
@@ -116,8 +121,8 @@ def _stacks(blocks: Sequence[Block], deltas: Iterable[list[float]]) -> dict[Code
             above = None if caller == NOBODY else stacks[caller]
             stack = CodeStack(frame.function, ()) if above is None else CodeStack(above.stage, (*above.frames, frame))
             stacks.append(stack)
-            if looks := delta[layout.LOOKS_AT + place]:
-                totals[stack] = totals.get(stack, 0.0) + looks
+            if seconds := delta[layout.STACKS_AT + place]:
+                totals[stack] = totals.get(stack, 0.0) + seconds
     return totals
 
 

@@ -117,6 +117,35 @@ def test_waits_work_and_idle_workers_are_told_apart() -> None:
     assert (line.file, line.line, line.stage, line.share, line.below) == ("photos.py", 3, "sample", 1.0, "")
 
 
+SPAWN = CodeFrame("/usr/lib/python3.11/multiprocessing/spawn.py", 120, "_main")
+RUN = CodeFrame("/usr/lib/python3.11/multiprocessing/process.py", 300, "BaseProcess._bootstrap")
+
+
+@pytest.mark.parametrize(
+    ("frames", "starts"),
+    [
+        ((SPAWN, CodeFrame("/home/me/train.py", 1, "<module>")), True),
+        ((SPAWN, RUN, WORKER, CodeFrame("/home/me/train.py", 7, "opens_an_index")), True),
+        ((SPAWN, RUN, CodeFrame("/home/me/train.py", 9, "of_another_pool")), False),
+        ((SPAWN, RUN, WORKER), False),
+    ],
+)
+def test_a_wait_for_workers_that_start_is_no_wait_for_a_batch(frames: tuple[CodeFrame, ...], starts: bool) -> None:
+    poll = CodeFrame("/usr/lib/python3.11/multiprocessing/connection.py", 440, "Connection._poll")
+    ends = CodeFrame(LOADER, 1500, "_MultiProcessingDataLoaderIter._shutdown_workers")
+    main = (
+        stack(MAIN, NEXT, poll, looks=60),
+        stack(MAIN, NEXT, ends, poll, looks=10),
+        stack(MAIN, CodeFrame("/home/me/train.py", 6, "<module>"), looks=30),
+    )
+    of_workers = [stack(pid, *frames, looks=40) for pid in (FIRST, SECOND)]
+    seen = Stacks(main, (*main, *of_workers, stack(FIRST, WORKER, FETCH, SAMPLE, looks=20)), ())
+    found = read_stacks(seen, MAIN, workers=2, folder="").inside
+    assert found is not None
+    assert found.startup_share == pytest.approx(0.5 if starts else 0.1)
+    assert found.waits == {"waiting": 1.0}
+
+
 def test_without_workers_the_main_process_is_what_loads() -> None:
     resize = CodeFrame(f"{PACKAGES}/PIL/Image.py", 2440, "Image.resize")
     seen = (stack(MAIN, NEXT, FETCH, SAMPLE, resize, looks=30), stack(MAIN, SAMPLE, looks=10))

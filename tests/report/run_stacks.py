@@ -16,10 +16,10 @@ LOOKS = CodeLooks(
     looks=1000,
     frames=(FETCH, LOAD, RESIZE, DECODE, RARE),
     stacks=(
-        CountedStack("decode", (0, 1, 3), 600),
-        CountedStack("transform", (0, 1, 2), 300),
-        CountedStack("sample", (0,), 97),
-        CountedStack("decode", (0, 1, 3, 4), 3),
+        CountedStack("decode", (0, 1, 3), 60.0),
+        CountedStack("transform", (0, 1, 2), 30.0),
+        CountedStack("sample", (0,), 9.7),
+        CountedStack("decode", (0, 1, 3, 4), 0.3),
     ),
 )
 

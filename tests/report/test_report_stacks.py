@@ -22,7 +22,7 @@ from loaderbench.report.speedscope import speedscope_profile, write_speedscope
 
 def test_the_run_names_the_lines_with_the_largest_shares() -> None:
     found = stacks.profiled().hotspots
-    assert [(one.function, one.file, one.line, one.stage, one.share, one.below) for one in found] == [
+    assert [(one.function, one.file, one.line, one.stage, round(one.share, 6), one.below) for one in found] == [
         ("load", "photos.py", 30, "decode", 0.903, "ImageFile.load"),
         ("Photos.__getitem__", "photos.py", 12, "sample", 0.097, ""),
     ]

@@ -24,6 +24,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Co
     return place / "run", profile(place, "--out", "run", "train.py", "--lr", "0.1", "--", "-q")
 
 
+def line_of(text: str) -> int:
+    """Where the plain training has this text first."""
+    return next(number for number, line in enumerate(PLAIN.splitlines(), 1) if text in line)
+
+
 def test_the_script_gets_its_arguments_and_its_stdout_is_its_own(plain: Any) -> None:
     _, done = plain
     assert (done.returncode, done.stdout) == (0, "trained ['--lr', '0.1', '--', '-q']\n")
@@ -37,7 +42,7 @@ def test_the_verdict_is_about_the_loader_of_the_training(plain: Any) -> None:
     verdict, loader, *_ = done.stderr.splitlines()
     assert verdict.startswith(f"{run.verdict.bound.upper()}")
     assert run.verdict.headline[:30] in verdict
-    assert loader.startswith("Loader: train_loader (train.py:")
+    assert loader.startswith(f"Loader: train_loader (train.py:{line_of('train_loader = ')})")
 
 
 def test_both_epochs_are_recorded_with_the_stages_inside_the_workers(plain: Any) -> None:
@@ -61,7 +66,7 @@ def test_the_validation_has_a_run_of_its_own(plain: Any) -> None:
     (trial,) = load(folder / "val_loader").trials
     assert trial.config["num_workers"] == 0
     assert trial.epochs.begun == 2
-    assert "\nLoader: val_loader (train.py:" in done.stderr
+    assert f"\nLoader: val_loader (train.py:{line_of('val_loader = ')})" in done.stderr
 
 
 def test_each_page_is_written(plain: Any) -> None:

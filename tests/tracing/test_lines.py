@@ -22,7 +22,14 @@ from loaderbench.recorder.code_looks import FEWEST_LOOKS, code_looks_of
 from loaderbench.records import CodeLooks, StageCost, Trial
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import BLOCK_BYTES, NOBODY, Block, SeenFrame, fitted
-from loaderbench.tracing.lines import DEEPEST, LineClock, frames_below_fetcher
+from loaderbench.tracing.lines import (
+    DEEPEST,
+    FREQUENT_LOOKS,
+    INTERVAL_S,
+    RARE_INTERVAL_S,
+    LineClock,
+    frames_below_fetcher,
+)
 from loaderbench.tracing.reading import NOTHING_TAKEN, read
 from loaderbench.tracing.tracer import Tracer
 
@@ -85,16 +92,32 @@ def test_what_the_tree_has_no_room_for_is_charged_to_its_caller() -> None:
     for number in range(layout.FRAMES + 3):
         look(clock, "/home/me/data.py", f"{PACKAGES}/more{number}.py")
     assert len(tracer.block.frames()) == layout.FRAMES
-    looks = read([tracer.block], None, NOTHING_TAKEN).stacks
-    assert sum(looks.values()) == layout.FRAMES + 3
-    assert looks[CodeStack("", (CodeFrame("/home/me/data.py", 1, "f2"),))] == 5
+    found = read([tracer.block], None, NOTHING_TAKEN)
+    assert found.looks == layout.FRAMES + 3
+    assert found.stacks[CodeStack("", (CodeFrame("/home/me/data.py", 1, "f2"),))] == pytest.approx(5 * RARE_INTERVAL_S)
+
+
+def test_later_looks_are_fewer_and_stand_for_more_time() -> None:
+    tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
+    clock = LineClock(tracer)
+    for _ in range(FREQUENT_LOOKS + 2):
+        look(clock, "/home/me/data.py")
+    assert tracer.block.stack_s[1] == pytest.approx(FREQUENT_LOOKS * INTERVAL_S + 2 * RARE_INTERVAL_S)
+    assert tracer.block.header[layout.LOOKS] == FREQUENT_LOOKS + 2
+
+
+def test_equal_code_of_two_files_has_two_places() -> None:
+    tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
+    for file in ("/home/me/a.py", "/home/me/b.py", "/home/me/a.py"):
+        look(LineClock(tracer), file)
+    assert [frame.frame.file for frame in tracer.block.frames()[1:]] == ["/home/me/a.py", "/home/me/b.py"]
 
 
 def test_workers_that_are_started_again_go_on_with_the_same_tree() -> None:
     tracer = Tracer(Block(bytearray(BLOCK_BYTES)))
     for _ in range(2):
         look(LineClock(tracer), "/home/me/data.py")
-    assert list(tracer.block.looks[:3]) == [0.0, 2.0, 0.0]
+    assert list(tracer.block.stack_s[:3]) == [0.0, 2 * INTERVAL_S, 0.0]
 
 
 def test_a_stack_is_under_the_stage_that_is_timed_in_its_thread() -> None:
@@ -134,7 +157,7 @@ def test_shares_are_of_all_looks_and_few_looks_say_nothing() -> None:
         CodeStack("", (OWN,)): 10.0,
         CodeStack("", (OWN, SAME)): 60.0,
     }
-    found = code_looks_of(stacks, "/h")
+    found = code_looks_of(stacks, 100, "/h")
     assert found is not None
     assert found.looks == 100
     assert [
@@ -144,7 +167,7 @@ def test_shares_are_of_all_looks_and_few_looks_say_nothing() -> None:
         ("b.py", 2, "decode", 0.6, ""),
         ("a.py", 1, "decode", 0.4, "Image.resize"),
     ]
-    assert code_looks_of({CodeStack("", (OWN,)): FEWEST_LOOKS - 1}, "/h") is None
+    assert code_looks_of(stacks, FEWEST_LOOKS - 1, "/h") is None
 
 
 def test_a_sample_without_clocks_has_the_stages_of_those_with_clocks() -> None:
@@ -154,16 +177,16 @@ def test_a_sample_without_clocks_has_the_stages_of_those_with_clocks() -> None:
         CodeStack("", (OWN, DEEP)): 2.0,
         CodeStack("", (LIBRARY,)): 1.0,
     }
-    found = code_looks_of(stacks, "/h")
+    found = code_looks_of(stacks, 100, "/h")
     assert found is not None
-    assert {(len(stack.frames), stack.looks): stack.stage for stack in found.stacks} == {
+    assert {(len(stack.frames), stack.seconds): stack.stage for stack in found.stacks} == {
         (2, 20): "decode", (3, 4): "decode", (2, 2): "decode", (1, 1): "transform",
     }  # fmt: skip
 
 
 def test_a_stage_has_the_share_that_clocks_say_and_divides_it_among_its_stacks() -> None:
     stacks = {CodeStack("decode", (OWN,)): 30.0, CodeStack("decode", (SAME,)): 10.0, CodeStack("sample", (DEEP,)): 20.0}
-    looks = code_looks_of({**stacks, CodeStack("mine", (LIBRARY,)): 40.0}, "/h")
+    looks = code_looks_of({**stacks, CodeStack("mine", (LIBRARY,)): 40.0}, 100, "/h")
     assert looks is not None
     shares = stack_shares([trial(looks, decode=0.002, sample=0.004, read=0.1)])
     assert {(stage, frame.line): round(share, 3) for (stage, (frame,)), share in shares.items()} == {
@@ -177,16 +200,16 @@ def test_a_stage_has_the_share_that_clocks_say_and_divides_it_among_its_stacks()
 
 def test_rare_stacks_are_counted_with_their_caller_down_to_what_an_own_line_calls() -> None:
     stacks = {CodeStack("decode", (OWN, LIBRARY, DEEP, DEEP)): 1.0, CodeStack("decode", (SAME,)): 999.0}
-    found = code_looks_of(stacks, "/h")
+    found = code_looks_of(stacks, 100, "/h")
     assert found is not None
-    assert [(len(stack.frames), stack.looks) for stack in found.stacks] == [(1, 999), (2, 1)]
+    assert [(len(stack.frames), stack.seconds) for stack in found.stacks] == [(1, 999), (2, 1)]
     assert [frame.own for frame in found.frames] == [True, True, False]
 
 
 def test_a_line_of_a_library_stands_for_stacks_without_own_code_and_small_shares_are_left_out() -> None:
-    found = code_looks_of({CodeStack("", (LIBRARY, DEEP)): 996.0, CodeStack("", (OWN,)): 4.0}, "/h")
+    found = code_looks_of({CodeStack("", (LIBRARY, DEEP)): 9.96, CodeStack("", (OWN,)): 0.04}, 100, "/h")
     assert found is not None
-    assert [(line.file, line.path, line.share) for line in find_hotspots([trial(found)])] == [
+    assert [(line.file, line.path, round(line.share, 6)) for line in find_hotspots([trial(found)])] == [
         ("core.py", str(Path("PIL/core.py")), 0.996)
     ]
 

@@ -1,0 +1,114 @@
+"""Are the arguments that `tune()` prints the best ones? Ten loaders of other libraries, against a grid of workers.
+
+    uv run --group frameworks --group libraries python benchmarks/tuning.py [--only NAME,...] [--rounds 5] [--data DIR]
+
+Each loader has torch's default arguments. It is tuned for a minute in a process of its own. Then every configuration of
+the grid and the tuned one are measured in turn, in random order, in processes of their own. Prints a table (Markdown):
+the ratio of the tuned rate to that of the best of the grid, over rounds, with its 95% interval (Student's t). It passes
+within 3%, or where the interval holds 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+from tuning_loaders import LOADERS
+
+from loaderbench.datasets.photos import cached_photos
+from loaderbench.statistics.intervals import mean_interval
+
+BUDGET_S, STEADY_S, WARM_UP_S = 60, 3.0, 1.0
+WITHIN = 0.97
+Arguments = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="names of loaders, with commas")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", type=Path, help="a folder of photos by class (default: generated ones)")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child:
+        print(json.dumps(in_child(json.loads(asked.child))))
+        return
+    root = asked.data or cached_photos(images=256)
+    print("| loader | tuned in | tuned | best of the grid | tuned/best | ok |")
+    print("| --- | --: | --- | --- | --- | --- |", flush=True)
+    for name in asked.only.split(",") if asked.only else LOADERS:
+        with TemporaryDirectory() as work:
+            print(row(name, {"name": name, "root": str(root), "work": work}, asked.rounds), flush=True)
+
+
+def row(name: str, what: Arguments, rounds: int) -> str:
+    """Tune a loader, and compare."""
+    began_s = time.monotonic()
+    tuned = in_process({**what, "tune": True})
+    took_s = time.monotonic() - began_s
+    grid = [{"num_workers": count} for count in range(2 * (os.cpu_count() or 1) + 1)]
+    rates: dict[str, list[float]] = {json.dumps(config): [] for config in [*grid, tuned]}
+    for _ in range(rounds):
+        for config in random.sample(list(rates), len(rates)):
+            rates[config].append(in_process({**what, "arguments": json.loads(config)}))
+    best = max((json.dumps(config) for config in grid), key=lambda config: fmean(rates[config]))
+    ratios = [ours / theirs for ours, theirs in zip(rates[json.dumps(tuned)], rates[best], strict=True)]
+    found = mean_interval(ratios)
+    ok = "yes" if found.est >= WITHIN or (found.hi or 0.0) >= 1 else "NO"
+    ratio = f"{found.est:.2f} ({found.lo:.2f} to {found.hi:.2f})"
+    return f"| {name} | {took_s:.0f} s | {words(tuned)} | {words(json.loads(best))} | {ratio} | {ok} |"
+
+
+def words(config: Arguments) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.items()) or "unchanged"
+
+
+def in_process(what: Arguments) -> Any:
+    """What a fresh process prints last."""
+    command = [sys.executable, __file__, "--child", json.dumps(what)]
+    environment = {**os.environ, "XDG_CACHE_HOME": what["work"]} if what.get("tune") else None
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise RuntimeError(f"{what['name']}: {done.stderr[-1000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def in_child(what: Arguments) -> Any:
+    """The tuned arguments of a loader, or its rate with some."""
+    loader = LOADERS[what["name"]](Path(what["root"]), Path(what["work"]))
+    if what.get("tune"):
+        import loaderbench
+
+        return loaderbench.tune(loader, budget=BUDGET_S)
+    return rate(loader, what["arguments"])
+
+
+def rate(loader: DataLoader[Any], arguments: Arguments) -> float:
+    """Batches per second of the steady state."""
+    shuffled = {} if isinstance(loader.dataset, torch.utils.data.IterableDataset) else {"shuffle": True}
+    known = {"batch_size": loader.batch_size, **shuffled, **arguments}
+    batches = iter(DataLoader(loader.dataset, **known))
+    next(batches)
+    ends_s = time.monotonic() + WARM_UP_S
+    while time.monotonic() < ends_s:
+        next(batches)
+    began_s, count = time.monotonic(), 0
+    while time.monotonic() - began_s < STEADY_S:
+        next(batches)
+        count += 1
+    return count / (time.monotonic() - began_s)
+
+
+if __name__ == "__main__":
+    main()
