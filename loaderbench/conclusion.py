@@ -15,6 +15,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
+from loaderbench.diagnosis.ranks import describe_ranks, of_job
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import Subject, decide
@@ -103,7 +104,8 @@ def _conclusions(measured: Measured) -> Conclusions:
     demand = _demand(measured, config)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     costs = epoch_costs([trial for trial in trials if trial.config == config], measured.loader)
-    verdict = _verdict(measured, subject, config, costs, len(warnings))
+    ranks = describe_ranks(measured.rank_trials, lambda trial: _verdict_of_rank(measured, trial))
+    verdict = of_job(_verdict(measured, subject, config, costs, len(warnings)), ranks)
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
     known = {
@@ -130,8 +132,15 @@ def _conclusions(measured: Measured) -> Conclusions:
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),
         gpu_memory=gpu_memory,
         hotspots=find_hotspots(trial for trial in trials if trial.config == config),
+        ranks=ranks,
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
+
+
+def _verdict_of_rank(measured: Measured, trial: Trial) -> Verdict:
+    """On one rank of a distributed training, as if it were alone."""
+    plan = replace(measured.plan, configs=(trial.config,), baseline=trial.config)
+    return _conclusions(replace(measured, plan=plan, trials=(replace(trial, role="profile", rank=None),))).verdict
 
 
 def _demand(measured: Measured, config: Config | None) -> float | None:

@@ -11,7 +11,8 @@ from loaderbench.store import run_json
 GONE = {"prediction": None}
 """What schema 1 had and nothing produces any more."""
 
-NEW_IN_VERDICT = ("evidence_parts", "work", "read_inside", "confidence_reasons")
+NEW_IN_VERDICT = ("evidence_parts", "work", "read_inside", "confidence_reasons", "rank")
+NEW_IN_TRIAL = ("role", "isolation", "time_slices", "metrics", "consumer", "rank", "host", "rank_wait_share")
 
 
 def as_schema_1(run: RunRecord) -> dict[str, Any]:
@@ -19,8 +20,8 @@ def as_schema_1(run: RunRecord) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run_json(run))
     plan = {k: v for k, v in found["plan"].items() if k not in ("configs", "baseline", "baseline_why")}
     isolation, verification = found.pop("isolation"), found["verification"]
-    found["not_measured"].pop("gpu_memory", None)  # that came later, and so did hotspots
-    del found["hotspots"]
+    found["not_measured"].pop("gpu_memory", None)  # that came later, and so did these
+    del found["hotspots"], found["ranks"]
     reasons = {("ladder" if name == "isolation" else name): why for name, why in found["not_measured"].items()}
     return {
         **found,
@@ -55,7 +56,7 @@ def _trials(trials: tuple[Trial, ...]) -> list[dict[str, Any]]:
 
 def _trial(trial: dict[str, Any]) -> dict[str, Any]:
     rung = trial["isolation"] or "end_to_end"
-    kept = {k: v for k, v in trial.items() if k not in ("role", "isolation", "time_slices", "metrics", "consumer")}
+    kept = {k: v for k, v in trial.items() if k not in NEW_IN_TRIAL}
     reasons = {("turns" if k == "time_slices" else k): why for k, why in trial["not_measured"].items()}
     return {**kept, "rung": rung, "turns": trial["time_slices"], "not_measured": reasons}
 

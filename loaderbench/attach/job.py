@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loaderbench.errors import MissingError, UsageError
 from loaderbench.monitors import proc
+from loaderbench.ranks import rank_in
 
 WORKER_THREAD = "pt_data_worker"  # torch's name for a worker, from 2.6 on
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
@@ -89,7 +90,7 @@ def _main_of(pid: int) -> int:
 def _above_ranks(pid: int) -> int:
     """The launcher of a rank; of anything else, itself."""
     found = pid
-    while rank_of(found) is not None and (above := parent_of(found)) > 1 and environment_of(above):
+    while rank_of(found) is not None and (above := parent_of(found)) > 1 and proc.environment_of(above):
         found = above
     return found
 
@@ -104,15 +105,7 @@ def _ranks_below(launcher: int) -> Iterator[Training]:
 
 def rank_of(pid: int) -> int | None:
     """What torch's launcher, and those like it, put into the environment of a rank."""
-    found = environment_of(pid)
-    known = found.get("RANK", "") if "WORLD_SIZE" in found else ""
-    return int(known) if known.isdigit() else None
-
-
-def environment_of(pid: int) -> dict[str, str]:
-    """The environment that a process was started with; empty where it may not be read."""
-    pairs = (entry.partition("=") for entry in proc.read_text(f"/proc/{pid}/environ").split("\0"))
-    return {name: value for name, found, value in pairs if found}
+    return rank_in(proc.environment_of(pid))
 
 
 def command_of(pid: int) -> str:

@@ -12,6 +12,7 @@ from loaderbench.attach.watch import TrainingWatch
 from loaderbench.consumers import LOOP
 from loaderbench.environment import cpus_allotted_to, describe_machine
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, series, with_looks
+from loaderbench.ranks import this_host
 from loaderbench.recorder import completed_trial, with_reasons
 from loaderbench.recorder.code_looks import TOO_FEW
 from loaderbench.records import (
@@ -91,7 +92,17 @@ def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
 def _trial(seen: Seen, environment: Environment) -> Trial:
     watch = seen.watch
     config: Config = {"num_workers": watch.most_workers} if watch.most_workers or seen.stacks.inside else {}
-    trial = Trial(id=TRIAL, role="profile", config=config, round=1, status="failed", consumer=LOOP)
+    rank = seen.training.rank
+    trial = Trial(
+        id=TRIAL,
+        role="profile",
+        config=config,
+        round=1,
+        status="failed",
+        consumer=LOOP,
+        rank=rank,
+        host="" if rank is None else this_host(),
+    )
     if len(watch.samples) < 2 or watch.main_process.states() is None:
         failure = Failure("ended", f"process {seen.training.pid} ended before it could be read twice", _AGAIN)
         return with_reasons(replace(trial, failure=failure), "the process ended")

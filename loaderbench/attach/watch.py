@@ -24,7 +24,7 @@ from loaderbench.monitors import (
     proc,
 )
 from loaderbench.monitors.blocked import FEWEST_LOOKS, LOCK, OTHER, QUEUE, RUNNING
-from loaderbench.monitors.machine import use_of_this_program
+from loaderbench.monitors.machine import use_of, use_of_this_program
 from loaderbench.monitors.workers import PINNING_THREAD
 
 LOOK_S, READ_S = 0.05, 0.25
@@ -90,9 +90,7 @@ class TrainingWatch:
     @property
     def use(self) -> tuple[float, int]:
         """CPU seconds of all its processes, those included that it waited for, and how many are below the main one."""
-        pids = proc.process_tree(self.training.pid)
-        texts = (proc.read_text(f"/proc/{pid}/stat") for pid in pids)
-        return sum(proc.parse_cpu_with_children(text) for text in texts if text), len(pids) - 1
+        return use_of(self.training.pid)
 
     def look(self) -> None:
         """What threads are blocked on now."""

@@ -56,11 +56,11 @@ def attach(
 
 
 def _recording(seen: Seen) -> Recording:
-    """One rank, as what becomes of a script's loaders."""
+    """A training or one of its ranks, as what becomes of a script's loaders."""
     from loaderbench.attach.measured import measured_of
     from loaderbench.script.recording import Recording
 
     pid, rank = seen.training.pid, seen.training.rank
     measured, readings = measured_of(seen, f"attach {pid}")
-    place = f"process {pid}" if rank is None else f"rank {rank}, process {pid}"
+    place = f"process {pid}" if rank is None else f"{seen.training.ranks} ranks"
     return Recording(name="process", place=place, rank=rank, measured=measured, readings=readings)

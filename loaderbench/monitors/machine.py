@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import psutil
 
 from loaderbench.monitors import proc
+from loaderbench.ranks import rank_in, this_rank
 from loaderbench.records import MachineUse, Reasons
 
 FEWEST_S = 0.2  # the kernel counts in hundredths of a second
@@ -121,7 +122,8 @@ def busy_s(cpus: Sequence[int]) -> float | None:
 def use_of_this_program() -> tuple[float, int]:
     """CPU seconds of this process and all below it, and how many these are, but for Python's own trackers.
 
-    Of those that ended, the time is counted as far as they were waited for.
+    Of those that ended, the time is counted as far as they were waited for. Other ranks of the same training on this
+    machine, with all below them, belong to it.
     """
     mine_s = sum(os.times()[:4])
     if not proc.available():
@@ -130,7 +132,24 @@ def use_of_this_program() -> tuple[float, int]:
     below = proc.process_tree(os.getpid())[1:]
     used = [stat.cpu_s for pid in below if (stat := proc.read_stat(pid))]
     trackers = sum(_TRACKER in proc.read_text(f"/proc/{pid}/cmdline") for pid in below)
-    return mine_s + sum(used), len(used) - trackers
+    others = [use_of(pid) for pid in other_ranks()]
+    return mine_s + sum(used) + sum(cpu_s for cpu_s, _ in others), len(used) - trackers + sum(n for _, n in others)
+
+
+def use_of(pid: int) -> tuple[float, int]:
+    """CPU seconds of a process and all below it, those included that it waited for, and how many are below it."""
+    pids = proc.process_tree(pid)
+    texts = (proc.read_text(f"/proc/{one}/stat") for one in pids)
+    return sum(proc.parse_cpu_with_children(text) for text in texts if text), len(pids) - 1
+
+
+def other_ranks() -> Sequence[int]:
+    """The other ranks that the launcher of this one has started on this machine; none outside of a job."""
+    if this_rank() is None:
+        return ()
+    port, siblings = os.environ.get("MASTER_PORT"), proc.children_of(os.getppid())
+    known = ((pid, proc.environment_of(pid)) for pid in siblings if pid != os.getpid())
+    return [pid for pid, found in known if rank_in(found) is not None and found.get("MASTER_PORT") == port]
 
 
 def _children() -> list[psutil.Process]:

@@ -120,13 +120,24 @@ def process_tree(root: int) -> list[int]:
     while to_see:
         pid = to_see.pop()
         found.append(pid)
-        try:
-            threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
-        except OSError:
-            continue
-        for thread in threads:
-            to_see += map(int, read_text(f"/proc/{pid}/task/{thread}/children").split())
+        to_see += children_of(pid)
     return found
+
+
+def children_of(pid: int) -> list[int]:
+    """Those of all its threads; none of a process that is gone."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
+    except OSError:
+        return []
+    texts = (read_text(f"/proc/{pid}/task/{thread}/children") for thread in threads)
+    return [int(child) for text in texts for child in text.split()]
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty where it may not be read."""
+    pairs = (entry.partition("=") for entry in read_text(f"/proc/{pid}/environ").split("\0"))
+    return {name: value for name, found, value in pairs if found}
 
 
 def available() -> bool:

@@ -76,6 +76,20 @@ class Profiler:
         self._finish()
         return self.result
 
+    def gather(self) -> Run:
+        """Stop recording, and collect the results of all ranks of `torch.distributed` in rank 0.
+
+        Every rank must call it, before the process group is destroyed. In rank 0, the result is then that of the whole
+        training; in the others, and without a process group, it is their own. Raises `UsageError` as `stop` does.
+        """
+        self.stop()
+        from loaderbench.profiler.result import make_job_run
+
+        found = make_job_run(self.name, self._warmup, self._recorder, self._observer)
+        if found is not None:
+            self._result = found
+        return self.result
+
     def __enter__(self) -> Profiler:
         return self.start()
 

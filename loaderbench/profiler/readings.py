@@ -12,6 +12,7 @@ from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.source import length_of
+from loaderbench.ranks import this_host, this_rank
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
 from loaderbench.recorder.inside import NOT_ASKED
@@ -39,7 +40,17 @@ _HINT = "iterate over prof.iter(loader) while the profiler is running, for at le
 def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment) -> Trial:
     """The trial, with a reason for everything that is missing."""
     log = counted(recorder)
-    trial = Trial(id=TRIAL, role="profile", config=config, round=1, status="failed", consumer=LOOP)
+    rank = this_rank()
+    trial = Trial(
+        id=TRIAL,
+        role="profile",
+        config=config,
+        round=1,
+        status="failed",
+        consumer=LOOP,
+        rank=rank,
+        host="" if rank is None else this_host(),
+    )
     if not log.batches or not log.samples:
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return with_reasons(replace(trial, failure=failure), "nothing was measured")

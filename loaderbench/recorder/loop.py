@@ -13,6 +13,7 @@ from loaderbench.histogram import Histogram
 from loaderbench.recorder.batches import APART, STEADY, WARMUP, BatchLog, EpochRows, Row, table_of, waits_of
 from loaderbench.recorder.samples import count_samples, sample_counter
 from loaderbench.recorder.stalls import Wait
+from loaderbench.recorder.steps import RecentSteps, StepTimes
 from loaderbench.recorder.windows import BatchWindows, FindMade
 from loaderbench.records import BatchTimes
 from loaderbench.tracing.block import SPANS
@@ -59,6 +60,7 @@ class LoopRecorder:
         self.events: Any = None
         self._warmup, self._steps, self._watch = warmup, steps, watch or Watch()
         self.windows = BatchWindows(self._watch.find_made)
+        self._recent = RecentSteps()
         self._steady = 0
         self._rows: list[Row] = []
         self._waiting: list[Row] = []
@@ -134,6 +136,10 @@ class LoopRecorder:
         """The waits of the epoch's steady state that are added up, once; none where they were not kept."""
         return self._epoch_rows.take() if self._epoch_rows else []
 
+    def steps(self) -> StepTimes | None:
+        """The last steps that are added up; `None` with a device, ahead of which the host runs."""
+        return None if self.events is not None else self._recent.take()
+
     def batches(self) -> tuple[BatchTimes, ...]:
         """The batches that are kept; those whose wait a device has not reported yet are left out."""
         return self.windows.batches([*self._waiting, *self._rows])
@@ -161,6 +167,7 @@ class LoopRecorder:
             if self.seen <= self._warmup + len(taken):
                 self.warmed.add(table, WARMUP, waits_s)
             self.windows.add(table, waits_s)
+            self._recent.add(table)
 
     def _note_boundary(self, took_s: float) -> None:
         """An epoch's first batch came `took_s` seconds after it was begun."""

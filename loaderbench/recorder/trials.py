@@ -9,7 +9,7 @@ from typing import Any
 from loaderbench.histogram import Histogram
 from loaderbench.records import LoaderInside, LoopTimes, Reasons, ResourceUse, Spread, Trial
 
-_NO_REASON_NEEDED = ("failure", "isolation")
+_NO_REASON_NEEDED = ("failure", "isolation", "rank", "rank_wait_share")
 _ALWAYS = {
     "sampled": "every sample was timed",
     "stack_looks": "not attached from outside",

@@ -36,6 +36,7 @@ from loaderbench.records.conclusions import (
     IsolationRun as IsolationRun,
     Noise as Noise,
     Overhead as Overhead,
+    Rank as Rank,
     Recommendation as Recommendation,
     Verdict as Verdict,
 )

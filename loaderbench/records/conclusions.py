@@ -104,7 +104,7 @@ class Verdict:
     lines, each with its label and what it is about; runs of earlier versions have none. `against` is the evidence for
     another cause. `work` is the stage by the user's own name where they have one. `read_inside` is the stage that files
     are read in, where reading is blocked and is not timed apart from it. `confidence_reasons` say why the confidence is
-    not high.
+    not high. `rank` is the one of a distributed training that holds back the others; `None` where none does.
     """
 
     bound: Bound
@@ -118,11 +118,30 @@ class Verdict:
     read_inside: Stage | None = None
     against: tuple[str, ...] = ()
     confidence_reasons: tuple[str, ...] = ()
+    rank: int | None = None
     not_measured: Reasons = field(default_factory=dict)
 
     def __str__(self) -> str:
         bound = "UNKNOWN" if self.bound == "unknown" else f"{self.bound.upper()}-BOUND"
         return f"{bound} ({self.confidence} confidence): {self.headline}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rank:
+    """A rank of a distributed training as it saw itself.
+
+    `data_wait_share` is its own wait for data. `rank_wait_share` is its wait for the batches of other ranks, which is a
+    part of its step. `device` is the GPU that it used.
+    """
+
+    rank: int
+    host: str
+    device: str | None
+    samples_per_s: float | None
+    data_wait_share: float | None
+    rank_wait_share: float | None
+    verdict: Verdict
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -338,7 +357,8 @@ class Conclusions:
     """All that this version's rules say of a run. They can be drawn again from what was measured, at any time.
 
     `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures. `hotspots` are lines of
-    code of the verdict's configuration, those with the largest share of loading time first.
+    code of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
+    distributed training, whose `verdict` is that of the whole.
     """
 
     configurations: tuple[Configuration, ...]
@@ -356,4 +376,5 @@ class Conclusions:
     contention: tuple[Contention, ...] = ()
     gpu_memory: GpuMemory | None = None
     hotspots: tuple[Hotspot, ...] = ()
+    ranks: tuple[Rank, ...] = ()
     not_measured: Reasons = field(default_factory=dict)

@@ -66,6 +66,12 @@ class Measured:
         """Trials of remedies, including those of the unchanged configuration and the baseline they are paired with."""
         return self._of("remedy")
 
+    @property
+    def rank_trials(self) -> tuple[Trial, ...]:
+        """One trial for each rank of a distributed job, by rank; empty for anything else."""
+        found = [trial for trial in self._of("profile", "rank") if trial.rank is not None]
+        return tuple(sorted(found, key=lambda trial: trial.rank or 0)) if len(found) > 1 else ()
+
     def _of(self, *roles: Role) -> tuple[Trial, ...]:
         return tuple(trial for trial in self.trials if trial.role in roles)
 

@@ -188,10 +188,15 @@ class Trial(ProcessReadings, PlannedTrial):
     """One configuration measured once, in a process of its own.
 
     `time_slices` follow the steady state where a round was measured so; then `samples_per_s` is theirs. `consumer` is
-    the kind that took its batches; `None` in runs that did not keep it.
+    the kind that took its batches; `None` in runs that did not keep it. `rank` is that of a distributed training, and
+    `None` outside of one; `host` is where it ran, and empty where that is this machine alone. `rank_wait_share` is the
+    share of step time that it waited for the batches of other ranks.
     """
 
     status: Status
+    rank: int | None = None
+    host: str = ""
+    rank_wait_share: float | None = None
     consumer: str | None = None
     time_slices: TimeSlices | None = None
     reference_decode_before_s: float | None = None

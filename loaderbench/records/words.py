@@ -23,8 +23,8 @@ Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
 Kind = Literal["sweep", "profile"]
 Standing = Literal["open", "already_ok", "not_checked"]
-Role = Literal["sweep", "twin", "isolation", "remedy", "probe", "profile"]
-"""What a trial was measured for."""
+Role = Literal["sweep", "twin", "isolation", "remedy", "probe", "profile", "rank"]
+"""What a trial was measured for; `rank` is one of a distributed job, but not the one that its verdict is about."""
 
 IsolationName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold"]
 """What is left of a configuration when parts are taken away, from the least to the most."""
@@ -36,7 +36,9 @@ Limit = Literal[
     "workers", "cpu", "oversubscription", "quota", "storage_latency", "storage_bandwidth", "lock", "order", "startup",
     "memory", "neighbors", "imbalance", "none",
 ]  # fmt: skip
-About = Literal["cause", "wait", "rate", "consumer", "target", "inside", "limits", "epoch", "shortage", "failure"]
+About = Literal[
+    "cause", "wait", "rate", "consumer", "target", "inside", "limits", "epoch", "shortage", "failure", "ranks"
+]
 """What a line of evidence is about."""
 
 Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]

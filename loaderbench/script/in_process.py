@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from loaderbench.errors import LoaderbenchError
+from loaderbench.ranks import this_rank
 from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import read_recordings
@@ -60,15 +60,18 @@ class LoaderRecording:
         return found
 
     def _place(self) -> Path | None:
-        rank = os.environ.get("RANK", "")
         if self._out is None:
             return None
-        return Path(f"{self._out}-rank{rank}") if rank.isdigit() else Path(self._out)
+        return Path(f"{self._out}{_of_rank()}")
 
 
 def _name() -> str:
-    rank = os.environ.get("RANK", "")
-    return f"profile-{Path(sys.argv[0] or 'python').stem}{f'-rank{rank}' if rank.isdigit() else ''}"
+    return f"profile-{Path(sys.argv[0] or 'python').stem}{_of_rank()}"
+
+
+def _of_rank() -> str:
+    rank = this_rank()
+    return "" if rank is None else f"-rank{rank}"
 
 
 def _print(found: Sequence[RecordedLoader]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from loaderbench.profiler import Profiler
 from loaderbench.profiler.measured import Script, measured_so_far
+from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 from loaderbench.tracing.loader import Begin
 
@@ -67,6 +68,11 @@ class LoaderProfiler(Profiler):
         """Stop recording."""
         self._recorder.full = True
         self._finish()
+
+    @property
+    def steps(self) -> StepTimes | None:
+        """When the last steps began and ended; `None` where that is not known."""
+        return self._recorder.steps()
 
     def measured(self, script: Script) -> tuple[Measured, Readings]:
         """What was recorded until now; may be called by another thread than the loop's."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import threading
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
 from loaderbench.profiler.source import alike
+from loaderbench.ranks import this_rank
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.naming import Place, place_of
@@ -214,12 +214,12 @@ def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
 
 
 def _recording_of(one: _Recorded) -> Recording:
-    number = os.environ.get("RANK", "")
-    rank = int(number) if number.isdigit() else None
-    place = str(one.place) if rank is None else f"rank {rank}: {one.place}"
+    rank, place = this_rank(), str(one.place)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    measured, readings = one.profiler.measured(Script(command, place))
-    return Recording(name=one.place.name, place=place, rank=rank, measured=measured, readings=readings)
+    measured, readings = one.profiler.measured(Script(command, place if rank is None else f"rank {rank}: {place}"))
+    return Recording(
+        name=one.place.name, place=place, rank=rank, measured=measured, readings=readings, steps=one.profiler.steps
+    )
 
 
 def _leave(epoch: weakref.ref[RecordedEpoch] | None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 
 SUFFIX = ".recording"
@@ -15,13 +16,18 @@ SUFFIX = ".recording"
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """One loader's epochs in one process. `rank` is that of a distributed job; `None` outside of one."""
+    """One loader's epochs in one process.
+
+    `rank` is that of a distributed training; `None` outside of one. `steps` are the last ones, which are compared with
+    those of other ranks; `None` where they were not timed.
+    """
 
     name: str
     place: str
     rank: int | None
     measured: Measured
     readings: Readings
+    steps: StepTimes | None = None
 
     @property
     def took_s(self) -> float:

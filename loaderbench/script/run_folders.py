@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from loaderbench.conclusion import conclude
 from loaderbench.errors import UsageError
+from loaderbench.recorder.ranks import RankRun, merge_ranks
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.script.recording import Recording
@@ -51,11 +52,28 @@ def write_run_folders(recordings: Sequence[Recording], folder: Path) -> list[Rec
         with suppress(OSError):
             folder.rmdir()
         return []
-    by_time = sorted(recordings, key=lambda one: -one.took_s)
+    by_time = sorted(_of_jobs(recordings), key=lambda one: -one.took_s)
     main = _write(by_time[0], folder)
     found = [main, *(_write(recording, _free(folder / _slug(recording))) for recording in by_time[1:])]
     update_index(folder)
     return found
+
+
+def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
+    """One recording of each loader: its ranks become one."""
+    by_loader: dict[tuple[str, str], dict[int, Recording]] = {}
+    for one in recordings:
+        ranks = by_loader.setdefault((one.name, one.place), {})
+        if one.rank is None or one.rank in ranks:
+            yield one
+        else:
+            ranks[one.rank] = one
+    for (name, place), ranks in by_loader.items():
+        if ranks:
+            found = [RankRun(rank, one.measured, one.readings, one.steps) for rank, one in ranks.items()]
+            measured, readings = merge_ranks(found)
+            rank = measured.trials[0].rank if len(ranks) == 1 else None
+            yield Recording(name=name, place=place, rank=rank, measured=measured, readings=readings)
 
 
 def _write(recording: Recording, folder: Path) -> RecordedLoader:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 
-from loaderbench.monitors.machine import MachineWatch, allowed_cpus, busy_s, use_of_this_program
+import pytest
+
+from loaderbench.monitors import proc
+from loaderbench.monitors.machine import MachineWatch, allowed_cpus, busy_s, other_ranks, use_of_this_program
 
 
 def _burn(seconds: float) -> None:
@@ -56,3 +60,15 @@ def test_counters_only_grow() -> None:
     _burn(0.1)
     assert busy_s(allowed_cpus()) >= before[0]
     assert use_of_this_program()[0] > before[1]
+
+
+def test_outside_of_a_distributed_training_there_are_no_other_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    assert other_ranks() == ()
+
+
+def test_processes_of_the_same_parent_that_are_no_ranks_are_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert os.getpid() not in other_ranks()
+    assert all("RANK" in proc.environment_of(pid) for pid in other_ranks())

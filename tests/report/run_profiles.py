@@ -1,11 +1,13 @@
 """Profiles of a user's own loop as a session would record them, made up in memory."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from run_factory import GIB, environment
 from run_hostile import HOSTILE, LONG
 
 from loaderbench.conclusion import conclude
+from loaderbench.recorder.ranks import RankRun, merge_ranks
 from loaderbench.records import (
     Config,
     DatasetSummary,
@@ -14,6 +16,7 @@ from loaderbench.records import (
     Gpu,
     Measured,
     PlanSummary,
+    Readings,
     RunRecord,
     SampleTimes,
     SlowSample,
@@ -115,30 +118,51 @@ def traced_trial() -> Trial:
 
 
 def profile_of(trial: Trial, gpus: tuple[Gpu, ...] = (), description: str = "DataLoader over ImageFolder") -> RunRecord:
-    config = trial.config
-    return conclude(
-        Measured(
-            name="train",
-            suite={"name": "train"},
-            environment=environment(gpus, 8),
-            dataset=DatasetSummary(description),
-            plan=PlanSummary(
-                {axis: [value] for axis, value in config.items()},
-                1,
-                1,
-                1,
-                (config,),
-                config,
-                "it is what the loop uses",
-            ),
-            consumer="loop",
-            trials=(trial,),
-            started_at="2026-03-12T14:03:00+00:00",
-            finished_at="2026-03-12T14:03:34+00:00",
-            complete=True,
-            loaderbench_version="0.2.0",
-            kind="profile",
-        )
+    return conclude(measured_by((trial,), gpus, description))
+
+
+def measured_by(
+    trials: tuple[Trial, ...], gpus: tuple[Gpu, ...] = (), description: str = "DataLoader over ImageFolder"
+) -> Measured:
+    """A profile of one trial, or of several ranks with one each, that nobody has concluded from."""
+    config = trials[0].config
+    return Measured(
+        name="train",
+        suite={"name": "train"},
+        environment=environment(gpus, 8),
+        dataset=DatasetSummary(description),
+        plan=PlanSummary(
+            {axis: [value] for axis, value in config.items()}, 1, 1, 1, (config,), config, "it is what the loop uses"
+        ),
+        consumer="loop",
+        trials=trials,
+        started_at="2026-03-12T14:03:00+00:00",
+        finished_at="2026-03-12T14:03:34+00:00",
+        complete=True,
+        loaderbench_version="0.2.0",
+        kind="profile",
+    )
+
+
+def of_ranks(waits: Sequence[float], hosts: Sequence[str] = ("a",)) -> RunRecord:
+    """A distributed training: the data wait of each rank, on the hosts in turn."""
+    ranks = [
+        RankRun(rank, measured_by((_of_rank(rank, wait, hosts[rank % len(hosts)]),)), Readings())
+        for rank, wait in enumerate(waits)
+    ]
+    return conclude(merge_ranks(ranks)[0])
+
+
+def _of_rank(rank: int, wait: float, host: str) -> Trial:
+    trial, one_epoch = traced_trial(), {"epochs": ONE_EPOCH}
+    return replace(
+        trial,
+        data_wait_share=wait,
+        epochs=None,
+        time_to_first_batch_s=0.1,
+        rank=rank,
+        host=host,
+        not_measured={**trial.not_measured, **one_epoch},
     )
 
 

@@ -298,19 +298,6 @@ def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
     assert load(tmp_path / "run").record.suite["script"] == "mine.py --steps 3"
 
 
-@pytest.mark.slow
-def test_the_processes_that_a_launcher_starts_are_recorded_each_with_its_rank(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        HEAD + "wait_s = 0.004 * int(os.environ['RANK'])\nfor _ in DataLoader(Slow(160, wait_s), batch_size=8): pass\n",
-    )
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
-    done = profile(tmp_path, "--out", "run", "--", *torchrun, "train.py")
-    assert done.returncode == 0, done.stderr
-    slow, fast = (done.stderr.index(f"\nLoader: rank {rank}: Slow loader (train.py:") for rank in (1, 0))
-    assert slow < fast
-
-
 def test_a_script_that_cannot_be_recorded_runs_on_and_a_line_says_why(tmp_path: Path) -> None:
     broken = "import loaderbench.profiler.source\ndel loaderbench.profiler.source.alike\n"
     write(tmp_path, f"{HEAD}{broken}print(sum(1 for _ in DataLoader(Slow(80, 0), batch_size=8)))\n")

@@ -16,6 +16,7 @@ from loaderbench.report.sections import (
     lanes,
     noise,
     pipeline,
+    ranks,
     recommendations,
     scaling,
     sweep,
@@ -30,6 +31,7 @@ Builder = Callable[[View], Section | Sequence[Section] | None]
 
 SECTIONS: tuple[Builder, ...] = (
     verdict.finding,
+    ranks.section,
     pipeline.section,
     verdict.figures,
     recommendations.section,

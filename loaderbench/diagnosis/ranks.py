@@ -1,0 +1,122 @@
+"""The verdict of a distributed training from those of its ranks: whether some hold back the others.
+
+Ranks that train together take each step together, so all wait for the one whose batch comes last. Only that one sees
+the wait as a wait for data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from loaderbench.diagnosis.thresholds import NOTICED
+from loaderbench.diagnosis.wording import in_percent
+from loaderbench.records import Evidence, Rank, Trial, Verdict
+
+ALIKE = 0.5
+"""Of the longest wait: ranks that wait at least so much of it are slow together."""
+
+_MOST_NAMED = 4
+_FIGURES = ("samples_per_s", "data_wait_share", "rank_wait_share")
+
+
+def describe_ranks(trials: Sequence[Trial], verdict_of: Callable[[Trial], Verdict]) -> tuple[Rank, ...]:
+    """Each rank as it saw itself."""
+    return tuple(
+        Rank(
+            rank=trial.rank or 0,
+            host=trial.host,
+            device=f"GPU {trial.gpus[0].index}" if trial.gpus else None,
+            samples_per_s=trial.samples_per_s,
+            data_wait_share=trial.data_wait_share,
+            rank_wait_share=trial.rank_wait_share,
+            verdict=verdict_of(trial),
+            not_measured=_reasons(trial),
+        )
+        for trial in trials
+    )
+
+
+def _reasons(trial: Trial) -> dict[str, str]:
+    known = {name: why for name, why in trial.not_measured.items() if name in _FIGURES}
+    return known if trial.gpus else {**known, "device": "no GPU in use was seen"}
+
+
+def slow_ranks(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
+    """Those whose wait for data the others wait for, the slowest first; none where most ranks are alike."""
+    known = sorted((one for one in ranks if one.data_wait_share is not None), key=_wait, reverse=True)
+    if len(known) < 2 or known[0].verdict.bound != "input":
+        return ()
+    slow = [one for one in known if _wait(one) >= ALIKE * _wait(known[0])]
+    others = known[len(slow) :]
+    if len(slow) > len(others) or _typical(slow) - _typical(others) < NOTICED:
+        return ()
+    return tuple(slow)
+
+
+def of_job(verdict: Verdict, ranks: Sequence[Rank]) -> Verdict:
+    """The verdict on the slowest rank, as one on the whole training."""
+    slow = slow_ranks(ranks)
+    if slow:
+        return _held_back(verdict, slow, ranks)
+    together = [_wait(one) + one.rank_wait_share for one in ranks if one.rank_wait_share is not None]
+    shared = median(together) if together else 0.0
+    found = _with_evidence(verdict, _range(ranks, shared))
+    if verdict.bound in ("input", "unknown") or shared < NOTICED:
+        return found
+    headline = f"each step waits for the slowest of {len(ranks)} ranks, and none is always the slowest"
+    return replace(found, bound="input", stage=None, limit="imbalance", headline=headline, confidence="medium")
+
+
+def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) -> Verdict:
+    others = [one for one in ranks if one not in slow and one.data_wait_share is not None]
+    one, rest = len(slow) == 1, f"the other {len(others)} ranks" if len(others) > 1 else f"rank {others[0].rank}"
+    named = _named(slow, ranks)
+    waits = f"{named} {'waits' if one else 'wait'} for data {in_percent(_typical(slow))} of step time"
+    waits += f", {rest} {in_percent(_typical(others))}"
+    lost = [other.rank_wait_share for other in others if other.rank_wait_share is not None]
+    if lost:
+        waits += f"; {rest} {'lose' if len(others) > 1 else 'loses'} {in_percent(median(lost))} to {_it(slow)}"
+    headline = f"{named} {'holds' if one else 'hold'} back {rest}: {verdict.headline}"
+    found = _with_evidence(verdict, Evidence("ranks", "Ranks", waits))
+    return replace(found, rank=slow[0].rank, headline=headline)
+
+
+def _it(slow: Sequence[Rank]) -> str:
+    return "it" if len(slow) == 1 else "them"
+
+
+def _with_evidence(verdict: Verdict, evidence: Evidence | None) -> Verdict:
+    if evidence is None:
+        return verdict
+    parts = (*verdict.evidence_parts, evidence)
+    return replace(verdict, evidence=tuple(map(str, parts)), evidence_parts=parts)
+
+
+def _range(ranks: Sequence[Rank], shared: float) -> Evidence | None:
+    waits = sorted(_wait(one) for one in ranks if one.data_wait_share is not None)
+    if len(waits) < 2:
+        return None
+    span = f"{in_percent(waits[0])} to {in_percent(waits[-1])}"
+    said = f"{len(waits)} ranks wait for data {span} of step time"
+    if shared >= waits[-1] + NOTICED:
+        said += f"; with the wait for one another, {in_percent(shared)}"
+    return Evidence("ranks", "Ranks", said)
+
+
+def _named(slow: Sequence[Rank], ranks: Sequence[Rank]) -> str:
+    """`rank 3 on b`; the host where there are several."""
+    numbers = sorted(one.rank for one in slow)
+    shown = ", ".join(map(str, numbers[:_MOST_NAMED])) + (", ..." if len(numbers) > _MOST_NAMED else "")
+    named = f"rank {shown}" if len(numbers) == 1 else f"{len(numbers)} ranks ({shown})"
+    hosts = {one.host for one in slow}
+    return f"{named} on {hosts.pop()}" if len(hosts) == 1 and len({one.host for one in ranks}) > 1 else named
+
+
+def _wait(one: Rank) -> float:
+    return one.data_wait_share or 0.0
+
+
+def _typical(ranks: Sequence[Rank]) -> float:
+    return median(map(_wait, ranks))

@@ -1,0 +1,57 @@
+"""From what each rank of a distributed training measured to one run of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from loaderbench.recorder.rank_waits import RankSteps, waits_for_others
+from loaderbench.recorder.steps import StepTimes
+from loaderbench.records import Measured, Readings, Trial
+
+NOT_TIMED = "steps are timed by the clock of the host, and not where it runs ahead of a device or from outside"
+
+
+@dataclass(frozen=True)
+class RankRun:
+    """What one rank measured: a run of one trial. `steps` are its last ones; `None` where they were not timed."""
+
+    rank: int
+    measured: Measured
+    readings: Readings
+    steps: StepTimes | None = None
+
+    @property
+    def trial(self) -> Trial:
+        """Its trial, with its number."""
+        return replace(self.measured.trials[0], rank=self.rank)
+
+
+def merge_ranks(runs: Sequence[RankRun]) -> tuple[Measured, Readings]:
+    """One run: that of the rank that waits most for data, with the trials of the others next to its own.
+
+    The readings are that rank's. Raises `ValueError` without any rank.
+    """
+    if not runs:
+        raise ValueError("there are no ranks to merge")
+    main = max(runs, key=lambda one: (one.trial.data_wait_share or 0.0, -one.rank))
+    shares, why_not = _waits(runs)
+    trials = [_with_wait(one.trial, shares.get(one.rank), why_not) for one in sorted(runs, key=lambda one: one.rank)]
+    own = next(trial for trial in trials if trial.rank == main.rank)
+    others = (replace(trial, id=f"rank{trial.rank}", role="rank") for trial in trials if trial is not own)
+    complete = all(one.measured.complete for one in runs)
+    return replace(main.measured, trials=(own, *others), complete=complete), main.readings
+
+
+def _waits(runs: Sequence[RankRun]) -> tuple[dict[int, float], str]:
+    """By rank, the share of step time that it waits for the batches of others, and why that is not known."""
+    if len(runs) < 2:
+        return {}, "one rank was recorded"
+    if any(one.steps is None for one in runs):
+        return {}, NOT_TIMED
+    return waits_for_others({one.rank: RankSteps(one.trial.host, one.steps) for one in runs if one.steps is not None})
+
+
+def _with_wait(trial: Trial, share: float | None, why_not: str) -> Trial:
+    reasons = {} if share is not None else {"rank_wait_share": why_not}
+    return replace(trial, rank_wait_share=share, not_measured={**trial.not_measured, **reasons})

@@ -1,0 +1,74 @@
+"""Ranks of a distributed training in a run and on its page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import run_profiles as profiles
+from blocks import section, within
+from run_hostile import HOSTILE
+
+from loaderbench.recorder.ranks import NOT_TIMED
+from loaderbench.report.document import build_document
+from loaderbench.report.html import render_html
+from loaderbench.report.model import Paragraph, Table
+from loaderbench.report.sections.ranks import MOST_ROWS
+from loaderbench.store import read_run, run_json
+
+ONE_SLOW = (0.02, 0.01, 0.6, 0.03)
+
+
+def test_the_trial_of_the_slowest_rank_is_the_one_that_the_run_is_about() -> None:
+    run = profiles.of_ranks(ONE_SLOW)
+    assert [(trial.rank, trial.role, trial.id) for trial in run.trials] == [
+        (2, "profile", "train"),
+        (0, "rank", "rank0"),
+        (1, "rank", "rank1"),
+        (3, "rank", "rank3"),
+    ]
+    assert {trial.not_measured["rank_wait_share"] for trial in run.trials} == {NOT_TIMED}
+    assert [configuration.trials for configuration in run.configurations] == [("train",)]
+
+
+def test_each_rank_keeps_its_own_verdict_and_one_is_that_of_the_training() -> None:
+    run = profiles.of_ranks(ONE_SLOW)
+    assert [(one.rank, one.data_wait_share) for one in run.ranks] == list(enumerate(ONE_SLOW))
+    assert [one.verdict.bound for one in run.ranks] == ["compute", "compute", "input", "compute"]
+    assert (run.verdict.rank, run.verdict.bound) == (2, "input")
+    assert run.verdict.headline.startswith("rank 2 holds back the other 3 ranks: ")
+    assert run.ranks[2].verdict.headline == run.verdict.headline.partition(": ")[2]
+
+
+def test_ranks_are_read_again_as_they_were_written(tmp_path: Path) -> None:
+    run = profiles.of_ranks(ONE_SLOW, hosts=("a", "b"))
+    (tmp_path / "run.json").write_text(run_json(run))
+    assert read_run(tmp_path).ranks == run.ranks
+
+
+def test_a_profile_of_one_process_has_no_ranks() -> None:
+    assert profiles.untraced().ranks == ()
+    assert section(build_document(profiles.untraced(), ()), "ranks") is None
+
+
+@pytest.mark.parametrize("count", [2, MOST_ROWS])
+def test_the_table_has_a_row_for_each_rank(count: int) -> None:
+    run = profiles.of_ranks([0.02] * (count - 1) + [0.6], hosts=("a", "b"))
+    (table,) = within(build_document(run, ()), "ranks", Table)
+    assert [row.cells[0].text for row in table.rows] == [str(rank) for rank in range(count)]
+    assert [cell.text for cell in table.rows[1].cells[1:4]] == ["b", "512", "60%" if count == 2 else "2.0%"]
+
+
+def test_of_very_many_ranks_the_page_has_the_spread_and_the_slowest() -> None:
+    run = profiles.of_ranks([rank / 1024 / 20 for rank in range(1023)] + [0.6])
+    document = build_document(run, ())
+    (table,) = within(document, "ranks", Table)
+    assert [row.cells[0].text for row in table.rows] == ["1023", *(str(rank) for rank in range(1022, 1013, -1))]
+    (spread,) = within(document, "ranks", Paragraph)
+    assert spread.text.text == "Data wait of 1024 ranks: 0%, 1.2%, 2.5%, 3.7%, 60% (least, quartiles, most)"
+
+
+def test_names_of_hosts_stay_text() -> None:
+    page = render_html(build_document(profiles.of_ranks(ONE_SLOW, hosts=(HOSTILE,)), ()))
+    assert HOSTILE not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)

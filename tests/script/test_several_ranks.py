@@ -1,0 +1,117 @@
+"""Distributed trainings that torch's launcher starts: one verdict for all ranks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scripts import HEAD, profile, write
+
+from loaderbench.result import load
+
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
+TRAINING = (
+    HEAD
+    + """\
+from torch import distributed, nn
+from loaderbench import Profiler
+
+def main():
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4))
+    data = Slow(8000, 0.005 if rank == 1 else 0.0005)
+    sampler = torch.utils.data.DistributedSampler(data)
+    loader = DataLoader(data, batch_size=8, num_workers=1, sampler=sampler)
+    {before}
+    for step, (inputs, labels) in enumerate({batches}):
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        time.sleep(0.01)
+        if step == 120:
+            break
+    {after}
+    distributed.destroy_process_group()
+
+main()
+"""
+)
+
+GATHER = """\
+prof.stop()
+    run = prof.gather()
+    with open(f"rank{rank}.json", "w") as file:
+        import json; json.dump(run.to_dict(), file)
+"""
+
+
+def started(script: Path) -> subprocess.CompletedProcess[str]:
+    """Two ranks of the script, in its folder."""
+    command = [*TORCHRUN, str(script)]
+    return subprocess.run(command, cwd=script.parent, capture_output=True, text=True, timeout=300, check=False)
+
+
+def training(**parts: str) -> str:
+    found = TRAINING
+    for name, text in parts.items():
+        found = found.replace(f"{{{name}}}", text)
+    return found
+
+
+def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(tmp_path: Path) -> None:
+    write(tmp_path, training(before="", batches="loader", after=""))
+    done = profile(tmp_path, "--out", "run", "--", *TORCHRUN, "train.py")
+    assert done.returncode == 0, done.stderr
+    assert [line[:22] for line in done.stderr.splitlines() if line.startswith("Loader:")] == ["Loader: rank 1: loader"]
+    run = load(tmp_path / "run")
+    assert run.verdict.rank == 1
+    assert "rank 1 holds back rank 0" in done.stderr
+    assert [path.name for path in (tmp_path / "run").iterdir() if path.is_dir()] == []
+    fast, slow = run.ranks
+    assert (fast.rank, slow.rank) == (0, 1)
+    assert slow.data_wait_share > 0.5 > fast.data_wait_share
+    assert fast.rank_wait_share > 0.3 > slow.rank_wait_share
+
+
+def test_rank_0_gathers_what_all_ranks_recorded(tmp_path: Path) -> None:
+    before = 'prof = Profiler("train", trace=True).start()'
+    script = write(tmp_path, training(before=before, batches="prof.iter(loader)", after=GATHER))
+    done = started(script)
+    assert done.returncode == 0, done.stderr
+    first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
+    assert [one["rank"] for one in first["ranks"]] == [0, 1]
+    assert (first["verdict"]["rank"], first["trials"][0]["rank"]) == (1, 1)
+    assert first["ranks"][0]["rank_wait_share"] > 0.3
+    assert (second["ranks"], [trial["rank"] for trial in second["trials"]]) == ([], [1])
+
+
+def test_other_ranks_on_this_machine_are_no_other_programs(tmp_path: Path) -> None:
+    """One rank asks what it and the others use, while the other one computes."""
+    script = write(
+        tmp_path,
+        HEAD
+        + """\
+from loaderbench.monitors.machine import other_ranks, use_of_this_program
+from torch import distributed
+
+distributed.init_process_group("gloo")
+rank, until_s = distributed.get_rank(), time.monotonic() + 2
+if rank == 1:
+    while time.monotonic() < until_s:
+        pass
+distributed.barrier()
+if rank == 0:
+    assert len(other_ranks()) == 1
+    assert use_of_this_program()[0] - time.process_time() > 1.5
+distributed.barrier()
+distributed.destroy_process_group()
+""",
+    )
+    done = started(script)
+    assert done.returncode == 0, done.stderr
