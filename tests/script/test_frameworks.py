@@ -111,8 +111,81 @@ if __name__ == "__main__":
             images.mean()
 """
 
+TORCHVISION = """\
+import argparse, collections
+from PIL import Image
+from torch.utils.data.dataloader import default_collate
+from torchvision import datasets
+from torchvision.transforms import v2
+
+class MetricLogger:
+    def __init__(self):
+        self.iter_time = collections.deque(maxlen=20)
+
+    def log_every(self, iterable, print_freq, header):
+        end = time.time()
+        for i, obj in enumerate(iterable):
+            yield obj
+            self.iter_time.append(time.time() - end)
+            end = time.time()
+        print(header, "Total", len(iterable))
+
+class ClassificationPresetTrain:
+    def __init__(self, *, crop_size):
+        self.transforms = v2.Compose([
+            v2.RandomResizedCrop(crop_size, antialias=True), v2.RandomHorizontalFlip(), v2.PILToTensor(),
+            v2.ToDtype(torch.float, scale=True), v2.Normalize(mean=[0.5], std=[0.2]), v2.ToPureTensor(),
+        ])
+
+    def __call__(self, img):
+        return self.transforms(img)
+
+def load_data(traindir, args):
+    dataset = datasets.ImageFolder(traindir, ClassificationPresetTrain(crop_size=32))
+    return dataset, torch.utils.data.RandomSampler(dataset)
+
+def train_one_epoch(model, criterion, optimizer, data_loader, device, epoch, args):
+    model.train()
+    for i, (image, target) in enumerate(MetricLogger().log_every(data_loader, args.print_freq, f"Epoch: [{epoch}]")):
+        image, target = image.to(device), target.to(device)
+        loss = criterion(model(image), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+def main(args):
+    dataset, train_sampler = load_data("images", args)
+    mixup = v2.MixUp(num_classes=4)
+
+    def collate_fn(batch):
+        return mixup(*default_collate(batch))
+
+    data_loader = torch.utils.data.DataLoader(
+        dataset, batch_size=args.batch_size, sampler=train_sampler, num_workers=args.workers, pin_memory=True,
+        collate_fn=collate_fn,
+    )
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(4))
+    model(torch.zeros(1, 3, 32, 32))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    for epoch in range(args.epochs):
+        train_one_epoch(model, torch.nn.CrossEntropyLoss(), optimizer, data_loader, args.device, epoch, args)
+
+if __name__ == "__main__":
+    for number in range(480):
+        os.makedirs(f"images/{number % 4}", exist_ok=True)
+        Image.new("RGB", (64, 64), (number % 256, 0, 0)).save(f"images/{number % 4}/{number}.jpg")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--batch-size", default=8, type=int)
+    parser.add_argument("--epochs", default=2, type=int)
+    parser.add_argument("--workers", default=2, type=int)
+    parser.add_argument("--print-freq", default=10, type=int)
+    main(parser.parse_args())
+"""  # of the shape of references/classification/train.py
+
 SCRIPTS = {
     "lightning": LIGHTNING, "accelerate": ACCELERATE, "transformers": HUGGING_FACE, "ignite": IGNITE, "timm": TIMM,
+    "torchvision": TORCHVISION,
 }  # fmt: skip
 EPOCHS = 2
 
@@ -125,6 +198,7 @@ EPOCHS = 2
         ("transformers", "Rows loader"),
         ("ignite", "train_loader"),
         ("timm", "loader"),
+        ("torchvision", "data_loader"),
     ],
 )
 def test_every_epoch_is_recorded_with_its_stages(tmp_path: Path, package: str, name: str) -> None:

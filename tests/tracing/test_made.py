@@ -24,7 +24,7 @@ class Straggling(Dataset[torch.Tensor]):
         return 40
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        time.sleep(0.2 if index == STRAGGLER else 0.001)
+        time.sleep(0.5 if index == STRAGGLER else 0.001)
         return torch.zeros(2)
 
 

@@ -1,0 +1,220 @@
+"""Is the rank that holds back the others named, and nobody where all are alike? Jobs drawn at random under torchrun.
+
+    uv run --group storage python benchmarks/ranks.py [--planted 40] [--healthy 20] [--seed 1] [--only KIND]
+
+Each job is a training of 2, 4 or 8 ranks under `loaderbench profile -- torchrun`, with DistributedDataParallel over
+gloo and a step that sleeps, as if it were computed on a device. Planted: a rank, or half of the ranks, with slow
+samples; with samples that take CPU time; with fewer workers; with files on a slow disk (FUSE). Healthy: all fast, all
+equally slow, or slow samples scattered over all ranks. Prints a line for each job and a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+STEPS, TIMEOUT_S, DISK_S = 120, 300, 0.01
+PLANTED, HEALTHY = ("samples", "CPU", "workers", "disk"), ("fast", "all slow", "scattered")
+SCRIPT = """\
+import json, os, random, sys, time
+from pathlib import Path
+import torch
+from torch import distributed, nn
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
+
+JOB = json.loads(sys.argv[1])
+RANK = int(os.environ["RANK"])
+MINE = JOB["slow"] if RANK in JOB["slow_ranks"] else JOB["usual"]
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.files = sorted(Path(MINE["folder"]).glob("*.bin"))
+
+    def __len__(self):
+        return 64 * JOB["steps"] * JOB["batch_size"]
+
+    def __getitem__(self, index):
+        data = self.files[index % len(self.files)].read_bytes()
+        time.sleep(MINE["blocked_s"] * (10 if random.random() < JOB["scattered"] else 1))
+        ends_s = time.thread_time() + MINE["busy_s"]
+        while time.thread_time() < ends_s:
+            pass
+        return torch.frombuffer(bytearray(data[:4096]), dtype=torch.uint8).float()
+
+
+def main():
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(4096, 8))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    data = Samples()
+    loader = DataLoader(
+        data, batch_size=JOB["batch_size"], num_workers=MINE["workers"], sampler=DistributedSampler(data)
+    )
+    for step, inputs in enumerate(loader):
+        optimizer.zero_grad()
+        model(inputs).mean().backward()
+        optimizer.step()
+        time.sleep(JOB["step_s"])
+        if step == JOB["steps"]:
+            break
+    distributed.destroy_process_group()
+
+
+main()
+"""
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What a rank's samples take, on how many workers."""
+
+    folder: str
+    workers: int = 1
+    blocked_s: float = 0.0
+    busy_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training; `slow_ranks` hold back the others, and are empty in a healthy one."""
+
+    kind: str
+    ranks: int
+    slow_ranks: tuple[int, ...]
+    batch_size: int
+    step_s: float
+    usual: Loading
+    slow: Loading
+    scattered: float = 0.0
+    steps: int = STEPS
+
+
+@dataclass(frozen=True)
+class Disks:
+    """Two folders with the same files."""
+
+    fast: str
+    slow: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--planted", type=int, default=40)
+    parser.add_argument("--healthy", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="one kind")
+    asked = parser.parse_args()
+    right, all_of = Counter[str](), Counter[str]()
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(TemporaryDirectory()))
+        disks = stack.enter_context(mounted(written(place / "files"), place / "slow"))
+        for job in drawn(random.Random(asked.seed), asked.planted, asked.healthy, disks):
+            if asked.only in (None, job.kind):
+                named = verdict_of(job, place)
+                well = named["rank"] in job.slow_ranks if job.slow_ranks else named["rank"] is None
+                right[job.kind] += well
+                all_of[job.kind] += 1
+                slow = f"slow {list(job.slow_ranks)}" if job.slow_ranks else "healthy"
+                print(
+                    f"{'ok   ' if well else 'WRONG'} {job.kind:10} {job.ranks} ranks, {slow}: {named['said']}",
+                    flush=True,
+                )
+    print("\n| kind | right |\n| --- | --: |")
+    for kind, count in all_of.items():
+        print(f"| {kind} | {right[kind]} of {count} |")
+
+
+def drawn(draw: random.Random, planted: int, healthy: int, disks: Disks) -> Iterator[Job]:
+    """Planted jobs of each kind in turn, then healthy ones."""
+    for number in range(planted):
+        yield planted_job(PLANTED[number % len(PLANTED)], draw, disks)
+    for number in range(healthy):
+        yield healthy_job(HEALTHY[number % len(HEALTHY)], draw, disks)
+
+
+def planted_job(kind: str, draw: random.Random, disks: Disks) -> Job:
+    """The usual loader takes up to 40% of a step, the slow one 1.5 to 4 steps; a fourth of that in four workers."""
+    ranks, batch_size, step_s = draw.choice((2, 4, 8)), draw.choice((4, 8, 16)), draw.uniform(0.02, 0.05)
+    slow_ranks = tuple(sorted(draw.sample(range(ranks), ranks // 2 if draw.random() < 0.25 else 1)))
+    usual_s, slow_s = draw.uniform(0.05, 0.4) * step_s / batch_size, draw.uniform(1.5, 4.0) * step_s / batch_size
+    usual = Loading(disks.fast, blocked_s=usual_s)
+    if kind == "workers":
+        usual = Loading(disks.fast, 4, blocked_s=usual_s * 4)
+    if kind == "disk":
+        step_s = DISK_S * batch_size / draw.uniform(1.5, 4.0)
+    slow = {
+        "samples": Loading(disks.fast, blocked_s=slow_s),
+        "CPU": Loading(disks.fast, busy_s=slow_s),
+        "workers": Loading(disks.fast, blocked_s=usual_s * 4 + slow_s),
+        "disk": Loading(disks.slow),
+    }[kind]
+    return Job(kind, ranks, slow_ranks, batch_size, step_s, usual, slow)
+
+
+def healthy_job(kind: str, draw: random.Random, disks: Disks) -> Job:
+    """All ranks alike: batches of less than half a step, of two to four steps, or of which few are ten times slower."""
+    ranks, batch_size, step_s = draw.choice((2, 4, 8)), draw.choice((4, 8, 16)), draw.uniform(0.02, 0.05)
+    steps = {"fast": (0.0, 0.4), "all slow": (2.0, 4.0), "scattered": (0.3, 0.5)}[kind]
+    usual = Loading(disks.fast, blocked_s=draw.uniform(*steps) * step_s / batch_size)
+    return Job(kind, ranks, (), batch_size, step_s, usual, usual, 0.02 if kind == "scattered" else 0.0)
+
+
+def written(folder: Path) -> Path:
+    """A folder of small files."""
+    folder.mkdir()
+    for number in range(64):
+        (folder / f"{number:03d}.bin").write_bytes(os.urandom(8192))
+    return folder
+
+
+@contextmanager
+def mounted(folder: Path, place: Path) -> Iterator[Disks]:
+    """The folder, and the same one as a slow disk shows it."""
+    place.mkdir()
+    server = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("slow_files.py"), folder, place, str(DISK_S), "0"]
+    )
+    try:
+        while not place.is_mount():
+            if server.poll() is not None:
+                sys.exit("the slow disk needs libfuse and `uv run --group storage`")
+            time.sleep(0.05)
+        yield Disks(str(folder), str(place))
+    finally:
+        subprocess.run(["fusermount3", "-u", place], check=False)
+        server.wait(10)
+
+
+def verdict_of(job: Job, place: Path) -> dict[str, Any]:
+    """The rank that the verdict names, and its words."""
+    out, script = place / "run", place / "train.py"
+    shutil.rmtree(out, ignore_errors=True)
+    script.write_text(SCRIPT)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(job.ranks)]
+    command = [sys.executable, "-m", "loaderbench", "profile", "--out", str(out), "--", *torchrun, str(script)]
+    done = subprocess.run(
+        [*command, json.dumps(asdict(job))], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if done.returncode or not (out / "run.json").exists():
+        return {"rank": "failed", "said": done.stderr[-500:]}
+    verdict = json.loads((out / "run.json").read_text())["verdict"]
+    return {"rank": verdict["rank"], "said": f"{verdict['bound']}: {verdict['headline']}"}
+
+
+if __name__ == "__main__":
+    main()
