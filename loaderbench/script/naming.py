@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,14 +33,17 @@ class Place:
 
 
 def place_of(loader: Any, made: CodeLine | None = None) -> Place:
-    """Look for the loader's name from where its epoch begins outward, in variables and in attributes of `self`.
+    """Look for the loader's name where its epoch begins, and in what called that.
 
-    Without one it is called by its dataset's type. The line is that of the innermost code that is no library's.
+    The outermost variable wins: `train_loader` of the script, not `loader` of a function that it is passed to. Next
+    come attributes of `self` and objects that hold the loader, from the innermost on. Without a name it is called by
+    its dataset's type. The line is that of the innermost code that is no library's.
     """
     frames = list(_frames())
     own = next((frame for frame in frames if not is_library(frame.f_code.co_filename)), frames[-1] if frames else None)
     file, line = (own.f_code.co_filename, own.f_lineno) if own else ("", 0)
-    named = next((name for frame in frames if (name := _name_in(frame, loader))), None)
+    named = next((name for frame in reversed(frames) if (name := _variable_in(frame, loader))), None)
+    named = named or next((name for frame in frames if (name := _name_in(frame, loader))), None)
     return Place(named or f"{type(getattr(loader, 'dataset', loader)).__name__} loader", file, line, made)
 
 
@@ -54,6 +58,19 @@ def _frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def _variable_in(frame: FrameType, loader: Any) -> str | None:
+    """The variable of the user's code that is the loader."""
+    if is_library(frame.f_code.co_filename):
+        return None
+    names = chain(list(frame.f_locals.items()), list(frame.f_globals.items()))
+    return next((name for name, value in names if value is loader and _is_users(name)), None)
+
+
+def _is_users(name: str) -> bool:
+    """Whether a name is written by hand: tools that rewrite code add variables of other shapes."""
+    return name.isidentifier() and name != "self"
+
+
 def _name_in(frame: FrameType, loader: Any) -> str | None:
     """The variable of the user's code that holds the loader, or the attribute of its `self`."""
     if is_library(frame.f_code.co_filename):
@@ -66,7 +83,7 @@ def _name_in(frame: FrameType, loader: Any) -> str | None:
 
 def _key_of(names: Any, loader: Any) -> str | None:
     """The name of the loader itself, or else of an object that wraps it, as a framework's own loader does."""
-    own = [(name, value) for name, value in list(names.items()) if name != "self"]
+    own = [(name, value) for name, value in list(names.items()) if _is_users(name)]
     found = next((name for name, value in own if value is loader), None)
     return found or next((name for name, value in own if _holds(value, loader)), None)
 

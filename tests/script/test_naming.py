@@ -1,0 +1,44 @@
+"""A loader's name is the one that the user's own code gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch.utils.data import DataLoader
+
+from loaderbench.script.naming import Place, place_of
+
+
+def logged(iterable: object) -> Iterator[Place]:
+    yield place_of(iterable)
+
+
+def trained(loader: object) -> Place:
+    return next(logged(loader))
+
+
+class Trainer:
+    def __init__(self, loader: object) -> None:
+        self.held = loader
+
+    def fit(self) -> Place:
+        return place_of(self.held)
+
+
+def test_the_name_is_that_of_the_outermost_variable() -> None:
+    train_loader = DataLoader([1, 2])
+    place = trained(train_loader)
+    assert (place.name, place.file) == ("train_loader", __file__)
+
+
+def test_without_a_variable_it_is_that_of_the_attribute() -> None:
+    assert Trainer(DataLoader([1, 2])).fit().name == "held"
+
+
+def test_a_loader_that_an_object_wraps_is_called_like_that() -> None:
+    wrapped = Trainer(DataLoader([1, 2]))
+    assert place_of(wrapped.held).name == "wrapped"
+
+
+def test_without_any_name_it_is_called_by_its_dataset() -> None:
+    assert place_of(DataLoader([1, 2])).name == "list loader"
