@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loaderbench.attach.job import Training, is_alive
@@ -24,7 +24,7 @@ from loaderbench.monitors import (
     proc,
 )
 from loaderbench.monitors.blocked import FEWEST_LOOKS, LOCK, OTHER, QUEUE, RUNNING
-from loaderbench.monitors.machine import use_of, use_of_this_program
+from loaderbench.monitors.machine import ProgramUse, of_all, use_of, use_of_this_program
 from loaderbench.monitors.workers import PINNING_THREAD
 
 LOOK_S, READ_S = 0.05, 0.25
@@ -70,7 +70,7 @@ class MainLooks:
 class TrainingWatch:
     """All that is read of one training."""
 
-    def __init__(self, training: Training, use_of_job: Callable[[], tuple[float, int]]) -> None:
+    def __init__(self, training: Training, use_of_job: Callable[[], ProgramUse]) -> None:
         self.training = training
         self.workers, self.main_process, self.main_looks = WorkerWatch(), WorkerWatch(), MainLooks()
         self.worker_looks = Blocked()
@@ -88,8 +88,8 @@ class TrainingWatch:
         self._pids: list[int] = []
 
     @property
-    def use(self) -> tuple[float, int]:
-        """CPU seconds of all its processes, those included that it waited for, and how many are below the main one."""
+    def use(self) -> ProgramUse:
+        """Of all its processes, with the CPU time of those that it waited for."""
         return use_of(self.training.pid)
 
     def look(self) -> None:
@@ -123,10 +123,10 @@ class JobWatch:
         self.watches = [TrainingWatch(training, self._use) for training in trainings]
         self.looked_s = 0.0
 
-    def _use(self) -> tuple[float, int]:
+    def _use(self) -> ProgramUse:
         """Of the whole job: no rank is another program to its siblings, and what looking takes is not free for it."""
-        used = [watch.use for watch in self.watches]
-        return sum(cpu_s for cpu_s, _ in used) + use_of_this_program()[0], sum(below for _, below in used)
+        job = of_all([watch.use for watch in self.watches])
+        return replace(job, cpu_s=job.cpu_s + use_of_this_program().cpu_s)
 
     def look_for(self, seconds: float) -> None:
         """Look for so long, or until every training has ended. What was seen until Ctrl-C is kept, too."""

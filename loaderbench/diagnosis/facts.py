@@ -24,6 +24,7 @@ class Facts:
     `loads`: the workers, or the main process where there are none. `cpu_s` and `blocked_s` are by stage; what is
     neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`
     those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
+    Of a distributed training, `ranks` share these CPUs, each with as many workers, and their use is counted together.
     """
 
     workers: int
@@ -31,6 +32,7 @@ class Facts:
     cpus_online: int = 1
     is_loader: bool = True
     processes: int = 0
+    ranks: int = 1
     wait_share: float = 1.0
     samples_per_s: float = 0.0
     batch_samples: float | None = 1.0
@@ -165,6 +167,7 @@ def gather(
         cpus_online=environment.cpus_online,
         is_loader=workers > 0 or worker_count(done[0].config, {}) is not None or done[0].sample_times is not None,
         processes=int(_mean(done, "machine.processes") or 0),
+        ranks=int(_mean(done, "machine.ranks") or 1),
         wait_share=_mean(done, "data_wait_share") or 0.0,
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),

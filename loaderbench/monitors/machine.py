@@ -24,40 +24,49 @@ Periods = tuple[int, int]
 
 
 @dataclass(frozen=True)
+class ProgramUse:
+    """CPU seconds until now of a program, how many processes are below its main one, and its ranks on this machine."""
+
+    cpu_s: float
+    processes: int
+    ranks: int = 1
+
+
+@dataclass(frozen=True)
 class _Reading:
     at_s: float
     busy_s: float | None
-    own_s: float
-    processes: int
+    own: ProgramUse
     periods: Periods | None
 
 
 class MachineWatch:
     """Reads the machine at two moments, and the periods of a quota with `periods`.
 
-    `own_use` says what is this program's: CPU seconds until now, and processes below its main one.
+    `own_use` says what is this program's.
     """
 
     def __init__(
         self,
         periods: Callable[[], Periods | None] = lambda: None,
-        own_use: Callable[[], tuple[float, int]] | None = None,
+        own_use: Callable[[], ProgramUse] | None = None,
     ) -> None:
         self._periods, self._own_use = periods, own_use or use_of_this_program
         self._cpus = allowed_cpus()
         self._began: _Reading | None = None
         self._last: _Reading | None = None
-        self._processes = 0
+        self._processes, self._ranks = 0, 1
 
     def begin(self) -> None:
         """Count from now on."""
         self._began, self._last = self._read(), None
-        self._processes = self._began.processes
+        self._processes, self._ranks = self._began.own.processes, self._began.own.ranks
 
     def look(self) -> None:
         """Read the counters; usage covers the time from the first reading to the last."""
         self._last = self._read()
-        self._processes = max(self._processes, self._last.processes)
+        self._processes = max(self._processes, self._last.own.processes)
+        self._ranks = max(self._ranks, self._last.own.ranks)
 
     def why_not(self) -> str:
         """Why `use` is `None`, where it is."""
@@ -77,15 +86,16 @@ class MachineWatch:
         reasons: Reasons = {"throttled_share": "no cgroup CPU limit"} if throttled is None else {}
         return MachineUse(
             cpus=len(self._cpus),
-            own_cpus=max(0.0, last.own_s - began.own_s) / wall_s,
+            own_cpus=max(0.0, last.own.cpu_s - began.own.cpu_s) / wall_s,
             busy_cpus=min(float(len(self._cpus)), (last.busy_s - began.busy_s) / wall_s),
             throttled_share=throttled,
             processes=self._processes,
+            ranks=self._ranks,
             not_measured=reasons,
         )
 
     def _read(self) -> _Reading:
-        return _Reading(time.monotonic(), busy_s(self._cpus), *self._own_use(), self._periods())
+        return _Reading(time.monotonic(), busy_s(self._cpus), self._own_use(), self._periods())
 
 
 def _throttled_share(began: Periods | None, last: Periods | None) -> float | None:
@@ -119,8 +129,8 @@ def busy_s(cpus: Sequence[int]) -> float | None:
     )
 
 
-def use_of_this_program() -> tuple[float, int]:
-    """CPU seconds of this process and all below it, and how many these are, but for Python's own trackers.
+def use_of_this_program() -> ProgramUse:
+    """Of this process and all below it, but for Python's own trackers.
 
     Of those that ended, the time is counted as far as they were waited for. Other ranks of the same training on this
     machine, with all below them, belong to it.
@@ -128,28 +138,43 @@ def use_of_this_program() -> tuple[float, int]:
     mine_s = sum(os.times()[:4])
     if not proc.available():
         children = _children()
-        return mine_s + sum(map(_cpu_s, children)), len(children)
+        return ProgramUse(mine_s + sum(map(_cpu_s, children)), len(children))
     below = proc.process_tree(os.getpid())[1:]
     used = [stat.cpu_s for pid in below if (stat := proc.read_stat(pid))]
     trackers = sum(_TRACKER in proc.read_text(f"/proc/{pid}/cmdline") for pid in below)
-    others = [use_of(pid) for pid in other_ranks()]
-    return mine_s + sum(used) + sum(cpu_s for cpu_s, _ in others), len(used) - trackers + sum(n for _, n in others)
+    own = ProgramUse(mine_s + sum(used), len(used) - trackers)
+    return of_all([own, *map(use_of, other_ranks())])
 
 
-def use_of(pid: int) -> tuple[float, int]:
-    """CPU seconds of a process and all below it, those included that it waited for, and how many are below it."""
+def use_of(pid: int) -> ProgramUse:
+    """Of a process and all below it, with the CPU time of those that it waited for."""
     pids = proc.process_tree(pid)
     texts = (proc.read_text(f"/proc/{one}/stat") for one in pids)
-    return sum(proc.parse_cpu_with_children(text) for text in texts if text), len(pids) - 1
+    return ProgramUse(sum(proc.parse_cpu_with_children(text) for text in texts if text), len(pids) - 1)
+
+
+def of_all(ranks: Sequence[ProgramUse]) -> ProgramUse:
+    """The ranks of one training as one program."""
+    cpu_s, processes = sum(one.cpu_s for one in ranks), sum(one.processes for one in ranks)
+    return ProgramUse(cpu_s, processes, len(ranks))
 
 
 def other_ranks() -> Sequence[int]:
-    """The other ranks that the launcher of this one has started on this machine; none outside of a job."""
+    """The other ranks that this one's launcher has started on the same CPUs; none outside of a job."""
     if this_rank() is None:
         return ()
     port, siblings = os.environ.get("MASTER_PORT"), proc.children_of(os.getppid())
     known = ((pid, proc.environment_of(pid)) for pid in siblings if pid != os.getpid())
-    return [pid for pid, found in known if rank_in(found) is not None and found.get("MASTER_PORT") == port]
+    ranks = [pid for pid, found in known if rank_in(found) is not None and found.get("MASTER_PORT") == port]
+    return [pid for pid in ranks if _shares_cpus(pid)]
+
+
+def _shares_cpus(pid: int) -> bool:
+    """Whether a process may run on a CPU of ours: a launcher may give each rank its own."""
+    try:
+        return not set(os.sched_getaffinity(pid)).isdisjoint(allowed_cpus())
+    except OSError:  # it has ended
+        return False
 
 
 def _children() -> list[psutil.Process]:

@@ -137,7 +137,8 @@ class Reads:
 class MachineUse:
     """All programs together, on the CPUs that this one may use. `own_cpus` of `busy_cpus` are this program's.
 
-    It has `processes` below its main one. `throttled_share` is the part of the periods of a control group's quota in
+    It has `processes` below its main one. Of a distributed training, all `ranks` on this machine are one program, and
+    the CPUs are shared among them. `throttled_share` is the part of the periods of a control group's quota in
     which it was used up.
     """
 
@@ -146,6 +147,7 @@ class MachineUse:
     busy_cpus: float
     throttled_share: float | None
     processes: int = 0
+    ranks: int = 1
     not_measured: Reasons = field(default_factory=dict)
 
     @property

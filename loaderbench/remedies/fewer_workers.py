@@ -8,8 +8,15 @@ What it does: runs fewer workers.
 How to confirm: throughput holds or rises, and workers wait for a CPU less often.
 """
 
+from loaderbench.diagnosis.facts import Facts
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.workers import WorkerRemedy
+
+
+def _are_more_than_cpus(facts: Facts) -> bool:
+    """The workers of all ranks on this machine."""
+    return facts.workers * facts.ranks > facts.cpus
+
 
 REMEDY = MeasuredFirst(
     WorkerRemedy(
@@ -24,7 +31,7 @@ REMEDY = MeasuredFirst(
         id="fewer_workers",
         title="Set num_workers={num_workers}",
         effort=0,
-        applies=lambda found: found.named(limits={"oversubscription"}) and found.facts.workers > found.facts.cpus,
-        change=lambda found: {"num_workers": max(1, int(found.facts.cpus))},
+        applies=lambda found: found.named(limits={"oversubscription"}) and _are_more_than_cpus(found.facts),
+        change=lambda found: {"num_workers": max(1, int(found.facts.cpus / found.facts.ranks))},
     ),
 )

@@ -48,14 +48,15 @@ class WorkerRemedy:
 
 
 def workers_that_fit(facts: Facts) -> int:
-    """As many as the idle CPUs can feed; one per CPU if the present ones say nothing."""
-    each = max(MOST_OF_A_CPU, (facts.own_cpus or 1.0) / max(1, facts.workers))
-    return max(1, int(facts.cpus), facts.workers + int((facts.spare_cpus or 0.0) / each))
+    """As many as the idle CPUs can feed; one per CPU if the present ones say nothing. Ranks share the CPUs."""
+    each = max(MOST_OF_A_CPU, (facts.own_cpus or 1.0) / max(1, facts.workers * facts.ranks))
+    spare = (facts.spare_cpus or 0.0) / facts.ranks
+    return max(1, int(facts.cpus / facts.ranks), facts.workers + int(spare / each))
 
 
 def workers_that_hide(facts: Facts) -> int:
     """Enough to hide the waiting: four times as many, within the limits of a machine."""
-    return min(MOST_WORKERS, max(4 * facts.workers, 4 * int(facts.cpus)))
+    return min(MOST_WORKERS, max(4 * facts.workers, 4 * int(facts.cpus / facts.ranks)))
 
 
 def with_workers(baseline: Config, best: Config) -> Config:

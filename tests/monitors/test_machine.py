@@ -56,10 +56,10 @@ def test_the_share_of_throttled_periods_is_of_those_that_passed() -> None:
 
 
 def test_counters_only_grow() -> None:
-    before = busy_s(allowed_cpus()), use_of_this_program()[0]
+    before = busy_s(allowed_cpus()), use_of_this_program().cpu_s
     _burn(0.1)
     assert busy_s(allowed_cpus()) >= before[0]
-    assert use_of_this_program()[0] > before[1]
+    assert use_of_this_program().cpu_s > before[1]
 
 
 def test_outside_of_a_distributed_training_there_are_no_other_ranks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,14 @@ POSITIONAL = {
 }
 """Records of a few parts whose order says what they are."""
 
-SET = {"effort": 1, "kind": "sweep", "schema_version": 2, "is_loader": True, "in_tables": True, "zeros": True}
+SET = {
+    "effort": 1,
+    "kind": "sweep",
+    "schema_version": 2,
+    "is_loader": True,
+    "in_tables": True,
+    "zeros": True,
+}
 SET_OF_FACTS = {"cpus_online": 1, "wait_share": 1.0, "batch_samples": 1.0}
 
 

@@ -102,13 +102,20 @@ from torch import distributed
 
 distributed.init_process_group("gloo")
 rank, until_s = distributed.get_rank(), time.monotonic() + 2
+distributed.barrier()
 if rank == 1:
     while time.monotonic() < until_s:
         pass
 distributed.barrier()
 if rank == 0:
     assert len(other_ranks()) == 1
-    assert use_of_this_program()[0] - time.process_time() > 1.5
+    cpus = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cpus[:1])
+    os.sched_setaffinity(other_ranks()[0], cpus[1:] or cpus)
+    assert len(other_ranks()) == (len(cpus) < 2)
+    os.sched_setaffinity(0, cpus)
+    assert use_of_this_program().ranks == 2
+    assert use_of_this_program().cpu_s - time.process_time() > 1.5
 distributed.barrier()
 distributed.destroy_process_group()
 """,
