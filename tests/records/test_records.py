@@ -60,7 +60,10 @@ SET = {
     "in_tables": True,
     "zeros": True,
 }
-SET_OF_FACTS = {"cpus_online": 1, "wait_share": 1.0, "batch_samples": 1.0}
+SET_OF = {
+    "Facts": {"cpus_online": 1, "wait_share": 1.0, "batch_samples": 1.0, "ranks": 1},
+    "MachineUse": {"ranks": 1},
+}
 
 
 def _modules(room: ModuleType) -> Iterator[ModuleType]:
@@ -110,7 +113,7 @@ def test_a_record_of_many_parts_is_made_by_their_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_what_nobody_set_is_unknown_or_empty(name: str) -> None:
-    known = {**SET, **(SET_OF_FACTS if name == "Facts" else {})}
+    known = {**SET, **SET_OF.get(name, {})}
     for one in fields(RECORDS[name]):
         if one.default is not MISSING or one.default_factory is not MISSING:
             default = one.default if one.default is not MISSING else _made(one)
