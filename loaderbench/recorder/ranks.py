@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.recorder.rank_waits import RankSteps, waits_for_others
 from loaderbench.recorder.steps import StepTimes
-from loaderbench.records import Measured, Readings, Trial
+from loaderbench.records import Environment, Measured, Readings, Trial
 
 NOT_TIMED = "steps are timed by the clock of the host, and not where it runs ahead of a device or from outside"
+
+
+_COMPARED: dict[str, Callable[[Environment], str]] = {
+    "CPUs": lambda one: f"{one.cpus_allotted:g}",
+    "CPU model": lambda one: one.cpu_model or "unknown",
+    "Python": lambda one: one.python,
+    "torch": lambda one: one.versions.get("torch", "unknown"),
+    "GPUs": lambda one: f"{len(one.gpus)}",
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,17 @@ def merge_ranks(runs: Sequence[RankRun]) -> tuple[Measured, Readings]:
     own = next(trial for trial in trials if trial.rank == main.rank)
     others = (replace(trial, id=f"rank{trial.rank}", role="rank") for trial in trials if trial is not own)
     complete = all(one.measured.complete for one in runs)
-    return replace(main.measured, trials=(own, *others), complete=complete), main.readings
+    notes = (*main.measured.notes, *_differences(runs))
+    return replace(main.measured, trials=(own, *others), complete=complete, notes=notes), main.readings
+
+
+def _differences(runs: Sequence[RankRun]) -> Iterator[str]:
+    """How the machines of the ranks differ, in a line each."""
+    machines = {one.trial.host: one.measured.environment for one in runs}
+    for label, read in _COMPARED.items():
+        found = {host: read(environment) for host, environment in machines.items()}
+        if len(set(found.values())) > 1:
+            yield f"machines differ in {label}: " + ", ".join(f"{value} on {host}" for host, value in found.items())
 
 
 def _waits(runs: Sequence[RankRun]) -> tuple[dict[int, float], str]:

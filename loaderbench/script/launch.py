@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from loaderbench.errors import MissingError
 from loaderbench.script.order import RecordOrder, own_python_path
-from loaderbench.script.recording import Recording, read_recordings
+from loaderbench.script.recording import SENT, Recording, read_recordings
 
 if TYPE_CHECKING:
     from loaderbench.script.tuner import TunedLoader
@@ -28,12 +28,14 @@ _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 class ScriptEnd:
     """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it.
 
-    `tuned` is `None` where no loader was tuned.
+    `tuned` is `None` where no loader was tuned. `sent_to` is the machine of rank 0, if ranks of this one sent it what
+    they recorded.
     """
 
     code: int
     recordings: tuple[Recording, ...]
     tuned: TunedLoader | None = None
+    sent_to: str = ""
 
 
 def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
@@ -75,7 +77,8 @@ def run_script(
         )
         code, place = _run(command, order), Path(folder)
         tuned = _read_tuned(place) if tuning else None
-        return ScriptEnd(code=code, recordings=tuple(read_recordings(place)), tuned=tuned)
+        sent_to = (place / SENT).read_text() if (place / SENT).exists() else ""
+        return ScriptEnd(code=code, recordings=tuple(read_recordings(place)), tuned=tuned, sent_to=sent_to)
 
 
 def _read_tuned(folder: Path) -> TunedLoader | None:

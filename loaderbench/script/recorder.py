@@ -19,6 +19,7 @@ from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
 from loaderbench.profiler.source import alike
 from loaderbench.ranks import this_rank
+from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.naming import Place, place_of
@@ -150,6 +151,17 @@ class ScriptRecorder:
         for one in self._recorded:
             one.profiler.end()
         self._save()
+        if self._tuner is None and (machines := find_machines()) is not None:
+            self._exchange(machines)
+
+    def _exchange(self, machines: Machines) -> None:
+        """Bring the ranks of several machines together, without harm to the script."""
+        try:
+            said = exchange(machines, [_recording_of(one) for one in self._recorded], Path(self._order.folder))
+        except Exception as error:
+            said = f"cannot bring the ranks of all machines together: {type(error).__name__}: {error}"
+        if said:
+            _say(said)
 
     def _begin(self, loader: Any) -> Iterator[Any]:
         try:

@@ -12,6 +12,8 @@ from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 
 SUFFIX = ".recording"
+SENT = "sent"
+"""A file next to them: the ranks of this machine sent theirs to the machine that it names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +38,9 @@ class Recording:
         return trial.steady_s or 0.0
 
 
-def write_recordings(folder: Path, found: Sequence[Recording]) -> None:
-    """Write this process's file at once or not at all."""
-    file = folder / f"{os.getpid()}{SUFFIX}"
+def write_recordings(folder: Path, found: Sequence[Recording], name: str = "") -> None:
+    """Write this process's file, or that of another one by its `name`, at once or not at all."""
+    file = folder / f"{name or os.getpid()}{SUFFIX}"
     part = file.with_suffix(".part")
     part.write_bytes(pickle.dumps(list(found)))
     part.replace(file)

@@ -146,16 +146,14 @@ def measured_by(
 
 def of_ranks(waits: Sequence[float], hosts: Sequence[str] = ("a",)) -> RunRecord:
     """A distributed training: the data wait of each rank, on the hosts in turn."""
-    ranks = [
-        RankRun(rank, measured_by((_of_rank(rank, wait, hosts[rank % len(hosts)]),)), Readings())
-        for rank, wait in enumerate(waits)
-    ]
+    ranks = [rank_run(rank, wait, hosts[rank % len(hosts)]) for rank, wait in enumerate(waits)]
     return conclude(merge_ranks(ranks)[0])
 
 
-def _of_rank(rank: int, wait: float, host: str) -> Trial:
+def rank_run(rank: int, wait: float, host: str) -> RankRun:
+    """What one rank measured: its steps were not timed."""
     trial, one_epoch = traced_trial(), {"epochs": ONE_EPOCH}
-    return replace(
+    trial = replace(
         trial,
         data_wait_share=wait,
         epochs=None,
@@ -164,6 +162,7 @@ def _of_rank(rank: int, wait: float, host: str) -> Trial:
         host=host,
         not_measured={**trial.not_measured, **one_epoch},
     )
+    return RankRun(rank, measured_by((trial,)), Readings())
 
 
 def traced() -> RunRecord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import run_profiles as profiles
 from blocks import section, within
 from run_hostile import HOSTILE
 
-from loaderbench.recorder.ranks import NOT_TIMED
+from loaderbench.recorder.ranks import NOT_TIMED, merge_ranks
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Paragraph, Table
@@ -67,6 +68,15 @@ def test_of_very_many_ranks_the_page_has_the_spread_and_the_slowest() -> None:
     assert [row.cells[0].text for row in table.rows] == ["1023", *(str(rank) for rank in range(1022, 1013, -1))]
     (spread,) = within(document, "ranks", Paragraph)
     assert spread.text.text == "Data wait of 1024 ranks: 0%, 1.2%, 2.5%, 3.7%, 60% (least, quartiles, most)"
+
+
+def test_machines_that_differ_are_named_in_the_notes() -> None:
+    small, large = (profiles.rank_run(rank, 0.02, host) for rank, host in enumerate("ab"))
+    environment = replace(large.measured.environment, cpus_allotted=64.0)
+    large = replace(large, measured=replace(large.measured, environment=environment))
+    measured, _ = merge_ranks([small, large])
+    assert measured.notes == ("machines differ in CPUs: 8 on a, 64 on b",)
+    assert merge_ranks([small])[0].notes == ()
 
 
 def test_names_of_hosts_stay_text() -> None:

@@ -1,0 +1,100 @@
+"""What ranks on other machines recorded, brought to the machine of rank 0 when a script ends.
+
+torchrun's agent on the first machine keeps a store for as long as the ranks run, and tells each of them where it is.
+Source: PyTorch, `RendezvousHandler.use_agent_store`.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from loaderbench.ranks import this_rank
+from loaderbench.script.recording import SENT, Recording, write_recordings
+
+WAIT_S = 30.0
+"""For the ranks of other machines, which end about when these do."""
+
+_CHUNK_BYTES = 1 << 20  # the store takes 8 MiB at a time
+
+
+@dataclass(frozen=True)
+class Machines:
+    """A training on several machines: the place of this rank, and of the store that all can reach."""
+
+    rank: int
+    world_size: int
+    local_world_size: int
+    address: str
+    port: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the machine of rank 0; torchrun numbers ranks machine by machine."""
+        return self.rank < self.local_world_size
+
+    @property
+    def other_ranks(self) -> range:
+        """Those on other machines than that of rank 0."""
+        return range(self.local_world_size, self.world_size)
+
+
+def find_machines() -> Machines | None:
+    """Where this rank is; `None` on one machine, and under launchers that keep no store."""
+    known, rank = os.environ, this_rank()
+    if rank is None or known.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return None
+    found = Machines(
+        rank, int(known["WORLD_SIZE"]), int(known["LOCAL_WORLD_SIZE"]), known["MASTER_ADDR"], int(known["MASTER_PORT"])
+    )
+    return found if found.other_ranks else None
+
+
+def exchange(machines: Machines, found: Sequence[Recording], folder: Path) -> str:
+    """Send what this rank recorded to rank 0, which writes it next to its own. A line about what did not arrive."""
+    if machines.rank and machines.is_first:
+        return ""
+    from torch import distributed
+
+    wait, kind = timedelta(seconds=WAIT_S), vars(distributed)["TCPStore"]  # which torch's own types leave out
+    store = kind(machines.address, machines.port, machines.world_size, is_master=False, timeout=wait)
+    if machines.is_first:
+        return _receive_all(store, machines, folder)
+    _send(store, machines.rank, found)
+    (folder / SENT).write_text(machines.address)
+    return ""
+
+
+def _send(store: Any, rank: int, found: Sequence[Recording]) -> None:
+    data = zlib.compress(pickle.dumps(list(found)), 1)
+    chunks = [data[begin : begin + _CHUNK_BYTES] for begin in range(0, len(data), _CHUNK_BYTES)]
+    for number, chunk in enumerate(chunks):
+        store.set(f"loaderbench/{rank}/{number}", chunk)
+    store.set(f"loaderbench/{rank}", f"{len(chunks)} {version('loaderbench')}")
+
+
+def _receive_all(store: Any, machines: Machines, folder: Path) -> str:
+    """Write each rank's recordings as if it had run here."""
+    ends_s, missing = time.monotonic() + WAIT_S, list[str]()
+    for rank in machines.other_ranks:
+        left_s = max(0.1, ends_s - time.monotonic())
+        try:
+            store.wait([f"loaderbench/{rank}"], timedelta(seconds=left_s))
+        except Exception:  # of the store's own kind, which differs among versions of torch
+            missing.append(f"{rank}")
+            continue
+        chunks, written = store.get(f"loaderbench/{rank}").decode().split()
+        if written != version("loaderbench"):
+            return f"rank {rank} has loaderbench {written}, rank 0 {version('loaderbench')}: install the same version"
+        data = b"".join(store.get(f"loaderbench/{rank}/{number}") for number in range(int(chunks)))
+        write_recordings(folder, pickle.loads(zlib.decompress(data)), name=f"rank{rank}")  # as trusted as the training
+    who = f"rank{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
+    return f"nothing came from {who}; the report is without {'it' if len(missing) == 1 else 'them'}" if missing else ""

@@ -1,0 +1,101 @@
+"""Recordings travel from other machines to that of rank 0, through a real store of torch."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import distributed
+
+from loaderbench.recorder.steps import StepTimes
+from loaderbench.records import Readings
+from loaderbench.script import hosts
+from loaderbench.script.hosts import Machines, exchange, find_machines
+from loaderbench.script.recording import SENT, Recording, read_recordings
+
+TORCHRUN = {
+    "RANK": "2", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500",
+    "TORCHELASTIC_USE_AGENT_STORE": "True",
+}  # fmt: skip
+
+
+@pytest.fixture
+def store() -> Any:
+    """The one that torchrun's agent keeps."""
+    return vars(distributed)["TCPStore"]("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+
+def recording(rank: int, steps: int = 10) -> Recording:
+    times = np.random.default_rng(rank).random((steps, 3))
+    keys = np.zeros((steps, 2), dtype=np.int64)
+    nothing: Any = None
+    return Recording(
+        name="loader",
+        place="train.py:1",
+        rank=rank,
+        measured=nothing,
+        readings=Readings(),
+        steps=StepTimes(keys, times),
+    )
+
+
+def machines(rank: int, store: Any, world_size: int = 4) -> Machines:
+    return Machines(rank, world_size, 2, "127.0.0.1", store.port)
+
+
+def test_rank_0_has_what_the_other_machines_sent(store: Any, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    said: list[str] = []
+    receiver = threading.Thread(target=lambda: said.append(exchange(machines(0, store), [recording(0)], first)))
+    receiver.start()
+    assert exchange(machines(1, store), [recording(1)], first) == ""
+    assert exchange(machines(2, store), [recording(2)], second) == ""
+    assert exchange(machines(3, store), [recording(3, 200_000)], second) == ""  # more than one chunk
+    receiver.join(30)
+    assert said == [""]
+    found = read_recordings(first)
+    assert [one.rank for one in found] == [2, 3]
+    assert [len(one.steps.times_s) for one in found if one.steps] == [10, 200_000]
+    assert (second / SENT).read_text() == "127.0.0.1"
+    assert not (first / SENT).exists()
+
+
+def test_a_rank_that_sends_nothing_is_named(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "WAIT_S", 1.0)
+    exchange(machines(3, store), [recording(3)], tmp_path / "..")
+    (tmp_path.parent / SENT).unlink()
+    assert exchange(machines(0, store), [], tmp_path) == "nothing came from rank 2; the report is without it"
+    assert [one.rank for one in read_recordings(tmp_path)] == [3]
+
+
+def test_another_version_is_not_read(store: Any, tmp_path: Path) -> None:
+    store.set("loaderbench/2", "1 0.0.1")
+    said = exchange(machines(0, store, 3), [], tmp_path)
+    assert said.startswith("rank 2 has loaderbench 0.0.1, rank 0 ")
+    assert said.endswith(": install the same version")
+    assert read_recordings(tmp_path) == []
+
+
+def test_several_machines_are_found_by_what_torchrun_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in TORCHRUN.items():
+        monkeypatch.setenv(name, value)
+    found = find_machines()
+    assert found == Machines(2, 4, 2, "10.0.0.1", 29500)
+    assert not found.is_first
+    assert list(found.other_ranks) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("LOCAL_WORLD_SIZE", "4"), ("TORCHELASTIC_USE_AGENT_STORE", "False"), ("RANK", "")]
+)
+def test_one_machine_or_another_launcher_exchanges_nothing(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for known, usual in {**TORCHRUN, name: value}.items():
+        monkeypatch.setenv(known, usual)
+    assert find_machines() is None
