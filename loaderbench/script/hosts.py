@@ -1,4 +1,4 @@
-"""What ranks on other machines recorded, brought to the machine of rank 0 when a script ends.
+"""What other ranks recorded, brought to rank 0 when a script ends: those of other machines, or all others.
 
 torchrun's agent on the first machine keeps a store for as long as the ranks run, and tells each of them where it is.
 Source: PyTorch, `RendezvousHandler.use_agent_store`.
@@ -21,40 +21,45 @@ from loaderbench.ranks import this_rank
 from loaderbench.script.recording import SENT, Recording, write_recordings
 
 WAIT_S = 30.0
-"""For the ranks of other machines, which end about when these do."""
+"""For the other ranks, which end about when rank 0 does."""
 
 _CHUNK_BYTES = 1 << 20  # the store takes 8 MiB at a time
 
 
 @dataclass(frozen=True)
 class Machines:
-    """A training on several machines: the place of this rank, and of the store that all can reach."""
+    """The place of this rank, and of the store that all ranks can reach.
+
+    The first `together` ranks share a folder for what they record, and so do as many on every other machine.
+    """
 
     rank: int
-    world_size: int
-    local_world_size: int
+    ranks: int
+    together: int
     address: str
     port: int
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the machine of rank 0; torchrun numbers ranks machine by machine."""
-        return self.rank < self.local_world_size
+        """Whether rank 0 sees this rank's folder; torchrun numbers ranks machine by machine."""
+        return self.rank < self.together
 
     @property
     def other_ranks(self) -> range:
-        """Those on other machines than that of rank 0."""
-        return range(self.local_world_size, self.world_size)
+        """Those whose folders rank 0 does not see."""
+        return range(self.together, self.ranks)
 
 
-def find_machines() -> Machines | None:
-    """Where this rank is; `None` on one machine, and under launchers that keep no store."""
+def find_machines(*, alone: bool) -> Machines | None:
+    """Where this rank is; `None` where rank 0 sees all folders, and under launchers that keep no store.
+
+    `alone`: each rank has a folder of its own.
+    """
     known, rank = os.environ, this_rank()
     if rank is None or known.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return None
-    found = Machines(
-        rank, int(known["WORLD_SIZE"]), int(known["LOCAL_WORLD_SIZE"]), known["MASTER_ADDR"], int(known["MASTER_PORT"])
-    )
+    together = 1 if alone else int(known["LOCAL_WORLD_SIZE"])
+    found = Machines(rank, int(known["WORLD_SIZE"]), together, known["MASTER_ADDR"], int(known["MASTER_PORT"]))
     return found if found.other_ranks else None
 
 
@@ -65,7 +70,7 @@ def exchange(machines: Machines, found: Sequence[Recording], folder: Path) -> st
     from torch import distributed
 
     wait, kind = timedelta(seconds=WAIT_S), vars(distributed)["TCPStore"]  # which torch's own types leave out
-    store = kind(machines.address, machines.port, machines.world_size, is_master=False, timeout=wait)
+    store = kind(machines.address, machines.port, machines.ranks, is_master=False, timeout=wait)
     if machines.is_first:
         return _receive_all(store, machines, folder)
     _send(store, machines.rank, found)

@@ -10,8 +10,9 @@ from tempfile import TemporaryDirectory
 from loaderbench.errors import LoaderbenchError
 from loaderbench.ranks import this_rank
 from loaderbench.script.hook import RecordedKind, is_recorded
+from loaderbench.script.hosts import find_machines
 from loaderbench.script.order import RecordOrder
-from loaderbench.script.recording import read_recordings
+from loaderbench.script.recording import SENT, read_recordings
 from loaderbench.script.run_folders import RecordedLoader, make_run_folder, write_run_folders
 
 _AGAIN = "this script is already recorded; its callback does nothing"
@@ -20,8 +21,9 @@ _AGAIN = "this script is already recorded; its callback does nothing"
 class LoaderRecording:
     """Records the epochs of all loaders from `start` to `finish`, and writes a run folder then.
 
-    `out` is that folder, by default one under `reports/`; a rank adds its number. `steps` is how many
-    batches of each loader are recorded. Nothing is raised into a training: what goes wrong is a line on stderr.
+    `out` is that folder, by default one under `reports/`. `steps` is how many batches of each loader are recorded.
+    Under torchrun, rank 0 writes a folder for all ranks; under another launcher each rank does, and adds its number.
+    Nothing is raised into a training: what goes wrong is a line on stderr.
     """
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None, *, quiet: bool = False) -> None:
@@ -50,6 +52,8 @@ class LoaderRecording:
         recorded, self._recorded = self._recorded, None
         recorded.finish()
         with self._folder as folder:
+            if (Path(folder) / SENT).exists():  # rank 0 writes what this rank recorded
+                return []
             try:
                 found = write_run_folders(read_recordings(Path(folder)), make_run_folder(_name(), self._place()))
             except (LoaderbenchError, OSError) as error:
@@ -70,8 +74,9 @@ def _name() -> str:
 
 
 def _of_rank() -> str:
+    """For a rank that writes a folder of its own."""
     rank = this_rank()
-    return "" if rank is None else f"-rank{rank}"
+    return "" if rank is None or find_machines(alone=True) else f"-rank{rank}"
 
 
 def _print(found: Sequence[RecordedLoader]) -> None:

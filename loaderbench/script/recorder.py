@@ -151,7 +151,8 @@ class ScriptRecorder:
         for one in self._recorded:
             one.profiler.end()
         self._save()
-        if self._tuner is None and (machines := find_machines()) is not None:
+        machines = find_machines(alone=not self._order.inherited)
+        if self._tuner is None and machines is not None:
             self._exchange(machines)
 
     def _exchange(self, machines: Machines) -> None:

@@ -84,7 +84,8 @@ def test_another_version_is_not_read(store: Any, tmp_path: Path) -> None:
 def test_several_machines_are_found_by_what_torchrun_says(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
-    found = find_machines()
+    assert find_machines(alone=True) == Machines(2, 4, 1, "10.0.0.1", 29500)
+    found = find_machines(alone=False)
     assert found == Machines(2, 4, 2, "10.0.0.1", 29500)
     assert not found.is_first
     assert list(found.other_ranks) == [2, 3]
@@ -98,4 +99,4 @@ def test_one_machine_or_another_launcher_exchanges_nothing(
 ) -> None:
     for known, usual in {**TORCHRUN, name: value}.items():
         monkeypatch.setenv(known, usual)
-    assert find_machines() is None
+    assert find_machines(alone=False) is None

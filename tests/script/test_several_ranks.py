@@ -94,6 +94,18 @@ def test_rank_0_gathers_what_all_ranks_recorded(tmp_path: Path) -> None:
     assert (second["ranks"], [trial["rank"] for trial in second["trials"]]) == ([], [1])
 
 
+def test_with_a_callback_in_each_rank_rank_0_writes_the_run_of_all(tmp_path: Path) -> None:
+    begin = (
+        "from loaderbench.script.in_process import LoaderRecording\n    own = LoaderRecording(out='run'); own.start()"
+    )
+    script = write(tmp_path, training(before=begin, batches="loader", after="own.finish()"))
+    done = started(script)
+    assert done.returncode == 0, done.stderr
+    assert [place.parent.name for place in tmp_path.glob("*/run.json")] == ["run"]
+    assert [one.rank for one in load(tmp_path / "run").ranks] == [0, 1]
+    assert done.stderr.count("Report: run/report.html") == 1
+
+
 def test_other_ranks_on_this_machine_are_no_other_programs(tmp_path: Path) -> None:
     """One rank asks what it and the others use, while the other one computes."""
     script = write(
