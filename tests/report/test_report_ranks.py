@@ -14,7 +14,7 @@ from run_hostile import HOSTILE
 from loaderbench.recorder.ranks import NOT_TIMED, merge_ranks
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
-from loaderbench.report.model import Paragraph, Table
+from loaderbench.report.model import Chart, Paragraph, Table
 from loaderbench.report.sections.ranks import MOST_ROWS
 from loaderbench.store import read_run, run_json
 
@@ -56,9 +56,18 @@ def test_a_profile_of_one_process_has_no_ranks() -> None:
 @pytest.mark.parametrize("count", [2, MOST_ROWS])
 def test_the_table_has_a_row_for_each_rank(count: int) -> None:
     run = profiles.of_ranks([0.02] * (count - 1) + [0.6], hosts=("a", "b"))
-    (table,) = within(build_document(run, ()), "ranks", Table)
+    *_, table = within(build_document(run, ()), "ranks", Table)
     assert [row.cells[0].text for row in table.rows] == [str(rank) for rank in range(count)]
     assert [cell.text for cell in table.rows[1].cells[1:4]] == ["b", "512", "60%" if count == 2 else "2.0%"]
+
+
+def test_each_bar_is_the_step_of_a_rank() -> None:
+    run = profiles.of_ranks(ONE_SLOW, hosts=("a", HOSTILE))
+    (chart,) = within(build_document(run, ()), "ranks", Chart)
+    own, rest = chart.figures[0]["data"]  # no rank's wait for the others is known
+    assert (own["x"], rest["x"]) == ([2.0, 1.0, 60.0, 3.0], [98.0, 99.0, 40.0, 97.0])
+    assert own["y"][0] == "rank 0 on a"
+    assert "<" not in "".join(own["y"])
 
 
 def test_of_very_many_ranks_the_page_has_the_spread_and_the_slowest() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loaderbench.records import Rank
-from loaderbench.report import numbers, words
-from loaderbench.report.model import Block, Column, Paragraph, Row, Section, Table, Text
+from loaderbench.report import numbers, style, words
+from loaderbench.report.model import Block, Chart, Column, Details, Json, Paragraph, Row, Section, Table, Text
 from loaderbench.report.view import View
 
 MOST_ROWS = 64
 _SLOWEST = 10
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_MARKERS: tuple[Json, ...] = ({}, {"pattern": {"shape": "/"}}, {"color": "rgba(128,128,128,0.25)"})
+_BAR_PX, _THIN_PX, _EDGES_PX = 26, 16, 84
 
 
 def section(view: View) -> Section | None:
@@ -21,9 +23,57 @@ def section(view: View) -> Section | None:
         return None
     by_wait = sorted(ranks, key=lambda one: -(one.data_wait_share or 0.0))
     slowest, every = _table("Ranks that wait most for data", by_wait[:_SLOWEST]), _table("Ranks", ranks)
-    blocks: tuple[Block, ...] = (every,) if len(ranks) <= MOST_ROWS else (_spread(by_wait), slowest)
+    if len(ranks) <= _SLOWEST:
+        blocks: tuple[Block, ...] = (_chart(ranks), every)
+    elif len(ranks) <= MOST_ROWS:
+        blocks = (_chart(ranks), slowest, Details("All ranks", (every,), len(ranks)))
+    else:
+        blocks = (_spread(by_wait), _chart(by_wait[:_SLOWEST]), slowest)
     glance = every if len(ranks) <= _SLOWEST else slowest
     return Section(id="ranks", title="Ranks", label="Ranks", blocks=blocks, glance=(glance,), in_markdown=True)
+
+
+def _chart(ranks: Sequence[Rank]) -> Chart:
+    """A bar for each rank, divided into its own wait for data, that for other ranks, and the rest of its step."""
+    labels = [_label(one, ranks) for one in ranks]
+    own = [one.data_wait_share or 0.0 for one in ranks]
+    others = [one.rank_wait_share or 0.0 for one in ranks]
+    rest = [max(0.0, 1 - wait - other) for wait, other in zip(own, others, strict=True)]
+    parts = [("data wait", own), ("wait for other ranks", others), ("rest of the step", rest)]
+    traces: list[Json] = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "y": labels,
+            "x": [round(100 * share, 2) for share in shares],
+            "marker": marker,
+            "hovertemplate": "%{y}: " + name + " %{x:.3g}%<extra></extra>",
+        }
+        for (name, shares), marker in zip(parts, _MARKERS, strict=True)
+        if any(shares)
+    ]
+
+    def layout(theme: str) -> Json:
+        share = {**style.axis(theme), "title": style.axis_title("Share of step time"), "ticksuffix": "%"}
+        return {
+            "barmode": "stack",
+            "bargap": 0.3,
+            "legend": {**style.LEGEND, "traceorder": "normal"},
+            "margin": {"l": 8, "r": 8, "t": 32, "b": 8},
+            "xaxis": {**share, "range": [0, 100]},
+            "yaxis": {**style.axis(theme), "autorange": "reversed", "type": "category"},
+        }
+
+    figure = style.figure(traces, layout, _EDGES_PX + (_BAR_PX if len(ranks) <= _SLOWEST else _THIN_PX) * len(ranks))
+    caption = "Ranks take each step together. The one that waits for data makes the others wait for it."
+    return Chart(name="ranks", label="Step time by rank", caption=caption, figures=(figure,))
+
+
+def _label(one: Rank, ranks: Sequence[Rank]) -> str:
+    """`rank 3 on b`; the host where there are several."""
+    with_host = f" on {words.plain(one.host, words.NAME_LIMIT)}" if len({other.host for other in ranks}) > 1 else ""
+    return style.safe(f"rank {one.rank}{with_host}")
 
 
 def _table(title: str, ranks: Sequence[Rank]) -> Table:
