@@ -17,7 +17,7 @@ import random
 import subprocess
 import sys
 import time
-from multiprocessing import get_context
+from multiprocessing import get_context, set_start_method
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,6 +114,7 @@ def measured(what: Arguments) -> float:
 
 
 def send_rate(pipe: Connection, what: Arguments) -> None:
+    set_start_method("fork", force=True)  # for workers, as in the script that was tuned
     pipe.send(in_child(what))
 
 
