@@ -40,31 +40,40 @@ LONGEST_SAVE_S = 60.0
 
 
 class RecordedEpoch:
-    """An epoch's batches, from a generator that records them; everything else is that of torch's own iterator."""
+    """An epoch's batches, from a generator that records them; everything else is that of torch's own iterator.
 
-    __slots__ = ("__weakref__", "_batches", "_own")
+    `came` is called with each batch, before the loop has it.
+    """
 
-    def __init__(self, recorded: Any, own: Any) -> None:
-        self._batches, self._own = recorded, own
+    __slots__ = ("__weakref__", "_batches", "_came", "_own")
+
+    def __init__(self, recorded: Any, own: Any, came: Callable[[], None]) -> None:
+        self._batches, self._own, self._came = recorded, own, came
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        return next(self._batches)
+        batch = next(self._batches)
+        self._came()
+        return batch
 
     def __len__(self) -> int:
         return len(self._own)
 
     def leave_out_the_rest(self) -> None:
         """Record no further batch. Raises `ValueError` while one is being made."""
-        recorded, self._batches = self._batches, self._own
+        recorded, self._batches, self._came = self._batches, self._own, _nothing
         recorded.close()
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_batches", "_own", "_since_s", "_steps_cpu_s"):  # asked for by copy before there is one
+        if name in ("_batches", "_came", "_own", "_since_s", "_steps_cpu_s"):  # asked for by copy before there is one
             raise AttributeError(name)
         return getattr(self._own, name)
+
+
+def _nothing() -> None:
+    """Takes the place of `came` once nothing is recorded."""
 
 
 class ClockedEpoch(RecordedEpoch):
@@ -72,14 +81,14 @@ class ClockedEpoch(RecordedEpoch):
 
     __slots__ = ("_since_s", "_steps_cpu_s")
 
-    def __init__(self, recorded: Any, own: Any, steps_cpu_s: deque[float]) -> None:
-        super().__init__(recorded, own)
+    def __init__(self, recorded: Any, own: Any, came: Callable[[], None], steps_cpu_s: deque[float]) -> None:
+        super().__init__(recorded, own, came)
         self._since_s, self._steps_cpu_s = 0.0, steps_cpu_s
 
     def __next__(self) -> Any:
         if self._since_s:
             self._steps_cpu_s.append(time.process_time() - self._since_s)
-        batch = next(self._batches)
+        batch = super().__next__()
         self._since_s = time.process_time()
         return batch
 
@@ -140,8 +149,8 @@ class ScriptRecorder:
     def _recorded_epoch(self, profiler: LoaderProfiler, loader: Any) -> RecordedEpoch:
         epoch = profiler.epoch(loader)
         if self._tuner is None or self._tuner.is_done:
-            return RecordedEpoch(epoch, self._begun)
-        return ClockedEpoch(epoch, self._begun, profiler.steps_cpu_s)
+            return RecordedEpoch(epoch, self._begun, self._steps.batch_came)
+        return ClockedEpoch(epoch, self._begun, self._steps.batch_came, profiler.steps_cpu_s)
 
     def finish(self) -> None:
         """The script ends: save what was recorded."""

@@ -1,7 +1,9 @@
-"""Divides each step into forward, backward and optimizer, by torch's own global hooks.
+"""Divides each step into transfer, forward, backward and optimizer, by torch's own global hooks.
 
-`forward` is the outermost call of a module. `backward` follows it, with the loss, until the optimizer begins or another
-module is called; without gradients there is none. What torch compiles is left alone. Source: PyTorch,
+`transfer` is from the batch to the first call of a module, once the script uses a GPU: copies to it, and what else the
+loop queues there. It is left out if the step before called no module. `forward` is the outermost call of a module.
+`backward` follows it, with the loss, until the optimizer begins or another module is called; without gradients there is
+none. What torch compiles is left alone. Source: PyTorch,
 `register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
 """
 
@@ -31,7 +33,8 @@ class StepStages:
         self._find = find
         self._thread = thread()
         self._depth = 0
-        self._in_backward = False
+        self._in_backward = self._in_transfer = False
+        self._calls_model = self._called_model = False
         self._open: list[StageClock | HostAndDevice] = []
         self._hooks: list[Any] = []
         self.optimizes = self._optimized = False
@@ -54,10 +57,17 @@ class StepStages:
             hook.remove()
         self._hooks.clear()
 
+    def batch_came(self) -> None:
+        """A step begins."""
+        if self._calls_model and torch.cuda.is_initialized() and thread() == self._thread:
+            self._in_transfer = True
+            self._enter("transfer")
+
     def step_ended(self) -> None:
         """Close what is open: the next batch is asked for."""
-        self._depth, self._in_backward = 0, False
+        self._depth, self._in_backward, self._in_transfer = 0, False, False
         self.optimizes, self._optimized = self._optimized, False
+        self._calls_model, self._called_model = self._called_model, False
         while self._open:
             self._leave()
 
@@ -66,6 +76,8 @@ class StepStages:
             return
         self._depth += 1
         if self._depth == 1:
+            self._called_model = True
+            self._end_transfer()
             self._end_backward()
             self._enter("forward")
 
@@ -87,6 +99,11 @@ class StepStages:
 
     def _optimizer_ended(self, *_: Any) -> None:
         if thread() == self._thread:
+            self._leave()
+
+    def _end_transfer(self) -> None:
+        if self._in_transfer:
+            self._in_transfer = False
             self._leave()
 
     def _end_backward(self) -> None:

@@ -124,6 +124,33 @@ def test_an_exception_in_a_module_closes_its_part(profiler: LoaderProfiler) -> N
     assert stages_of(profiler)["forward"] + 0.004 <= trial.step.mean_s
 
 
+def names_entered(steps: int, calls_model: bool) -> list[str]:
+    """The parts of so many steps, in order, with a clock that only notes what it is asked to time."""
+    entered: list[str] = []
+    stages, model = StepStages(entered.append), torch.nn.Linear(4, 1)  # type: ignore[arg-type]
+    stages.begin()
+    try:
+        for inputs in BATCHES[:steps]:
+            stages.batch_came()
+            if calls_model:
+                model(inputs).sum().backward()
+            stages.step_ended()
+    finally:
+        stages.end()
+    return entered
+
+
+def test_on_a_gpu_the_time_before_the_model_is_called_is_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    step = ["forward", "backward"]
+    assert names_entered(3, calls_model=True) == [*step, "transfer", *step, "transfer", *step]
+    assert names_entered(3, calls_model=False) == []
+
+
+def test_without_a_gpu_nothing_is_transferred() -> None:
+    assert names_entered(2, calls_model=True) == ["forward", "backward"] * 2
+
+
 def test_what_torch_compiles_is_compiled_whole() -> None:
     graphs: list[Any] = []
 
