@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -103,15 +104,15 @@ def test_threads_have_names(run_and_events: Any) -> None:
     assert process.startswith(f"lanes, trial profile: batch_size=4 num_workers={workers} ")
 
 
-def test_the_straggler_is_the_longest_batch_of_its_worker(run_and_events: Any) -> None:
+def test_the_straggler_is_a_long_batch_of_its_worker_in_each_epoch(run_and_events: Any) -> None:
     workers, _, events = run_and_events
     batches = [e for own_slices in slices(events).values() for e in own_slices if e["cat"] == "batch"]
     assert len(batches) == 50
-    slowest = sorted(batches, key=lambda event: -event["dur"])[:2]
-    assert [event["args"]["batch"] for event in slowest] == [15, 15]
-    assert {event["args"]["epoch"] for event in slowest} == {0, 1}
-    assert {event["tid"] for event in slowest} == {FIRST_WORKER + 15 % workers if workers else CALLS}
-    assert all(event["dur"] >= 300_000 for event in slowest)
+    planted = [event for event in batches if event["args"]["batch"] == STRAGGLER // 4]
+    assert sorted(event["args"]["epoch"] for event in planted) == [0, 1]
+    assert {event["tid"] for event in planted} == {FIRST_WORKER + 15 % workers if workers else CALLS}
+    assert all(event["dur"] >= 300_000 for event in planted)
+    assert median(event["dur"] for event in batches) < 300_000
 
 
 def test_waits_add_up_to_the_recorded_data_wait(run_and_events: Any) -> None:

@@ -135,7 +135,7 @@ def test_a_dataset_is_measured_with_and_without_workers(runner: TrialRunner, tmp
     if workers:
         assert trial.workers is not None
         assert trial.workers.count == workers
-        assert trial.workers.blocked_share > 0.5
+        assert trial.workers.blocked_share > trial.workers.on_cpu_share  # its samples sleep
     else:
         assert "workers" in trial.not_measured
 
