@@ -152,7 +152,8 @@ def _strike(running: psutil.Popen, fault: Fault, place: Path, folder: Path) -> s
                 process.kill()
         elif fault.kind == STOPPED:
             for process in victims:
-                process.suspend()
+                with suppress(psutil.Error):  # one that has ended must not leave the others stopped
+                    process.suspend()
             time.sleep(fault.lasts_s)
             for process in victims:
                 with suppress(psutil.Error):
