@@ -57,6 +57,9 @@ def folder_code(options: Mapping[str, Any]) -> Iterator[str]:
     yield "from torchvision.datasets import ImageFolder"
     if options.get("presize"):
         yield _presize(int(options["presize"]))
+    if options.get("decoder") == "device":
+        yield _ENCODED
+        return
     yield dedent(decoder)
     tensors = options.get("decoder") in _GIVE_TENSORS
     yield from _transform(str(options.get("transform")), options.get("normalize") != "device", tensors=tensors)
@@ -118,6 +121,44 @@ def _presize(side: int) -> str:
                 image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(copy, "JPEG", quality=90)
         root = small
         """)
+
+
+_ENCODED = dedent("""
+    from torch.utils.data import default_collate
+    from torchvision.io import read_file
+
+    class Encoded(ImageFolder):  # workers read files, the GPU decodes them
+        def __getitem__(self, index):
+            return self.samples[index]
+
+    def collate(samples):
+        return [read_file(path) for path, _ in samples], default_collate([label for _, label in samples])
+
+    dataset = Encoded(root)
+    """)
+
+
+def decoded_on_device(name: str) -> str:
+    """What a program does with batches of files: `decoded` makes images of them, with the recipe of this name."""
+    steps = _CROPS["imagenet_train" if name == "imagenet_train_v2" else name]
+    return dedent(f"""
+
+        loader.collate_fn = collate
+
+        # batches are files and labels: decode and crop them on the GPU
+        import torch
+        from torchvision import transforms as t
+        from torchvision.io import ImageReadMode, decode_jpeg
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        transform = t.Compose([{steps}])
+        mean = torch.tensor({MEAN}, device=device).view(3, 1, 1) * 255
+        std = torch.tensor({STD}, device=device).view(3, 1, 1) * 255
+
+        def decoded(files):  # JPEG only
+            images = decode_jpeg(files, mode=ImageReadMode.RGB, device=device)
+            return (torch.stack([transform(image) for image in images]).float() - mean) / std
+        """).rstrip("\n")
 
 
 ON_DEVICE = dedent(f"""

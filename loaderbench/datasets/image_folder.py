@@ -12,14 +12,20 @@ from pydantic import Field
 
 from loaderbench.datasets import folder_code
 from loaderbench.datasets.folder_scan import scan_image_folder
-from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Samples
+from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
 from loaderbench.errors import MissingError
 from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, one_of, text
 from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.targets import find_target
 
-DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg")
+ON_DEVICE = "device"
+"""The decoder that leaves decoding to the device of the training step."""
+DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg", ON_DEVICE)
 TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_eval", "to_tensor")
+DEVICE_TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_eval", "to_tensor")
+"""Those that take tensors as well as images of Pillow, and therefore what a GPU has decoded."""
+_CHECKED_BY = {"pillow_lazy": "pillow", ON_DEVICE: "torchvision"}
+"""Which decoder looks for bad files in place of one that decodes later, or elsewhere."""
 SMALLEST_SIDE, LARGEST_SIDE = 32, 8_192  # pixels
 MOST_COPIES = 2_000
 """Of a larger folder so many images are copied, to see what smaller ones give: all would take minutes."""
@@ -44,8 +50,9 @@ class Generate(Part):
 class ImageFolder(DatasetOfOptions):
     """A folder of images as `torchvision.datasets.ImageFolder` reads it: `root/class/name.jpg`.
 
-    `normalize: device` keeps batches uint8 and normalizes them on the GPU. `presize` reads copies whose short side has
-    this many pixels. `image_cache` keeps decoded images, and `skip_bad` skips files that cannot be decoded.
+    `normalize: device` keeps batches uint8 and normalizes them on the GPU. `decoder: device` reads files in workers and
+    leaves all the rest to the GPU. `presize` reads copies whose short side has this many pixels. `image_cache` keeps
+    decoded images, and `skip_bad` skips files that cannot be decoded.
     """
 
     axes: ClassVar[Mapping[str, Check]] = {
@@ -115,7 +122,7 @@ class ImageFolder(DatasetOfOptions):
         from loaderbench.datasets.bad_images import leave_out
 
         named = _values(sweep, "decoder", self.decoder)
-        decoders = {"pillow" if name == "pillow_lazy" else str(name) for name in named}  # which decodes later
+        decoders = {_CHECKED_BY.get(str(name), str(name)) for name in named}
         return leave_out(inputs, sorted(decoders), ask, listener)
 
     def samples_for(self, samples: Samples, listener: Listener) -> Samples:
@@ -133,6 +140,11 @@ class ImageFolder(DatasetOfOptions):
         from loaderbench.datasets import image_samples as images
         from loaderbench.datasets.decoders import DECODERS as LOADERS
 
+        if self.decoder == ON_DEVICE:
+            from loaderbench.datasets.encoded import EncodedSamples
+
+            self._check_on_device()
+            return EncodedSamples(samples)
         decoder = LOADERS[self.decoder]
         if self.image_cache == "shared_memory":
             from loaderbench.datasets.shared_images import SharedImages, room_bytes
@@ -143,8 +155,25 @@ class ImageFolder(DatasetOfOptions):
             return images.ImageSamples(samples, decoder, named(self.normalize != "device"))
         return images.ImageSamples(samples, decoder, own_transform(find_target(self.transform, folder)))
 
+    def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:
+        """Decoding, transform and normalization, with `decoder: device`. Raises the decoder's error for a device."""
+        own = self.with_axes(arguments)
+        if own.decoder != ON_DEVICE:
+            return None
+        from loaderbench.datasets.encoded import DecodedOnDevice
+        from loaderbench.datasets.image_samples import TRANSFORMS as RECIPES
+
+        return DecodedOnDevice(device, RECIPES[own.transform](False), normalize=own.normalize != "device")
+
+    def why_not_on_device(self, arguments: Mapping[str, Any]) -> str:
+        """A GPU decodes files that lie in the memory of the host."""
+        decodes = self.with_axes(arguments).decoder == ON_DEVICE
+        return "decoder=device: the GPU decodes files from host memory" if decodes else ""
+
     def sample_bytes(self) -> int | None:
-        """Those of a crop; a transform of the user's own may give anything."""
+        """Those of a crop; a transform of the user's own may give anything, and a file has any size."""
+        if self.decoder == ON_DEVICE:
+            return None
         each = 1 if self.normalize == "device" else _FLOAT_BYTES
         return None if ":" in self.transform else 3 * _CROP * _CROP * each
 
@@ -165,12 +194,22 @@ class ImageFolder(DatasetOfOptions):
         return [*folder_code.folder_code({name: getattr(self, name) for name in self.axes})]
 
     def code_after(self) -> str:
-        """Normalise on the device what was left uint8."""
+        """Decode or normalise on the device what was left to it."""
+        if self.decoder == ON_DEVICE:
+            return folder_code.decoded_on_device(self.transform)
         return folder_code.ON_DEVICE if self.normalize == "device" else ""
 
     def _root(self, folder: Path) -> Path | None:
         """The folder of images, relative to the suite's own; `None` when photos are to be generated."""
         return folder / Path(self.root).expanduser() if self.root else None
+
+    def _check_on_device(self) -> None:
+        """Raise `ValueError` for what a device cannot do with encoded files."""
+        if self.transform not in DEVICE_TRANSFORMS:
+            known = ", ".join(DEVICE_TRANSFORMS)
+            raise ValueError(f"decoder: device cannot apply transform: {self.transform}; use one of {known}")
+        if self.image_cache is not None:
+            raise ValueError("decoder: device cannot be combined with image_cache; drop one of them")
 
     def _check_packages(self, sweep: Mapping[str, Any]) -> None:
         """Raise `MissingError` for a decoder whose package is not there: each of its trials would fail by it."""

@@ -14,6 +14,9 @@ from loaderbench.records import DatasetSummary, PixelChange
 Samples = tuple[tuple[str, int], ...]
 """Files and their labels."""
 
+Rest = Callable[[Any], Any]
+"""Makes the batch that a training step takes of the one that a loader gives."""
+
 Ask = Callable[..., Any]
 """Calls `function(pipe, *arguments)` in a process with torch and returns what it sends; `None` where that ends."""
 
@@ -119,6 +122,17 @@ class DatasetKind(Part):
     @abstractmethod
     def build(self, order: DatasetOrder) -> Built:
         """Build it in a trial's process, and take what it uses out of the arguments."""
+
+    def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:
+        """What its workers leave to the device, where the training step computes; `None` where they leave nothing.
+
+        `device` is as torch names it. Called in a trial's process.
+        """
+        return None
+
+    def why_not_on_device(self, arguments: Mapping[str, Any]) -> str:
+        """Why its batches cannot be on the device before the step; empty where they can."""
+        return ""
 
     def sample_bytes(self) -> int | None:
         """How large a sample is in memory; `None` where that is not known."""

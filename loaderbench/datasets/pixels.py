@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -46,30 +46,45 @@ def _compared(dataset: DatasetKind, one: DatasetOrder, other: DatasetOrder) -> P
     resized = one.arguments.get("presize") != other.arguments.get("presize")
     try:
         made = [_some(dataset, order, resized=resized) for order in (one, other)]
-        errors = [_squared_error(made[0], made[1], index) for index in range(len(made[0]))]
+        errors = [_squared_error(made[0], made[1], index) for index in range(min(IMAGES, len(one.samples)))]
     except Exception as error:  # a missing decoder, a broken file: the trial's failure has more
         return PixelChange(None, (str(error) or type(error).__name__).splitlines()[0])
     mean = sum(errors) / len(errors)
     return PixelChange(10 * math.log10(255**2 / mean)) if mean else IDENTICAL
 
 
-def _some(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Any:
-    """Some of the samples, uint8, without a cache."""
+def _some(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Callable[[int], Any]:
+    """What gives the image of some of the samples by its number: uint8, without a cache.
+
+    What workers leave to the device is done there, or on the CPU where there is none.
+    """
     step = max(1, len(order.samples) // IMAGES)
     config = {**order.arguments, "normalize": "device", "image_cache": None}
     if resized:
         config["transform"] = "imagenet_eval"
-    return dataset.build(DatasetOrder(order.samples[::step][:IMAGES], config, order.folder)).source
+    source = dataset.build(DatasetOrder(order.samples[::step][:IMAGES], config, order.folder)).source
+    rest = dataset.rest_on_device(config, _device())
+    if rest is None:
+        return lambda index: source[index][0]
+    from torch.utils.data import default_collate
+
+    return lambda index: rest(default_collate([source[index]]))[0][0].cpu()
 
 
-def _squared_error(one: Any, other: Any, index: int) -> float:
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _squared_error(one: Callable[[int], Any], other: Callable[[int], Any], index: int) -> float:
     import torch
 
     images = []
-    for dataset in (one, other):
+    for image_of in (one, other):
         torch.manual_seed(index)
         random.seed(index)
-        images.append(torch.as_tensor(dataset[index][0]).float())
+        images.append(torch.as_tensor(image_of(index)).float())
     if images[0].shape != images[1].shape:
         raise ValueError("the samples differ in shape")
     return float(((images[0] - images[1]) ** 2).mean())

@@ -32,9 +32,9 @@ class CauseRemedy:
 
     `change` are arguments of the loader and options of the dataset; if it is empty, the change is in the user's code,
     which `code` shows. `title` is formatted with the changed configuration, and with `values` if it is empty;
-    `title_for` gives a more exact one for a diagnosis. `untried` says why no trial can measure the gain. `relieves` are
-    the parts of a stage's time that are left, as others report them: they set the order of trying. `effort` is that of
-    a `Candidate`. `changes_pixels`: samples differ afterwards.
+    `title_for` gives a more exact one for a diagnosis. `untried` says why no trial can measure the gain, `untried_for`
+    why none can where it was diagnosed. `relieves` are the parts of a stage's time that are left, as others report
+    them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples differ afterwards.
     """
 
     id: str
@@ -43,6 +43,7 @@ class CauseRemedy:
     applies: Callable[[Diagnosis], bool]
     change: Change = _nothing
     untried: str = ""
+    untried_for: Callable[[Diagnosis], str] = lambda _: ""
     relieves: Mapping[str, float] = field(default_factory=dict)
     effort: int = 1
     code: str | None = None
@@ -59,7 +60,7 @@ class CauseRemedy:
     def candidate(self, diagnosis: Diagnosis) -> Candidate | None:
         """The trial that measures its gain; `None` if it does not apply, or no trial can."""
         change = self._change(diagnosis)
-        if self.untried or diagnosis.profile or not change or not self.applies(diagnosis):
+        if self._why_untried(diagnosis) or diagnosis.profile or not change or not self.applies(diagnosis):
             return None
         expected = estimate(diagnosis.facts, change, self.relieves, diagnosis.demand)
         return Candidate(self.id, change, expected, self.effort)
@@ -89,9 +90,12 @@ class CauseRemedy:
             caveat=self.caveat,
             snippet=python_program(changed, diagnosis.loader, diagnosis.options) if change else self.code,
             snippet_yaml=yaml_change(change) if change else None,
-            reason=self.untried or (None if change else IN_THE_CODE),
+            reason=self._why_untried(diagnosis) or (None if change else IN_THE_CODE),
             pixels=NOT_COMPARED if self.changes_pixels else None,
         )
+
+    def _why_untried(self, diagnosis: Diagnosis) -> str:
+        return self.untried or self.untried_for(diagnosis)
 
     def _change(self, diagnosis: Diagnosis) -> Config:
         """The part of the change that is not in place yet."""

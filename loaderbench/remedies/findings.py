@@ -32,7 +32,8 @@ class Diagnosis:
 
     `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an
     emulated accelerator takes. `traits` are what was seen in the dataset itself, by name. `workers_fit` is false where
-    configurations with more workers ran out of memory, open files or processes.
+    configurations with more workers ran out of memory, open files or processes. `gpu_named`: the suite names a GPU that
+    is emulated, so that it is known to be there for the training.
     """
 
     verdict: Verdict
@@ -47,6 +48,7 @@ class Diagnosis:
     profile: bool = False
     traits: Mapping[str, str] = field(default_factory=dict)
     workers_fit: bool = True
+    gpu_named: bool = False
 
     def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
         """Whether the cause is of these stages and limits; all, where none are given."""

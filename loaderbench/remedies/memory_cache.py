@@ -35,7 +35,7 @@ REMEDY = CauseRemedy(
             or found.named(stages={"read", "decode"}, limits={"storage_latency", "storage_bandwidth"})
         )
         and found.option("image_cache") is None
-        and found.option("decoder") != "pillow_lazy"
+        and found.option("decoder") not in ("pillow_lazy", "device")
         and _fits(found)
     ),
     change=option(image_cache="shared_memory"),

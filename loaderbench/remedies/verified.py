@@ -24,6 +24,7 @@ from loaderbench.records import (
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.pixels import pixels_of
 from loaderbench.remedies.program import python_program, yaml_change
+from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.intervals import excludes_one
@@ -76,7 +77,7 @@ def _answered(advice: Recommendation, findings: Findings, verification: Verifica
         ),
         trials=(*before.trials, *after.trials),
         pixels=pixels_of(advice.pixels, chosen),
-        costs=(*_known_costs(advice), *costs(before, after)),
+        costs=(*_known_costs(advice), *longer_step(chosen.against, chosen.config, both), *costs(before, after)),
         snippet=python_program(chosen.config, findings.loader, findings.options),
         snippet_yaml=yaml_change(chosen.change),
         reason=None,

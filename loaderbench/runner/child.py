@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loaderbench.consumers import Consumer, WithNote, WithPrecision, make_consumer
+from loaderbench.consumers import Consumer, WithNote, WithPrecision, consumer_of, make_consumer
 from loaderbench.cuda_use import cuda_devices_in_use, peak_memory
 from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
@@ -116,7 +116,7 @@ def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made
 
 
 def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
-    return make_consumer(
+    made = make_consumer(
         order.suite.consumer,
         order.consumer,
         order.planned.config,
@@ -124,6 +124,18 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
         counters.now_s,
         capped=order.planned.role != "remedy",  # a demand would hide what a fix gains
     )
+    return _with_rest(made, order)
+
+
+def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
+    """The consumer, which first finishes what the workers leave to its device."""
+    device = consumer_of(order.suite.consumer, order.consumer).device_name
+    rest = order.suite.dataset.rest_on_device({**order.suite.loader, **order.planned.config}, device)
+    if rest is None:
+        return consumer
+    from loaderbench.consumers.prepared import PreparedFirst
+
+    return PreparedFirst(consumer, rest, device)
 
 
 def _result(order: TrialOrder, found: Measurement, batches: Batches, source: BatchSource, consumer: Consumer) -> Result:

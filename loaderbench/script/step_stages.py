@@ -17,6 +17,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from loaderbench.cuda_use import uses_cuda
 from loaderbench.tracing.clock import StageClock, thread
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class StepStages:
 
     def batch_came(self) -> None:
         """A step begins."""
-        if self._calls_model and torch.cuda.is_initialized() and thread() == self._thread:
+        if self._calls_model and uses_cuda() and thread() == self._thread:
             self._in_transfer = True
             self._enter("transfer")
 

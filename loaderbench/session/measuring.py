@@ -97,10 +97,11 @@ def consumer_for(planned: PlannedTrial, own: str) -> str:
 
 
 def may_use_device(planned: PlannedTrial, suite: Suite, own: str) -> bool:
-    """Whether the trial uses a GPU where there is one: to compute, or to pin memory; `own` is the run's consumer."""
+    """Whether the trial uses a GPU where there is one, if only to pin memory; `own` is the run's consumer."""
     arguments = {**suite.loader, **planned.config}
     computes = consumer_of(suite.consumer, consumer_for(planned, own)).may_use_device
-    return computes or backend_of(arguments).uses_accelerator(arguments)
+    decodes = bool(suite.dataset.why_not_on_device(arguments))
+    return computes or decodes or backend_of(arguments).uses_accelerator(arguments)
 
 
 def isolation_order(order: TrialOrder, files: int | None) -> TrialOrder:

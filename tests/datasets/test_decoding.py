@@ -18,7 +18,7 @@ def first(photos: Path) -> str:
 
 
 def test_the_suite_knows_every_decoder_and_recipe_by_name() -> None:
-    assert set(DECODERS) == set(image_folder.DECODERS)
+    assert {*DECODERS, "device"} == set(image_folder.DECODERS)
     assert set(TRANSFORMS) == set(image_folder.TRANSFORMS)
 
 

@@ -11,6 +11,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Recommendation, Verdict, WorkerStates
 from loaderbench.remedies import REMEDIES, Diagnosis, Findings, candidates_for, recommend
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
+from loaderbench.remedies.gpu_decode import NO_GPU
 
 FACTS = Facts(
     workers=2,
@@ -234,6 +235,20 @@ def test_a_dataset_of_the_users_own_gets_code_where_a_folder_gets_a_trial() -> N
     card = next(found for found in told(own) if found.id == "faster_decoder")
     assert "decode_image" in (card.snippet or "")
     assert card.reason == "Not measured: it changes your own code"
+
+
+def test_a_gpu_decodes_in_a_trial_where_there_is_one_and_in_words_where_one_is_named() -> None:
+    def found(**changed: object) -> tuple[list[str], list[str | None]]:
+        case = replace(CAUSES["gpu_decode"], options=FOLDER)
+        one = replace(diagnosis(case), profile=False, **changed)  # type: ignore[arg-type]
+        advised = [card.reason for card in told(one) if card.id == "gpu_decode"]
+        return [c.id for c in candidates_for(one) if c.id == "gpu_decode"], advised
+
+    assert found() == (["gpu_decode"], [None])
+    assert found(accelerator=False, gpu_named=True) == ([], [NO_GPU])
+    assert found(accelerator=False) == ([], [])
+    assert found(options={**FOLDER, "transform": "mine:crop"}) == ([], ["Not measured: it changes your own code"])
+    assert found(options={**FOLDER, "decoder": "device"}) == ([], [])
 
 
 def test_snippets_of_arguments_can_be_run_and_others_say_what_to_write() -> None:

@@ -57,6 +57,9 @@ def first_batch(change: Config, root: Path) -> tuple[torch.Tensor, torch.Tensor]
     names: dict[str, Any] = {"root": str(root), "__name__": "snippet"}
     exec(compile(python_program({**LOADER, **change}, LOADER, FOLDER), "snippet", "exec"), names)
     images, labels = next(iter(names["loader"]))
+    if change.get("decoder") == "device":
+        assert all(file.dtype == torch.uint8 and file.ndim == 1 for file in images)
+        images = names["decoded"](images)
     if change.get("normalize") == "device":
         assert images.dtype == torch.uint8
         images = names["normalized"](images)

@@ -59,6 +59,14 @@ def test_what_is_left_out_says_why_and_what_is_measured_does_not() -> None:
     assert names(planner(accelerator=True).plan(CONFIG, sweep())) == {*names(found), "replay_device"}
 
 
+def test_files_that_the_gpu_decodes_cannot_be_on_it_before_the_step() -> None:
+    found = planner(accelerator=True).plan(
+        {**CONFIG, "decoder": "device"}, sweep(config={**CONFIG, "decoder": "device"})
+    )
+    assert "replay_device" not in names(found)
+    assert found.left_out["replay_device"] == "decoder=device: the GPU decodes files from host memory"
+
+
 def test_nothing_measured_leaves_nothing_to_take_apart() -> None:
     assert planner().plan(None, []) == IsolationPlan(left_out={"isolation": "nothing was measured"})
 

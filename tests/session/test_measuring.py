@@ -13,7 +13,7 @@ from loaderbench.datasets import Inputs, pixels, presized
 from loaderbench.datasets.image_folder import MOST_COPIES
 from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.runner import TrialOrder
-from loaderbench.session.measuring import Measuring
+from loaderbench.session.measuring import Measuring, may_use_device
 from loaderbench.suite import load_suite
 
 FILES = tuple((f"{number}.jpg", number % 3) for number in range(5_000))
@@ -73,6 +73,13 @@ def measure(
         **rest,  # type: ignore[arg-type]
     )
     return made, runner.orders
+
+
+def test_a_trial_that_decodes_on_the_gpu_uses_it_whatever_consumes(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("consumer: {kind: emulated}\n")
+    suite = load_suite(tmp_path / "s.yaml").suite
+    for decoder, uses in (("pillow", False), ("device", True)):
+        assert may_use_device(planned("v01", {"decoder": decoder}), suite, "emulated") is uses
 
 
 def test_a_trial_of_the_sweep_is_measured_as_the_suite_says(tmp_path: Path) -> None:

@@ -1,0 +1,149 @@
+"""Files that workers read and the device decodes: samples of encoded bytes, batches of them, and the rest on a device.
+
+`decoder: device` keeps decoding, cropping and stacking out of the workers. What is left of a batch is done where the
+training step computes, as a part of the step.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from PIL import Image
+from torch.utils.data import Dataset
+from torch.utils.data._utils.collate import default_collate_fn_map
+
+from loaderbench.datasets.image_samples import MEAN, STD, Transform
+
+_JPEG = (0xFF, 0xD8, 0xFF)
+"""How every JPEG begins. Other files are decoded on the CPU."""
+
+
+class EncodedImage(NamedTuple):
+    """The bytes of a file."""
+
+    data: torch.Tensor
+
+
+class EncodedImages(NamedTuple):
+    """The files of a batch in one tensor, one after another; `sizes` are their bytes."""
+
+    sizes: torch.Tensor
+    data: torch.Tensor
+
+    def files(self) -> list[torch.Tensor]:
+        """The bytes of each file, without a copy."""
+        return list(torch.tensor_split(self.data, self.sizes.cumsum(0)[:-1]))
+
+
+class EncodedSamples(Dataset[tuple[EncodedImage, int]]):
+    """Reads a file on access, and leaves the rest to the device. torch's own collate function packs a batch."""
+
+    def __init__(self, samples: Sequence[tuple[str, int]]) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[EncodedImage, int]:
+        path, label = self.samples[index]
+        return EncodedImage(torch.frombuffer(bytearray(Path(path).read_bytes()), dtype=torch.uint8)), label
+
+
+def _packed(images: Sequence[EncodedImage], *, collate_fn_map: Any = None) -> EncodedImages:  # noqa: ARG001 - torch's
+    files = [image.data for image in images]
+    return EncodedImages(torch.tensor([len(file) for file in files]), torch.cat(files))
+
+
+default_collate_fn_map[EncodedImage] = _packed
+
+
+class DecodedOnDevice:
+    """Takes a batch of files to a device: decodes them there, transforms each, and stacks them.
+
+    `transform` is one that takes uint8 tensors and gives uint8. Raises the decoder's error where it cannot decode on
+    this device at all. Files that it alone cannot decode (no JPEG, CMYK) are decoded on the CPU, and counted.
+    """
+
+    def __init__(self, device: str, transform: Transform, *, normalize: bool) -> None:
+        self._device, self._transform, self._normalize = torch.device(device), transform, normalize
+        self._mean, self._std = (torch.tensor(each, device=device).view(3, 1, 1) * 255 for each in (MEAN, STD))
+        self._on_cpu = self._seen = 0
+        decode_jpegs([_small_jpeg()], self._device)
+
+    @property
+    def note(self) -> str:
+        """How many images the device could not decode; empty where it could decode all."""
+        if not self._on_cpu:
+            return ""
+        return f"{self._on_cpu:,} of {self._seen:,} images were decoded on the CPU: no JPEG, or CMYK"
+
+    def __call__(self, batch: Any) -> Any:
+        """Images and labels; the labels stay where they are."""
+        encoded, labels = batch
+        images = torch.stack([self._transform(image) for image in self.decoded(encoded.files())])
+        return [(images.float() - self._mean) / self._std if self._normalize else images, labels]
+
+    def decoded(self, files: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The images of files, uint8 of shape (3, height, width), on the device."""
+        self._seen += len(files)
+        if all(map(_is_jpeg, files)):
+            try:
+                return decode_jpegs(files, self._device)
+            except RuntimeError:  # one that the device does not take spoils them all
+                pass
+        return [self._decoded(file) for file in files]
+
+    def _decoded(self, file: torch.Tensor) -> torch.Tensor:
+        if _is_jpeg(file):
+            try:
+                return decode_jpegs([file], self._device)[0]
+            except RuntimeError:  # of an error of the device, copying raises it again
+                pass
+        self._on_cpu += 1
+        return _decoded_by_pillow(file).to(self._device)
+
+
+def decode_jpegs(files: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+    """Decode JPEGs as RGB on a device. Raises the `RuntimeError` of the decoder, and `ImportError` where there is none.
+
+    By torchvision, in one call where it takes a list; by TorchCodec where torchvision decodes no more.
+    """
+    if device.type not in ("cuda", "cpu"):  # torchvision would decode on the CPU without a word
+        raise RuntimeError(f"decoder: device needs CUDA, and this device is {device.type}")
+    try:
+        from torchvision.io import ImageReadMode, decode_jpeg
+    except ImportError:
+        return _by_torchcodec(files, device)
+    try:
+        found = decode_jpeg([*files], mode=ImageReadMode.RGB, device=device)
+    except (TypeError, AttributeError):
+        found = [decode_jpeg(file, mode=ImageReadMode.RGB, device=device) for file in files]
+    return list(found)
+
+
+def _by_torchcodec(files: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+    from torchcodec.decoders import decode_jpeg
+
+    return [decode_jpeg(file, device=device) for file in files]
+
+
+def _is_jpeg(file: torch.Tensor) -> bool:
+    return tuple(file[: len(_JPEG)].tolist()) == _JPEG
+
+
+def _decoded_by_pillow(file: torch.Tensor) -> torch.Tensor:
+    from torchvision.transforms.functional import pil_to_tensor
+
+    with Image.open(io.BytesIO(file.numpy().tobytes())) as image:
+        pixels: torch.Tensor = pil_to_tensor(image.convert("RGB"))
+    return pixels
+
+
+def _small_jpeg() -> torch.Tensor:
+    file = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(file, "JPEG")
+    return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)

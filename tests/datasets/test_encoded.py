@@ -1,0 +1,132 @@
+"""`decoder: device`: workers read files, and the device decodes them to what the CPU gives; tried here on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision.io
+from PIL import Image
+from torch.utils.data import DataLoader, default_collate
+
+from loaderbench.datasets import DatasetOrder, encoded
+from loaderbench.datasets.encoded import DecodedOnDevice, EncodedSamples, decode_jpegs
+from loaderbench.datasets.image_folder import DEVICE_TRANSFORMS, ImageFolder
+from loaderbench.datasets.image_samples import TRANSFORMS
+from loaderbench.recorder.samples import count_samples
+
+Photos = tuple[tuple[str, int], ...]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Photos:
+    """Of different sizes: three JPEGs, one of them gray and one CMYK, and a PNG."""
+    folder, made = tmp_path_factory.mktemp("encoded"), []
+    for number, (mode, suffix) in enumerate([("RGB", "jpg"), ("L", "jpg"), ("CMYK", "jpg"), ("RGB", "png")]):
+        across = np.linspace(0, 5, 300 + 20 * number)
+        waves = np.stack([np.sin(across[None] * (c + 1)) * np.cos(across[:260, None]) for c in range(3)], axis=-1)
+        path = folder / f"{number}.{suffix}"
+        Image.fromarray(((waves + 1) * 127).astype(np.uint8)).convert(mode).save(path)
+        made.append((str(path), number))
+    return tuple(made)
+
+
+def batch_of(photos: Photos, workers: int = 0) -> Any:
+    return next(iter(DataLoader(EncodedSamples(photos), batch_size=len(photos), num_workers=workers)))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_of_torch_packs_the_files_of_a_batch(photos: Photos, workers: int) -> None:
+    batch = batch_of(photos, workers)
+    files, labels = batch[0].files(), batch[1]
+    assert [file.numpy().tobytes() for file in files] == [Path(path).read_bytes() for path, _ in photos]
+    assert labels.tolist() == [0, 1, 2, 3]
+    assert count_samples(batch, 4) == 4
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("name", [name for name in DEVICE_TRANSFORMS if name != "to_tensor"])
+def test_the_device_gives_what_workers_give(photos: Photos, name: str, normalize: bool) -> None:
+    order = DatasetOrder(photos[:2], {"transform": name, "decoder": "torchvision"}, Path())
+    folder = ImageFolder(normalize="worker" if normalize else "device")
+    workers = folder.build(order).source
+    found, _ = DecodedOnDevice("cpu", TRANSFORMS[name](False), normalize=normalize)(_drawn_alike(photos[:2]))
+    torch.manual_seed(3)
+    expected = torch.stack([workers[0][0], workers[1][0]])
+    assert found.dtype == expected.dtype
+    assert torch.allclose(found.float(), expected.float(), atol=1e-4)
+
+
+def _drawn_alike(photos: Photos) -> Any:
+    batch = batch_of(photos)
+    torch.manual_seed(3)
+    return batch
+
+
+def test_what_only_the_cpu_can_decode_is_decoded_there_and_counted(
+    photos: Photos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a GPU refuses a whole batch for one CMYK image."""
+    cmyk = Path(photos[2][0]).read_bytes()
+
+    def decode(files: list[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+        if any(file.numpy().tobytes() == cmyk for file in files):
+            raise RuntimeError("nvjpegDecode failed: 2")
+        return decode_jpegs(files, device)
+
+    monkeypatch.setattr(encoded, "decode_jpegs", decode)
+    rest = DecodedOnDevice("cpu", TRANSFORMS["imagenet_eval"](False), normalize=False)
+    images, labels = rest(batch_of(photos))
+    assert (images.shape, labels.tolist()) == ((4, 3, 224, 224), [0, 1, 2, 3])
+    assert rest.note.startswith("2 of 4 images were decoded on the CPU")
+
+
+def test_a_device_without_a_decoder_is_an_error_and_no_slow_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("decode_jpegs_cuda: torchvision not compiled with nvJPEG support")
+
+    monkeypatch.setattr(torchvision.io, "decode_jpeg", refuse)
+    with pytest.raises(RuntimeError, match="nvJPEG"):
+        DecodedOnDevice("cpu", TRANSFORMS["imagenet_eval"](False), normalize=False)
+    with pytest.raises(RuntimeError, match="decoder: device needs CUDA, and this device is meta"):
+        decode_jpegs([], torch.device("meta"))
+
+
+def test_a_torchvision_that_takes_one_image_a_call_is_called_for_each(
+    photos: Photos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = torchvision.io.decode_jpeg
+
+    def of_old(image: torch.Tensor, **options: Any) -> Any:
+        assert image.device.type == "cpu"  # a list has none
+        return decode(image, **options)
+
+    monkeypatch.setattr(torchvision.io, "decode_jpeg", of_old)
+    file = batch_of(photos)[0].files()[0]
+    assert [image.shape for image in decode_jpegs([file, file], torch.device("cpu"))] == [(3, 260, 300)] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"transform": "imagenet_train_scaled"}, "cannot apply transform: imagenet_train_scaled"),
+        ({"transform": "mine:crop"}, "cannot apply transform: mine:crop"),
+        ({"image_cache": "shared_memory"}, "cannot be combined with image_cache"),
+    ],
+)
+def test_what_a_device_cannot_do_with_files_is_said(photos: Photos, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ImageFolder(decoder="device", **options).build(DatasetOrder(photos, {}, Path()))
+
+
+def test_only_files_leave_a_rest_to_the_device(photos: Photos) -> None:
+    folder = ImageFolder()
+    assert folder.rest_on_device({"decoder": "pillow"}, "cpu") is None
+    assert folder.why_not_on_device({}) == ""
+    rest = folder.rest_on_device({"decoder": "device", "transform": "imagenet_eval"}, "cpu")
+    assert rest is not None
+    source = folder.build(DatasetOrder(photos, {"decoder": "device"}, Path())).source
+    assert rest(default_collate([source[0]]))[0].shape == (1, 3, 224, 224)
