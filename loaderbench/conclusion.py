@@ -284,6 +284,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         profile=measured.kind == "profile",
         traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
         workers_fit=not more_workers_fail(measured.sweep, config),
+        gpu_kind=next((gpu.kind for gpu in measured.environment.gpus), "cuda"),
         gpu_named=(assumed := demand_of(measured)) is not None and assumed.origin in ("accelerator", "calibration"),
     )
 

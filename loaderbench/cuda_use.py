@@ -1,4 +1,4 @@
-"""Whether this process uses CUDA, and which devices, asked without importing torch or touching a device."""
+"""Whether this process uses CUDA or another GPU, and which, asked without importing torch or touching a device."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ def cuda_devices_in_use() -> tuple[int, ...]:
         return ()
 
 
+def devices_in_use() -> tuple[int, ...]:
+    """The same; where CUDA is not used, the current device of another kind of accelerator, if that is used."""
+    kind = other_kind_in_use()
+    if kind is None:
+        return cuda_devices_in_use()
+    return (int(sys.modules["torch"].xpu.current_device()),) if kind == "xpu" else (0,)
+
+
+def other_kind_in_use() -> str | None:
+    """`xpu` or `mps` where this process computes on such a device, else `None`."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.cuda.is_initialized():
+        return None
+    if torch.xpu.is_initialized():
+        return "xpu"
+    return "mps" if torch.backends.mps.is_available() and torch.mps.current_allocated_memory() > 0 else None
+
+
 @dataclass(frozen=True)
 class PeakMemory:
     """What torch held of a device at most in this process: in tensors, and with what its allocator keeps for more."""
@@ -47,10 +65,13 @@ class PeakMemory:
 
 def peak_memory() -> tuple[PeakMemory, ...]:
     """Of each device in use; empty where CUDA does not answer any more. Source: PyTorch, "CUDA memory management"."""
-    devices = cuda_devices_in_use()
+    devices = devices_in_use()
     if not devices:
         return ()
-    cuda = sys.modules["torch"].cuda
+    torch = sys.modules["torch"]
+    cuda = torch.cuda if torch.cuda.is_initialized() else torch.xpu
+    if other_kind_in_use() == "mps" or not hasattr(cuda, "max_memory_reserved"):  # which keep no peaks
+        return ()
     try:
         return tuple(PeakMemory(i, cuda.max_memory_allocated(i), cuda.max_memory_reserved(i)) for i in devices)
     except RuntimeError:  # after an error of the device, each call repeats it

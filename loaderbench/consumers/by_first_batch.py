@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from loaderbench.consumers.accelerator import device_here
 from loaderbench.consumers.batch_parts import changed, why_no_classifier
 from loaderbench.consumers.kind import Consumer, WaitClock, WithPrecision
 
@@ -71,5 +72,6 @@ class ByFirstBatch:
             )
 
     def _copy(self, batch: Any, samples: int) -> None:
-        changed(batch, lambda tensor: tensor.to(self._device, non_blocking=True))
+        device = device_here(self._device)
+        changed(batch, lambda tensor: tensor.to(device, non_blocking=True))
         self._emulated.consume(batch, samples)

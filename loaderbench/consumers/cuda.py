@@ -8,21 +8,28 @@ from typing import Any
 
 import torch
 
+from loaderbench.consumers.accelerator import other_gpus, other_kind, platform
 from loaderbench.records import Gpu, Reasons
 
 
 def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
-    """Devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured, or why there is none. Initialises CUDA."""
+    """Devices in CUDA's order, with `CUDA_VISIBLE_DEVICES` honoured, or why there is none. Initialises CUDA.
+
+    Where torch has another kind of accelerator, those devices.
+    """
     with warnings.catch_warnings(record=True) as said:  # such as a driver that is too old
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
+    if not available and (kind := other_kind()) is not None:
+        return other_gpus(kind), {}
     if not available:
         why = str(said[-1].message).splitlines()[0] if said else "CUDA finds no usable device"
-        return (), {"gpus": "torch was built without CUDA" if torch.version.cuda is None else why}
+        return (), {"gpus": why if platform() else "torch was built without CUDA"}
     gpus = []
     for index in range(torch.cuda.device_count()):
         found = torch.cuda.get_device_properties(index)
-        gpus.append(Gpu(index, str(getattr(found, "uuid", "")), found.name, int(found.total_memory)))
+        uuid = str(getattr(found, "uuid", ""))
+        gpus.append(Gpu(index, uuid, found.name, int(found.total_memory), platform=platform()))
     return tuple(gpus), {}
 
 

@@ -13,15 +13,23 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # torchvision's, as th
 _NAMED = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def native_precision() -> torch.dtype:
-    """The 16-bit type that the GPU computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly."""
-    return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+def native_precision(kind: str = "cuda") -> torch.dtype | None:
+    """The 16-bit type that a kind of GPU computes in; older ones than NVIDIA's Ampere only emulate bfloat16, slowly.
+
+    `None` of a kind that torch has no mixed precision for.
+    """
+    if kind == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+    if not torch.amp.is_autocast_available(kind):
+        return None
+    return torch.float16 if kind == "mps" else torch.bfloat16
 
 
 class EagerStep:
     """One optimizer step, in the precision that was asked for.
 
-    float16 scales its loss, as training in it has to; a graph leaves that out, because scaling waits for the device.
+    float16 scales its loss, as training in it has to; a graph leaves that out, because scaling waits for the device. So
+    does MPS, where torch may lack what scaling needs.
     """
 
     def __init__(self, options: StepOptions, device: torch.device) -> None:
@@ -32,9 +40,9 @@ class EagerStep:
         self.optimizer = _optimizer(options, self.model)
         self._loss = torch.nn.CrossEntropyLoss()
         self._mean, self._std = (torch.tensor(values, device=device).view(3, 1, 1) * 255 for values in (MEAN, STD))
-        scales = self._autocast == torch.float16 and not options.cuda_graphs
+        scales = self._autocast == torch.float16 and not options.cuda_graphs and device.type != "mps"
         self._scaler = torch.amp.GradScaler(device.type, enabled=scales)
-        if options.precision in (TF32, FP32) and options.on_gpu:
+        if options.precision in (TF32, FP32) and options.on_cuda:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == TF32
 
     @property
@@ -109,5 +117,5 @@ def _optimizer(options: StepOptions, model: torch.nn.Module) -> torch.optim.Opti
 def _autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
     """The type of mixed precision; `None` where everything is computed in float32, as `mixed` is on a CPU."""
     if precision == MIXED:
-        return native_precision() if device.type == "cuda" else None
+        return native_precision(device.type) if device.type != "cpu" else None
     return _NAMED.get(precision)

@@ -15,7 +15,7 @@ PRECISIONS = (MIXED, "bfloat16", "float16", TF32, FP32)
 """`mixed`: the 16-bit type that the GPU computes in, float32 on a CPU. `bfloat16` and `float16` apply everywhere."""
 
 Optimizer = Literal["sgd", "adam", "adamw"]
-_DEVICE = re.compile(r"cpu|cuda(?::(\d+))?")
+_DEVICE = re.compile(r"cpu|mps|(?:cuda|xpu)(?::(\d+))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +35,17 @@ class StepOptions:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the step computes on a CUDA device."""
+        """Whether the step computes on a GPU."""
         return self.device != CPU
 
     @property
+    def on_cuda(self) -> bool:
+        """Whether torch calls that GPU a CUDA device, as it does those of ROCm."""
+        return self.device.partition(":")[0] == "cuda"
+
+    @property
     def gpu_index(self) -> int:
-        """CUDA's index; `cuda` alone is the first."""
+        """The index, as torch counts; `cuda` alone is the first."""
         found = _DEVICE.fullmatch(self.device)
         return int(found[1]) if found and found[1] else 0
 
@@ -60,17 +65,12 @@ class StepOptions:
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield each option that is wrong, or that does not fit the others, with what to do."""
         if _DEVICE.fullmatch(self.device) is None:
-            yield "device", f"expected cuda, cuda:N or cpu, got {self.device!r}"
+            yield "device", f"expected cuda, cuda:N, xpu, xpu:N, mps or cpu, got {self.device!r}"
             return
         if self.precision not in PRECISIONS:
             yield "precision", not_one_of(self.precision, PRECISIONS)
-        if not self.on_gpu:
-            needs_gpu = {name: getattr(self, name) for name in ("cuda_graphs", "data_parallel", "prefetch_stream")}
-            for name, asked in needs_gpu.items():
-                if asked:
-                    yield name, "needs a GPU; drop it, or set `device: cuda`"
-            if self.precision == TF32:
-                yield "precision", "tf32 needs a GPU; use `fp32`"
+        if not self.on_cuda:
+            yield from self._needs_cuda()
             return
         for name, other in (
             ("data_parallel", "cuda_graphs"),
@@ -80,3 +80,11 @@ class StepOptions:
         ):
             if getattr(self, name) and getattr(self, other):
                 yield other, f"cannot be combined with `{name}`; drop one of them"
+
+    def _needs_cuda(self) -> Iterator[tuple[str, str]]:
+        what = "CUDA" if self.on_gpu else "a GPU"
+        for name in ("cuda_graphs", "data_parallel", "prefetch_stream"):
+            if getattr(self, name):
+                yield name, f"needs {what}; drop it, or set `device: cuda`"
+        if self.precision == TF32:
+            yield "precision", f"tf32 needs {what}; use `fp32`"

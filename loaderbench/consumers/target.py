@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.consumers.device_clock import StepWaitClock
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, OptionProblem
-from loaderbench.cuda_use import computing_device, uses_cuda
+from loaderbench.cuda_use import computing_device, other_kind_in_use, uses_cuda
 from loaderbench.options import TargetName
 from loaderbench.targets import call_target, find_target
 
@@ -25,10 +25,13 @@ class TargetConsumer:
         self._step = step
         self._run_ahead: RunAhead | None = None
         self.wait_clock = StepWaitClock()
+        self.note = ""
 
     def consume(self, batch: Any, samples: int) -> None:
         """Run the step."""
         self._step(batch)
+        if not self.note and (kind := other_kind_in_use()) is not None:
+            self.note = f"Data waits are those of the host's clock: no events time a step on {kind.upper()}"
         if self._run_ahead is None and uses_cuda():
             from loaderbench.consumers.cuda import RunAhead
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+from loaderbench.consumers.accelerator import device_here, synchronize
 from loaderbench.consumers.batch_parts import parts_of, why_no_classifier
 from loaderbench.consumers.cuda import CudaWaitClock, RunAhead
 from loaderbench.consumers.eager_step import EagerStep
@@ -17,23 +19,25 @@ from loaderbench.consumers.step_options import StepOptions
 
 
 class TrainingStep:
-    """Forward, backward and update of a torchvision classifier. On a GPU, the step returns once it is queued.
+    """Forward, backward and update of a torchvision classifier.
 
-    Labels are taken modulo the number of classes. With `prefetch_stream`, the copy of a batch overlaps with the step of
-    the one before.
+    On CUDA, it returns once the step is queued; on another GPU, once it is done. Labels are taken modulo the number of
+    classes. With `prefetch_stream`, the copy of a batch overlaps with the step of the one before.
     """
 
     def __init__(self, options: StepOptions) -> None:
-        self._device = torch.device("cuda", options.gpu_index) if options.on_gpu else torch.device(options.device)
-        if options.on_gpu:
+        options = _on_this_machine(options)
+        self._device = torch.device("cuda", options.gpu_index) if options.on_cuda else torch.device(options.device)
+        if options.on_cuda:
             torch.cuda.set_device(self._device)  # streams and graphs are those of the current one; needs an index
         step = EagerStep(options, self._device)
         self.computes_in = step.computes_in
         self._train: Callable[[torch.Tensor, torch.Tensor], None] = GraphedStep(step) if options.cuda_graphs else step
-        side_stream = options.prefetch_stream and options.on_gpu
+        side_stream = options.prefetch_stream and options.on_cuda
         self._copies: Copies = OnSideStream(self._device) if side_stream else InLine(self._device)
-        self._run_ahead = RunAhead(self._device.index) if options.on_gpu else None
-        self.wait_clock: WaitClock = CudaWaitClock(self._device.index) if options.on_gpu else HostWaitClock()
+        self._run_ahead = RunAhead(self._device.index) if options.on_cuda else None
+        self._waits_for_device = options.on_gpu and not options.on_cuda
+        self.wait_clock: WaitClock = CudaWaitClock(self._device.index) if options.on_cuda else HostWaitClock()
 
     def consume(self, batch: Any, samples: int) -> None:
         """Queue the copy and the step on the device. Raises `TypeError` for batches that no classifier takes."""
@@ -45,3 +49,13 @@ class TrainingStep:
             self._train(*copied)
         if self._run_ahead is not None:
             self._run_ahead.queued()
+        if self._waits_for_device:
+            synchronize(self._device)
+
+
+def _on_this_machine(options: StepOptions) -> StepOptions:
+    """The options with the device that is meant here. Raises `TypeError` for what such a device cannot do."""
+    found = replace(options, device=device_here(options.device))
+    for option, what in found.problems():
+        raise TypeError(f"consumer.{option} on {found.device}: {what}")
+    return found

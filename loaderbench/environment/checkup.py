@@ -182,15 +182,26 @@ def torch_():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
+    kind, platform = "cuda" if available else "", ""
+    if torch.version.hip or torch.version.cuda:
+        platform = f"ROCm {torch.version.hip}" if torch.version.hip else f"CUDA {torch.version.cuda}"
+    if not kind and torch.xpu.is_available():
+        kind = "xpu"
+    if not kind and torch.backends.mps.is_available():
+        kind = "mps"
     kernel = ""
     try:
-        if available:
-            float(torch.ones(8, device="cuda").sum())
+        if kind:
+            float(torch.ones(8, device=kind).sum())
     except Exception as error:
         kernel = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-    return {"version": torch.__version__, "cuda": torch.version.cuda, "available": available, "kernel": kernel,
-            "why": str(said[-1].message).splitlines()[0][:300] if said else "",
-            "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]}
+    devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    if kind == "xpu":
+        devices, platform = [torch.xpu.get_device_name(i) for i in range(torch.xpu.device_count())], "XPU"
+    if kind == "mps":
+        devices, platform = ["Apple GPU"], "MPS"
+    return {"version": torch.__version__, "platform": platform, "available": bool(kind), "kernel": kernel,
+            "why": str(said[-1].message).splitlines()[0][:300] if said else "", "devices": devices}
 def torchvision_():
     import torch, torchvision
     torchvision.ops.nms(torch.zeros((1, 4)), torch.zeros(1), 0.5)
@@ -256,16 +267,16 @@ class PackageHealth:
             said = f"{', '.join(torch['devices'])}: no kernel runs on the first: {torch['kernel']}"
             return Check("GPU", "warn", said, _NO_KERNEL)
         if torch.get("devices"):
-            return Check("GPU", "ok", f"{', '.join(torch['devices'])} (CUDA {torch['cuda']})")
+            return Check("GPU", "ok", f"{', '.join(torch['devices'])} ({torch['platform']})")
         if self.gpus_of_driver:
             why = torch.get("why") or "torch reports no reason"
-            why = why if torch.get("cuda") else "torch is a CPU build"
-            fix = _OTHER_DRIVER if torch.get("cuda") else _CUDA_BUILD
+            why = why if torch.get("platform") else "torch is a CPU build"
+            fix = _OTHER_DRIVER if torch.get("platform") else _CUDA_BUILD
             return Check(
                 "GPU", "warn", f"torch finds none of the {self.gpus_of_driver} that the driver has: {why}", fix
             )
-        if torch.get("cuda") and not torch.get("available"):
-            return Check("GPU", "ok", f"none: torch was built for CUDA but found no device; {_EMULATED}")
+        if torch.get("platform") and not torch.get("available"):
+            return Check("GPU", "ok", f"none: torch was built for {torch['platform']} but found no device; {_EMULATED}")
         return Check("GPU", "ok", f"none: torch is a CPU build; {_EMULATED}")
 
     def _pillow(self) -> Check:

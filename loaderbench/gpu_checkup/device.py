@@ -22,7 +22,7 @@ class CudaDevice:
     def launch_kernel(self) -> None:
         """Run one kernel. Raises what CUDA says, and `RuntimeError` for a wrong result."""
         torch.cuda.set_device(self._index)
-        launch_kernel(self._index)
+        launch_kernel(f"cuda:{self._index}")
 
     def spin(self, cycles: int) -> None:
         """Queue a kernel that counts cycles, on one multiprocessor."""

@@ -19,17 +19,17 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
 def why_unusable(gpu: Gpu) -> str | None:
     """Why no kernel runs on a device, with what to do; `None` where one does."""
     try:
-        launch_kernel(gpu.index)
+        launch_kernel(gpu.device)
     except Exception as error:  # as above
-        return f"no kernel runs on cuda:{gpu.index} ({gpu.name}): {named(error)}"
+        return f"no kernel runs on {gpu.device} ({gpu.name}): {named(error)}"
     return None
 
 
-def launch_kernel(index: int) -> None:
+def launch_kernel(device: str) -> None:
     """Run a kernel and read its result. Raises what CUDA says, and `RuntimeError` for a wrong result."""
     import torch
 
-    ones = torch.ones(64, device=torch.device("cuda", index))
+    ones = torch.ones(64, device=device)
     found = float((ones + ones).sum().item())
     if found != 128.0:
         raise RuntimeError(f"the GPU adds 64 twos to {found:g}")

@@ -10,19 +10,27 @@ from typing import Any
 
 from loaderbench.records import Gpu
 
+ONLY_NVIDIA = "NVML knows NVIDIA's GPUs alone"
 _PREFIXES = ("GPU-", "MIG-")
 
 
 class Nvml:
-    """`library` is pynvml, initialized; `handles` and `why_not` have, by CUDA's index, what was found and what not."""
+    """`library` is pynvml, initialized; `handles` and `why_not` have, by CUDA's index, what was found and what not.
+
+    Without a GPU of NVIDIA's, NVML is not asked.
+    """
 
     def __init__(self, gpus: Sequence[Gpu]) -> None:
         self.handles: dict[int, Any] = {}
-        self.why_not: dict[int, str] = {}
+        self.library: Any = None
+        self.why_not = {gpu.index: f"no readings of {gpu.platform}: {ONLY_NVIDIA}" for gpu in gpus if not gpu.of_nvidia}
+        gpus = [gpu for gpu in gpus if gpu.of_nvidia]
+        if not gpus:
+            return
         try:
             self.library = initialized_library()
         except Exception as error:  # a missing library, driver or right; each is a reason, none an end
-            self.why_not = {gpu.index: f"NVML is unavailable: {error}" for gpu in gpus}
+            self.why_not |= {gpu.index: f"NVML is unavailable: {error}" for gpu in gpus}
             return
         for gpu in gpus:
             self._find(gpu)

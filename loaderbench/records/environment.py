@@ -12,6 +12,7 @@ class Gpu:
     """One device as CUDA numbers it; NVML is asked for the same UUID.
 
     The link's maximum is that of device and slot together. `near_cpus` are on the same NUMA node, as `0-15,32-47`.
+    `platform` is `CUDA 13.0`, `ROCm 6.4`, `XPU` or `MPS`; empty in runs of earlier versions.
     """
 
     index: int
@@ -24,6 +25,22 @@ class Gpu:
     near_cpus: str | None = None
     numa_node: int | None = None
     not_measured: Reasons = field(default_factory=dict)
+    platform: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What torch calls devices of this platform, which is `cuda` for ROCm too."""
+        return "cuda" if self.platform.startswith(("CUDA", "ROCm")) or not self.platform else self.platform.lower()
+
+    @property
+    def device(self) -> str:
+        """As torch names it: `cuda:0`."""
+        return f"{self.kind}:{self.index}"
+
+    @property
+    def of_nvidia(self) -> bool:
+        """Whether NVML can know it."""
+        return self.kind == "cuda" and not self.platform.startswith("ROCm")
 
 
 @dataclass(frozen=True, kw_only=True)

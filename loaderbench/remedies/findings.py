@@ -33,7 +33,7 @@ class Diagnosis:
     `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an
     emulated accelerator takes. `traits` are what was seen in the dataset itself, by name. `workers_fit` is false where
     configurations with more workers ran out of memory, open files or processes. `gpu_named`: the suite names a GPU that
-    is emulated, so that it is known to be there for the training.
+    is emulated, so that it is known to be there for the training. `gpu_kind` is torch's name for those that are here.
     """
 
     verdict: Verdict
@@ -49,6 +49,7 @@ class Diagnosis:
     traits: Mapping[str, str] = field(default_factory=dict)
     workers_fit: bool = True
     gpu_named: bool = False
+    gpu_kind: str = "cuda"
 
     def named(self, *, stages: Collection[Stage] = (), limits: Collection[Limit] = ()) -> bool:
         """Whether the cause is of these stages and limits; all, where none are given."""

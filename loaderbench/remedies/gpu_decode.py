@@ -15,6 +15,7 @@ from loaderbench.records import Config
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
+NO_DECODER = "Not measured: torchvision decodes on CUDA devices only"
 NO_GPU = "Not measured: no GPU here. Measure it where the GPU is"
 
 
@@ -35,7 +36,7 @@ REMEDY = CauseRemedy(
         and found.option("image_cache") is None
     ),
     change=_change,
-    untried_for=lambda found: "" if found.accelerator else NO_GPU,
+    untried_for=lambda found: NO_GPU if not found.accelerator else "" if found.gpu_kind == "cuda" else NO_DECODER,
     relieves={"decode": 0.0, "transform": 0.0},
     effort=2,
     code="""import torch

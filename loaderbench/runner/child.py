@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.consumers import Consumer, WithNote, WithPrecision, consumer_of, make_consumer
-from loaderbench.cuda_use import cuda_devices_in_use, peak_memory
+from loaderbench.cuda_use import devices_in_use, peak_memory
 from loaderbench.datasets import DatasetOrder
 from loaderbench.diagnosis.failures import classify
 from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
@@ -129,7 +129,9 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
 
 def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
     """The consumer, which first finishes what the workers leave to its device."""
-    device = consumer_of(order.suite.consumer, order.consumer).device_name
+    from loaderbench.consumers.accelerator import device_here
+
+    device = device_here(consumer_of(order.suite.consumer, order.consumer).device_name)
     rest = order.suite.dataset.rest_on_device({**order.suite.loader, **order.planned.config}, device)
     if rest is None:
         return consumer
@@ -150,7 +152,7 @@ def _result(order: TrialOrder, found: Measurement, batches: Batches, source: Bat
         samples_per_epoch=batches.samples_per_epoch,
         inside=LoaderInside(),
         can_be_stopped=order.in_time_slices and batches.can_be_stopped,
-        cuda_devices=cuda_devices_in_use(),
+        cuda_devices=devices_in_use(),
         cuda_memory=peak_memory(),
         copy_speed=_copy_speed(source, found) if replayed else None,
         computed_in=_type_of(consumer),

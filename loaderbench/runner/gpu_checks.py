@@ -29,6 +29,8 @@ def find_gpu(server: TrialServer, index: int) -> Gpu:
     if index >= len(gpus):
         raise MissingError(f"no cuda:{index} to check: CUDA shows {len(gpus)}, up to cuda:{len(gpus) - 1}")
     found: Gpu = gpus[index]
+    if found.kind != "cuda":
+        raise MissingError(f"cannot check {found.device} ({found.name}): --gpu checks clocks of CUDA and ROCm devices")
     return found
 
 

@@ -68,7 +68,7 @@ def _if_usable(server: TrialServer, found: Probe, index: int) -> Probe:
     said = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
     if said == _RUNS:
         return found
-    silent = f"no kernel runs on cuda:{gpu.index} ({gpu.name}): CUDA crashed or hangs; see `loaderbench doctor --gpu`"
+    silent = f"no kernel runs on {gpu.device} ({gpu.name}): its driver crashed or hangs; see `loaderbench doctor --gpu`"
     return Probe((), {"gpus": said or silent}, found.visible)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from loaderbench.consumers.accelerator import synchronize
 from loaderbench.consumers.batch_parts import changed
 from loaderbench.loaders import Batches
 from loaderbench.recorder import NoBatchesError
@@ -56,7 +57,7 @@ class Replayed:
         """`device`: where they are before the first step, as torch names it; by default where the loader put them."""
         self._batches = [changed(batch, lambda tensor: tensor.to(device)) for batch in batches] if device else batches
         if device:
-            torch.cuda.synchronize(device)
+            synchronize(torch.device(device))
 
     def __iter__(self) -> Iterator[Any]:
         return map(_renewed, cycle(self._batches))

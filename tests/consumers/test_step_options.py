@@ -34,7 +34,7 @@ def step(**options: Any) -> TrainingStep:
 @pytest.mark.parametrize(
     ("options", "option", "words"),
     [
-        ({"device": "gpu"}, "device", "expected cuda, cuda:N or cpu, got 'gpu'"),
+        ({"device": "gpu"}, "device", "expected cuda, cuda:N, xpu, xpu:N, mps or cpu, got 'gpu'"),
         ({"device": "cuda:-1"}, "device", "expected cuda"),
         ({"precision": "bfloat15"}, "precision", "did you mean bfloat16?"),
         ({"device": "cpu", "precision": "tf32"}, "precision", "tf32 needs a GPU; use `fp32`"),

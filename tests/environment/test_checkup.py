@@ -45,12 +45,13 @@ TOO_OLD = "CUDA initialization: The NVIDIA driver on your system is too old (fou
 @pytest.mark.parametrize(
     ("torch", "gpus", "state", "words"),
     [
-        ({"cuda": "13.0", "available": True, "devices": ["H100"], "why": ""}, 1, "ok", "H100 (CUDA 13.0)"),
-        ({"cuda": "13.0", "available": True, "devices": ["H100"], "kernel": NO_CODE}, 1, "warn", NO_CODE),
-        ({"cuda": "13.0", "available": False, "devices": [], "why": ""}, 0, "ok", "found no device"),
-        ({"cuda": "13.0", "available": False, "devices": [], "why": TOO_OLD}, 2, "warn", TOO_OLD),
-        ({"cuda": None, "available": False, "devices": [], "why": ""}, 1, "warn", "torch is a CPU build"),
-        ({"cuda": None, "available": False, "devices": [], "why": ""}, 0, "ok", "torch is a CPU build"),
+        ({"platform": "CUDA 13.0", "available": True, "devices": ["H100"], "why": ""}, 1, "ok", "H100 (CUDA 13.0)"),
+        ({"platform": "ROCm 6.4", "available": True, "devices": ["MI300X"]}, 0, "ok", "MI300X (ROCm 6.4)"),
+        ({"platform": "CUDA 13.0", "available": True, "devices": ["H100"], "kernel": NO_CODE}, 1, "warn", NO_CODE),
+        ({"platform": "CUDA 13.0", "available": False, "devices": [], "why": ""}, 0, "ok", "built for CUDA 13.0"),
+        ({"platform": "CUDA 13.0", "available": False, "devices": [], "why": TOO_OLD}, 2, "warn", TOO_OLD),
+        ({"platform": "", "available": False, "devices": [], "why": ""}, 1, "warn", "torch is a CPU build"),
+        ({"platform": "", "available": False, "devices": [], "why": ""}, 0, "ok", "torch is a CPU build"),
     ],
 )
 def test_a_gpu_that_torch_does_not_find_is_never_ok(torch: dict[str, Any], gpus: int, state: str, words: str) -> None:

@@ -21,7 +21,7 @@ from loaderbench.runner.gpu_checks import check_gpu
 
 
 def test_it_spins_sleeps_and_reads_by_the_clock_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, launched, current = patch(monkeypatch), list[int](), list[int]()
+    device, launched, current = patch(monkeypatch), list[str](), list[int]()
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: device.launch(cycles / CYCLES_PER_S))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _: device.synchronize())
     monkeypatch.setattr(torch.cuda, "set_device", current.append)
@@ -40,7 +40,7 @@ def test_it_spins_sleeps_and_reads_by_the_clock_of_trials(monkeypatch: pytest.Mo
     found = list(check_device(gpu, nvml_of(device)))
     assert {check.state for check in found} == {"passed"}, found
     assert len(found) == 11
-    assert (launched, current) == ([1], [1]), "events are recorded on the current device"
+    assert (launched, current) == (["cuda:1"], [1]), "events are recorded on the current device"
     assert isinstance(gpu.wait_clock(), CudaWaitClock)
 
 

@@ -2,4 +2,4 @@
 
 from loaderbench.gpu_checkup import usable
 
-usable.launch_kernel = lambda index: None  # noqa: ARG005 - of whichever GPU
+usable.launch_kernel = lambda device: None  # noqa: ARG005 - of whichever GPU

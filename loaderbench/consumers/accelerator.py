@@ -1,0 +1,66 @@
+"""Accelerators other than CUDA devices, such as XPU and MPS: which there are, and how to wait for one.
+
+torch names ROCm devices `cuda`, and `cuda.py` is about those too. Of all others, a build of torch has one kind. There,
+the host waits for the device after each step: events with times are not to be had on all of them.
+Source: PyTorch, `torch.accelerator` (since 2.6); before, `torch.xpu` and `torch.backends.mps`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from loaderbench import host_memory
+from loaderbench.records import Gpu
+
+CUDA = "cuda"
+
+
+def platform() -> str:
+    """What torch was built for, with its version: `CUDA 13.0`, `ROCm 6.4`, `XPU`, `MPS`; empty of a CPU build."""
+    if torch.version.hip:
+        return f"ROCm {torch.version.hip}"
+    if torch.version.cuda:
+        return f"CUDA {torch.version.cuda}"
+    kind = other_kind()
+    return kind.upper() if kind else ""
+
+
+def other_kind() -> str | None:
+    """The kind of accelerator that torch can use where it cannot use CUDA, by torch's name; `None` without any."""
+    if torch.cuda.is_available():
+        return None
+    found: Any = getattr(torch, "accelerator", None)
+    if found is None:
+        known = {"xpu": torch.xpu, "mps": torch.backends.mps}
+        return next((kind for kind, module in known.items() if module.is_available()), None)
+    device = found.current_accelerator() if found.is_available() else None
+    return None if device is None or device.type == CUDA else str(device.type)
+
+
+def device_here(name: str) -> str:
+    """The device that a suite means: `cuda` alone is the accelerator of this machine, of whatever kind it is."""
+    return (other_kind() or name) if name == CUDA else name
+
+
+def other_gpus(kind: str) -> tuple[Gpu, ...]:
+    """The devices of this kind."""
+    module = getattr(torch, kind)
+    return tuple(_described(kind, module, index) for index in range(module.device_count()))
+
+
+def _described(kind: str, module: Any, index: int) -> Gpu:
+    """MPS reports neither name nor memory in older versions; it shares the memory of the host."""
+    if hasattr(module, "get_device_properties"):
+        found = module.get_device_properties(index)
+        return Gpu(index, "", found.name, int(found.total_memory), platform=kind.upper())
+    name = getattr(getattr(torch.backends, kind, None), "get_name", lambda: f"{kind.upper()} device")()
+    memory = getattr(module, "recommended_max_memory", lambda: host_memory.total_bytes() or 0)()
+    return Gpu(index, "", str(name), int(memory), platform=kind.upper())
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a device has done all that is queued."""
+    module = getattr(torch, device.type)
+    module.synchronize() if device.type == "mps" else module.synchronize(device)
