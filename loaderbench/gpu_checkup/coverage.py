@@ -17,6 +17,7 @@ _KERNEL_S, _KERNELS, _LOOK_AFTER_S = 0.02, 60, 1.0
 _SHOWN = {
     "utilization_percent": "utilization {:.0f}%",
     "utilization_samples_per_s": "{:.0f} utilization samples/s",
+    "sm_active_percent": "SM activity {:.0f}%",
     "memory_used_bytes": "memory",
     "power_w": "power {:.0f} W",
     "energy_j": "energy counter",
@@ -52,6 +53,7 @@ def check_coverage(device: CheckedDevice, rate_hz: float, read_nvml: ReadNvml) -
     """Keep the device busy, read everything, and list what is there and what is not."""
     for _ in range(_KERNELS):
         device.spin(round(_KERNEL_S * rate_hz))
+    read_nvml()  # performance metrics are of the time between two readings
     device.sleep(_LOOK_AFTER_S)
     values, reasons = read_nvml()
     device.synchronize()

@@ -39,6 +39,8 @@ def _values(reading: GpuReading) -> dict[str, Value]:
     found: dict[str, Any] = asdict(reading)
     for name in ("index", "at_s", "busy"):
         del found[name]
+    performance = found.pop("gpm")
+    found |= {"gpm": None} if performance is None else performance
     throttled_by = found["throttled_by"]
     found["throttled_by"] = None if throttled_by is None else list(throttled_by)
     return found | {"utilization_samples_per_s": _periods_per_s(reading.busy or ())}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loaderbench.monitors.gpm import GpmDevice, GpmValues
 from loaderbench.monitors.gpu_facts import described
 from loaderbench.monitors.nvml import Nvml
 from loaderbench.records import Gpu, Reasons
@@ -38,7 +39,8 @@ class GpuReading:
     """One device at one moment; a missing reading is `None` (a MIG slice, WSL, a device that was lost).
 
     `utilization_percent` is of NVML's last sample period, which may have ended a second ago; `busy` has the periods
-    since the reading before with their times, where the driver keeps them. `energy_j` is a counter.
+    since the reading before with their times, where the driver keeps them. `energy_j` is a counter. `gpm` has
+    performance metrics since the reading before.
     """
 
     index: int
@@ -53,6 +55,7 @@ class GpuReading:
     memory_clock_mhz: float | None = None
     pcie_generation: int | None = None
     pcie_width: int | None = None
+    gpm: GpmValues | None = None
 
 
 Clock = Callable[[], float]
@@ -68,6 +71,7 @@ class GpuMonitor:
         self._nvml: Nvml | None = None
         self._reasons: dict[int, Reasons] = {gpu.index: {} for gpu in gpus}
         self._refused: set[tuple[int, str]] = set()
+        self._gpm: dict[int, GpmDevice] = {}
         self._lock = threading.Lock()
 
     @property
@@ -115,7 +119,14 @@ class GpuMonitor:
                 found[name] = self._value(index, name, read)
         if not is_over():
             found["busy"] = self._value(index, "busy", lambda nvml, device: _busy(nvml, device, clock, seen, index))
+        if not is_over():
+            found["gpm"] = self._value(index, "gpm", lambda nvml, device: self._gpm_of(nvml, device, index).read(at_s))
         return GpuReading(index=index, at_s=at_s, **found)
+
+    def _gpm_of(self, nvml: Any, device: Any, index: int) -> GpmDevice:
+        if index not in self._gpm:
+            self._gpm[index] = GpmDevice(nvml, device)
+        return self._gpm[index]
 
     def _value(self, index: int, name: str, read: Callable[[Any, Any], Any]) -> Any:
         """One reading. What the driver or pynvml does not know is not asked for again."""
@@ -126,8 +137,8 @@ class GpuMonitor:
             return read(library, self._nvml.handles[index])
         except (library.NVMLError, AttributeError) as error:
             self._reasons[index][name] = f"NVML: {error}"
-            unknown = (library.NVMLError_NotSupported, library.NVMLError_FunctionNotFound, AttributeError)
-            if isinstance(error, unknown):
+            never = (library.NVMLError_NotSupported, library.NVMLError_FunctionNotFound, library.NVMLError_NoPermission)
+            if isinstance(error, (*never, AttributeError)):
                 self._refused.add((index, name))
             return None
 

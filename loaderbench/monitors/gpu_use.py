@@ -9,7 +9,7 @@ from statistics import fmean
 
 from loaderbench.cuda_use import PeakMemory
 from loaderbench.monitors.gpu import GpuReading
-from loaderbench.records import CopySpeed, Gpu, GpuUse
+from loaderbench.records import CopySpeed, Gpu, GpuPerformance, GpuUse
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def gpu_use(
         pcie_width=_largest(inside, "pcie_width"),
         peak_allocated_bytes=peak.allocated_bytes if peak else None,
         peak_reserved_bytes=peak.reserved_bytes if peak else None,
+        performance=_performance(inside),
     )
     return _with_reasons(found, why_not)
 
@@ -74,7 +75,16 @@ _NO_PEAK = "torch's allocator was not asked, or CUDA did not answer"
 _NO_COPY = (
     "copies are timed only in isolation runs that replay batches from the host, if the GPU has memory for another batch"
 )
-_READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w"}
+_READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w", "performance": "gpm"}
+
+
+def _performance(readings: Iterable[GpuReading]) -> GpuPerformance | None:
+    """Means of the performance metrics; `None` where no reading has any."""
+    known = [reading.gpm for reading in readings if reading.gpm]
+    names = dict.fromkeys(name for values in known for name in values)
+    if not names:
+        return None
+    return GpuPerformance(**{name: fmean(values[name] for values in known if name in values) for name in names})
 
 
 def _known(readings: Iterable[GpuReading], name: str) -> list[float]:
@@ -123,6 +133,8 @@ def gpu_series(readings: Iterable[GpuReading]) -> Iterator[tuple[float, str, flo
             yield period.to_s, f"gpu{reading.index}_utilization_percent", period.percent
         if reading.busy is None and reading.utilization_percent is not None:
             yield reading.at_s, f"gpu{reading.index}_utilization_percent", reading.utilization_percent
+        if reading.gpm and (active := reading.gpm.get("sm_active_percent")) is not None:
+            yield reading.at_s, f"gpu{reading.index}_sm_active_percent", active
         for name in _DRAWN:
             if (value := getattr(reading, name)) is not None:
                 yield reading.at_s, f"gpu{reading.index}_{name}", value

@@ -79,6 +79,7 @@ from loaderbench.records.timeline import (
 from loaderbench.records.trial import (
     CopySpeed as CopySpeed,
     Failure as Failure,
+    GpuPerformance as GpuPerformance,
     GpuUse as GpuUse,
     LoaderInside as LoaderInside,
     LoopTimes as LoopTimes,

@@ -100,6 +100,16 @@ def _device(trial: Trial) -> GpuUse:
     return max(trial.gpus, key=lambda gpu: (gpu.memory_used_bytes or 0, gpu.utilization_percent or 0))
 
 
+def _of_performance(name: str) -> Callable[[GpuUse], float | None]:
+    """Reads one of NVML's performance metrics."""
+
+    def value(gpu: GpuUse) -> float | None:
+        found: float | None = getattr(gpu.performance, name, None)
+        return found
+
+    return value
+
+
 _TRIAL_FIELDS = {field.name for field in fields(Trial)}
 _CONFIGURATION_FIELDS = {field.name for field in fields(Configuration)}
 
@@ -143,6 +153,55 @@ METRICS = (
         gpu=lambda gpu: gpu.utilization_percent,
         in_heat_map=True,
         drawn=Strip("gpu{}_utilization_percent", "GPU utilization", "GPU {}", "percent"),
+    ),
+    Metric(
+        id="gpu_sm_active_percent",
+        label="GPU SM activity",
+        unit="percent",
+        hint="multiprocessors that worked",
+        over_rounds="mean",
+        of="of the multiprocessors",
+        gpu=_of_performance("sm_active_percent"),
+        drawn=Strip("gpu{}_sm_active_percent", "GPU SM activity", "GPU {}", "percent"),
+    ),
+    Metric(
+        id="gpu_tensor_active_percent",
+        label="GPU tensor cores",
+        unit="percent",
+        hint="time in which they worked",
+        over_rounds="mean",
+        gpu=_of_performance("tensor_active_percent"),
+    ),
+    Metric(
+        id="gpu_dram_active_percent",
+        label="GPU memory bandwidth",
+        unit="percent",
+        over_rounds="mean",
+        of="of its maximum",
+        gpu=_of_performance("dram_active_percent"),
+    ),
+    Metric(
+        id="gpu_nvjpg_percent",
+        label="GPU JPEG engines",
+        unit="percent",
+        hint="mean of all",
+        over_rounds="mean",
+        gpu=_of_performance("nvjpg_percent"),
+    ),
+    Metric(
+        id="gpu_pcie_rx_bytes_per_s",
+        label="PCIe to the GPU",
+        unit="bytes/s",
+        over_rounds="mean",
+        gpu=_of_performance("pcie_rx_bytes_per_s"),
+    ),
+    Metric(
+        id="gpu_pcie_tx_bytes_per_s",
+        label="PCIe from the GPU",
+        unit="bytes/s",
+        over_rounds="mean",
+        gpu=_of_performance("pcie_tx_bytes_per_s"),
+        in_tables=False,
     ),
     Metric(
         id="gpu_memory_used_bytes",

@@ -47,6 +47,23 @@ class CopySpeed:
     pageable_gb_per_s: Interval
 
 
+@dataclass(frozen=True, kw_only=True)
+class GpuPerformance:
+    """How busy the parts of a GPU were, over a steady state, by NVML's performance metrics (GPM).
+
+    `sm_active_percent`: of its multiprocessors, those that worked; `tensor_active_percent`: of the time, that in which
+    tensor cores did; `dram_active_percent`: of the bandwidth of its memory. PCIe is received by the GPU (`rx`) or sent
+    (`tx`). `nvjpg_percent` is the mean over its JPEG engines. What NVML does not give is `None`.
+    """
+
+    sm_active_percent: float | None = None
+    tensor_active_percent: float | None = None
+    dram_active_percent: float | None = None
+    pcie_rx_bytes_per_s: float | None = None
+    pcie_tx_bytes_per_s: float | None = None
+    nvjpg_percent: float | None = None
+
+
 @dataclass(frozen=True)
 class GpuUse:
     """One device during one trial, over its steady state.
@@ -55,7 +72,7 @@ class GpuUse:
     share of the readings in which it was active. `pcie_generation` and `pcie_width` are the highest that were read: an
     idle link is slower. Clocks and power are means. `memory_used_bytes` is the whole device's, by all programs; the
     peaks are those of torch in this process since its start, as PyTorch's allocator counts them. `copy_speed` is
-    measured by isolation runs that replay batches from the host.
+    measured by isolation runs that replay batches from the host. `performance` is known since Hopper.
     """
 
     index: int
@@ -74,6 +91,7 @@ class GpuUse:
     peak_allocated_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     copy_speed: CopySpeed | None = None
+    performance: GpuPerformance | None = None
 
 
 @dataclass(frozen=True)

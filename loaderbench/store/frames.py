@@ -46,4 +46,17 @@ _OF_GPUS = (
 def _row(trial: Trial, plain: Iterable[str]) -> dict[str, Any]:
     values = {name: getattr(trial, name) for name in plain}
     device = {f"gpu{gpu.index}_{name}": getattr(gpu, name) for gpu in trial.gpus for name in _OF_GPUS}
-    return {**trial.config, **values, **device, **trial.metrics, "failure": trial.failure and trial.failure.kind}
+    parts = {
+        f"gpu{gpu.index}_{name}": value
+        for gpu in trial.gpus
+        if gpu.performance is not None
+        for name, value in vars(gpu.performance).items()
+    }
+    return {
+        **trial.config,
+        **values,
+        **device,
+        **parts,
+        **trial.metrics,
+        "failure": trial.failure and trial.failure.kind,
+    }

@@ -23,7 +23,7 @@ def test_each_value_is_in_the_unit_of_its_name(stub_nvml: StubNvml) -> None:
     stub_nvml.set(busy_percent=97, memory_used=1000, power_mw=312_500, sm_mhz=1900, throttle=0x4 | 0x40)
     stub_nvml.set(pcie_generation=4, pcie_width=8, near_cpus_from=0, near_cpus_to=3, numa_node=1)
     values, reasons = read(stub_nvml)
-    assert reasons == {}
+    assert reasons == {"gpm": "not reported by NVML"}, "it takes two readings"
     assert values.pop("energy_j") > 0
     assert values.pop("utilization_samples_per_s") == pytest.approx(6, rel=0.01)
     assert values == {
@@ -31,7 +31,7 @@ def test_each_value_is_in_the_unit_of_its_name(stub_nvml: StubNvml) -> None:
         "sm_clock_mhz": 1900.0, "sm_clock_max_mhz": 1980.0, "memory_clock_mhz": 2619.0,
         "throttled_by": ["power cap (SW power cap)", "temperature (HW thermal slowdown)"],
         "pcie_generation": 4, "pcie_max_generation": 5, "pcie_width": 8, "pcie_max_width": 16,
-        "near_cpus": "0-3", "numa_node": 1,
+        "near_cpus": "0-3", "numa_node": 1, "gpm": None,
     }  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def test_a_call_that_is_refused_is_missing_with_its_reason_and_the_others_are_re
     values, reasons = read(stub_nvml)
     names = ("utilization_percent", "power_w", "pcie_max_width")
     assert [values[name] for name in names] == [None] * 3
-    assert reasons == dict.fromkeys(names, "NVML: Not Supported")
+    assert reasons == dict.fromkeys(names, "NVML: Not Supported") | {"gpm": "not reported by NVML"}
     assert values["sm_clock_mhz"] == 1900
 
 
@@ -49,7 +49,7 @@ def test_a_percentage_above_100_is_not_available(stub_nvml: StubNvml) -> None:
     stub_nvml.set(utilization_unknown=1)
     values, reasons = read(stub_nvml)
     assert values["utilization_percent"] is None
-    assert reasons == {"utilization_percent": "not reported by NVML"}
+    assert reasons["utilization_percent"] == "not reported by NVML"
 
 
 def test_the_rate_of_samples_is_theirs_since_the_last_reading(stub_nvml: StubNvml) -> None:

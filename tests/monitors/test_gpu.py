@@ -38,6 +38,46 @@ def test_every_reading_has_its_unit(stub_nvml: StubNvml) -> None:
     assert told["energy_j"] > 0
 
 
+PERFORMANCE = """
+monitor = GpuMonitor([gpu(0, "{uuid}")])
+show([found.gpm for found in (*monitor.read(), *(time.sleep(0.15) or monitor.read()), *monitor.read())]
+     + [monitor.why_not(0).get("gpm")])
+"""
+
+
+def test_performance_is_that_between_two_readings(stub_nvml: StubNvml) -> None:
+    """Metrics 2, 5 and 10 are percentages, 20 and 21 MiB/s, 40 and 41 two JPEG engines."""
+    stub_nvml.set(gpm=1, gpm_2=80, gpm_5=30, gpm_10=45, gpm_20=1, gpm_21=2000, gpm_40=10, gpm_41=30)
+    first, second, too_soon, why_not = stub_nvml.run_python(PERFORMANCE.format(uuid="GPU-0"))
+    assert (first, too_soon, why_not) == (None, None, None)
+    assert second == {
+        "sm_active_percent": 80.0, "tensor_active_percent": 30.0, "dram_active_percent": 45.0,
+        "pcie_tx_bytes_per_s": 1 << 20, "pcie_rx_bytes_per_s": 2000 << 20, "nvjpg_percent": 20.0,
+    }  # fmt: skip
+
+
+def test_an_instance_of_mig_has_its_own_performance(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(gpm=1, gpm_2=80, mig_slices=3)
+    assert stub_nvml.run_python(PERFORMANCE.format(uuid="MIG-0-3"))[1] == {"sm_active_percent": 83.0}
+
+
+@pytest.mark.parametrize("settings", [{"gpm": 0}, {"gpm": 2}, {"gpm": 1, "nvmlGpmSampleGet": NOT_SUPPORTED}])
+def test_a_gpu_without_performance_metrics_says_so(stub_nvml: StubNvml, settings: dict[str, float]) -> None:
+    stub_nvml.set(settings)
+    assert stub_nvml.run_python(PERFORMANCE.format(uuid="GPU-0")) == [None, None, None, "NVML: Not Supported"]
+
+
+@pytest.mark.timed
+def test_a_trial_has_the_mean_of_its_performance_or_why_not(stub_nvml: StubNvml) -> None:
+    stub_nvml.set(gpm=1, gpm_2=80)
+    found = stub_nvml.run_python(USE)
+    assert found["performance"]["sm_active_percent"] == 80
+    assert found["performance"]["nvjpg_percent"] is None
+    stub_nvml.set(gpm=0)
+    found = stub_nvml.run_python(USE)
+    assert (found["performance"], found["not_measured"]["performance"]) == (None, "NVML: Not Supported")
+
+
 USE = """
 from loaderbench.cuda_use import PeakMemory
 peaks = [PeakMemory(0, 1, 2)]
@@ -121,7 +161,7 @@ def test_an_older_driver_without_newer_functions_tells_the_same(tmp_path: Path) 
     found, why_not = older.run_python(f"{READ}show(read('GPU-0'))")
     assert found[0]["memory_used_bytes"] == 1900  # with what the driver reserves: it does not tell them apart
     assert found[0]["throttled_by"] == ["temperature (HW thermal slowdown)"]
-    assert why_not == [{}]
+    assert why_not == [{"gpm": "NVML: Function Not Found"}]
 
 
 def test_memory_is_without_what_the_driver_reserves(stub_nvml: StubNvml) -> None:
@@ -137,7 +177,7 @@ def test_where_version_2_is_refused_memory_is_by_version_1(stub_nvml: StubNvml) 
 
 
 def test_a_slice_of_mig_tells_its_memory_and_why_it_tells_no_more(stub_nvml: StubNvml) -> None:
-    stub_nvml.set(mig_slices=2, memory_used=5)
+    stub_nvml.set(mig_slices=2, memory_used=5, gpm=0)
     found, why_not = stub_nvml.run_python(f"{READ}show(read('0-2', 'MIG-0-1', 'GPU-0'))")
     for one, reasons in list(zip(found, why_not, strict=True))[:2]:
         assert one["memory_used_bytes"] == 5
@@ -155,7 +195,7 @@ def test_under_wsl_what_is_not_available_is_none_and_never_a_number(stub_nvml: S
     none = {name for name, value in found[0].items() if value is None}
     assert none == {
         *("memory_used_bytes", "utilization_percent", "busy", "energy_j", "power_w"),
-        *("throttled_by", "sm_clock_mhz", "memory_clock_mhz"),
+        *("throttled_by", "sm_clock_mhz", "memory_clock_mhz", "gpm"),
     }
     assert why_not[0]["power_w"] == "NVML: Not Supported"
 

@@ -21,6 +21,11 @@ typedef struct { u64 total, free, used; } Memory;
 typedef struct { unsigned version; u64 total, reserved, free, used; } Memory2;
 typedef struct { unsigned gpu, memory; } Utilization;
 typedef struct { u64 time_us; union { double as_double; unsigned as_unsigned; u64 as_u64; } value; } Sample;
+typedef struct { Device device; u64 time_us; } GpmSample;
+typedef struct { const char *short_name, *long_name, *unit; } MetricInfo;
+typedef struct { unsigned id, code; double value; MetricInfo info; } GpmMetric;
+typedef struct { unsigned version, count; GpmSample *before, *now; GpmMetric metrics[]; } GpmMetrics;
+typedef struct { unsigned version, supported; } GpmSupport;
 typedef struct { unsigned pid; u64 used_bytes; unsigned gpu_instance, compute_instance; } Process;
 
 static Device devices[MAX_GPUS][MAX_SLICES + 1];
@@ -249,6 +254,59 @@ int nvmlDeviceGetComputeRunningProcesses_v3(const Device *device, unsigned *coun
     *count = setting(device->gpu, "process_pid", 0) > 0;
     if (room < *count) return INSUFFICIENT_SIZE;
     if (*count) processes[0] = (Process){(unsigned)setting(device->gpu, "process_pid", 0), 1 << 30, ~0u, ~0u};
+    return SUCCESS;
+}
+
+/* Performance metrics. `gpm` is 1 where a GPU has them, 2 where the driver says that it has not. */
+int nvmlGpmQueryDeviceSupport(const Device *device, GpmSupport *support) {
+    int has = (int)setting(device ? device->gpu : -1, "gpm", 1);
+    ASK(device);
+    if (support->version != 1) return ARGUMENT_VERSION_MISMATCH;
+    support->supported = has == 1;
+    return has ? SUCCESS : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetGpuInstanceId(const Device *device, unsigned *id) {
+    ASK_SLICE_TOO(device);
+    *id = (unsigned)device->slice;
+    return device->slice ? SUCCESS : INVALID_ARGUMENT;
+}
+
+int nvmlGpmSampleAlloc(GpmSample **sample) {
+    *sample = calloc(1, sizeof **sample);
+    return SUCCESS;
+}
+
+int nvmlGpmSampleFree(GpmSample *sample) {
+    free(sample);
+    return SUCCESS;
+}
+
+int nvmlGpmSampleGet(const Device *device, GpmSample *sample) {
+    ASK(device);
+    *sample = (GpmSample){*device, now_us()};
+    return SUCCESS;
+}
+
+int nvmlGpmMigSampleGet(const Device *device, unsigned instance, GpmSample *sample) {
+    ASK(device);
+    if (instance < 1 || instance > setting(device->gpu, "mig_slices", 0)) return INVALID_ARGUMENT;
+    *sample = (GpmSample){{device->gpu, (int)instance}, now_us()};
+    return SUCCESS;
+}
+
+/* The value of metric 2, SM activity, is the setting `gpm_2`, and so on; without one, it alone is known. Of an instance of MIG, as much more as its number. */
+int nvmlGpmMetricsGet(GpmMetrics *asked) {
+    if (asked->version != 1) return ARGUMENT_VERSION_MISMATCH;
+    if (!asked->before->time_us || asked->now->time_us <= asked->before->time_us) return INVALID_ARGUMENT;
+    for (unsigned place = 0; place < asked->count; place++) {
+        GpmMetric *metric = &asked->metrics[place];
+        char key[32];
+        snprintf(key, sizeof key, "gpm_%u", metric->id);
+        metric->value = setting(asked->now->device.gpu, key, metric->id == 2 ? 60 : -1);
+        metric->code = metric->value < 0 ? NOT_SUPPORTED : SUCCESS;
+        metric->value += asked->now->device.slice;
+    }
     return SUCCESS;
 }
 #endif

@@ -1,0 +1,80 @@
+"""NVML's performance metrics of a GPU (GPM): how busy its parts were between one reading and the next.
+
+GPUs have them since Hopper, and instances of MIG have their own. Source: NVML API Reference, "GPM Functions".
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+LONGEST_S, SHORTEST_S = 5.0, 0.05
+"""Between two readings. A longer time is that of another trial too; over a shorter one, NVML's values are not exact."""
+
+_MIB = 1 << 20
+_NVJPG_ENGINES = 8
+_METRICS = {
+    "sm_active_percent": ("NVML_GPM_METRIC_SM_UTIL", 1.0),
+    "tensor_active_percent": ("NVML_GPM_METRIC_ANY_TENSOR_UTIL", 1.0),
+    "dram_active_percent": ("NVML_GPM_METRIC_DRAM_BW_UTIL", 1.0),
+    "pcie_rx_bytes_per_s": ("NVML_GPM_METRIC_PCIE_RX_PER_SEC", _MIB),
+    "pcie_tx_bytes_per_s": ("NVML_GPM_METRIC_PCIE_TX_PER_SEC", _MIB),
+}
+"""The constant of each, and what a unit of its value is."""
+
+GpmValues = dict[str, float]
+"""By the names of the fields of `GpuPerformance`; what NVML did not give is not in it."""
+
+
+class GpmDevice:
+    """One GPU, or one instance of MIG. Raises NVML's error where it has no such metrics."""
+
+    def __init__(self, nvml: Any, device: Any) -> None:
+        self._nvml, self._device, self._instance = nvml, device, _instance_of(nvml, device)
+        if self._instance is not None:
+            self._device = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device)
+        if not nvml.nvmlGpmQueryDeviceSupport(self._device).isSupportedDevice:
+            raise nvml.NVMLError(nvml.NVML_ERROR_NOT_SUPPORTED)
+        self._samples = [nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()]
+        self._taken_s: float | None = None
+
+    def read(self, now_s: float) -> GpmValues | None:
+        """The metrics since the reading before; `None` for the first, and where that was too long ago."""
+        since_s = None if self._taken_s is None else now_s - self._taken_s
+        if since_s is not None and since_s < SHORTEST_S:
+            return None
+        before, now = self._samples
+        self._taken_s = None  # if this fails, no sample is left to compare with
+        if self._instance is None:
+            self._nvml.nvmlGpmSampleGet(self._device, now)
+        else:
+            self._nvml.nvmlGpmMigSampleGet(self._device, self._instance, now)
+        self._samples, self._taken_s = [now, before], now_s
+        return self._between(before, now) if since_s is not None and since_s <= LONGEST_S else None
+
+    def _between(self, before: Any, now: Any) -> GpmValues:
+        asked = self._nvml.c_nvmlGpmMetricsGet_t()
+        asked.version = self._nvml.NVML_GPM_METRICS_GET_VERSION
+        asked.sample1, asked.sample2 = before, now
+        numbers = [getattr(self._nvml, name) for name, _ in _METRICS.values()]
+        numbers += [getattr(self._nvml, f"NVML_GPM_METRIC_NVJPG_{engine}_UTIL") for engine in range(_NVJPG_ENGINES)]
+        asked.numMetrics = len(numbers)
+        for place, number in enumerate(numbers):
+            asked.metrics[place].metricId = number
+        self._nvml.nvmlGpmMetricsGet(asked)
+        return self._values(asked.metrics[: len(numbers)])
+
+    def _values(self, metrics: Any) -> GpmValues:
+        known = [found.value if found.nvmlReturn == self._nvml.NVML_SUCCESS else None for found in metrics]
+        pairs = zip(_METRICS.items(), known, strict=False)
+        values = {name: value * unit for (name, (_, unit)), value in pairs if value is not None}
+        engines = [value for value in known[len(_METRICS) :] if value is not None]
+        return values | ({"nvjpg_percent": fmean(engines)} if engines else {})
+
+
+def _instance_of(nvml: Any, device: Any) -> int | None:
+    """Its number within the GPU, of an instance of MIG; `None` of a whole GPU."""
+    try:
+        return int(nvml.nvmlDeviceGetGpuInstanceId(device))
+    except (nvml.NVMLError, AttributeError):
+        return None
