@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from loaderbench.consumers import NOTHING, consumer_of
@@ -19,7 +19,8 @@ DEVICE_START_S = 3.0  # in addition, on a GPU: CUDA, the model, its first kernel
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
 VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
 BEFORE_SLICES_SECONDS = 0.2  # of it alone, in which its stages are timed, before its time slices
-VERIFY_S = 120.0  # for trying remedies, where the suite has no budget; longer where each trial starts CUDA
+VERIFY_S = 120.0  # for trying remedies, where the suite has no budget; longer where each trial starts CUDA, at most:
+MOST_VERIFY_S = 4 * VERIFY_S
 ISOLATION_SHARE = 0.5  # of a trial's steady state; an isolation run is compared with others of its kind, not ranked
 LEAST_ISOLATION_S = 0.5
 
@@ -41,11 +42,27 @@ class Plan:
     verify_s: float = 0.0
     verify_trial_s: float = 0.0
     verify_steady_s: float = 0.0
+    start_s: float = 0.0
 
     @property
     def estimated_s(self) -> float:
         """About how long the run will take, without the trials of fixes, which are not known before."""
         return FIRST_CHILD_S + self.trials * self.trial_s + self.isolation_trials * self.isolation_s
+
+    def with_start(self, extra_s: float) -> Plan:
+        """The same for consumers that take so much longer to start than it expects; `extra_s` may be 0.
+
+        Each trial then takes longer, and fixes get more time in proportion, up to a limit.
+        """
+        longer = self.verify_trial_s + extra_s
+        return replace(
+            self,
+            trial_s=self.trial_s + extra_s,
+            isolation_s=self.isolation_s + extra_s,
+            verify_trial_s=longer,
+            verify_s=max(self.verify_s, min(MOST_VERIFY_S, self.verify_s * longer / self.verify_trial_s)),
+            start_s=self.start_s + extra_s,
+        )
 
     def trial(self, config: Config, round_number: int) -> PlannedTrial:
         """Name the trial of a configuration in a round."""
@@ -118,8 +135,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
     configurations = _unique([*configurations, baseline])
     isolation_runs = sum(not reason for reason in isolation_left_out(suite, consumer, accelerator).values())
-    device_s = DEVICE_START_S if accelerator and consumer_of(suite.consumer, consumer).may_use_device else 0.0
-    trial_s, isolation_s = (device_s + _trial_s(s) for s in (suite.measure.seconds, isolation_seconds(suite)))
+    start_s = _start_s(suite, consumer, accelerator=accelerator)
+    trial_s, isolation_s = (start_s + _trial_s(s) for s in (suite.measure.seconds, isolation_seconds(suite)))
     verify_trial_s = _trial_s(before_slices_seconds(suite)) + verify_seconds(suite)
     rounds, seed = suite.measure.rounds, suite.measure.seed
     return Plan(
@@ -133,10 +150,22 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         trial_s,
         isolation_s,
         isolation_runs,
-        verify_s=VERIFY_S * (device_s + verify_trial_s) / verify_trial_s if suite.measure.verify else 0.0,
-        verify_trial_s=device_s + verify_trial_s,
+        verify_s=_for_fixes_s(start_s + verify_trial_s, verify_trial_s) if suite.measure.verify else 0.0,
+        verify_trial_s=start_s + verify_trial_s,
         verify_steady_s=before_slices_seconds(suite) + verify_seconds(suite),
+        start_s=start_s,
     )
+
+
+def _start_s(suite: Suite, consumer: str, *, accelerator: bool) -> float:
+    """Seconds that the consumer takes before its first batch, in each trial."""
+    kind = consumer_of(suite.consumer, consumer)
+    return (DEVICE_START_S if accelerator and kind.may_use_device else 0.0) + kind.start_s
+
+
+def _for_fixes_s(trial_s: float, without_start_s: float) -> float:
+    """The time for trying fixes, in which as many trials fit as if none had to start a consumer, up to a limit."""
+    return min(MOST_VERIFY_S, VERIFY_S * trial_s / without_start_s)
 
 
 def isolation_left_out(suite: Suite, consumer: str, accelerator: bool, too_short: str = "") -> dict[IsolationName, str]:

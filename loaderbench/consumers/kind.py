@@ -137,6 +137,11 @@ class ConsumerKind(Part):
         return False
 
     @property
+    def start_s(self) -> float:
+        """Seconds that each trial takes for it before the first batch, besides a start of CUDA: for the plan."""
+        return 0.0
+
+    @property
     def device_name(self) -> str:
         """Where batches go that are on the device already, as torch names it."""
         return "cuda"

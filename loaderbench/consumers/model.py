@@ -23,6 +23,10 @@ _PARALLEL = "Divide each batch among all GPUs with DataParallel."
 _PREFETCH = "Copy the next batch during the step, on a separate stream; with pinned memory, that hides the copy."
 
 
+COMPILE_S = 30.0
+"""For `torch.compile` of forward and backward, in each trial. A guess: a cache may make it less, a large model more."""
+
+
 class Model(ConsumerKind):
     """Trains `model` on what it gets."""
 
@@ -65,6 +69,11 @@ class Model(ConsumerKind):
     def may_use_device(self) -> bool:
         """Whether it uses a GPU: wherever it needs one."""
         return self.needs_accelerator
+
+    @property
+    def start_s(self) -> float:
+        """Compiling takes most of it."""
+        return COMPILE_S if self.compile else 0.0
 
     @property
     def device_name(self) -> str:

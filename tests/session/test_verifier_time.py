@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import pytest
 from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
 
+from loaderbench.consumers.model import COMPILE_S
 from loaderbench.errors import Terminated
-from loaderbench.plan import FIRST_CHILD_S
+from loaderbench.plan import DEVICE_START_S, FIRST_CHILD_S, MOST_VERIFY_S, Plan
 from loaderbench.records import IDENTICAL, Candidate, Config, PixelChange, PlannedTrial, Trial
 from loaderbench.session import verifying
 from loaderbench.session.verifying import CALLS_FOR_NONE, MOST_OF_PLAN, NOT_ASKED, Verifier, try_remedies, until_s
@@ -58,6 +59,31 @@ def test_as_many_are_tried_at_once_as_four_fifths_of_the_time_have_five_rounds_f
 ) -> None:
     """Five trials take ten seconds: so many for each candidate, and for the unchanged configuration."""
     assert len(verifier(clock, left_s)._selection.candidates) == most
+
+
+def on_gpu(start_s: float, *, compiled: bool = False) -> tuple[Plan, list[Trial]]:
+    """A plan for trials that start CUDA, and a sweep in which that took so long."""
+    plan = plan_of(suite(consumer={"kind": "model", "compile": compiled}), "model", accelerator=True)
+    beside_s = plan.verify_trial_s - plan.verify_steady_s - plan.start_s
+    sweep = [planned(f"r{number}-c01", PRESENT, number) for number in range(1, 4)]
+    return plan, [replace(trial_of(one), duration_s=start_s + beside_s + 3.0, steady_s=3.0) for one in sweep]
+
+
+@pytest.mark.parametrize("start_s", [1.0, 3.0, 6.0])
+def test_where_trials_start_cuda_as_many_fixes_are_tried_as_on_a_cpu(clock: Clock, start_s: float) -> None:
+    plan, sweep = on_gpu(start_s)
+    began_s = clock.now_s
+    clock.now_s += plan.trials * (plan.trial_s - plan.start_s + start_s)  # the sweep
+    until = until_s(plan, PRESENT, sweep, began_s)
+    found = Verifier(plan, PRESENT, lambda _: MANY, lambda _: [], until_s=until, sweep=sweep)
+    cpu = Verifier(made := plan_of(suite()), PRESENT, lambda _: MANY, lambda _: [], until_s=clock.now_s + made.verify_s)
+    assert len(found._selection.candidates) == len(cpu._selection.candidates) == 6
+
+
+def test_a_start_that_takes_minutes_does_not_make_a_run_of_an_hour(clock: Clock) -> None:
+    plan, sweep = on_gpu(60.0)
+    assert until_s(plan, PRESENT, sweep, clock.now_s) - clock.now_s == MOST_VERIFY_S
+    assert on_gpu(3.0, compiled=True)[0].start_s == DEVICE_START_S + COMPILE_S
 
 
 def test_a_trial_takes_as_long_for_its_start_as_in_the_sweep() -> None:
