@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from loaderbench.diagnosis.pcie import PcieLink
-from loaderbench.records import Gpu
+from loaderbench.records import Gpu, GpuUse
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Fact
 
 
-def gpu_facts(gpus: Sequence[Gpu]) -> Iterator[Fact]:
-    """A line for all GPUs that are alike; nothing of a run that did not keep it."""
-    for label, said in (("GPU link", _link), ("GPU clock limit", _clock), ("GPU NUMA", _place)):
+def gpu_facts(gpus: Sequence[Gpu], uses: Sequence[GpuUse] = ()) -> Iterator[Fact]:
+    """A line for all GPUs that are alike; nothing of a run that did not keep it. `uses` are those of its trials."""
+    for label, said in (("GPU link", partial(_link, uses)), ("GPU clock limit", _clock), ("GPU NUMA", _place)):
         alike: dict[str, list[int]] = {}
         for gpu in gpus:
             if text := said(gpu):
@@ -23,10 +24,14 @@ def gpu_facts(gpus: Sequence[Gpu]) -> Iterator[Fact]:
             yield Fact(label, words.outside("; ".join(lines), words.LABEL_LIMIT))
 
 
-def _link(gpu: Gpu) -> str:
-    if gpu.pcie_max_generation is None and gpu.pcie_max_width is None:
-        return ""
-    return f"{PcieLink(gpu.pcie_max_generation, gpu.pcie_max_width)} at most"
+def _link(uses: Sequence[GpuUse], gpu: Gpu) -> str:
+    """`PCIe 4 x8 in use, PCIe 5 x16 at most`: the fastest that a trial has read, as an idle link goes slower."""
+    links = [PcieLink(use.pcie_generation, use.pcie_width) for use in uses if use.index == gpu.index]
+    known = [link for link in links if link.gb_per_s is not None]
+    said = [f"{max(known, key=lambda link: link.gb_per_s or 0.0)} in use"] if known else []
+    if gpu.pcie_max_generation is not None or gpu.pcie_max_width is not None:
+        said.append(f"{PcieLink(gpu.pcie_max_generation, gpu.pcie_max_width)} at most")
+    return ", ".join(said)
 
 
 def _clock(gpu: Gpu) -> str:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loaderbench.records import Gpu
+import run_factory as runs
+from blocks import failures
+
+from loaderbench.records import Gpu, GpuMemory, GpuUse
+from loaderbench.report.document import build_document
 from loaderbench.report.gpu_facts import gpu_facts
 
 LINK, PLACE = {"pcie_max_generation": 5, "pcie_max_width": 16}, {"near_cpus": "0-31", "numa_node": 0}
@@ -28,6 +32,26 @@ def test_gpus_that_are_alike_share_their_words() -> None:
     found = dict(lines(GPU, *others))
     assert found["GPU link"] == "GPU 0, 1, 2: PCIe 5 x16 at most"
     assert found["GPU NUMA"] == "GPU 0, 1: node 0, near CPUs 0-31; GPU 2: node 1, near CPUs 32-63"
+
+
+def test_the_link_in_use_is_the_fastest_that_was_read_of_this_gpu() -> None:
+    uses = [GpuUse(0, "", pcie_generation=g, pcie_width=w) for g, w in ((1, 16), (4, 8), (None, 8))]
+    elsewhere = GpuUse(1, "", pcie_generation=5, pcie_width=16)
+    found = {fact.label: fact.value.text for fact in gpu_facts([GPU], [*uses, elsewhere])}
+    assert found["GPU link"] == "PCIe 4 x8 in use, PCIe 5 x16 at most"
+
+
+def test_a_failure_by_gpu_memory_names_the_batch_that_fits() -> None:
+    def hint(largest: int | None, kind: str = "device_memory") -> str:
+        run = runs.partly_failed()
+        trials = tuple(replace(t, failure=t.failure and replace(t.failure, kind=kind)) for t in run.trials)
+        memory = GpuMemory(total_bytes=80 << 30, batches=(), others_bytes=0, largest_batch=largest)
+        (group,) = failures(build_document(replace(run, trials=trials, gpu_memory=memory)))
+        return group.hint.text
+
+    assert "About batch_size=1,184 fits in GPU memory (predicted from smaller batches). Out of memory." in hint(1_184)
+    assert "predicted" not in hint(None)
+    assert "predicted" not in hint(1_184, "worker_killed")
 
 
 def test_a_run_of_an_earlier_version_has_none() -> None:

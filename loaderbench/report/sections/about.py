@@ -30,7 +30,7 @@ def _environment(run: RunRecord) -> tuple[Fact, ...]:
     own = run.loaderbench_version or env.versions.get("loaderbench") or "unknown"
     return (
         Fact("GPU", head.accelerator(env)),
-        *gpu_facts(env.gpus),
+        *gpu_facts(env.gpus, [use for trial in run.trials for use in trial.gpus]),
         Fact("Available CPUs", head.allotted(env)),
         Fact("CPU model", words.name(env.cpu_model) if env.cpu_model else numbers.missing(reasons.get("cpu_model"))),
         Fact("Memory", numbers.memory(env.memory_total_bytes)),

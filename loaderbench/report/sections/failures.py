@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loaderbench.diagnosis.failures import last_words, what_fits
-from loaderbench.records import Trial
+from loaderbench.records import RunRecord, Trial
 from loaderbench.report import numbers, words
 from loaderbench.report.model import Block, Link, Section, Text
 from loaderbench.report.rerun_command import command_for_configuration
@@ -56,6 +56,13 @@ def section(view: View) -> Section | None:
     return Section(id="failures", title="Failed trials", label="Failures", blocks=(block,))
 
 
+def _largest_batch(run: RunRecord, kind: str) -> str:
+    """The batch that fits in GPU memory by the line through smaller ones, for a failure by that memory."""
+    if kind != "device_memory" or run.gpu_memory is None or run.gpu_memory.largest_batch is None:
+        return ""
+    return f"About batch_size={run.gpu_memory.largest_batch:,} fits in GPU memory (predicted from smaller batches)"
+
+
 def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
     fits = what_fits(trials[0], [*view.run.sweep, *view.run.remedy_trials])
     failed = next((trial for trial in reversed(trials) if trial.failure), trials[-1])
@@ -67,6 +74,7 @@ def _group(view: View, kind: str, trials: Sequence[Trial]) -> FailureGroup:
     if len(logs) > _MOST_LOGS:
         shown.append(Text(f"and {len(logs) - _MOST_LOGS} more"))
     hint = failure.hint if failure and failure.hint else _STATUS_HINTS.get(trials[0].status, "")
+    fits = ". ".join(filter(None, (fits, _largest_batch(view.run, kind))))
     return FailureGroup(
         kind=words.name(kind.replace("_", " ")),
         count=numbers.count(len(trials), "trial"),
