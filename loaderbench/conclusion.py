@@ -13,6 +13,7 @@ from loaderbench.diagnosis.copies import with_copies
 from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
+from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
 from loaderbench.diagnosis.ranks import describe_ranks, of_job
@@ -126,7 +127,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         overhead=overhead,
         noise=noise,
         warnings=warnings,
-        remarks=rate_cap(measured.notes, configurations, demand),
+        remarks=(*rate_cap(measured.notes, configurations, demand), *power_notes(trials, measured.environment)),
         epoch_costs=costs,
         isolation=isolation,
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from loaderbench.commands.options import Axes, Data, SuiteFile
 
 
@@ -16,6 +18,8 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     from loaderbench.records import config_name, format_scalar
 
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
+    for said in loaded.warnings:
+        print(f"Warning: {said}", file=sys.stderr)
     gpus, cpus = count_gpus(), cpus_allotted()
     what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
     needs_gpu = needs_accelerator(loaded.suite.consumer)

@@ -24,6 +24,7 @@ from loaderbench.consumers.kind import (
 from loaderbench.consumers.loop import Loop
 from loaderbench.consumers.model import Model
 from loaderbench.consumers.none import NO_CONSUMER, NoConsumer, Nothing
+from loaderbench.consumers.step_options import CPU
 from loaderbench.consumers.target import TargetStep
 from loaderbench.errors import MissingError
 from loaderbench.records import AssumedDemand, Measured
@@ -49,10 +50,12 @@ __all__ = [
     "demand_rate",
     "describe_demand",
     "describe_target",
+    "ignored_options",
     "make_consumer",
     "needs_accelerator",
     "option_problems",
     "resolve_consumer",
+    "who_takes",
 ]
 
 CONSUMER_KINDS: dict[str, type[ConsumerKind]] = {
@@ -62,6 +65,7 @@ CONSUMER_KINDS: dict[str, type[ConsumerKind]] = {
     "target": TargetStep,
 }
 
+STEP = "training step"
 AUTO, NOTHING, LOOP = "auto", "none", "loop"
 
 
@@ -136,6 +140,27 @@ def option_problems(options: BaseModel) -> Iterator[OptionProblem]:
                 what = f"has no effect on `kind: {chosen}`; use `kind: {name}`, or drop it"
                 yield OptionProblem(asked, what, at_key=True)
         yield from consumer_of(options, name).problems(chosen=chosen == name)
+
+
+def ignored_options(options: BaseModel) -> Iterator[OptionProblem]:
+    """Yield the options that were set and that the chosen kind does not have; under `auto`, the machine decides."""
+    chosen: str = getattr(options, "kind", AUTO)
+    if chosen == AUTO:
+        return
+    of_others = options.model_fields_set - {"kind"} - CONSUMER_KINDS[chosen].model_fields.keys()
+    for option in sorted(of_others):
+        if getattr(options, option) == type(options).model_fields[option].default:
+            continue
+        owners = [name for name, kind in CONSUMER_KINDS.items() if option in kind.model_fields]
+        what = f"ignored: an option of `kind: {' or '.join(owners)}`, not of `kind: {chosen}`"
+        yield OptionProblem(option, what, at_key=True)
+
+
+def who_takes(run: Measured) -> str:
+    """Who takes the batches of a run, as a noun; a step that trains on the CPU is no GPU."""
+    section = run.suite.get("consumer")
+    on_cpu = isinstance(section, dict) and section.get("device") == CPU
+    return STEP if run.consumer == "model" and on_cpu else consumer_kind(run.consumer).who
 
 
 def demand_of(run: Measured) -> AssumedDemand | None:

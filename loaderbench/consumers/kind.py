@@ -137,6 +137,11 @@ class ConsumerKind(Part):
         return False
 
     @property
+    def uses_all_gpus(self) -> bool:
+        """Whether it computes on every GPU there is, and not on one."""
+        return False
+
+    @property
     def start_s(self) -> float:
         """Seconds that each trial takes for it before the first batch, besides a start of CUDA: for the plan."""
         return 0.0

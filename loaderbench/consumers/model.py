@@ -71,6 +71,11 @@ class Model(ConsumerKind):
         return self.needs_accelerator
 
     @property
+    def uses_all_gpus(self) -> bool:
+        """With `data_parallel`."""
+        return self.data_parallel
+
+    @property
     def start_s(self) -> float:
         """Compiling takes most of it."""
         return COMPILE_S if self.compile else 0.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 
 from loaderbench.cpu_lists import cpus_of
 from loaderbench.diagnosis.pcie import PcieLink
-from loaderbench.records import Environment, Gpu, GpuUse, Trial
+from loaderbench.records import SW_POWER_CAP, Environment, Gpu, GpuUse, Trial
 
 THROTTLED_SHARE = 0.05  # of the readings
 FEWEST_PERCENT = 10.0  # of the time with a kernel resident: an idle link saves power by going slower
@@ -23,13 +23,26 @@ def gpu_warnings(trials: Sequence[Trial], environment: Environment) -> Iterator[
             yield from _far_cpus(gpu, environment)
 
 
+def power_notes(trials: Sequence[Trial], environment: Environment) -> Iterator[str]:
+    """Yield a note for each GPU at its power limit: at full load, that is normal for a large GPU."""
+    for gpu in environment.gpus:
+        uses = [use for trial in trials for use in trial.gpus if use.index == gpu.index]
+        if said := _shares(uses, lambda reason: reason == SW_POWER_CAP):
+            yield f"GPU {gpu.index} reached its power limit: {said} of the readings. That is normal at full load"
+
+
 def _throttled(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:
+    if said := _shares(uses, lambda reason: reason != SW_POWER_CAP):
+        yield f"GPU {gpu.index} was throttled: {said} of the readings"
+
+
+def _shares(uses: Sequence[GpuUse], counts: Callable[[str], bool]) -> str:
+    """The reasons that count, each with its share of the readings; empty where none was active for long."""
     known = [use.throttled for use in uses if use.throttled is not None]
-    reasons = dict.fromkeys(reason for found in known for reason in found)
+    reasons = dict.fromkeys(reason for found in known for reason in found if counts(reason))
     shares = {reason: fmean(found.get(reason, 0.0) for found in known) for reason in reasons}
     words = [f"{reason} in {share:.0%}" for reason, share in shares.items() if share >= THROTTLED_SHARE]
-    if words:
-        yield f"GPU {gpu.index} was throttled: {', '.join(words)} of the readings"
+    return ", ".join(words)
 
 
 def _slow_link(gpu: Gpu, uses: Sequence[GpuUse]) -> Iterator[str]:

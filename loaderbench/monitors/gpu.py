@@ -11,12 +11,12 @@ from typing import Any
 from loaderbench.monitors.gpm import GpmDevice, GpmValues
 from loaderbench.monitors.gpu_facts import described
 from loaderbench.monitors.nvml import Nvml
-from loaderbench.records import Gpu, Reasons
+from loaderbench.records import SW_POWER_CAP, Gpu, Reasons
 
 _NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, as memory in bytes
 _LONGEST_PERIOD_S = 1.0  # of NVML's utilization: "between 1 second and 1/6 second"
 _THROTTLE_WORDS = (
-    (0x04, "power cap (SW power cap)"),
+    (0x04, SW_POWER_CAP),
     (0x80, "external power brake (HW power brake)"),
     (0x20, "temperature (SW thermal slowdown)"),
     (0x40, "temperature (HW thermal slowdown)"),

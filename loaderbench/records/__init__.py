@@ -77,6 +77,7 @@ from loaderbench.records.timeline import (
     TimelinePoint as TimelinePoint,
 )
 from loaderbench.records.trial import (
+    SW_POWER_CAP as SW_POWER_CAP,
     CopySpeed as CopySpeed,
     Failure as Failure,
     GpuPerformance as GpuPerformance,

@@ -47,6 +47,10 @@ class CopySpeed:
     pageable_gb_per_s: Interval
 
 
+SW_POWER_CAP = "power cap (SW power cap)"
+"""The reason in `throttled` that a GPU at its power limit has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GpuPerformance:
     """How busy the parts of a GPU were, over a steady state, by NVML's performance metrics (GPM).

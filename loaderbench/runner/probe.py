@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -51,25 +52,28 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     if answer is None:
         raise MissingError(f"importing torch crashed; try `{_REPAIR}`")
     found: Probe = answer
-    asked = _gpu_index(suite) if suite else 0
-    return _if_usable(server, found, asked) if asked < len(found.gpus) else found
+    for gpu in _gpus_of(suite, found.gpus):
+        if why := _why_unusable(server, gpu):
+            return Probe((), {"gpus": why}, found.visible)
+    return found
 
 
-def _gpu_index(suite: Suite) -> int:
-    """CUDA's index of the GPU that trials use."""
-    kind = resolve_consumer(suite.consumer, accelerator=True)
-    device = consumer_of(suite.consumer, kind).device_name
-    return int(device.partition(":")[2] or 0)
+def _gpus_of(suite: Suite | None, gpus: Sequence[Gpu]) -> Sequence[Gpu]:
+    """The GPUs that trials use: the one that the suite names, or all."""
+    if suite is None:
+        return gpus[:1]
+    kind = consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
+    index = int(kind.device_name.partition(":")[2] or 0)
+    return gpus if kind.uses_all_gpus else gpus[index : index + 1]
 
 
-def _if_usable(server: TrialServer, found: Probe, index: int) -> Probe:
-    """Launch a kernel on the GPU that trials use, in a separate process. A GPU that hangs or crashes it is not used."""
-    gpu = found.gpus[index]
+def _why_unusable(server: TrialServer, gpu: Gpu) -> str:
+    """Launch a kernel in a separate process, which a GPU may hang or crash; empty where it runs."""
     said = server.ask(_answer_kernel, gpu, timeout_s=KERNEL_TIMEOUT_S)
     if said == _RUNS:
-        return found
+        return ""
     silent = f"no kernel runs on {gpu.device} ({gpu.name}): its driver crashed or hangs; see `loaderbench doctor --gpu`"
-    return Probe((), {"gpus": said or silent}, found.visible)
+    return said or silent
 
 
 def import_advice(error: str) -> str:

@@ -89,7 +89,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
         listener.doing("importing torch")
         environment = _environment(loaded, server)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    for said in unused_gpus(environment):
+    for said in (*loaded.warnings, *unused_gpus(environment)):
         listener.warned(said)
     accelerator = bool(environment.gpus)
     consumer = _consumer(loaded, environment)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from loaderbench.consumers import CONSUMER_KINDS, option_problems
+from loaderbench.consumers import CONSUMER_KINDS, OptionProblem, ignored_options, option_problems
 from loaderbench.datasets import DATASET_KINDS
 from loaderbench.errors import SuiteError, printable
 from loaderbench.suite.axes import find_problems
@@ -37,11 +37,15 @@ class Override:
 
 @dataclass(frozen=True)
 class LoadedSuite:
-    """A suite, the folder that its relative paths and its targets are looked up in, and what flags set in it."""
+    """A suite, the folder that its relative paths and its targets are looked up in, and what flags set in it.
+
+    `warnings` are lines with the place of what has no effect.
+    """
 
     suite: Suite
     file: Path
     overrides: Sequence[Override] = ()
+    warnings: Sequence[str] = ()
 
     @property
     def folder(self) -> Path:
@@ -63,7 +67,8 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     suite = _validate(parsed.value, where, file)
     if problems := [*find_problems(suite), *_consumer_problems(suite)]:
         raise SuiteError(where.first(problems))
-    return LoadedSuite(suite, file, tuple(overrides))
+    ignored = [where.line_of(_of_consumer(found)) for found in ignored_options(suite.consumer)]
+    return LoadedSuite(suite, file, tuple(overrides), tuple(ignored))
 
 
 def _read(file: Path) -> str:
@@ -100,8 +105,11 @@ def _validate(data: dict[str, Any], where: _Locator, file: Path) -> Suite:
 
 
 def _consumer_problems(suite: Suite) -> Iterator[Problem]:
-    for option, what, at_key in option_problems(suite.consumer):
-        yield Problem(("consumer", option) if option else ("consumer",), what, at_key)
+    yield from map(_of_consumer, option_problems(suite.consumer))
+
+
+def _of_consumer(found: OptionProblem) -> Problem:
+    return Problem(("consumer", found.option) if found.option else ("consumer",), found.what, found.at_key)
 
 
 class _Locator:
@@ -114,9 +122,10 @@ class _Locator:
         """One line for the first problem in the order of the file, with the count of the others."""
         ordered = sorted(problems, key=lambda problem: (self._position(problem).line, self._position(problem).column))
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        return self._text(ordered[0]) + more
+        return self.line_of(ordered[0]) + more
 
-    def _text(self, problem: Problem) -> str:
+    def line_of(self, problem: Problem) -> str:
+        """A problem with its place."""
         for length in range(len(problem.path), 0, -1):
             if flag := self._flags.get(problem.path[:length]):
                 return printable(f"{flag}: {problem.what}")

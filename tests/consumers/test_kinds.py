@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from loaderbench.consumers import (
     needs_accelerator,
     option_problems,
     resolve_consumer,
+    who_takes,
 )
 from loaderbench.consumers.none import Nothing
 from loaderbench.errors import MissingError, SuiteError
@@ -117,3 +119,11 @@ def test_a_consumer_gets_its_own_options_of_the_section() -> None:
     step = consumer_of(options, "model").model_dump()
     assert (step["model"], step["device"]) == ("resnet18", "cuda")
     assert "demand" not in step
+
+
+def test_a_step_that_trains_on_the_cpu_is_no_gpu() -> None:
+    def who(**consumer: Any) -> str:
+        return who_takes(SimpleNamespace(consumer=consumer["kind"], suite={"consumer": consumer}))  # type: ignore[arg-type]
+
+    assert [who(kind="model", device=device) for device in ("cpu", "cuda:1")] == ["training step", "GPU"]
+    assert who(kind="emulated", device="cpu") == "emulated GPU"

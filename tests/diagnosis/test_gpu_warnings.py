@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.diagnosis.gpu_warnings import gpu_warnings
+from loaderbench.diagnosis.gpu_warnings import gpu_warnings, power_notes
 from loaderbench.environment import describe_machine
 from loaderbench.records import Environment, Gpu, GpuUse, Trial
 
@@ -29,9 +29,18 @@ def said(*trials: Trial, of: Environment | None = None) -> list[str]:
 
 
 def test_what_throttled_a_gpu_is_named_with_its_share_of_the_readings_of_all_trials() -> None:
-    found = said(trial(throttled={POWER: 0.6, HEAT: 0.02}), trial(throttled={POWER: 0.2}), trial(throttled=None))
-    assert found == ["GPU 0 was throttled: power cap (SW power cap) in 40% of the readings"]
-    assert said(trial(throttled={POWER: 0.04})) == said(trial(throttled=None)) == []
+    found = said(trial(throttled={HEAT: 0.6, POWER: 0.02}), trial(throttled={HEAT: 0.2}), trial(throttled=None))
+    assert found == ["GPU 0 was throttled: temperature (HW thermal slowdown) in 40% of the readings"]
+    assert said(trial(throttled={HEAT: 0.04})) == said(trial(throttled=None)) == []
+
+
+def test_a_gpu_at_its_power_limit_is_a_note_and_no_reason_for_doubt() -> None:
+    at_limit = [trial(throttled={POWER: 0.9}), trial(throttled={POWER: 0.7})]
+    assert said(*at_limit) == []
+    assert list(power_notes(at_limit, environment())) == [
+        "GPU 0 reached its power limit: power cap (SW power cap) in 80% of the readings. That is normal at full load"
+    ]
+    assert list(power_notes([trial(throttled={HEAT: 1.0})], environment())) == []
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_a_device_that_computes_is_used(monkeypatch: pytest.MonkeyPatch) -> None
         ({"kind": "model"}, [0]),
         ({"kind": "auto"}, [0]),
         ({"kind": "model", "device": "cuda:2"}, []),
+        ({"kind": "model", "data_parallel": True}, [0, 1]),
     ],
 )
 def test_the_kernel_runs_on_the_gpu_of_the_suite(

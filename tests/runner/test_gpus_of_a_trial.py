@@ -53,7 +53,7 @@ def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, 
 def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
     stub_nvml: StubNvml, command: Cli, tmp_path: Path
 ) -> None:
-    slow = {"throttle@1": 0x4, "pcie_generation@1": 3, "pcie_max_generation@1": 4, "numa_node@1": 1}
+    slow = {"throttle@1": 0x4 | 0x40, "pcie_generation@1": 3, "pcie_max_generation@1": 4, "numa_node@1": 1}
     stub_nvml.set(slow, gpus=2, power_mw=250e3)
     (tmp_path / "s.yaml").write_text(SUITE)
     found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=SIMULATED, **stub_nvml.environment)
@@ -67,7 +67,7 @@ def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
     assert run.configurations[0].metrics["gpu_power_w"] == used.power_w
     assert (gpu.pcie_max_generation, gpu.numa_node) == (4, 1)
     for said in (
-        "GPU 1 was throttled: power cap (SW power cap) in 100% of the readings",
+        "GPU 1 was throttled: temperature (HW thermal slowdown) in 100% of the readings",
         "GPU 1: PCIe 3 x16 under load, where PCIe 4 x16 is possible; copies to the GPU take longer.",
     ):
         assert any(warning.startswith(said) for warning in run.warnings), run.warnings

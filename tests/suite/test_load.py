@@ -231,3 +231,11 @@ def test_a_key_with_control_characters_is_shown_escaped_on_one_line(tmp_path: Pa
 def test_a_flag_with_control_characters_is_shown_escaped_on_one_line() -> None:
     with pytest.raises(SuiteError, match=r"^-P a\\nb=1: not a valid argument name|^-P a\\nb=1: unknown axis"):
         load_suite(IMAGES, [Override(("sweep", "a\nb"), [1], "-P a\nb=1")])
+
+
+def test_an_option_of_another_kind_of_consumer_is_a_warning_with_its_place(tmp_path: Path) -> None:
+    text = "name: a\nconsumer:\n  kind: emulated\n  demand: 5\n  optimizer: adam\n  device: cuda\n"
+    file = write(tmp_path, text)
+    (said,) = load_suite(file).warnings
+    assert said == f"{file}:5:3: consumer.optimizer: ignored: an option of `kind: model`, not of `kind: emulated`"
+    assert load_suite(write(tmp_path, text.replace("emulated", "auto"))).warnings == ()

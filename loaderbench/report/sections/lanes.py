@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loaderbench.consumers import consumer_kind
+from loaderbench.consumers import who_takes
 from loaderbench.diagnosis.stragglers import SlowBatch, slow_batch
 from loaderbench.records import Trial
 from loaderbench.report import numbers, tables, words
@@ -33,7 +33,7 @@ def section(view: View) -> Section | None:
     windows = windows_of(lanes)
     if not windows:
         return None
-    who = words.capitalised(consumer_kind(view.run.consumer).who)
+    who = words.capitalised(who_takes(view.run))
     drawings = [drawing_of(lanes, window, who, _title(window, lanes)) for window in windows]
     blocks: list[Block] = [Paragraph(Text(sentence)) for sentence in sentences(lanes)]
     blocks += [_without_workers(trial)] if not lanes.makers else []
