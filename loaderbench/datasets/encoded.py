@@ -69,8 +69,10 @@ class DecodedOnDevice:
     """
 
     def __init__(self, device: str, transform: Transform, *, normalize: bool) -> None:
-        self._device, self._transform, self._normalize = torch.device(device), transform, normalize
-        self._mean, self._std = (torch.tensor(each, device=device).view(3, 1, 1) * 255 for each in (MEAN, STD))
+        named = torch.device(device)
+        self._device = torch.device("cuda", named.index or 0) if named.type == "cuda" else named
+        self._transform, self._normalize = transform, normalize
+        self._mean, self._std = (torch.tensor(each, device=named).view(3, 1, 1) * 255 for each in (MEAN, STD))
         self._on_cpu = self._seen = 0
         decode_jpegs([_small_jpeg()], self._device)
 

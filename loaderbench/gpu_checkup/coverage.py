@@ -11,7 +11,7 @@ BUSY_PERCENT, IDLE_PERCENT = 50.0, 10.0
 NEEDED = ("utilization_percent", "memory_used_bytes")
 """What a run reads; the other values are worth knowing."""
 
-_KERNEL_S, _KERNELS, _LOOK_AFTER_S = 0.02, 60, 1.0
+_KERNEL_S, _KERNELS, _LOOK_AFTER_S = 0.02, 75, 1.0
 """NVML's utilization lags by up to a second."""
 
 _SHOWN = {

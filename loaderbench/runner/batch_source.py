@@ -65,8 +65,9 @@ def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple
     """What is left of the loader, and how long it is measured; for a replay it has ended when this returns."""
     seconds, isolation = order.suite.measure.seconds, order.planned.isolation
     if isolation in ("replay_host", "replay_device"):
-        device = device_here(consumer_of(order.suite.consumer, order.consumer).device_name)
-        return Replayed(keep(batches), device=device if isolation == "replay_device" else None), Rules(seconds)
+        named = consumer_of(order.suite.consumer, order.consumer).device_name
+        device = device_here(named) if isolation == "replay_device" else None
+        return Replayed(keep(batches), device=device), Rules(seconds)
     watched = WatchedLoader(batches, root, lines=_runs_own_code(order))
     ahead, cycle, wanted = batches.ahead, batches.cycle, batches_wanted(batches.batch_size)
     if isolation == "loader_cold":

@@ -129,15 +129,15 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
 
 def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
     """The consumer, which first finishes what the workers leave to its device."""
-    from loaderbench.consumers.accelerator import device_here
-
-    device = device_here(consumer_of(order.suite.consumer, order.consumer).device_name)
-    rest = order.suite.dataset.rest_on_device({**order.suite.loader, **order.planned.config}, device)
-    if rest is None:
+    arguments = {**order.suite.loader, **order.planned.config}
+    if not order.suite.dataset.why_not_on_device(arguments):  # where nothing is left, CUDA is not even asked for
         return consumer
+    from loaderbench.consumers.accelerator import device_here
     from loaderbench.consumers.prepared import PreparedFirst
 
-    return PreparedFirst(consumer, rest, device)
+    device = device_here(consumer_of(order.suite.consumer, order.consumer).device_name)
+    rest = order.suite.dataset.rest_on_device(arguments, device)
+    return consumer if rest is None else PreparedFirst(consumer, rest, device)
 
 
 def _result(order: TrialOrder, found: Measurement, batches: Batches, source: BatchSource, consumer: Consumer) -> Result:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from hypothesis import given, strategies as st
 from simulated_device import simulated
 
 from loaderbench.consumers import NoConsumer, WithNote, WithPrecision
+from loaderbench.consumers.cuda import CudaWaitClock
 from loaderbench.consumers.prepared import PreparedFirst
 
 
@@ -42,6 +45,36 @@ def test_decoding_alone_is_at_most_two_batches_ahead_of_the_gpu() -> None:
         for _ in range(50):
             prepared.consume(None, 32)
         assert 0.46 <= machine.clock.now_s <= 0.5, "the rate is the GPU's, not that of queueing"
+
+
+MS = st.floats(0.0, 20.0).map(lambda ms: ms / 1e3)
+
+
+@given(steps=st.lists(st.tuples(MS, MS, MS), min_size=1, max_size=12))
+def test_decoding_is_a_part_of_the_step_and_none_of_the_wait(steps: list[tuple[float, float, float]]) -> None:
+    """Loading, decoding and training of each batch take so long; the wait is when the GPU had nothing of both to do."""
+    with simulated(depth=10_000) as machine:
+        device, left = machine.devices[0], list(steps)
+        clock, windows = CudaWaitClock(), []
+
+        class Training(NoConsumer):
+            def consume(self, batch: Any, samples: int) -> None:
+                device.launch(batch[2])
+
+        def decode(batch: Any) -> Any:
+            device.launch(batch[1])
+            return batch
+
+        prepared = PreparedFirst(Training(), decode, "cuda:0")
+        for batch in left:
+            asked_s = machine.clock.now_s
+            clock.ask()
+            machine.clock.host(batch[0])
+            clock.got()
+            windows.append((asked_s, machine.clock.now_s))
+            prepared.consume(batch, 1)
+        machine.synchronize()
+        assert sum(clock.waits_s()) == pytest.approx(device.default.idle_within(windows), abs=1e-9)
 
 
 def test_a_note_may_be_missing() -> None:

@@ -73,9 +73,26 @@ def test_nvml_knows_the_device_by_cuda_s_uuid() -> None:
     memory = torch.zeros(1 << 28, dtype=torch.uint8, device="cuda")
     monitor = GpuMonitor([Gpu(0, str(found.uuid), found.name, found.total_memory)])
     (reading,) = monitor.read()
-    assert monitor.why_not(0) == {}
+    assert not {"", "memory_used_bytes", "utilization_percent"} & monitor.why_not(0).keys(), monitor.why_not(0)
     assert (reading.memory_used_bytes or 0) >= memory.numel()
     assert reading.utilization_percent is not None
+
+
+def test_performance_metrics_see_a_busy_device_or_say_why_not() -> None:
+    from loaderbench.monitors import GpuMonitor
+    from loaderbench.records import Gpu
+
+    found = torch.cuda.get_device_properties(0)
+    monitor, device = GpuMonitor([Gpu(0, str(found.uuid), found.name, found.total_memory)]), BusyDevice(0.02)
+    monitor.read()
+    for _ in range(25):
+        device.consume(None, 1)
+    torch.cuda.synchronize()
+    (reading,) = monitor.read()
+    if "gpm" in monitor.why_not(0):
+        pytest.skip(monitor.why_not(0)["gpm"])
+    assert reading.gpm is not None
+    assert reading.gpm["sm_active_percent"] > 20
 
 
 def test_the_main_job_trains_on_the_device(command: Cli, photos: Path, tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""On a real device: it decodes JPEGs to nearly the pixels of the CPU, and a run measures that."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from command_line import Cli
+from torch.utils.data import DataLoader
+
+from loaderbench.datasets.encoded import DecodedOnDevice, EncodedSamples
+from loaderbench.datasets.folder_scan import scan_image_folder
+from loaderbench.datasets.image_samples import TRANSFORMS
+from loaderbench.store import read_run
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+
+RUN_TIMEOUT_S = 600.0
+LEAST_PSNR_DB = 35.0
+"""nvJPEG and libjpeg-turbo round differently, and may upsample colors differently."""
+
+
+def test_a_gpu_decodes_to_nearly_the_pixels_of_the_cpu(photos: Path) -> None:
+    samples = scan_image_folder(photos, 32).samples
+    batch = next(iter(DataLoader(EncodedSamples(samples), batch_size=len(samples))))
+    made = {}
+    for device in ("cuda", "cpu"):
+        rest = DecodedOnDevice(device, TRANSFORMS["imagenet_eval"](False), normalize=False)
+        images, labels = rest(batch)
+        assert (images.device.type, images.dtype, rest.note) == (device, torch.uint8, "")
+        assert labels.tolist() == [label for _, label in samples]
+        made[device] = images.cpu().float()
+    error = float(((made["cuda"] - made["cpu"]) ** 2).mean())
+    assert error == 0 or 10 * math.log10(255**2 / error) > LEAST_PSNR_DB
+
+
+def test_a_run_measures_it_next_to_pillow(command: Cli, photos: Path, tmp_path: Path) -> None:
+    suite = Path(__file__).parents[2] / "suites" / "gpu.yaml"
+    axes = ("-P", "batch_size=8", "-P", "num_workers=2", "-P", "pin_memory=true", "-P", "decoder=pillow,device")
+    flags = ("--rounds", "1", "--seconds", "1", "--no-verify", "--out", "r")
+    result = command("run", suite, "--data", photos, *axes, *flags, timeout_s=RUN_TIMEOUT_S)
+    assert result.returncode == 0, result.stderr
+    trials = {trial.config["decoder"]: trial for trial in read_run(tmp_path / "r").sweep}
+    assert {name: trial.status for name, trial in trials.items()} == {"pillow": "completed", "device": "completed"}
+    assert "decode" not in (trials["device"].stages or {}), "workers decode nothing"
+    assert trials["device"].computed_in in ("bfloat16", "float16")
