@@ -90,7 +90,8 @@ def accelerator(environment: Environment) -> Text:
         return Text("none", words.plain(reason, words.SENTENCE_LIMIT) if reason else None)
     kinds: dict[tuple[str, int], int] = {}
     for gpu in environment.gpus:
-        kinds[gpu.name, gpu.memory_total_bytes] = kinds.get((gpu.name, gpu.memory_total_bytes), 0) + 1
+        name = gpu.name if gpu.of_nvidia else f"{gpu.name} ({gpu.platform})"
+        kinds[name, gpu.memory_total_bytes] = kinds.get((name, gpu.memory_total_bytes), 0) + 1
     return words.outside(", ".join(_kind(*kind, many) for kind, many in kinds.items()), words.LABEL_LIMIT)
 
 

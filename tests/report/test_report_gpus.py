@@ -8,6 +8,7 @@ import run_factory as runs
 from blocks import failures
 
 from loaderbench.records import Gpu, GpuMemory, GpuUse
+from loaderbench.report import head
 from loaderbench.report.document import build_document
 from loaderbench.report.gpu_facts import gpu_facts
 
@@ -56,3 +57,13 @@ def test_a_failure_by_gpu_memory_names_the_batch_that_fits() -> None:
 
 def test_a_run_of_an_earlier_version_has_none() -> None:
     assert lines(Gpu(0, "GPU-0", "H100", 80)) == lines() == []
+
+
+def test_a_gpu_that_is_not_nvidia_s_has_its_platform() -> None:
+    def shown(gpu: Gpu) -> str:
+        return head.accelerator(replace(runs.typical().environment, gpus=(gpu,))).text
+
+    assert shown(Gpu(0, "", "AMD Instinct MI300X", 192 << 30, platform="ROCm 6.4")).startswith(
+        "AMD Instinct MI300X (ROCm 6.4), 192 GiB"
+    )
+    assert shown(Gpu(0, "", "H100", 80 << 30, platform="CUDA 13.0")).startswith("H100, 80")
