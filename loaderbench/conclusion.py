@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from loaderbench.consumers import demand_of, demand_rate, describe_demand
+from loaderbench.consumers import consumer_kind, demand_of, demand_rate, describe_demand
 from loaderbench.datasets import options_to_try
 from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.copies import with_copies
@@ -16,12 +16,13 @@ from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
-from loaderbench.diagnosis.ranks import describe_ranks, of_job
+from loaderbench.diagnosis.ranks import describe_ranks, of_job, trials_of_ranks
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.loaders import backend_of
+from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import (
     Best,
     Candidate,
@@ -82,14 +83,18 @@ class Ranking:
 
 def rank(measured: Measured) -> Ranking:
     """Summarise and choose."""
-    configurations = summarise(measured.plan.configs, measured.sweep)
+    configurations = summarise(measured.plan.configs, measured.sweep, measured.plan.baseline)
     if measured.kind == "profile":
         from_outside = any(trial.is_from_outside for trial in measured.sweep)
         return Ranking(configurations, None, ONE_CONFIGURATION, from_outside)
-    best, why = choose_best(
-        configurations, measured.plan.baseline, measured.sweep, measured.plan.rounds, measured.loader
-    )
+    comparable = _of_the_job(configurations, measured.plan.baseline)
+    best, why = choose_best(comparable, measured.plan.baseline, measured.sweep, measured.plan.rounds, measured.loader)
     return Ranking(configurations, best, why)
+
+
+def _of_the_job(configurations: Sequence[Configuration], baseline: Config) -> tuple[Configuration, ...]:
+    """Those with as many ranks as the baseline: how many a job has is not for its loader to choose."""
+    return tuple(found for found in configurations if found.config.get(RANKS) == baseline.get(RANKS))
 
 
 def _conclusions(measured: Measured) -> Conclusions:
@@ -104,9 +109,13 @@ def _conclusions(measured: Measured) -> Conclusions:
     warnings = _warnings(measured, configurations, noise)
     demand = _demand(measured, config)
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
-    costs = epoch_costs([trial for trial in trials if trial.config == config], measured.loader)
-    ranks = describe_ranks(measured.rank_trials, lambda trial: _verdict_of_rank(measured, trial))
-    verdict = of_job(_verdict(measured, subject, config, costs, len(warnings)), ranks)
+    of_config = [trial for trial in trials if trial.config == config]
+    costs = epoch_costs(of_config, measured.loader)
+    of_ranks = measured.rank_trials or trials_of_ranks(of_config)
+    ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
+    verdict = _verdict(measured, subject, config, costs, len(warnings))
+    if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
+        verdict = of_job(verdict, ranks)
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
     known = {
@@ -132,7 +141,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         isolation=isolation,
         contention=describe_contention(config, trials, measured.environment.cpus_allotted),
         gpu_memory=gpu_memory,
-        hotspots=find_hotspots(trial for trial in trials if trial.config == config),
+        hotspots=find_hotspots(of_config),
         ranks=ranks,
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
@@ -145,10 +154,22 @@ def _verdict_of_rank(measured: Measured, trial: Trial) -> Verdict:
 
 
 def _demand(measured: Measured, config: Config | None) -> float | None:
-    """The rate, in samples/s, that an emulated GPU takes this configuration's batches at; `None` without one."""
+    """Samples/s that emulated GPUs, one in each rank, take this configuration's batches at; `None` without any."""
     assumed = demand_of(measured)
     arguments = {**measured.loader, **(config or {})}
-    return assumed.rate_at(backend_of(arguments).prefetch(arguments).batch_size) if assumed else None
+    if assumed is None:
+        return None
+    return _ranks_of(config) * assumed.rate_at(backend_of(arguments).prefetch(arguments).batch_size)
+
+
+def _ranks_of(config: Config | None) -> int:
+    return rank_count(config or {}) or 1
+
+
+def _demand_rate(measured: Measured, config: Config | None) -> float | None:
+    """The demand of all ranks, whatever the batch size."""
+    rate = demand_rate(measured)
+    return None if rate is None else _ranks_of(config) * rate
 
 
 def _warnings(measured: Measured, configurations: Sequence[Configuration], noise: Noise) -> tuple[str, ...]:
@@ -174,7 +195,7 @@ def _verdict(
         measured.consumer,
         _demand(measured, config),
         warnings,
-        target=describe_demand(assumed) if assumed else None,
+        target=describe_demand(assumed, _ranks_of(config)) if assumed else None,
         trials=measured.sweep,
         costs=costs,
         shortage=_shortage(measured, config),
@@ -229,7 +250,7 @@ def _recommendations(
             profile=measured.kind == "profile",
             verification=measured.verification,
             options=_options(measured),
-            demand=demand_rate(measured),
+            demand=_demand_rate(measured, measured.plan.baseline),
         )
     )
 
@@ -281,7 +302,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         options=None if options is None else {**options, **config},
         files=measured.dataset.files,
         shared_memory_bytes=_shared_memory_bytes(measured.environment),
-        demand=demand_rate(measured),
+        demand=_demand_rate(measured, config),
         profile=measured.kind == "profile",
         traits=next((trial.dataset_traits for trial in measured.sweep if trial.dataset_traits), {}),
         workers_fit=not more_workers_fail(measured.sweep, config),

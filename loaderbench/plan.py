@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 from loaderbench.consumers import NOTHING, consumer_of
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
+from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_name, varying
 from loaderbench.statistics.intervals import FEWEST_ROUNDS
 from loaderbench.suite import Suite
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
+RANKS_START_S = 1.0  # in addition, for ranks: torch's launcher, and their process group
 DEVICE_START_S = 3.0  # in addition, on a GPU: CUDA, the model, its first kernels. A guess: not measured on a device
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
 VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
@@ -125,9 +127,11 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     `consumer` is a resolved kind: it decides which isolation runs there are.
     """
     backends = backends_of(suite.loader, suite.sweep)
-    axes = {axis: _values(axis, given, backends, cpus_allotted) for axis, given in suite.sweep.items()}
+    shares = [cpus_allotted / ranks for ranks in rank_counts(suite)]
+    axes = {axis: _values(axis, given, backends, shares) for axis, given in suite.sweep.items()}
     collapsed: Reasons = {} if accelerator else _drop_idle(axes, backends)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    grid = [config for config in grid if _is_meant(config, suite, backends, cpus_allotted)]
     configurations = _unique([_normalised(config, suite) for config in grid])
     if len(configurations) < len(grid):
         several = {axis for axis, values in axes.items() if len(values) > 1}
@@ -135,7 +139,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
     configurations = _unique([*configurations, baseline])
     isolation_runs = sum(not reason for reason in isolation_left_out(suite, consumer, accelerator).values())
-    start_s = _start_s(suite, consumer, accelerator=accelerator)
+    start_s = _start_s(suite, consumer, accelerator=accelerator) + (RANKS_START_S if RANKS in axes else 0.0)
     trial_s, isolation_s = (start_s + _trial_s(s) for s in (suite.measure.seconds, isolation_seconds(suite)))
     verify_trial_s = _trial_s(before_slices_seconds(suite)) + verify_seconds(suite)
     rounds, seed = suite.measure.rounds, suite.measure.seed
@@ -194,11 +198,26 @@ def _trial_s(seconds: float) -> float:
     return TRIAL_START_S + seconds * (1 + WARMUP_SHARE)
 
 
-def _values(axis: str, given: object, backends: Mapping[str, LoaderBackend], cpus_allotted: float) -> list[Scalar]:
+def rank_counts(suite: Suite) -> list[int]:
+    """How many ranks its trials have; 1 without that axis."""
+    given = suite.sweep.get(RANKS, 1)
+    return [int(ranks) for ranks in (given if isinstance(given, list) else [given])]
+
+
+def _is_meant(config: Config, suite: Suite, backends: Mapping[str, LoaderBackend], cpus_allotted: float) -> bool:
+    """Whether each value of an axis that is `auto` is one for this many ranks: they share the CPUs."""
+    cpus = cpus_allotted / (rank_count(config) or 1)
+    automatic = [axis for axis in config if suite.sweep.get(axis) == "auto"]
+    return all(config[axis] in _values(axis, "auto", backends, [cpus]) for axis in automatic)
+
+
+def _values(axis: str, given: object, backends: Mapping[str, LoaderBackend], shares: Sequence[float]) -> list[Scalar]:
+    """The values of an axis; `shares` are the CPUs of a rank, by the numbers of ranks."""
     if given == "auto":
         for backend in backends.values():
             if axis in backend.auto:
-                return backend.auto[axis](cpus_allotted)
+                found = {value: None for cpus in shares for value in backend.auto[axis](cpus)}
+                return sorted(found, key=lambda value: float(value or 0))
     values: list[Scalar] = given if isinstance(given, list) else [given]  # type: ignore[list-item]
     return [value for index, value in enumerate(values) if value not in values[:index]]
 
@@ -242,6 +261,8 @@ def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tup
             config[axis] = fixed[axis]
         elif axis in suite.baseline:
             config[axis] = suite.baseline[axis]
+        elif axis == RANKS:
+            config[axis] = max(values, key=lambda value: int(value or 0))
         elif axis == "batch_size":
             config[axis] = min(values, key=lambda value: (isinstance(value, str), value))
         else:

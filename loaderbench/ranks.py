@@ -1,10 +1,16 @@
-"""Which rank of a distributed training a process is, by what torch's launcher puts into its environment."""
+"""Which rank of a distributed training a process is, by torch's launcher, and how many a configuration asks for."""
 
 from __future__ import annotations
 
 import os
 import socket
 from collections.abc import Mapping
+from typing import Any
+
+RANKS = "ranks"
+"""The axis: how many processes a trial has, as a distributed training has them."""
+
+MOST_RANKS = 1_024
 
 
 def rank_in(environment: Mapping[str, str]) -> int | None:
@@ -16,6 +22,24 @@ def rank_in(environment: Mapping[str, str]) -> int | None:
 def this_rank() -> int | None:
     """That of this process."""
     return rank_in(os.environ)
+
+
+def rank_count(config: Mapping[str, Any]) -> int | None:
+    """How many ranks its trials have; `None` for a trial of one process without a launcher."""
+    found = config.get(RANKS)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def local_rank() -> int:
+    """The number of this process among the ranks of its machine; 0 outside of a job."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def has_ranks() -> bool:
+    """Whether this process is a rank of a process group, as torch's `DistributedSampler` asks."""
+    from torch import distributed
+
+    return bool(distributed.is_available() and distributed.is_initialized())
 
 
 def this_host() -> str:

@@ -80,3 +80,10 @@ def test_each_round_holds_every_configuration_in_an_order_of_its_own_that_the_se
     assert len({tuple(order) for order in first}) == 3
     assert all(sorted(order) == sorted(first[0]) for order in first)
     assert first == orders(0) != orders(1)
+
+
+def test_the_job_has_the_most_ranks_and_auto_counts_workers_for_one_of_them() -> None:
+    plan = make_plan(suite(sweep={"ranks": [1, 4], "num_workers": "auto"}), cpus_allotted=8, accelerator=False)
+    assert plan.baseline == {"ranks": 4, "num_workers": 0}
+    counts = {ranks: [c["num_workers"] for c in plan.configurations if c["ranks"] == ranks] for ranks in (1, 4)}
+    assert counts == {1: worker_ladder(8), 4: worker_ladder(2)}

@@ -46,9 +46,10 @@ def demand_of_calibration(found: Calibration) -> AssumedDemand:
     )
 
 
-def describe_demand(demand: AssumedDemand) -> Evidence:
-    """One line for a reader: the target, where it is from, and how to change what nobody chose."""
-    return describe_target(demand.samples_per_s, f" ({_origin(demand)})")
+def describe_demand(demand: AssumedDemand, ranks: int = 1) -> Evidence:
+    """One line for a reader: the target of all ranks, where it is from, and how to change what nobody chose."""
+    each = f"{demand.samples_per_s:,.10g} in each of {ranks} ranks; " if ranks > 1 else ""
+    return describe_target(ranks * demand.samples_per_s, f" ({each}{_origin(demand)})")
 
 
 def describe_target(samples_per_s: float, origin: str = "") -> Evidence:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 from loaderbench.consumers.step_options import FP32, MIXED, TF32, StepOptions
+from loaderbench.ranks import has_ranks
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # torchvision's, as the recipes have them
 _NAMED = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -80,6 +82,8 @@ class EagerStep:
             index = options.gpu_index
             others = [other for other in range(torch.cuda.device_count()) if other != index]
             return torch.nn.DataParallel(_InPrecision(net, self._precision), device_ids=[index, *others])
+        if has_ranks():
+            net = DistributedDataParallel(net, device_ids=[self._device.index] if options.on_cuda else None)
         return torch.compile(net) if options.compile else net  # type: ignore[return-value]
 
     def _prepared(self, images: torch.Tensor) -> torch.Tensor:

@@ -155,6 +155,15 @@ class ConsumerKind(Part):
         """Why it cannot run on a machine with so many GPUs, at least one; empty where it can."""
         return ""
 
+    @property
+    def in_step(self) -> bool:
+        """Whether ranks with this consumer take each step together."""
+        return False
+
+    def why_not_in_ranks(self, ranks: int, gpus: int) -> str:
+        """Why so many ranks, two or more, cannot run on a machine with so many GPUs; empty where they can."""
+        return ""
+
     def assumed_demand(self, folder: Path) -> AssumedDemand | None:
         """The rate it takes samples at, with its source; `None` of a kind whose rate is its own.
 

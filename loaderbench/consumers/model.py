@@ -100,6 +100,25 @@ class Model(ConsumerKind):
             return f"consumer.device: {self.device} does not exist; this machine has {has}"
         return "consumer.data_parallel needs 2 GPUs or more; drop it" if self.data_parallel and gpus < 2 else ""
 
+    @property
+    def in_step(self) -> bool:
+        """They do: `DistributedDataParallel` averages their gradients in each."""
+        return True
+
+    def why_not_in_ranks(self, ranks: int, gpus: int) -> str:
+        """Each rank has a GPU of its own, and one process."""
+        if self.data_parallel or self.cuda_graphs:
+            name = "data_parallel" if self.data_parallel else "cuda_graphs"
+            return f"consumer.{name} cannot be combined with ranks; drop one of them"
+        if not self.needs_accelerator:
+            return ""
+        if self.device != "cuda":
+            return f"consumer.device: {self.device} is one GPU, and each rank has its own; use cuda"
+        if ranks > gpus:
+            has = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
+            return f"{ranks} ranks need {ranks} GPUs, and this machine has {has}; sweep fewer ranks"
+        return ""
+
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the step."""
         from loaderbench.consumers.training_step import TrainingStep

@@ -16,18 +16,21 @@ from loaderbench.consumers.graphed_step import GraphedStep
 from loaderbench.consumers.kind import HostWaitClock, WaitClock
 from loaderbench.consumers.prefetch import Copies, InLine, OnSideStream
 from loaderbench.consumers.step_options import StepOptions
+from loaderbench.ranks import has_ranks, local_rank
 
 
 class TrainingStep:
     """Forward, backward and update of a torchvision classifier.
 
     On CUDA, it returns once the step is queued; on another GPU, once it is done. Labels are taken modulo the number of
-    classes. With `prefetch_stream`, the copy of a batch overlaps with the step of the one before.
+    classes. With `prefetch_stream`, the copy of a batch overlaps with the step of the one before. In a process group,
+    ranks train together (`DistributedDataParallel`), each on the GPU of its local rank.
     """
 
     def __init__(self, options: StepOptions) -> None:
         options = _on_this_machine(options)
-        self._device = torch.device("cuda", options.gpu_index) if options.on_cuda else torch.device(options.device)
+        index = local_rank() if has_ranks() else options.gpu_index
+        self._device = torch.device("cuda", index) if options.on_cuda else torch.device(options.device)
         if options.on_cuda:
             torch.cuda.set_device(self._device)  # streams and graphs are those of the current one; needs an index
         step = EagerStep(options, self._device)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from loaderbench.ranks import rank_count
 from loaderbench.records import Config, Contention, Interval, Reasons, Trial
 from loaderbench.statistics.intervals import rate_interval, ratio_interval
 
@@ -34,7 +35,8 @@ def describe_contention(config: Config | None, trials: Sequence[Trial], cpus_all
         return ()
     least = known[0]
     blocked = _blocked(walls[least], cpus[least], _queues(alike, least))
-    bounds = {count: _explained(count, blocked, cpus[count], _queues(alike, count), cpus_allotted) for count in known}
+    cores = cpus_allotted / (rank_count(config or {}) or 1)
+    bounds = {count: _explained(count, blocked, cpus[count], _queues(alike, count), cores) for count in known}
     return tuple(_one(count, least, walls, cpus, bounds[count]) for count in known)
 
 
@@ -48,10 +50,14 @@ def _workers(trial: Trial) -> int:
     return found if isinstance(found, int) and not isinstance(found, bool) else 0
 
 
+def _of_all_ranks(workers: int, trial: Trial) -> int:
+    return workers * max(1, len(trial.ranks))
+
+
 def _walls(trials: Sequence[Trial], workers: int) -> ByRound:
     """Seconds of all workers per sample, where the loader sets the rate."""
     return {
-        trial.round: workers / trial.samples_per_s
+        trial.round: _of_all_ranks(workers, trial) / trial.samples_per_s
         for trial in trials
         if _workers(trial) == workers and trial.samples_per_s and (trial.data_wait_share or 0) >= LOADER_LIMITS
     }
@@ -69,7 +75,9 @@ def _cpus(trials: Sequence[Trial], workers: int) -> ByRound:
 def _queues(trials: Sequence[Trial], workers: int) -> ByRound:
     """Seconds of all workers per sample in which they were ready to run, but every CPU was taken, by any process."""
     return {
-        trial.round: workers / trial.samples_per_s * (trial.workers.run_queue_share if trial.workers else 0.0)
+        trial.round: _of_all_ranks(workers, trial)
+        / trial.samples_per_s
+        * (trial.workers.run_queue_share if trial.workers else 0.0)
         for trial in trials
         if _workers(trial) == workers and trial.samples_per_s
     }

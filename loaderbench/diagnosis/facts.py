@@ -25,6 +25,7 @@ class Facts:
     neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`
     those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
     Of a distributed training, `ranks` share these CPUs, each with as many workers, and their use is counted together.
+    `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together.
     """
 
     workers: int
@@ -33,6 +34,7 @@ class Facts:
     is_loader: bool = True
     processes: int = 0
     ranks: int = 1
+    ranks_of_rate: int = 1
     wait_share: float = 1.0
     samples_per_s: float = 0.0
     batch_samples: float | None = 1.0
@@ -77,9 +79,9 @@ class Facts:
 
     @property
     def runnable_threads(self) -> float:
-        """Threads of this program that ran or were ready to, at a time."""
+        """Threads of this program that ran or were ready to, at a time, in all of its ranks."""
         both = (self.loads, self.main) if self.workers else (self.main,)
-        return sum(states.runnable_threads or 0.0 for states in both if states)
+        return self.ranks * sum(states.runnable_threads or 0.0 for states in both if states)
 
     @property
     def pinning_share(self) -> float:
@@ -89,7 +91,7 @@ class Facts:
     @property
     def threads_per_loading(self) -> float:
         """Threads that want to run, for each process that loads."""
-        return self.runnable_threads / max(1, self.workers)
+        return self.runnable_threads / (self.ranks * max(1, self.workers))
 
     @property
     def tiny_batches(self) -> bool:
@@ -129,10 +131,15 @@ class Facts:
         return seen.get(kind, 0.0) / busy if busy > 0 else 0.0
 
     @property
+    def own_samples_per_s(self) -> float:
+        """Of the one process that everything else is about."""
+        return self.samples_per_s / self.ranks_of_rate
+
+    @property
     def bytes_asked_per_sample(self) -> float:
         """What who loads asked the system to read, from files and pipes."""
         rate = self.loads.read_bytes_per_s if self.loads else None
-        return (rate or 0.0) / self.samples_per_s if self.samples_per_s else 0.0
+        return (rate or 0.0) / self.own_samples_per_s if self.samples_per_s else 0.0
 
     @property
     def bytes_read(self) -> float:
@@ -143,7 +150,7 @@ class Facts:
     def faults_per_sample(self) -> float:
         """Minor page faults of who loads."""
         rate = self.loads.minor_faults_per_s if self.loads else None
-        return (rate or 0.0) / self.samples_per_s if self.samples_per_s else 0.0
+        return (rate or 0.0) / self.own_samples_per_s if self.samples_per_s else 0.0
 
 
 def gather(
@@ -168,6 +175,7 @@ def gather(
         is_loader=workers > 0 or worker_count(done[0].config, {}) is not None or done[0].sample_times is not None,
         processes=int(_mean(done, "machine.processes") or 0),
         ranks=int(_mean(done, "machine.ranks") or 1),
+        ranks_of_rate=max(1, len(done[0].ranks)),
         wait_share=_mean(done, "data_wait_share") or 0.0,
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
@@ -230,7 +238,11 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     stacks = [shares for trial in trials if (shares := _reading(trial, "stack_looks.idle_share")) is not None]
     if stacks:
         return fmean(stacks)
-    busy = [_stages_s(trial) * (trial.samples_per_s or 0) / workers for trial in trials if trial.stages]
+    busy = [
+        _stages_s(trial) * (trial.samples_per_s or 0) / (workers * max(1, len(trial.ranks)))
+        for trial in trials
+        if trial.stages
+    ]
     return max(0.0, 1 - fmean(busy)) if busy else None
 
 

@@ -51,9 +51,9 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
     )
     main_s = (facts.next_cpu_s or 0.0) / facts.batch_samples if count and facts.batch_samples else 0.0
     return Bounds(
-        workers=max(1, count) / wall_s if wall_s > SHORTEST_S else None,
+        workers=max(1, count) * facts.ranks_of_rate / wall_s if wall_s > SHORTEST_S else None,
         cpus=facts.cpus / cpu_s if cpu_s > SHORTEST_S else None,
-        main_process=1 / main_s if main_s > SHORTEST_S else None,
+        main_process=facts.ranks_of_rate / main_s if main_s > SHORTEST_S else None,
         demand=demand,
     )
 

@@ -169,7 +169,7 @@ def _blocked_s(facts: Facts, stage: str) -> float:
 def _storage(facts: Facts, reading_s: float | None) -> PipelinePart | None:
     if not reading_s:
         return None
-    return PipelinePart(name="storage", samples_per_s=max(1, facts.workers) / reading_s)
+    return PipelinePart(name="storage", samples_per_s=max(1, facts.workers) * facts.ranks_of_rate / reading_s)
 
 
 def _workers(facts: Facts, bounds: Bounds, trials: list[Trial], inside: str | None) -> PipelinePart:

@@ -12,6 +12,7 @@ from statistics import median
 
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_percent
+from loaderbench.ranks import RANKS
 from loaderbench.records import Evidence, Rank, Trial, Verdict
 
 ALIKE = 0.5
@@ -19,6 +20,27 @@ ALIKE = 0.5
 
 _MOST_NAMED = 4
 _FIGURES = ("samples_per_s", "data_wait_share", "rank_wait_share")
+
+
+def trials_of_ranks(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """Each rank as a trial by itself: those of the trial with the median rate; empty where none has two ranks."""
+    known = sorted((trial for trial in trials if len(trial.ranks) > 1), key=lambda trial: trial.samples_per_s or 0.0)
+    if not known:
+        return ()
+    typical = known[(len(known) - 1) // 2]
+    config = {axis: value for axis, value in typical.config.items() if axis != RANKS}
+    return tuple(
+        Trial(
+            **vars(one),
+            id=typical.id,
+            role="profile",
+            config=config,
+            round=typical.round,
+            status="completed",
+            consumer=typical.consumer,
+        )
+        for one in typical.ranks
+    )
 
 
 def describe_ranks(trials: Sequence[Trial], verdict_of: Callable[[Trial], Verdict]) -> tuple[Rank, ...]:

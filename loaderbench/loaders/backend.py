@@ -34,6 +34,11 @@ class Batches:
         return False
 
     @property
+    def is_divided(self) -> bool:
+        """Whether each rank of a process group is known to load a part of its own."""
+        return False
+
+    @property
     def can_be_stopped(self) -> bool:
         """Whether everything that loads can safely be stopped in the middle of a batch and continued later."""
         return False

@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import distributed
 from torch.utils.data import Dataset
+
+from loaderbench.ranks import has_ranks
 
 _MASK = (1 << 64) - 1
 
@@ -31,16 +34,16 @@ class Draw(int):
 
 
 class NumberedDraws:
-    """A sampler that numbers what another draws, over all epochs."""
+    """A sampler that numbers what another draws, over all epochs; no number is drawn in two ranks."""
 
     def __init__(self, sampler: Iterable[int]) -> None:
-        self._sampler = sampler
-        self._drawn = 0
+        self.sampler = sampler
+        self._drawn, self._step = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
 
     def __iter__(self) -> Iterator[Draw]:
-        for index in self._sampler:
+        for index in self.sampler:
             yield Draw(index, self._drawn)
-            self._drawn += 1
+            self._drawn += self._step
 
 
 class SeededSamples(Dataset[Any]):

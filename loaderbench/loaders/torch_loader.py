@@ -7,11 +7,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
 from loaderbench.options import Check, boolean, integer, number, one_of, text
+from loaderbench.ranks import has_ranks
 from loaderbench.records import Config, Scalar
 
 if TYPE_CHECKING:
@@ -108,6 +110,9 @@ class EndlessSampler:
     def __init__(self, length: int, shuffle: bool, seed: int) -> None:
         self._length, self._shuffle, self._seed = length, shuffle, seed
 
+    def __len__(self) -> int:
+        return self._length
+
     def __iter__(self) -> Iterator[int]:
         import torch
 
@@ -118,6 +123,31 @@ class EndlessSampler:
             )
 
 
+class EndlessShard:
+    """The part of a rank of one permutation after the other, as torch's `DistributedSampler` divides a dataset.
+
+    Raises `ValueError` where there are fewer samples than ranks: some would train on what others train on, too.
+    """
+
+    def __init__(self, length: int, shuffle: bool, seed: int) -> None:
+        from torch.utils.data import DistributedSampler
+
+        samples: Any = range(length)
+        self._sampler: DistributedSampler[Any] = DistributedSampler(samples, shuffle=shuffle, seed=seed)
+        ranks = self._sampler.num_replicas
+        if length < ranks:
+            samples = "1 sample" if length == 1 else f"{length} samples"
+            raise ValueError(f"{samples} for {ranks} ranks; use a larger dataset, or fewer ranks")
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __iter__(self) -> Iterator[int]:
+        for epoch in count():
+            self._sampler.set_epoch(epoch)
+            yield from self._sampler
+
+
 class TorchBatches(Batches):
     """Those of a `DataLoader`."""
 
@@ -125,6 +155,14 @@ class TorchBatches(Batches):
     def traceable(self) -> bool:
         """It is one."""
         return True
+
+    @property
+    def is_divided(self) -> bool:
+        """By its sampler."""
+        from torch.utils.data import DistributedSampler
+
+        sampler = getattr(self.iterable, "sampler", None)
+        return isinstance(getattr(sampler, "sampler", sampler), EndlessShard | DistributedSampler)
 
     @property
     def can_be_stopped(self) -> bool:
@@ -154,7 +192,7 @@ def check_workers_every(seconds: float) -> None:
 
 
 def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
-    """Wrap what a target or a dataset gave.
+    """Wrap what a target or a dataset gave. In a process group, a map-style dataset is divided among its ranks.
 
     A `Dataset` gets a `DataLoader` with `arguments` (those that torch refuses without workers are left out); on a
     `DataLoader` those are set that may be; any other iterable stays as it is. Raises `TypeError` for anything else, and
@@ -172,10 +210,13 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
         length = len(source)
         if length == 0:
             raise ValueError("the dataset is empty")
-        sampler: Any = EndlessSampler(length, bool(arguments.get("shuffle", False)), seed)
+        shard = EndlessShard if has_ranks() else EndlessSampler
+        sampler: Any = shard(length, bool(arguments.get("shuffle", False)), seed)
+        per_epoch = len(sampler)
         if isinstance(source, SeededSamples):  # its samples depend on the number of the draw
             sampler = source.numbered(sampler)
-        return _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
+        batches = _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
+        return replace(batches, samples_per_epoch=per_epoch)
     if isinstance(source, Iterable):
         return Batches(source)
     raise TypeError(f"expected a Dataset or an iterable of batches, got {type(source).__name__}")

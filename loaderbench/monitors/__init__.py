@@ -6,7 +6,7 @@ from loaderbench.monitors.gpu import BusyPeriod, GpuMonitor, GpuReading
 from loaderbench.monitors.gpu_processes import gpus_used_by
 from loaderbench.monitors.gpu_thread import GpuThread
 from loaderbench.monitors.gpu_use import Window, gpu_series, gpu_use, with_copy_speed
-from loaderbench.monitors.machine import MachineWatch
+from loaderbench.monitors.machine import MachineWatch, ProgramUse, use_of_ranks
 from loaderbench.monitors.nvml import count_gpus
 from loaderbench.monitors.processes import TreeMonitor
 from loaderbench.monitors.sampler import Sampler, Sampling
@@ -21,6 +21,7 @@ __all__ = [
     "GpuReading",
     "GpuThread",
     "MachineWatch",
+    "ProgramUse",
     "Sample",
     "Sampler",
     "Sampling",
@@ -35,6 +36,7 @@ __all__ = [
     "kind_of",
     "over_time",
     "series",
+    "use_of_ranks",
     "with_copy_speed",
     "with_looks",
 ]

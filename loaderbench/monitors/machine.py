@@ -146,6 +146,12 @@ def use_of_this_program() -> ProgramUse:
     return of_all([own, *map(use_of, other_ranks())])
 
 
+def use_of_ranks(pids: Sequence[int]) -> ProgramUse:
+    """Of this process, and of the others of these that it trains with, as one program."""
+    others = [pid for pid in pids if pid != os.getpid()] if proc.available() else []
+    return of_all([use_of_this_program(), *map(use_of, others)])
+
+
 def use_of(pid: int) -> ProgramUse:
     """Of a process and all below it, with the CPU time of those that it waited for."""
     pids = proc.process_tree(pid)

@@ -3,13 +3,14 @@
 from loaderbench.recorder.inside import loader_inside
 from loaderbench.recorder.measure import Measurement, NoBatchesError, Rules, Steps, measure
 from loaderbench.recorder.overhead import recorder_s_per_batch
-from loaderbench.recorder.trials import completed_trial, spread_of, with_reasons
+from loaderbench.recorder.trials import completed_rank, completed_trial, spread_of, with_reasons
 
 __all__ = [
     "Measurement",
     "NoBatchesError",
     "Rules",
     "Steps",
+    "completed_rank",
     "completed_trial",
     "loader_inside",
     "measure",

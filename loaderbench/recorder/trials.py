@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from loaderbench.histogram import Histogram
-from loaderbench.records import LoaderInside, LoopTimes, Reasons, ResourceUse, Spread, Trial
+from loaderbench.records import LoaderInside, LoopTimes, RankReadings, Reasons, ResourceUse, Spread, Trial
 
-_NO_REASON_NEEDED = ("failure", "isolation", "rank", "rank_wait_share")
+_NO_REASON_NEEDED = ("failure", "isolation", "rank", "rank_wait_share", "slowest_rank")
 _ALWAYS = {
     "sampled": "every sample was timed",
     "stack_looks": "not attached from outside",
@@ -22,19 +22,36 @@ _ALWAYS = {
 
 def completed_trial(trial: Trial, *parts: LoopTimes | LoaderInside | ResourceUse, default: str) -> Trial:
     """The trial with all that was measured; a part that comes later has the last word on why something is missing."""
+    found, reasons = _all_of(parts)
+    return with_reasons(replace(trial, **{**found, "status": "completed"}), default, reasons)
+
+
+def completed_rank(
+    rank: RankReadings, *parts: LoopTimes | LoaderInside | ResourceUse, default: str = "not read of a rank"
+) -> RankReadings:
+    """The same for a rank of a trial."""
+    found, reasons = _all_of(parts)
+    return replace(rank, **{**found, "not_measured": _reasons(replace(rank, **found), default, reasons)})
+
+
+def _all_of(parts: Iterable[LoopTimes | LoaderInside | ResourceUse]) -> tuple[dict[str, Any], Reasons]:
     found: dict[str, Any] = {}
     reasons: Reasons = {}
     for part in parts:
         found |= {one.name: getattr(part, one.name) for one in fields(part)}
         reasons |= part.not_measured
-    return with_reasons(replace(trial, **{**found, "status": "completed"}), default, reasons)
+    return found, reasons
 
 
 def with_reasons(trial: Trial, default: str, known: Mapping[str, str] | None = None) -> Trial:
     """The trial with a reason for each field that is `None`: the one that is known, or the default."""
-    missing = [name for name, value in vars(trial).items() if value is None and name not in _NO_REASON_NEEDED]
-    reasons = {name: (known or {}).get(name) or _ALWAYS.get(name) or default for name in missing}
-    return replace(trial, not_measured=reasons)
+    return replace(trial, not_measured=_reasons(trial, default, known or {}))
+
+
+def _reasons(found: Trial | RankReadings, default: str, known: Mapping[str, str]) -> Reasons:
+    unneeded = () if isinstance(found, RankReadings) else _NO_REASON_NEEDED
+    missing = [name for name, value in vars(found).items() if value is None and name not in unneeded]
+    return {name: known.get(name) or _ALWAYS.get(name) or default for name in missing}
 
 
 def spread_of(times: Histogram | Iterable[float]) -> Spread | None:

@@ -86,6 +86,7 @@ from loaderbench.records.trial import (
     LoopTimes as LoopTimes,
     PlannedTrial as PlannedTrial,
     ProcessReadings as ProcessReadings,
+    RankReadings as RankReadings,
     ResourceUse as ResourceUse,
     TimeSlices as TimeSlices,
     Trial as Trial,

@@ -123,6 +123,13 @@ METRICS = (
         in_heat_map=True,
     ),
     Metric(
+        id="slowest_rank_samples_per_s",
+        label="Slowest rank",
+        unit="samples/s",
+        hint="the rate of the slowest rank",
+        over_rounds="mean",
+    ),
+    Metric(
         id="data_wait_share",
         label="Data wait",
         unit="share",

@@ -26,7 +26,7 @@ class Failure:
 
     `by_oom_killer`: of what was killed, whether the kernel did it for want of memory; `None` where nobody counts.
     `limit_bytes` is how much this machine has of the memory that ran out; `needed_bytes` is the size of the batches
-    under way. Both are `None` if unknown, or if nothing ran out.
+    under way. Both are `None` if unknown, or if nothing ran out. `rank` is the one of several that failed.
     """
 
     kind: str
@@ -35,6 +35,7 @@ class Failure:
     by_oom_killer: bool | None = None
     limit_bytes: int | None = None
     needed_bytes: int | None = None
+    rank: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +189,18 @@ class ResourceUse:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessReadings(ResourceUse, LoaderInside, LoopTimes):
-    """All that is read of one process that trains, with its workers: of a trial today, of each of its ranks to come."""
+    """All that is read of one process that trains, with its workers: of a trial, or of one of its ranks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankReadings(ProcessReadings):
+    """What was read of one rank of a trial with several.
+
+    `rank_wait_share` is the share of step time that it waited for the batches of other ranks.
+    """
+
+    rank: int
+    rank_wait_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +225,9 @@ class Trial(ProcessReadings, PlannedTrial):
     the kind that took its batches; `None` in runs that did not keep it. `rank` is that of a distributed training, and
     `None` outside of one; `host` is where it ran, and empty where that is this machine alone. `rank_wait_share` is the
     share of step time that it waited for the batches of other ranks.
+
+    `ranks` are those of a trial with the axis `ranks`. Its own `samples_per_s`, `batches` and `samples` are then those
+    of all ranks together, and the monitors' readings too. Everything else is that of its `slowest_rank`.
     """
 
     status: Status
@@ -227,6 +242,8 @@ class Trial(ProcessReadings, PlannedTrial):
     duration_s: float | None = None
     log: str | None = None
     failure: Failure | None = None
+    ranks: tuple[RankReadings, ...] = ()
+    slowest_rank: int | None = None
 
     @property
     def is_from_outside(self) -> bool:

@@ -12,18 +12,23 @@ from typing import Any
 
 from loaderbench.datasets import dataset_axes, saved_dataset
 from loaderbench.loaders import LOADER_BACKENDS, backend_of, own_arguments
+from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import Config, format_scalar
 
 
 def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options: Mapping[str, Any] | None) -> str:
     """A program that makes `loader`. `options` are the dataset's own, `None` where the user has `dataset`."""
     arguments, saved = {**loader, **config}, saved_dataset(options)
+    ranks = rank_count(arguments)
+    arguments.pop(RANKS, None)
     dataset = None if saved is None else saved.with_axes(config)
     made = None if dataset is None else dataset.code()
     backend = backend_of(arguments)
     others = own_arguments(arguments, LOADER_BACKENDS.values()).items()
     own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes()}}
     comments = [f"# the dataset was made with {name}={value!r}" for name, value in own.items()]
+    if ranks is not None and ranks > 1:
+        comments.append(f"# in each of {ranks} ranks; give it sampler=DistributedSampler(dataset) in place of shuffle")
     *setup, last = backend.code(arguments, comments)
     after = "" if dataset is None else dataset.code_after()
     return _imports_first(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loaderbench.ranks import RANKS
 from loaderbench.records import Config, RunRecord, Scalar, format_scalar, varying
 from loaderbench.report import words
 from loaderbench.report.model import Column, Text, Value
 
-_ACROSS, _DOWN = "num_workers", "batch_size"
+_FIRST, _ACROSS, _DOWN = RANKS, "num_workers", "batch_size"
 _MOST_COLUMNS = 6  # of a table; more axes share one
 Key = tuple[str, Scalar]
 """A value that is equal only to itself: `True` is not 1, and 1 is not 1.0."""
@@ -30,12 +31,15 @@ def key(value: Scalar) -> Key:
 
 
 def choose(run: RunRecord) -> Axes | None:
-    """Workers across and batch sizes down; where one of them does not vary, the axis with most values instead."""
+    """Workers across and batch sizes down; where one of them does not vary, the axis with most values instead.
+
+    Where the number of ranks varies, it is across, and workers are down.
+    """
     varied = {axis: len(found) for axis, found in axis_values(run).items() if len(found) > 1}
     if not varied:
         return None
-    rest = sorted((a for a in varied if a not in (_ACROSS, _DOWN)), key=lambda a: -varied[a])
-    ordered = [axis for axis in (_ACROSS, _DOWN) if axis in varied] + rest
+    rest = sorted((a for a in varied if a not in (_FIRST, _ACROSS, _DOWN)), key=lambda a: -varied[a])
+    ordered = [axis for axis in (_FIRST, _ACROSS, _DOWN) if axis in varied] + rest
     across, down = ordered[0], ordered[1] if len(ordered) > 1 else None
     if across == _DOWN and down is not None:
         across, down = down, across

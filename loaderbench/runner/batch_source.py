@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from loaderbench.consumers.accelerator import device_here
 from loaderbench.datasets import page_cache
 from loaderbench.environment import quota_periods
 from loaderbench.loaders import Batches
-from loaderbench.monitors import MachineWatch, WorkerWatch
+from loaderbench.monitors import MachineWatch, ProgramUse, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
 from loaderbench.recorder.inside import stalls_of
 from loaderbench.recorder.measure import FEWEST_BATCHES, FEWEST_BEFORE_SLICES, batches_wanted
@@ -61,14 +61,19 @@ def prepare_files(order: TrialOrder) -> None:
         page_cache.evict(paths)
 
 
-def batch_source(order: TrialOrder, batches: Batches, root: str | None) -> tuple[BatchSource, Rules]:
-    """What is left of the loader, and how long it is measured; for a replay it has ended when this returns."""
+def batch_source(
+    order: TrialOrder, batches: Batches, root: str | None, own_use: Callable[[], ProgramUse] | None = None
+) -> tuple[BatchSource, Rules]:
+    """What is left of the loader, and how long it is measured; for a replay it has ended when this returns.
+
+    `own_use` says what is this program's, where that is more than this process and those below it.
+    """
     seconds, isolation = order.suite.measure.seconds, order.planned.isolation
     if isolation in ("replay_host", "replay_device"):
         named = consumer_of(order.suite.consumer, order.consumer).device_name
         device = device_here(named) if isolation == "replay_device" else None
         return Replayed(keep(batches), device=device), Rules(seconds)
-    watched = WatchedLoader(batches, root, lines=_runs_own_code(order))
+    watched = WatchedLoader(batches, root, lines=_runs_own_code(order), own_use=own_use)
     ahead, cycle, wanted = batches.ahead, batches.cycle, batches_wanted(batches.batch_size)
     if isolation == "loader_cold":
         if batches.samples_per_epoch is None:
@@ -89,12 +94,19 @@ class WatchedLoader:
     `lines`: a thread looks at lines of code.
     """
 
-    def __init__(self, batches: Batches, root: str | None = None, *, lines: bool = False) -> None:
+    def __init__(
+        self,
+        batches: Batches,
+        root: str | None = None,
+        *,
+        lines: bool = False,
+        own_use: Callable[[], ProgramUse] | None = None,
+    ) -> None:
         self._batches, self._root = batches, root
         self._trace: LoaderTrace | IterableTrace
         self._mark: Mark | None = None
         self._watch, self._main = WorkerWatch(), WorkerWatch()
-        self._machine = MachineWatch(quota_periods)
+        self._machine = MachineWatch(quota_periods, own_use)
         source = batches.iterable
         if batches.traceable:
             self._trace = LoaderTrace(source, lines=lines)

@@ -1,240 +1,34 @@
-"""The inside of a trial's process: builds dataset, loader and consumer, measures, and waits for leave to end."""
+"""A trial's process: measures in itself, or starts the ranks that do."""
 
 from __future__ import annotations
 
-import os
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
-from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from loaderbench.consumers import Consumer, WithNote, WithPrecision, consumer_of, make_consumer
-from loaderbench.cuda_use import devices_in_use, peak_memory
-from loaderbench.datasets import DatasetOrder
-from loaderbench.diagnosis.failures import classify
-from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
-from loaderbench.recorder import Measurement, Steps
-from loaderbench.records import CopySpeed, LoaderInside
-from loaderbench.runner.failure_details import clue_of
+from loaderbench.ranks import rank_count
+from loaderbench.runner.measured_process import measure_here, tell_failure, write_to
 from loaderbench.runner.processes import end_own_session, enter_own_session
-from loaderbench.runner.protocol import Clue, Phase, Progress, Raised, Result, TrialOrder
+from loaderbench.runner.protocol import TrialOrder
+from loaderbench.runner.rank_launch import measure_ranks
 from loaderbench.runner.stacks import answer_with_stacks
-from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_slices
-
-if TYPE_CHECKING:
-    from loaderbench.runner.batch_source import BatchSource
-
-_FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
-_GONE = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
+from loaderbench.runner.time_slices import SharedCounters
 
 
 def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
     """Run one trial; the last message is a `Result` or a `Raised`. `memory` is that of its counters."""
     enter_own_session(pipe)
-    _write_to(order.log)
+    write_to(order.log)
     answer_with_stacks()
     made: list[Any] = []
+    counters, ranks = SharedCounters(memory), rank_count(order.planned.config)
     try:
-        _measure(order, pipe, SharedCounters(memory), made)
+        if ranks is None:
+            measure_here(order, pipe, counters, made)
+        else:
+            measure_ranks(order, ranks, pipe, counters)
     except BaseException as error:
-        traceback.print_exc()
-        said = "\ncaused by ".join(_words(error))
         try:
-            pipe.send(Raised(said))
-            pipe.send(Clue(clue_of(classify(said).kind, made[0]) if made else ""))  # which may take long
+            tell_failure(error, pipe, made)
         except OSError:  # the run itself is gone
             end_own_session()
         raise SystemExit(1) from None
-
-
-def _words(error: BaseException | None) -> Iterator[str]:
-    """Type and message of an exception and of each that caused it: torch names the signal in the cause."""
-    while error is not None:
-        yield "".join(traceback.format_exception_only(type(error), error)).strip()
-        if isinstance(error, FileNotFoundError | ConnectionError | EOFError) and _fetched(error):
-            yield _GONE
-        error = error.__cause__
-
-
-def _fetched(error: BaseException) -> bool:
-    """Whether it was raised while a batch was fetched from the worker that made it."""
-    return any(frame.filename.endswith(_FETCHES) for frame in traceback.extract_tb(error.__traceback__))
-
-
-def _measure(order: TrialOrder, pipe: Connection, counters: SharedCounters, made: list[Any]) -> None:
-    """Build, and measure what was built; `made` gets the loader, to explain an exception with."""
-    from loaderbench.datasets.traits import traits_of
-    from loaderbench.recorder import measure
-    from loaderbench.recorder.windows import batches_of
-
-    _check_imports()
-    from loaderbench.runner.batch_source import batch_source, prepare_files
-
-    planned = order.planned
-    unrepeatable = _made_deterministic(order)
-    pipe.send(Phase("building the dataset"))
-    source, batches = _build(order)
-    made.append(batches.iterable)
-    prepare_files(order)
-    if planned.isolation in ("replay_host", "replay_device"):
-        pipe.send(Phase("caching batches for replay"))
-    source_of_batches, rules = batch_source(order, batches, _root(order))
-    consumer = _consumer(order, counters)
-
-    def tell(found: Measurement, steps: Steps) -> None:
-        """Send the result while the workers live, and run in time slices until there is leave to end."""
-        pids = source_of_batches.worker_pids
-        if order.in_time_slices:
-            stop_workers(pids)
-        inside = source_of_batches.inside(found.waits)
-        inside = replace(inside, dataset_traits=traits_of(getattr(source, "dataset", source)))
-        result = _result(order, found, batches, source_of_batches, consumer)
-        kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
-        note = ". ".join(filter(None, (_note_of(consumer), unrepeatable())))
-        pipe.send(replace(result, inside=inside, worker_pids=pids, batches=kept, consumer_note=note))
-        take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
-
-    def begin() -> None:
-        """Say that the steady state begins, and note it inside the loader."""
-        pipe.send(Phase("steady state"))
-        source_of_batches.begin()
-
-    pipe.send(Phase("first batch and warm-up"))
-    with closing(batches):
-        measure(
-            source_of_batches,
-            consumer,
-            rules,
-            batch_size=batches.batch_size,
-            on_steady=begin,
-            on_closed=tell,
-            on_progress=lambda: pipe.send(Progress()),
-        )
-
-
-def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
-    made = make_consumer(
-        order.suite.consumer,
-        order.consumer,
-        order.planned.config,
-        order.suite_folder,
-        counters.now_s,
-        capped=order.planned.role != "remedy",  # a demand would hide what a fix gains
-    )
-    return _with_rest(made, order)
-
-
-def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
-    """The consumer, which first finishes what the workers leave to its device."""
-    arguments = {**order.suite.loader, **order.planned.config}
-    if not order.suite.dataset.why_not_on_device(arguments):  # where nothing is left, CUDA is not even asked for
-        return consumer
-    from loaderbench.consumers.accelerator import device_here
-    from loaderbench.consumers.prepared import PreparedFirst
-
-    device = device_here(consumer_of(order.suite.consumer, order.consumer).device_name)
-    rest = order.suite.dataset.rest_on_device(arguments, device)
-    return consumer if rest is None else PreparedFirst(consumer, rest, device)
-
-
-def _result(order: TrialOrder, found: Measurement, batches: Batches, source: BatchSource, consumer: Consumer) -> Result:
-    """The result without what is known of the inside of the loader, and of single batches."""
-    from loaderbench.consumers.device_clock import clock_of_device
-    from loaderbench.recorder import recorder_s_per_batch
-
-    replayed = order.planned.isolation == "replay_host"
-    return Result(
-        measurement=found,
-        recorder_s_per_batch=recorder_s_per_batch(clock_of_device),
-        samples_per_epoch=batches.samples_per_epoch,
-        inside=LoaderInside(),
-        can_be_stopped=order.in_time_slices and batches.can_be_stopped,
-        cuda_devices=devices_in_use(),
-        cuda_memory=peak_memory(),
-        copy_speed=_copy_speed(source, found) if replayed else None,
-        computed_in=_type_of(consumer),
-    )
-
-
-def _check_imports() -> None:
-    """Raise what the import of torch and torchvision raised in the fork server."""
-    from loaderbench.runner import preload
-
-    if preload.IMPORT_ERROR is not None:
-        raise ImportError(preload.IMPORT_ERROR)
-
-
-def _note_of(consumer: Consumer) -> str:
-    return consumer.note if isinstance(consumer, WithNote) else ""
-
-
-def _type_of(consumer: Consumer) -> str:
-    """What a training step computed in; empty where none did."""
-    return consumer.computes_in if isinstance(consumer, WithPrecision) else ""
-
-
-def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:
-    """Of the batches that were replayed. Imported late: `runner.replay` imports torch."""
-    from loaderbench.runner.copy_speed import copy_speed
-
-    return copy_speed(replayed.batch_bytes, found.samples / found.batches) if found.batches else None
-
-
-def _build(order: TrialOrder) -> tuple[Any, Batches]:
-    """What batches or samples come from, and the batches. Raises `TypeError` for an argument without any effect."""
-    suite = order.suite
-    arguments = {**suite.loader, **order.planned.config}
-    built = suite.dataset.build(DatasetOrder(order.samples, arguments, order.suite_folder))
-    backend = backend_of(arguments)
-    left = own_arguments(built.arguments, backends_of(suite.loader, suite.sweep).values())
-    rest = {name: value for name, value in left.items() if name not in built.taken or name in backend.arguments}
-    batches = backend.build(_drawn_by(order, built.source), rest, seed=_seed(order))
-    if idle := sorted(rest.keys() - built.taken - batches.configured):
-        raise TypeError(
-            f"no effect: {', '.join(idle)}; the target returned a {type(built.source).__name__} and does not take it"
-        )
-    return built.source, batches if built.cycle is None else replace(batches, cycle=built.cycle)
-
-
-def _seed(order: TrialOrder) -> int:
-    """That of its round: all configurations of a round draw the same samples."""
-    return order.suite.measure.seed + order.planned.round
-
-
-def _made_deterministic(order: TrialOrder) -> Callable[[], str]:
-    """Make this process repeatable where the suite asks for that; the function names what torch cannot repeat.
-
-    Imported late: `runner.determinism` imports torch.
-    """
-    if not order.suite.measure.deterministic:
-        return lambda: ""
-    from loaderbench.runner.determinism import make_deterministic
-
-    return make_deterministic(_seed(order))
-
-
-def _drawn_by(order: TrialOrder, source: Any) -> Any:
-    """The dataset, its draws seeded where the suite asks for that."""
-    if not order.suite.measure.deterministic:
-        return source
-    from loaderbench.runner.determinism import seeded
-
-    return seeded(source, _seed(order))
-
-
-def _root(order: TrialOrder) -> str | None:
-    """The folder that holds all files; paths of slow samples are relative to it."""
-    folders = {os.path.dirname(path) for path, _ in order.samples}  # noqa: PTH120 - of a million files
-    with suppress(ValueError):  # none, or on several drives
-        return os.path.commonpath(folders)
-    return None
-
-
-def _write_to(log: Path) -> None:
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    for stream in (1, 2):
-        os.dup2(file, stream)
-    os.close(file)

@@ -24,6 +24,7 @@ from loaderbench.diagnosis.failures import (
 from loaderbench.diagnosis.gpu_out_of_memory import gpu_shortage
 from loaderbench.environment import oom_kills, process_limit, read_limits, refused_processes
 from loaderbench.loaders import Prefetch, backend_of
+from loaderbench.ranks import rank_count
 from loaderbench.records import Failure, in_bytes
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.suite.batch_bytes import prefetched_bytes
@@ -73,6 +74,11 @@ def with_clue(failure: Failure, said: str) -> Failure:
     return replace(failure, hint=f"{said}. {failure.hint[:1].upper()}{failure.hint[1:]}") if said else failure
 
 
+def of_rank(rank: int | None, failure: Failure) -> Failure:
+    """The same failure with the rank that failed, where it is one of several."""
+    return failure if rank is None else replace(failure, rank=rank, message=f"rank {rank}: {failure.message}")
+
+
 def _shared_memory(order: TrialOrder, _: int | None) -> str:
     try:
         there = shutil.disk_usage("/dev/shm")
@@ -83,7 +89,9 @@ def _shared_memory(order: TrialOrder, _: int | None) -> str:
     if not needed:
         return has
     ahead = f"{_count(found.batches_per_worker, 'batch', 'batches')} of {found.batch_size}"
-    return f"{_count(found.workers, 'worker', 'workers')} with {ahead} each: about {in_bytes(needed)} needed; {has}"
+    ranks = rank_count(order.planned.config)
+    each = "each" if ranks is None else f"each, in {_count(ranks, 'rank', 'ranks')}"
+    return f"{_count(found.workers, 'worker', 'workers')} with {ahead} {each}: about {in_bytes(needed)} needed; {has}"
 
 
 def _prefetch(order: TrialOrder) -> Prefetch:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from loaderbench.cuda_use import PeakMemory
 from loaderbench.recorder import Measurement
+from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import BatchTimes, CopySpeed, LoaderInside, PlannedTrial
 from loaderbench.suite import Suite
 
@@ -55,6 +56,9 @@ class Result:
     `cuda_devices` are those that its process uses, in CUDA's numbering, `cuda_memory` what it held of them at most.
     `consumer_note` says what was unusual about consuming batches. `copy_speed` is that of a replay from the host.
     `computed_in` is the type that a training step computed in; empty where none did.
+
+    Of a rank, `steps` say when its last steps began and ended, and `first_batch` is a fingerprint of its first batch,
+    unless the dataset was divided among the ranks. `ranks` are the results of all ranks of a trial that has some.
     """
 
     measurement: Measurement
@@ -69,6 +73,9 @@ class Result:
     consumer_note: str = ""
     copy_speed: CopySpeed | None = None
     computed_in: str = ""
+    steps: StepTimes | None = None
+    first_batch: str = ""
+    ranks: tuple[Result, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,9 +85,18 @@ class Ended:
 
 @dataclass(frozen=True)
 class Raised:
-    """The trial raised; the text is the exception's type and message. A `Clue` follows."""
+    """The trial raised; the text is the exception's type and message. A `Clue` follows. `rank` is the one that did."""
 
     text: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class RankEnded:
+    """A rank of the trial ended before it was measured."""
+
+    rank: int
+    exit_code: int
 
 
 @dataclass(frozen=True)
@@ -96,4 +112,4 @@ GO_ON = "go on"
 LEAVE = "leave"
 """What the run sends when the trial may end."""
 
-Message = Phase | Progress | Result | Ended | Raised | Clue
+Message = Phase | Progress | Result | Ended | Raised | RankEnded | Clue

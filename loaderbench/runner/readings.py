@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 
 from loaderbench.monitors import (
@@ -19,16 +19,65 @@ from loaderbench.monitors import (
     with_copy_speed,
     with_looks,
 )
-from loaderbench.recorder import Measurement, spread_of
-from loaderbench.records import Environment, Gpu, GpuUse, LoaderInside, LoopTimes, ResourceUse, TimelinePoint
+from loaderbench.recorder import Measurement, completed_rank, spread_of
+from loaderbench.records import (
+    Environment,
+    Gpu,
+    GpuUse,
+    LoaderInside,
+    LoopTimes,
+    RankReadings,
+    ResourceUse,
+    TimelinePoint,
+)
 from loaderbench.runner.protocol import Result
+from loaderbench.runner.rank_results import rank_waits, slowest_of
 
 MAX_WAIT_POINTS = 1_000
 _HIDDEN = "the system hides its processes (no /proc)"
 
 
 def loop_times(result: Result) -> LoopTimes:
-    """How fast batches came over the steady state, and how long the consumer waited for them."""
+    """How fast batches came over the steady state, and how long the consumer waited for them.
+
+    Of several ranks, the rate is that of all together, and the waits are those of the slowest.
+    """
+    times = _of_one(result)
+    if not result.ranks:
+        return times
+    slowest = result.ranks[slowest_of(result.ranks)].measurement
+    return replace(
+        times,
+        samples_per_s=sum(rank.measurement.samples_per_s for rank in result.ranks),
+        data_wait_share=slowest.data_wait_share,
+        step=spread_of(_steps_s(slowest)),
+    )
+
+
+def rank_readings(
+    result: Result, sampling: Sampling, environment: Environment, gpu_monitor: GpuMonitor
+) -> tuple[RankReadings, ...]:
+    """Each rank of a trial by itself; its GPUs are its own, and other resources were read of all ranks together."""
+    waits, why_not = rank_waits(result.ranks)
+    together = dict.fromkeys(READ_TOGETHER, "read of all ranks together")
+    return tuple(
+        completed_rank(
+            RankReadings(rank=rank, rank_wait_share=waits.get(rank)),
+            _of_one(found),
+            inside_with_blocked(found, sampling),
+            ResourceUse(
+                gpus=resource_use(found, sampling, environment, gpu_monitor).gpus if found.cuda_devices else (),
+                not_measured=together | ({} if rank in waits else {"rank_wait_share": why_not}),
+            ),
+        )
+        for rank, found in enumerate(result.ranks)
+    )
+
+
+READ_TOGETHER = tuple(one.name for one in fields(ResourceUse) if one.name != "not_measured")
+
+
+def _of_one(result: Result) -> LoopTimes:
     measurement = result.measurement
     return LoopTimes(
         samples_per_s=measurement.samples_per_s,

@@ -40,8 +40,8 @@ def slice_seconds(stages: Mapping[str, StageCost] | None, loads: WorkerStates | 
     return seconds if seconds <= LONGEST_SLICE_S else None
 
 
-NUMBERS = 9  # how long it was stopped, when its slices began, which note is valid, and two notes of three
-_STOPPED, _BEGAN, _VALID, _NOTES, _EACH = 0, 1, 2, 3, 3
+NUMBERS = 11  # how long it was stopped, when its slices began, which note is valid, two notes of three, a late rank
+_STOPPED, _BEGAN, _VALID, _NOTES, _EACH, _LATE = 0, 1, 2, 3, 3, 9
 
 
 @dataclass(frozen=True)
@@ -60,31 +60,40 @@ class SharedCounters:
     """
 
     def __init__(self, memory: Any) -> None:
-        self._memory = memory
+        self.memory = memory
 
     def now_s(self) -> float:
         """The monotonic clock, less the time in which the trial was stopped."""
-        return time.monotonic() - float(self._memory[_STOPPED])
+        return time.monotonic() - float(self.memory[_STOPPED])
 
     def was_stopped(self, seconds: float) -> None:
         """Put the clock back by so much; the trial is stopped now."""
-        self._memory[_STOPPED] += seconds
+        self.memory[_STOPPED] += seconds
 
     def begin(self) -> None:
         """The first time slice begins."""
-        self._memory[_BEGAN] = self.now_s()
+        self.memory[_BEGAN] = self.now_s()
 
     def note(self, batches: int, samples: int) -> None:
         """Write a second note, then make it the valid one: nobody sees half a note."""
-        other = 1 - int(self._memory[_VALID])
+        other = 1 - int(self.memory[_VALID])
         start = _NOTES + other * _EACH
-        self._memory[start : start + _EACH] = (batches, samples, self.now_s() - self._memory[_BEGAN])
-        self._memory[_VALID] = other
+        self.memory[start : start + _EACH] = (batches, samples, self.now_s() - self.memory[_BEGAN])
+        self.memory[_VALID] = other
+
+    def note_late(self, rank: int, pid: int) -> None:
+        """The others wait for this rank, which is this process."""
+        self.memory[_LATE : _LATE + 2] = (rank, pid)
+
+    def late(self) -> tuple[int, int] | None:
+        """The rank that the others wait for, and its process; `None` where none is late."""
+        rank, pid = self.memory[_LATE : _LATE + 2]
+        return (int(rank), int(pid)) if pid else None
 
     def read(self) -> Note:
         """The last note."""
-        start = _NOTES + int(self._memory[_VALID]) * _EACH
-        batches, samples, seconds = self._memory[start : start + _EACH]
+        start = _NOTES + int(self.memory[_VALID]) * _EACH
+        batches, samples, seconds = self.memory[start : start + _EACH]
         return Note(int(batches), int(samples), seconds)
 
 

@@ -28,7 +28,9 @@ from loaderbench.records.words import utc_now
 from loaderbench.runner.failure_details import explained
 from loaderbench.runner.patience import Neighbors
 from loaderbench.runner.protocol import Result, TrialOrder
-from loaderbench.runner.readings import inside_with_blocked, loop_times, resource_use, timeline_of
+from loaderbench.runner.rank import rank_log
+from loaderbench.runner.rank_results import slowest_of
+from loaderbench.runner.readings import inside_with_blocked, loop_times, rank_readings, resource_use, timeline_of
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.trial_process import TrialProcess
 
@@ -111,6 +113,12 @@ class TrialRunner:
         if slices is not None:
             trial, times = replace(trial, time_slices=slices), replace(times, samples_per_s=slices.samples_per_s)
         use = resource_use(result, sampling, self._environment, self._gpu_monitor)
+        if result.ranks:
+            found = rank_readings(result, sampling, self._environment, self._gpu_monitor)
+            slowest = slowest_of(result.ranks)
+            trial = replace(trial, ranks=found, slowest_rank=slowest)
+            rate = result.ranks[slowest].measurement.samples_per_s
+            use = replace(use, metrics={**use.metrics, "slowest_rank_samples_per_s": rate})
         return completed_trial(trial, times, use, inside_with_blocked(result, sampling), default=NO_LOOP)
 
 
@@ -127,8 +135,10 @@ class Begun:
 
 def _failed(trial: Trial, why: Failure, begun: Begun) -> Trial:
     status: Status = "timed_out" if why.kind == "hang" else "failed"
-    failure = explained(why, begun.process.order, begun.kills_before, begun.refused_before)
-    return with_reasons(replace(trial, status=status, failure=failure), "the trial failed")
+    order = begun.process.order
+    failure = explained(why, order, begun.kills_before, begun.refused_before)
+    log = trial.log if failure.rank is None else f"logs/{rank_log(order.log, failure.rank).name}"
+    return with_reasons(replace(trial, status=status, failure=failure, log=log), "the trial failed")
 
 
 REPEATS = 5

@@ -20,10 +20,22 @@ from loaderbench.diagnosis.failures import classify_exit, classify_raised, fork_
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
-from loaderbench.runner.failure_details import with_clue
+from loaderbench.runner.failure_details import of_rank, with_clue
 from loaderbench.runner.patience import LOOK_S, PAUSED_S, Patience
 from loaderbench.runner.processes import GRACE_S, end_session
-from loaderbench.runner.protocol import GO_ON, Clue, Ended, Message, Phase, Progress, Raised, Result, TrialOrder
+from loaderbench.runner.protocol import (
+    GO_ON,
+    Clue,
+    Ended,
+    Message,
+    Phase,
+    Progress,
+    Raised,
+    RankEnded,
+    Result,
+    TrialOrder,
+)
+from loaderbench.runner.rank import rank_log
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.stacks import dump_stacks
 from loaderbench.runner.time_slices import NUMBERS, SharedCounters, slice_seconds
@@ -136,8 +148,7 @@ class TrialProcess:
         while True:
             spoke = wait([self._pipe, self._process.sentinel], LOOK_S)
             if patience.is_over():
-                said = _end_of(log, LOG_BYTES)  # before the stacks are written to it
-                return patience.failure(phase, dump_stacks(self._process.pid, log), said)
+                return self._no_progress(patience, phase)
             if not spoke:
                 continue
             message = _receive(self._pipe)
@@ -149,12 +160,25 @@ class TrialProcess:
                 self.longest_idle_s = max(self.longest_idle_s, patience.longest_idle_s)
                 return message
             elif isinstance(message, Raised):
-                return with_clue(classify_raised(message.text, _end_of(log, LOG_BYTES)), _clue(self._pipe))
+                raised = classify_raised(message.text, _end_of(self._log_of(message.rank), LOG_BYTES))
+                return with_clue(of_rank(message.rank, raised), _clue(self._pipe))
+            elif isinstance(message, RankEnded):
+                return of_rank(message.rank, classify_exit(message.exit_code, _end_of(self._log_of(message.rank))))
             else:
                 self._process.join(1.0)
                 if self._process.exitcode == LOST and self._server.has_died():
                     return fork_server_killed()
                 return classify_exit(self._process.exitcode or 0, _end_of(log))
+
+    def _no_progress(self, patience: Patience, phase: str) -> Failure:
+        """Name what it waited for; of several ranks, the one that the others wait for."""
+        rank, pid = self._counters.late() or (None, self._process.pid)
+        log = self._log_of(rank)
+        said = _end_of(log, LOG_BYTES)  # before the stacks are written to it
+        return of_rank(rank, patience.failure(phase, dump_stacks(pid, log), said))
+
+    def _log_of(self, rank: int | None) -> Path:
+        return self.order.log if rank is None else rank_log(self.order.log, rank)
 
 
 def _slice_s(found: Result) -> float | None:

@@ -9,6 +9,7 @@ from loaderbench.diagnosis.failures import TOO_MANY_FILES, TOO_MANY_PROCESSES, r
 from loaderbench.loaders import backend_of
 from loaderbench.loaders.worker_options import SHARING
 from loaderbench.plan import Plan
+from loaderbench.ranks import RANKS
 from loaderbench.records import Config, PlannedTrial, Trial, config_label, in_bytes
 
 BytesOf = Callable[[Config], "int | None"]
@@ -56,13 +57,13 @@ def _may_recover(trial: Trial, done: Sequence[Trial]) -> bool:
     return hung == [trial] and trial.duration_s is not None and trial.duration_s < BRIEF_HANG_S
 
 
-_NEEDS = ("batch_size", "num_workers", "prefetch_factor")
+_NEEDS = ("batch_size", "num_workers", "prefetch_factor", RANKS)
 """Memory and shared memory grow with all of these."""
 
 _GROW = {
     "device_memory": ("batch_size",),
     TOO_MANY_FILES: ("num_workers", "prefetch_factor"),
-    TOO_MANY_PROCESSES: ("num_workers",),
+    TOO_MANY_PROCESSES: ("num_workers", RANKS),
 }
 """What else can run out, and what it grows with."""
 

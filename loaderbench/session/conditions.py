@@ -17,7 +17,7 @@ from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
 from loaderbench.errors import MissingError
 from loaderbench.monitors import GpuMonitor, count_gpus
-from loaderbench.plan import Plan, make_plan
+from loaderbench.plan import Plan, make_plan, rank_counts
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
@@ -89,6 +89,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
         listener.doing("importing torch")
         environment = _environment(loaded, server)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
+    _check_samples(loaded, inputs)
     for said in (*loaded.warnings, *unused_gpus(environment)):
         listener.warned(said)
     accelerator = bool(environment.gpus)
@@ -122,9 +123,19 @@ def _consumer(loaded: LoadedSuite, environment: Environment, why_none: str | Non
     """The resolved kind. Raises `MissingError` where it cannot run with the GPUs that are there."""
     gpus = len(environment.gpus)
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=gpus > 0, why_none=why_none)
-    if gpus and (why := consumer_of(loaded.suite.consumer, consumer).why_not_on(gpus)):
+    kind, ranks = consumer_of(loaded.suite.consumer, consumer), max(rank_counts(loaded.suite))
+    if gpus and (why := kind.why_not_on(gpus)):
         raise MissingError(why)
+    if ranks > 1 and (why := kind.why_not_in_ranks(ranks, gpus)):
+        raise MissingError(f"sweep.ranks: {why}")
     return consumer
+
+
+def _check_samples(loaded: LoadedSuite, inputs: Inputs) -> None:
+    """Raise `MissingError` where a rank would have no samples, as far as files are known."""
+    ranks, files = max(rank_counts(loaded.suite)), len(inputs.samples)
+    if 0 < files < ranks:
+        raise MissingError(f"sweep.ranks: {ranks} ranks, but only {files} files; use more files, or fewer ranks")
 
 
 _SHOWN = 3  # of the files that were left out, in a sentence

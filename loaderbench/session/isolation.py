@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
+from loaderbench.ranks import rank_count
 from loaderbench.recorder.measure import FEWEST_BATCHES, batches_wanted
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
 from loaderbench.session.conditions import Conditions
@@ -105,12 +106,14 @@ class IsolationPlanner:
         arguments = {**self._suite.loader, **config}
         ahead = backend_of(arguments).prefetch(arguments).batches or 0
         rate = max(rates_by_round(config, trials).values(), default=0.0)
-        at_least = (ahead + batches_wanted(math.ceil(batch))) * batch
+        ranks = rank_count(config) or 1
+        at_least = ranks * (ahead + batches_wanted(math.ceil(batch))) * batch
         wanted = FILES_SHARE * rate * isolation_seconds(self._suite) + at_least
         files = min(self._files, math.ceil(wanted * self._files / epoch))
-        batches = int(files * epoch / (self._files * batch))
+        batches = int(files * epoch / (self._files * batch * ranks))
         if batches > max(1, ahead) + FEWEST_BATCHES:
             return files, ""
         held = f"{files:,} file{'s' * (files != 1)} = {batches} batch{'es' * (batches != 1)}"
         read = f", workers prefetch {ahead}" if ahead else ""
+        read += f", in each of {ranks} ranks" if ranks > 1 else ""
         return files, f"too few files for a steady state ({held}{read}), {_SECOND_PASS}"

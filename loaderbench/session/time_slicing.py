@@ -32,19 +32,19 @@ Keep = Callable[[Outcome], None]
 class SlicedRounds:
     """Measures rounds in time slices for as long as that can be done, else one trial after the other.
 
-    It cannot where trials use a GPU, whose memory is for one; where a loader cannot be stopped, or waits so long for
-    its storage that stopping it would win something; where memory is short, or processes are; without `/proc`; and
-    elsewhere than on Linux. `uses_device` says of a trial whether it uses a GPU.
+    It cannot where trials use a GPU, whose memory is for one, or have several ranks, which end together (`is_alone`);
+    where a loader cannot be stopped, or waits so long for its storage that stopping it would win something; where
+    memory is short, or processes are; without `/proc`; and elsewhere than on Linux.
     """
 
-    def __init__(self, measure: Measuring, uses_device: Callable[[PlannedTrial], bool] = lambda _: False) -> None:
-        self._measure, self._uses_device = measure, uses_device
+    def __init__(self, measure: Measuring, is_alone: Callable[[PlannedTrial], bool] = lambda _: False) -> None:
+        self._measure, self._is_alone = measure, is_alone
         few_processes = (process_limit() or ENOUGH_PROCESSES) < ENOUGH_PROCESSES
         self._in_slices = sys.platform == "linux" and proc.available() and not few_processes
 
     def run(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> None:
         """Measure every trial once; `keep` is called with each outcome, also where a signal ends the round."""
-        in_slices = self._in_slices and not any(map(self._uses_device, planned))
+        in_slices = self._in_slices and not any(map(self._is_alone, planned))
         alone = self._run_in_slices(planned, started, keep) if in_slices else planned
         for one in alone:
             started(one)

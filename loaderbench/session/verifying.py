@@ -10,6 +10,7 @@ from statistics import fmean
 from loaderbench.conclusion import candidates
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan
+from loaderbench.ranks import rank_count
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
 from loaderbench.runner import Outcome
 from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
@@ -81,7 +82,7 @@ class RemedyStep:
         sweep = session.found.of("sweep")
         deadline_s = session.deadline_s
         self._until_s = until_s(session.plan, subject, sweep, session.began_s) if deadline_s is None else deadline_s
-        self._rounds = SlicedRounds(session.measuring, self._uses_device)
+        self._rounds = SlicedRounds(session.measuring, self._is_alone)
         self._verifier = Verifier(
             session.plan,
             subject,
@@ -93,7 +94,10 @@ class RemedyStep:
         )
         session.step = "remedies"
 
-    def _uses_device(self, planned: PlannedTrial) -> bool:
+    def _is_alone(self, planned: PlannedTrial) -> bool:
+        """Whether the trial has several ranks, which end together, or uses a GPU, whose memory is for one."""
+        if rank_count(planned.config) is not None:
+            return True
         conditions = self._session.conditions
         return conditions.accelerator and may_use_device(planned, conditions.loaded.suite, conditions.consumer)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from loaderbench.ranks import RANKS
 from loaderbench.records import Config, Configuration, Interval, Trial
 from loaderbench.records.metrics import BY_ID, METRICS, Metric, OverRounds
 from loaderbench.statistics.intervals import (
@@ -23,19 +24,21 @@ PRACTICAL_TIE = 0.05
 """A configuration whose estimate is slower by more than this is undecided, not a tie, however noisy the rounds."""
 
 
-def summarise(configs: Sequence[Config], trials: Sequence[Trial]) -> tuple[Configuration, ...]:
+def summarise(
+    configs: Sequence[Config], trials: Sequence[Trial], baseline: Config | None = None
+) -> tuple[Configuration, ...]:
     """One record per configuration, in the order given.
 
-    Ranks count from 1 for the highest estimate, in however few rounds; to win or to tie takes `FEWEST_ROUNDS`.
+    Ranks count from 1 for the highest estimate, in however few rounds; to win or to tie takes `FEWEST_ROUNDS`. With a
+    `baseline`, only configurations with as many processes as it has are ranked.
     """
     found = [_one(config, [trial for trial in trials if trial.config == config]) for config in configs]
-    order = sorted((c for c in found if c.samples_per_s), key=_rate, reverse=True)
+    ranked = [c for c in found if baseline is None or c.config.get(RANKS) == baseline.get(RANKS)]
+    order = sorted((c for c in ranked if c.samples_per_s), key=_rate, reverse=True)
     ranks = {id(configuration): rank for rank, configuration in enumerate(order, 1)}
     top = next((c for c in order if len(rates_by_round(c.config, trials)) >= FEWEST_ROUNDS), None)
-    return tuple(
-        replace(c, rank=ranks.get(id(c)), tied_with_best=top is not None and ties(c.config, top.config, trials))
-        for c in found
-    )  # fmt: skip
+    tied = {id(c) for c in ranked if top is not None and ties(c.config, top.config, trials)}
+    return tuple(replace(c, rank=ranks.get(id(c)), tied_with_best=id(c) in tied) for c in found)
 
 
 def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float]:

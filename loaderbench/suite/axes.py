@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from loaderbench.loaders import backends_of, loader_axes
-from loaderbench.options import Check, nearest, shown
+from loaderbench.options import Check, integer, nearest, shown
+from loaderbench.ranks import MOST_RANKS, RANKS
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem
 from loaderbench.suite.yaml_text import KeyPath
@@ -20,6 +21,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
     """Yield what is wrong with a suite whose shape is right."""
     backends = backends_of(suite.loader, suite.sweep)
     checks = {**loader_axes(backends.values()), **suite.dataset.axes}
+    swept = {**checks, RANKS: integer(1, MOST_RANKS)}
     automatic = {axis for backend in backends.values() for axis in backend.auto}
     named = " or ".join(backend.called or name for name, backend in backends.items())
     for option, check in suite.dataset.axes.items():
@@ -30,11 +32,11 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
             yield Problem(("loader", name), "also an axis under sweep; remove one of the two", at_key=True)
     for axis, values in suite.sweep.items():
         if axis not in automatic or values != "auto":
-            yield from _axis_problems(axis, values, checks, "" if suite.dataset.takes_any_axis else named)
+            yield from _axis_problems(axis, values, swept, "" if suite.dataset.takes_any_axis else named)
     yield from _size_problems(suite.sweep, automatic)
     for axis, value in suite.baseline.items():
         if axis in suite.sweep:
-            yield from _argument_problems(("baseline", axis), value, checks, named)
+            yield from _argument_problems(("baseline", axis), value, swept, named)
         else:
             yield Problem(("baseline", axis), f"not an axis under sweep{nearest(axis, suite.sweep)}", at_key=True)
 

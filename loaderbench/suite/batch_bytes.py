@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loaderbench.loaders import backend_of
+from loaderbench.ranks import rank_count
 from loaderbench.records import Config
 from loaderbench.suite.model import Suite
 
@@ -15,10 +16,10 @@ def batch_bytes(suite: Suite, config: Config) -> int | None:
 
 
 def prefetched_bytes(suite: Suite, config: Config) -> int | None:
-    """Bytes of all batches that are ready or under way; `None` where their size or count is not known.
+    """Bytes of all batches that are ready or under way, in all ranks; `None` where their size or count is not known.
 
     0 where the consumer's own process loads: nothing is shared then.
     """
     found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
     each = batch_bytes(suite, config)
-    return None if each is None or found.batches is None else found.batches * each
+    return None if each is None or found.batches is None else found.batches * each * (rank_count(config) or 1)

@@ -61,7 +61,7 @@ SET = {
     "zeros": True,
 }
 SET_OF = {
-    "Facts": {"cpus_online": 1, "wait_share": 1.0, "batch_samples": 1.0, "ranks": 1},
+    "Facts": {"cpus_online": 1, "wait_share": 1.0, "batch_samples": 1.0, "ranks": 1, "ranks_of_rate": 1},
     "MachineUse": {"ranks": 1},
 }
 

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 import run_profiles as profiles
 from blocks import section, within
+from run_factory import trial, typical
 from run_hostile import HOSTILE
 
+from loaderbench.conclusion import conclude
 from loaderbench.recorder.ranks import NOT_TIMED, merge_ranks
+from loaderbench.records import Config, RankReadings, RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Chart, Paragraph, Table
@@ -91,3 +94,43 @@ def test_machines_that_differ_are_named_in_the_notes() -> None:
 def test_names_of_hosts_stay_text() -> None:
     page = render_html(build_document(profiles.of_ranks(ONE_SLOW, hosts=(HOSTILE,)), ()))
     assert HOSTILE not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def in_ranks(rates: tuple[float, ...]) -> RunRecord:
+    """A sweep over ranks, in which each of two ranks has a rate of its own."""
+    run = typical()
+    configs: tuple[Config, ...] = tuple({"ranks": ranks, "num_workers": 1} for ranks in (1, 2))
+    each = [RankReadings(rank=rank, samples_per_s=rate, data_wait_share=0.5) for rank, rate in enumerate(rates)]
+    trials = tuple(
+        replace(
+            trial(config, round_, place, sum(rates[: place + 1])), ranks=tuple(each[: place + 1]), slowest_rank=place
+        )
+        for round_ in (1, 2, 3)
+        for place, config in enumerate(configs)
+    )
+    plan = replace(run.plan, axes={"ranks": [1, 2], "num_workers": [1]}, configs=configs, baseline=configs[1])
+    return conclude(replace(run, trials=trials, plan=plan))
+
+
+def test_a_sweep_over_ranks_is_judged_by_the_most_ranks_though_fewer_be_faster() -> None:
+    run = in_ranks((300.0, -80.0))
+    assert run.best
+    assert run.best.config["ranks"] == 2
+    assert [(found.rank, found.tied_with_best) for found in run.configurations] == [(None, False), (1, True)]
+
+
+def test_a_sweep_over_ranks_shows_a_curve_of_all_and_a_table_of_each() -> None:
+    run = in_ranks((120.0, 80.0))
+    page = build_document(run)
+    assert [(one.rank, one.samples_per_s) for one in run.ranks] == [(0, 120.0), (1, 80.0)]
+    charts = [block for block in section(page, "scaling").blocks if isinstance(block, Chart)]
+    assert charts[0].label == "Samples/s vs ranks"
+    tables = [block for block in section(page, "ranks").blocks if isinstance(block, Table)]
+    assert [column.label for column in tables[0].columns] == ["Rank", "Samples/s", "Data wait", "Verdict"]
+
+
+def test_the_target_of_ranks_with_an_emulated_gpu_each_is_that_of_all() -> None:
+    run = in_ranks((120.0, 80.0))
+    assert run.ceiling
+    assert run.ceiling.samples_per_s == 2_000
+    assert "1,000 in each of 2 ranks" in " ".join(run.verdict.evidence)

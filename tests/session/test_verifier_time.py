@@ -158,15 +158,15 @@ class Slicing:
     rounds = 0
     on_device: ClassVar[set[bool]] = set()
 
-    def __init__(self, measure: FakeMeasuring, uses_device: Callable[[PlannedTrial], bool]) -> None:
-        self._measure, self._uses_device = measure, uses_device
+    def __init__(self, measure: FakeMeasuring, is_alone: Callable[[PlannedTrial], bool]) -> None:
+        self._measure, self._is_alone = measure, is_alone
         Slicing.on_device = set()
 
     def run(self, round_: Sequence[PlannedTrial], started: Any, keep: Any) -> None:
         Slicing.rounds += 1
         for one in round_:
             started(one)
-            Slicing.on_device.add(self._uses_device(one))
+            Slicing.on_device.add(self._is_alone(one))
             if Slicing.rounds == Slicing.signal_in:
                 raise Terminated
             keep(self._measure(one))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from loaderbench.records import Rank
 from loaderbench.report import numbers, style, words
@@ -78,29 +78,31 @@ def _label(one: Rank, ranks: Sequence[Rank]) -> str:
 
 def _table(title: str, ranks: Sequence[Rank]) -> Table:
     """A rank each; devices where there are any."""
+    with_host = any(one.host for one in ranks)
     with_device = any(one.device for one in ranks)
     with_waits = any(one.rank_wait_share is not None for one in ranks)
     columns = (
         Column("Rank", numeric=True),
-        Column("Host"),
+        *((Column("Host"),) if with_host else ()),
         *((Column("Device"),) if with_device else ()),
         Column("Samples/s", numeric=True),
         Column("Data wait", numeric=True, title="share of step time"),
         *((Column("Wait for ranks", numeric=True, title="share of step time"),) if with_waits else ()),
         Column("Verdict", prose=True),
     )
-    return Table(title, columns, tuple(_row(one, with_device=with_device, with_waits=with_waits) for one in ranks))
+    shown = {"host": with_host, "device": with_device, "waits": with_waits}
+    return Table(title, columns, tuple(_row(one, shown) for one in ranks))
 
 
-def _row(one: Rank, *, with_device: bool, with_waits: bool) -> Row:
+def _row(one: Rank, shown: Mapping[str, bool]) -> Row:
     bound = one.verdict.bound
     return Row((
         Text(str(one.rank)),
-        words.outside(one.host, words.NAME_LIMIT),
-        *((Text(one.device or ""),) if with_device else ()),
+        *((words.outside(one.host, words.NAME_LIMIT),) if shown["host"] else ()),
+        *((Text(one.device or ""),) if shown["device"] else ()),
         numbers.quantity(one.samples_per_s),
         numbers.share(one.data_wait_share),
-        *((numbers.share(one.rank_wait_share),) if with_waits else ()),
+        *((numbers.share(one.rank_wait_share),) if shown["waits"] else ()),
         Text(one.verdict.headline if bound == "unknown" else f"{bound}-bound: {one.verdict.headline}"),
     ))  # fmt: skip
 

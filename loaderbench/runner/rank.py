@@ -1,0 +1,64 @@
+"""The inside of one rank of a trial: a process group as in training, and a measurement together with the others."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from loaderbench.consumers import consumer_of
+from loaderbench.parent_death import ended_with_parent
+from loaderbench.ranks import this_rank
+from loaderbench.runner.measured_process import measure_here, tell_failure, write_to
+from loaderbench.runner.protocol import TrialOrder
+from loaderbench.runner.rank_board import RankBoard
+from loaderbench.runner.rank_of_trial import RankOfTrial
+from loaderbench.runner.time_slices import SharedCounters
+
+
+def rank_log(log: Path, rank: int) -> Path:
+    """The log of a rank, next to that of its trial."""
+    return log.with_name(f"{log.stem}-rank{rank}{log.suffix}")
+
+
+def rank_main(order: TrialOrder, pipes: Sequence[Connection], board_memory: Any, memory: Any) -> None:
+    """Be one rank of a trial: what torch's launcher calls in each of the processes that it starts."""
+    with ended_with_parent():
+        rank = this_rank() or 0
+        for other, pipe in enumerate(pipes):
+            if other != rank:
+                pipe.close()
+        write_to(rank_log(order.log, rank))
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the launcher's own handler was inherited
+        board = RankBoard(board_memory, len(pipes))
+        board.begin(rank, os.getpid())
+        made: list[Any] = []
+        try:
+            _join_process_group(order, len(pipes))
+            own = RankOfTrial(order, pipes[rank], board, rank)
+            measure_here(order, pipes[rank], SharedCounters(memory), made, own)
+            _leave_process_group()  # not after an exception: others would fail of it before this one is heard
+        except BaseException as error:
+            tell_failure(error, pipes[rank], made)
+            raise SystemExit(1) from None
+
+
+def _join_process_group(order: TrialOrder, ranks: int) -> None:
+    """That of a training: gloo for what is on the host, NCCL for what is on GPUs. Threads are those under torchrun."""
+    import torch
+
+    if ranks > 1 and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+    on_gpu = consumer_of(order.suite.consumer, order.consumer).may_use_device
+    backend = "cpu:gloo,cuda:nccl" if on_gpu else "gloo"
+    torch.distributed.init_process_group(backend, timeout=timedelta(seconds=order.suite.measure.timeout_s))
+
+
+def _leave_process_group() -> None:
+    import torch
+
+    torch.distributed.destroy_process_group()

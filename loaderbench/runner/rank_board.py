@@ -1,0 +1,134 @@
+"""What the ranks of a trial tell each other in shared memory: all are measured in the same window.
+
+A rank that is warm goes on until all are, and one that has measured enough goes on until all have: none is measured
+while another rests. Ranks that take steps together also end after the same step, or one would wait for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from loaderbench.consumers import Consumer
+from loaderbench.recorder import Rules
+
+_GOT, _DONE, _WARM, _ENOUGH, _LEFT, _PID, _EACH = range(7)
+_AT_ONCE = -1.0
+
+AHEAD = 4
+"""Steps that ranks can be apart at most if they take them together: a host runs two ahead of its device."""
+
+
+class RankBoard:
+    """A few doubles for each rank, which it alone writes, and the step that all end with; all 0 at first."""
+
+    def __init__(self, memory: Any, ranks: int) -> None:
+        self._memory, self.ranks = memory, ranks
+
+    @staticmethod
+    def size(ranks: int) -> int:
+        """How many doubles it needs."""
+        return _EACH * ranks + 1
+
+    def begin(self, rank: int, pid: int) -> None:
+        """Note which process this rank is."""
+        self._set(rank, _PID, pid)
+
+    def got(self, rank: int) -> None:
+        """Note that this rank has its next batch."""
+        self._memory[_EACH * rank + _GOT] += 1
+
+    def done(self, rank: int, steps: int) -> None:
+        """Note that this rank is done with so many steps."""
+        self._set(rank, _DONE, steps)
+
+    def is_warm(self, rank: int) -> bool:
+        """Note that this rank is warm; say whether all are."""
+        self._set(rank, _WARM, 1)
+        return self.all_warm()
+
+    def all_warm(self) -> bool:
+        """Whether every rank is warm, or has left."""
+        return all(self._either(_WARM, _LEFT))
+
+    def has_enough(self, rank: int) -> None:
+        """Note that this rank has measured enough."""
+        self._set(rank, _ENOUGH, 1)
+
+    def may_end(self, rank: int, steps: int) -> bool:
+        """Whether this rank may end after so many steps. The first that has not left decides for all."""
+        if not self._memory[-1] and all(self._either(_ENOUGH, _LEFT)):
+            present = [other for other, left in enumerate(self._column(_LEFT)) if not left]
+            if rank == present[0]:
+                self._memory[-1] = steps + AHEAD if self._in_step(present) else _AT_ONCE
+        return bool(self._memory[-1]) and steps >= self._memory[-1]
+
+    def leave(self, rank: int) -> None:
+        """Note that this rank takes no more batches; the others need not wait for it."""
+        self._set(rank, _LEFT, 1)
+
+    def progress(self, rank: int) -> tuple[float, float]:
+        """How many batches it has had, and with how many it is done."""
+        return self._memory[_EACH * rank + _GOT], self._memory[_EACH * rank + _DONE]
+
+    @property
+    def pids(self) -> list[int]:
+        """The process of each rank; 0 of one that has not begun."""
+        return [int(pid) for pid in self._column(_PID)]
+
+    def _in_step(self, present: Sequence[int]) -> bool:
+        done = [self._column(_DONE)[rank] for rank in present]
+        return len(done) > 1 and max(done) - min(done) <= AHEAD
+
+    def _either(self, *places: int) -> list[bool]:
+        return [any(found) for found in zip(*(self._column(place) for place in places), strict=True)]
+
+    def _column(self, place: int) -> list[float]:
+        return list(self._memory[place : _EACH * self.ranks : _EACH])
+
+    def _set(self, rank: int, place: int, value: float) -> None:
+        self._memory[_EACH * rank + place] = value
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointRules(Rules):
+    """The rules of one rank: those of a trial by itself, once they hold in all ranks."""
+
+    own: Rules
+    board: RankBoard
+    rank: int
+
+    @classmethod
+    def of(cls, own: Rules, board: RankBoard, rank: int) -> JointRules:
+        """For this rank."""
+        return cls(**{one.name: getattr(own, one.name) for one in fields(Rules)}, own=own, board=board, rank=rank)
+
+    def warmed_up(self, moments_s: Sequence[float]) -> bool:
+        """Say whether this rank has been warm, and all others are."""
+        self.board.done(self.rank, len(moments_s))
+        return self.board.is_warm(self.rank) if self.own.warmed_up(moments_s) else False
+
+    def closed(self, moments_s: Sequence[float], warmup: int) -> bool:
+        """Say whether all ranks have measured long enough, and this one has come to the last common step."""
+        self.board.done(self.rank, len(moments_s))
+        if self.own.closed(moments_s, warmup):
+            self.board.has_enough(self.rank)
+        return self.board.may_end(self.rank, len(moments_s))
+
+
+class CountedConsumer:
+    """A consumer that notes on the board that a batch has come, before it takes it. `first` gets the first one."""
+
+    def __init__(self, consumer: Consumer, board: RankBoard, rank: int, first: Callable[[Any], None]) -> None:
+        self._consumer, self._board, self._rank = consumer, board, rank
+        self._first: Callable[[Any], None] | None = first
+        self.wait_clock = consumer.wait_clock
+
+    def consume(self, batch: Any, samples: int) -> None:
+        """Take one batch."""
+        self._board.got(self._rank)
+        if self._first is not None:
+            self._first(batch)
+            self._first = None
+        self._consumer.consume(batch, samples)

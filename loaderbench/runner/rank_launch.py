@@ -1,0 +1,237 @@
+"""Starts the ranks of a trial by torch's own launcher, hears them in the trial's process, and names what fails."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from loaderbench.consumers import consumer_of
+from loaderbench.runner.protocol import LEAVE, Clue, Phase, Progress, Raised, RankEnded, Result, TrialOrder
+from loaderbench.runner.rank import rank_main
+from loaderbench.runner.rank_board import RankBoard
+from loaderbench.runner.rank_of_trial import WAITING
+from loaderbench.runner.rank_results import result_of_ranks
+from loaderbench.runner.time_slices import SharedCounters
+
+LOOK_S = 0.05
+OTHERS_S = 0.5  # after a rank raised: whether another died, whose end it then saw
+STUCK_S = 1.0  # without progress, before a rank may be called late
+PROGRESS_S = 0.2
+TOLD_S = 10.0  # for what a rank says of its exception
+
+
+def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: SharedCounters) -> None:
+    """Start so many ranks, and send the run what they say. Raises what the launcher raises by itself."""
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # else a look for GPUs starts CUDA before ranks fork
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import elastic_launch
+
+    _import_for(order)
+    method = "fork" if hasattr(os, "fork") else "spawn"
+    memory = multiprocessing.get_context(method).RawArray("d", RankBoard.size(ranks))
+    pipes = [multiprocessing.Pipe() for _ in range(ranks)]
+    hub = RankHub(order, pipe, [ours for ours, _ in pipes], RankBoard(memory, ranks), counters)
+    hub.start()
+    try:
+        config = _launch_config(order, ranks, method)
+        elastic_launch(config, rank_main)(order, [theirs for _, theirs in pipes], memory, counters.memory)
+    except ChildFailedError as error:
+        hub.join(TOLD_S)
+        if not hub.told:
+            raise RuntimeError(f"a rank failed: {error.get_first_failure()[1].message}") from None
+        raise SystemExit(1) from None
+    finally:
+        shutil.rmtree(_launcher_folder(order), ignore_errors=True)
+
+
+def _import_for(order: TrialOrder) -> None:
+    """Import once what every rank would import: a model in ranks needs torch's compiler, which takes seconds."""
+    if consumer_of(order.suite.consumer, order.consumer).in_step:
+        import torch._dynamo  # noqa: F401
+
+        import loaderbench.consumers.training_step  # noqa: F401
+
+
+def _launcher_folder(order: TrialOrder) -> str:
+    return str(order.log.with_suffix(".launcher"))
+
+
+def _launch_config(order: TrialOrder, ranks: int, method: str) -> Any:
+    """One machine, no restarts, a free port."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+    from torch.distributed.launcher.api import LaunchConfig
+
+    return LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=ranks,
+        run_id=order.planned.id,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        local_addr="localhost",
+        max_restarts=0,
+        monitor_interval=0.1,
+        start_method=method,
+        logs_specs=DefaultLogsSpecs(log_dir=_launcher_folder(order)),
+    )
+
+
+class RankHub(threading.Thread):
+    """Hears all ranks, and sends the run one phase, one progress, one result, or the first failure and its rank.
+
+    The phase is that of the last rank, and progress that of all: a trial whose slowest rank stands makes none. `told`:
+    the run has its result or its failure.
+    """
+
+    def __init__(
+        self,
+        order: TrialOrder,
+        pipe: Connection,
+        pipes: Sequence[Connection],
+        board: RankBoard,
+        counters: SharedCounters,
+    ) -> None:
+        super().__init__(name="loaderbench-ranks", daemon=True)
+        self.told = False
+        self._order, self._pipe, self._pipes = order, pipe, list(pipes)
+        self._board, self._counters = board, counters
+        self._phases: list[list[str]] = [[] for _ in pipes]
+        self._results: dict[int, Result] = {}
+        self._progress = Advances(len(self._pipes))
+        self._sent_phases, self._sent_s = 0, 0.0
+        self._processes: dict[int, BaseProcess] = {}
+
+    def run(self) -> None:
+        """Relay until the run has what it waits for, and then its leave."""
+        with suppress(OSError, EOFError):  # the run is gone, and ends this session
+            while not self.told:
+                heard = wait(self._pipes, LOOK_S)
+                for rank, pipe in enumerate(self._pipes):
+                    if pipe in heard and not self.told:
+                        self._hear(rank, pipe.recv())
+                if not self.told:
+                    self._look()
+            self._pipe.recv()
+            for pipe in self._pipes:
+                pipe.send(LEAVE)
+
+    def _hear(self, rank: int, message: Any) -> None:
+        if isinstance(message, Phase):
+            self._phases[rank].append(message.name)
+            self._tell_phase()
+        elif isinstance(message, Result):
+            self._results[rank] = message
+        elif isinstance(message, Raised):
+            self._tell_raised(rank, message)
+
+    def _look(self) -> None:
+        """See who died, who made progress, and who is late."""
+        if (dead := self._dead()) is not None:
+            self._pipe.send(dead)
+            self.told = True
+            return
+        if len(self._results) == len(self._pipes):
+            self._pipe.send(result_of_ranks([self._results[rank] for rank in sorted(self._results)]))
+            self.told = True
+            return
+        now_s = time.monotonic()
+        states = [(len(phases), *self._board.progress(rank)) for rank, phases in enumerate(self._phases)]
+        late = self._progress.see(states, self._resting(), now_s)
+        pid = 0 if late is None else self._board.pids[late]
+        self._counters.note_late(late or 0, pid)
+        if self._progress.all_advanced and now_s - self._sent_s > PROGRESS_S:
+            self._progress.begin()
+            self._sent_s = now_s
+            self._pipe.send(Progress())
+
+    def _resting(self) -> set[int]:
+        """Ranks that wait for others, while others are not there yet, or have nothing left to do."""
+        waiting = {rank for rank, phases in enumerate(self._phases) if phases and phases[-1] == WAITING}
+        most = max(len(phases) for phases in self._phases)
+        behind = any(len(phases) < most for phases in self._phases)
+        return {*self._results, *(waiting if behind else ())}
+
+    def _tell_phase(self) -> None:
+        last = min(self._phases, key=len)
+        if len(last) > self._sent_phases:
+            self._sent_phases = len(last)
+            self._pipe.send(Phase(last[-1]))
+
+    def _tell_raised(self, rank: int, raised: Raised) -> None:
+        """Send it with its rank, unless another died before: then this one saw the end of that one."""
+        dead = self._died_before(rank)
+        self._pipe.send(dead or Raised(raised.text, rank))
+        self.told = True
+        if dead is None and self._pipes[rank].poll(TOLD_S):
+            clue = self._pipes[rank].recv()
+            self._pipe.send(clue if isinstance(clue, Clue) else Clue(""))
+
+    def _died_before(self, rank: int) -> RankEnded | None:
+        """Another rank that died; once this one has ended, the launcher ends the others."""
+        until_s = time.monotonic() + OTHERS_S
+        while time.monotonic() < until_s and not self._has_ended(rank):
+            if (dead := self._dead(but=rank)) is not None:
+                return dead
+            time.sleep(LOOK_S)
+        return None
+
+    def _has_ended(self, rank: int) -> bool:
+        process = self._process_of(rank)
+        return process is not None and process.exitcode is not None
+
+    def _process_of(self, rank: int) -> BaseProcess | None:
+        self._processes |= {child.pid: child for child in multiprocessing.active_children() if child.pid}
+        return self._processes.get(self._board.pids[rank])
+
+    def _dead(self, but: int | None = None) -> RankEnded | None:
+        """A rank that has ended without a word."""
+        for rank, pipe in enumerate(self._pipes):
+            process = self._process_of(rank)
+            code = None if process is None else process.exitcode
+            if code is not None and rank not in self._results and rank != but and not pipe.poll():
+                return RankEnded(rank, code)
+        return None
+
+
+class Advances:
+    """Which ranks have made progress since it was last begun, and which of them the others wait for."""
+
+    def __init__(self, ranks: int) -> None:
+        self._states: list[tuple[float, ...]] = [()] * ranks
+        self._changed_s = [time.monotonic()] * ranks
+        self._advanced: set[int] = set()
+
+    @property
+    def all_advanced(self) -> bool:
+        """Whether every rank has made progress."""
+        return len(self._advanced) == len(self._states)
+
+    def begin(self) -> None:
+        """Count anew."""
+        self._advanced.clear()
+
+    def see(self, states: Sequence[tuple[float, ...]], resting: set[int], now_s: float) -> int | None:
+        """Compare the ranks with what they were, and return the one that is late.
+
+        `resting` ranks wait for others or have nothing left to do. Of several that stand, the one that has come least
+        far is late; none where they stand at the same place.
+        """
+        for rank, (state, before) in enumerate(zip(states, self._states, strict=True)):
+            if state != before:
+                self._changed_s[rank] = now_s
+            if state != before or rank in resting:
+                self._advanced.add(rank)
+        self._states = list(states)
+        stand = [rank for rank in range(len(states)) if now_s - self._changed_s[rank] > STUCK_S and rank not in resting]
+        stand.sort(key=lambda rank: states[rank])
+        if not stand or (len(stand) > 1 and states[stand[0]] == states[stand[1]]):
+            return None
+        return stand[0]

@@ -1,0 +1,78 @@
+"""From the results of all ranks of a trial to one: rates together, and the rest of the slowest rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loaderbench.recorder import Measurement
+from loaderbench.recorder.rank_waits import RankSteps, waits_for_others
+from loaderbench.runner.protocol import Result
+
+ALIKE = 0.03
+"""Ranks whose rates differ by no more take the same steps, or are as fast: the one that waits most is the slowest."""
+
+SAME_SAMPLES = "Every rank loads the same samples: what the target returned does not divide them by rank"
+NOT_TIMED = "steps are timed by the clock of the host, which runs ahead of a device"
+ONE_RANK = "one rank"
+
+
+def result_of_ranks(results: Sequence[Result]) -> Result:
+    """One result; its rates are those of `samples_per_s` of each rank, which `ranks` keeps."""
+    slowest = results[slowest_of(results)]
+    note = ". ".join(filter(None, (slowest.consumer_note, _same_samples(results))))
+    return replace(
+        slowest,
+        measurement=_together([result.measurement for result in results], slowest.measurement),
+        samples_per_epoch=_sum_of([result.samples_per_epoch for result in results]),
+        can_be_stopped=False,
+        cuda_devices=tuple(sorted({index for result in results for index in result.cuda_devices})),
+        cuda_memory=tuple(peak for result in results for peak in result.cuda_memory),
+        consumer_note=note,
+        ranks=tuple(results),
+    )
+
+
+def slowest_of(results: Sequence[Result]) -> int:
+    """The rank with the lowest rate, or, where all are alike, with the longest wait for data."""
+    rates = [result.measurement.samples_per_s for result in results]
+    if min(rates) < (1 - ALIKE) * max(rates):
+        return rates.index(min(rates))
+    waits = [result.measurement.data_wait_share for result in results]
+    return waits.index(max(waits))
+
+
+def rank_waits(results: Sequence[Result]) -> tuple[dict[int, float], str]:
+    """The share of step time that each rank waits for the batches of others, or why that is not known."""
+    if len(results) < 2:
+        return {}, ONE_RANK
+    steps = {rank: result.steps for rank, result in enumerate(results) if result.steps is not None}
+    if len(steps) < len(results):
+        return {}, NOT_TIMED
+    return waits_for_others({rank: RankSteps("", found) for rank, found in steps.items()})
+
+
+def _together(ranks: Sequence[Measurement], slowest: Measurement) -> Measurement:
+    """The window in which all were measured, and what all took; waits and their moments are the slowest rank's."""
+    began_s, ended_s = max(one.began_s for one in ranks), min(one.ended_s for one in ranks)
+    if ended_s <= began_s:
+        began_s, ended_s = slowest.began_s, slowest.ended_s
+    return replace(
+        slowest,
+        time_to_first_batch_s=max(one.time_to_first_batch_s for one in ranks),
+        began_s=began_s,
+        ended_s=ended_s,
+        batches=sum(one.batches for one in ranks),
+        samples=sum(one.samples for one in ranks),
+        ended_early=any(one.ended_early for one in ranks),
+    )
+
+
+def _sum_of(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _same_samples(results: Sequence[Result]) -> str:
+    first = {result.first_batch for result in results}
+    return SAME_SAMPLES if len(results) > 1 and len(first) == 1 and first != {""} else ""
