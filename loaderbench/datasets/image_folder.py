@@ -135,6 +135,11 @@ class ImageFolder(DatasetOfOptions):
         listener.doing(f"pre-resizing {len(chosen):,} images to {self.presize} px (short side)")
         return presized_copies(chosen, self.presize)
 
+    @property
+    def is_shared(self) -> bool:
+        """With its images in shared memory."""
+        return self.image_cache is not None
+
     def make(self, samples: Samples, folder: Path) -> Any:
         """Make a map-style dataset of decoder and transform."""
         from loaderbench.datasets import image_samples as images

@@ -119,6 +119,11 @@ class DatasetKind(Part):
         """What trials with these options read in place of `samples`."""
         return samples
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether what `build` makes is large and can be shared: all ranks of a trial then get the same one."""
+        return False
+
     @abstractmethod
     def build(self, order: DatasetOrder) -> Built:
         """Build it in a trial's process, and take what it uses out of the arguments."""

@@ -41,5 +41,5 @@ REMEDY = CauseRemedy(
     change=option(image_cache="shared_memory"),
     relieves={"decode": 0.1, "read": 0.05},
     costs=("Shared memory for all decoded images, about twelve times their files",),
-    caveat="The first epoch is as slow as before",
+    caveat="The first epoch is as slow as before. Ranks of one machine have to share it: else each holds a copy",
 )

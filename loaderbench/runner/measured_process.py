@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from loaderbench.consumers import Consumer, WithNote, WithPrecision, consumer_of, make_consumer
 from loaderbench.cuda_use import devices_in_use, peak_memory
-from loaderbench.datasets import DatasetOrder
+from loaderbench.datasets import Built, DatasetOrder
 from loaderbench.diagnosis.failures import classify
 from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
 from loaderbench.ranks import RANKS
@@ -62,11 +62,18 @@ def _fetched(error: BaseException) -> bool:
 
 
 def measure_here(
-    order: TrialOrder, pipe: Connection, counters: SharedCounters, made: list[Any], rank: RankOfTrial | None = None
+    order: TrialOrder,
+    pipe: Connection,
+    counters: SharedCounters,
+    made: list[Any],
+    *,
+    rank: RankOfTrial | None = None,
+    built: Built | None = None,
 ) -> None:
     """Build, and measure what was built; `made` gets the loader, to explain an exception with.
 
-    `rank` is what this process is of a trial with several; they are measured in the same window.
+    `rank` is what this process is of a trial with several; they are measured in the same window. `built` is the
+    dataset, where all ranks share it.
     """
     from loaderbench.datasets.traits import traits_of
     from loaderbench.recorder import measure
@@ -78,7 +85,7 @@ def measure_here(
     planned = order.planned
     unrepeatable = _made_deterministic(order)
     pipe.send(Phase("building the dataset"))
-    source, batches = _build(order)
+    source, batches = _loader(order, built or build_dataset(order))
     made.append(batches.iterable)
     prepare_files(order)
     if planned.isolation in ("replay_host", "replay_device"):
@@ -195,11 +202,19 @@ def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:
     return copy_speed(replayed.batch_bytes, found.samples / found.batches) if found.batches else None
 
 
-def _build(order: TrialOrder) -> tuple[Any, Batches]:
+def build_dataset(order: TrialOrder) -> Built:
+    """What batches or samples come from."""
+    return order.suite.dataset.build(DatasetOrder(order.samples, _arguments(order), order.suite_folder))
+
+
+def _arguments(order: TrialOrder) -> dict[str, Any]:
+    given = {**order.suite.loader, **order.planned.config}
+    return {name: value for name, value in given.items() if name != RANKS}
+
+
+def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
     """What batches or samples come from, and the batches. Raises `TypeError` for an argument without any effect."""
-    suite = order.suite
-    arguments = {name: value for name, value in {**suite.loader, **order.planned.config}.items() if name != RANKS}
-    built = suite.dataset.build(DatasetOrder(order.samples, arguments, order.suite_folder))
+    suite, arguments = order.suite, _arguments(order)
     backend = backend_of(arguments)
     left = own_arguments(built.arguments, backends_of(suite.loader, suite.sweep).values())
     rest = {name: value for name, value in left.items() if name not in built.taken or name in backend.arguments}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loaderbench.consumers import consumer_of
+from loaderbench.datasets import Built
 from loaderbench.parent_death import ended_with_parent
 from loaderbench.ranks import this_rank
 from loaderbench.runner.measured_process import measure_here, tell_failure, write_to
@@ -25,8 +26,13 @@ def rank_log(log: Path, rank: int) -> Path:
     return log.with_name(f"{log.stem}-rank{rank}{log.suffix}")
 
 
-def rank_main(order: TrialOrder, pipes: Sequence[Connection], board_memory: Any, memory: Any) -> None:
-    """Be one rank of a trial: what torch's launcher calls in each of the processes that it starts."""
+def rank_main(
+    order: TrialOrder, pipes: Sequence[Connection], board_memory: Any, memory: Any, built: Built | None
+) -> None:
+    """Be one rank of a trial: what torch's launcher calls in each of the processes that it starts.
+
+    `built` is the dataset, where all ranks share it.
+    """
     with ended_with_parent():
         rank = this_rank() or 0
         for other, pipe in enumerate(pipes):
@@ -40,7 +46,7 @@ def rank_main(order: TrialOrder, pipes: Sequence[Connection], board_memory: Any,
         try:
             _join_process_group(order, len(pipes))
             own = RankOfTrial(order, pipes[rank], board, rank)
-            measure_here(order, pipes[rank], SharedCounters(memory), made, own)
+            measure_here(order, pipes[rank], SharedCounters(memory), made, rank=own, built=built)
             _leave_process_group()  # not after an exception: others would fail of it before this one is heard
         except BaseException as error:
             tell_failure(error, pipes[rank], made)

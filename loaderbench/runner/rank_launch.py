@@ -14,6 +14,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from loaderbench.consumers import consumer_of
+from loaderbench.datasets import Built
+from loaderbench.runner.measured_process import build_dataset
 from loaderbench.runner.protocol import LEAVE, Clue, Phase, Progress, Raised, RankEnded, Result, TrialOrder
 from loaderbench.runner.rank import rank_main
 from loaderbench.runner.rank_board import RankBoard
@@ -35,6 +37,7 @@ def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: Sha
     from torch.distributed.launcher.api import elastic_launch
 
     _import_for(order)
+    built = _built_once(order, pipe)
     method = "fork" if hasattr(os, "fork") else "spawn"
     memory = multiprocessing.get_context(method).RawArray("d", RankBoard.size(ranks))
     pipes = [multiprocessing.Pipe() for _ in range(ranks)]
@@ -42,7 +45,7 @@ def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: Sha
     hub.start()
     try:
         config = _launch_config(order, ranks, method)
-        elastic_launch(config, rank_main)(order, [theirs for _, theirs in pipes], memory, counters.memory)
+        elastic_launch(config, rank_main)(order, [theirs for _, theirs in pipes], memory, counters.memory, built)
     except ChildFailedError as error:
         hub.join(TOLD_S)
         if not hub.told:
@@ -58,6 +61,21 @@ def _import_for(order: TrialOrder) -> None:
         import torch._dynamo  # noqa: F401
 
         import loaderbench.consumers.training_step  # noqa: F401
+
+
+def _built_once(order: TrialOrder, pipe: Connection) -> Built | None:
+    """The dataset, if all ranks share it: its images are in memory once. Made in one thread: others survive no fork."""
+    if not order.suite.dataset.with_axes(order.planned.config).is_shared:
+        return None
+    import torch
+
+    pipe.send(Phase("building the dataset"))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return build_dataset(order)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _launcher_folder(order: TrialOrder) -> str:

@@ -63,6 +63,12 @@ CASES = {
         replace(DECODING, workers=6, loads=states(0.3, 0.7, runnable_threads=6.0), own_cpus=1.9, idle_cpus=0.0),
         ("decode", "oversubscription"),
     ),
+    "more workers of all ranks than CPUs": (
+        replace(
+            DECODING, workers=2, ranks=4, loads=states(0.3, 0.7, runnable_threads=2.0), own_cpus=1.9, idle_cpus=0.0
+        ),
+        ("decode", "oversubscription"),
+    ),
     "a quota throttles": (replace(DECODING, throttled_share=0.7, own_cpus=0.5), ("decode", "quota")),
     "workers share one CPU": (
         replace(DECODING, workers=2, loads=states(0.5, 0.5, allowed_cpus=1), main=states(0.05, allowed_cpus=2)),

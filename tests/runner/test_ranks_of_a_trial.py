@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from PIL import Image
 
 from loaderbench.environment import describe_machine
 from loaderbench.records import PlannedTrial, Trial
@@ -230,3 +231,29 @@ def _no_rank_lives() -> bool:
             if "-rank" in str(Path(f"/proc/{child.pid}/fd/2").readlink()):
                 return False
     return True
+
+
+@pytest.mark.slow
+def test_ranks_share_one_cache_of_decoded_images(runner: TrialRunner, tmp_path: Path) -> None:
+    files = []
+    for number in range(64):
+        Image.new("RGB", (256, 256), (number, 0, 0)).save(file := tmp_path / f"{number}.jpg")
+        files.append((str(file), 0))
+    suite = Suite.model_validate(
+        {
+            "dataset": {"image_cache": "shared_memory"},
+            "measure": {"seconds": 0.3},
+            "consumer": {"kind": "none"},
+        }
+    )
+    shared = {}
+    for ranks in (1, 2):
+        planned = PlannedTrial(id=f"t{ranks}", role="sweep", config={"ranks": ranks, "batch_size": 4}, round=1)
+        order = TrialOrder(planned, suite, tmp_path, tuple(files), "none", tmp_path / f"t{ranks}.log")
+        trial = runner.run(order).trial
+        assert trial.status == "completed", trial.failure
+        shared[ranks] = trial.shm_peak_bytes or 0
+
+    cached = 64 * 3 * 256 * 256
+    assert shared[1] >= cached
+    assert shared[2] < shared[1] + cached / 2
