@@ -22,7 +22,6 @@ from loaderbench.commands.scripts import (
     stderr_console,
     write_copies,
 )
-from loaderbench.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +51,10 @@ def tune(
     open_page: OpenPage = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a training script, and measure faster arguments for its DataLoader while it waits."""
+    """Run a training script, and measure faster arguments for its DataLoader while it waits.
+
+    After --, a launcher such as torchrun: rank 0 tunes.
+    """
     from loaderbench.result import load_concluded
     from loaderbench.script.launch import Tuning, run_script
     from loaderbench.script.run_folders import make_run_folder, write_run_folders
@@ -60,13 +62,12 @@ def tune(
     from loaderbench.store import PAGE_FILE
     from loaderbench.tuning.api import checked_budget_s
 
-    if LAUNCHER in context.meta:
-        raise UsageError("tune runs one process; name the script without its launcher")
-    command = script_command(script or [], module)
+    launcher = LAUNCHER in context.meta
+    command = script_command(script or [], module, launcher=launcher)
     budget_s = checked_budget_s(budget)
     check_outputs(json_file, md_file, junit)
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
-    ended = run_script(command, tuning=Tuning(budget_s, folder, keep_training))
+    ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training))
     tuned, measured = ended.tuned, ended.tuned and ended.tuned.tuned.folder
     loaders = write_run_folders(ended.recordings, folder / OF_SCRIPT if any(folder.iterdir()) else folder)
     run = load_concluded(measured) if measured else loaders[0].run if loaders else None

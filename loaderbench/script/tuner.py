@@ -16,6 +16,7 @@ from loaderbench.records import CodeLine
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
+from loaderbench.script.tuning_ranks import one_rank_tunes
 from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tune_loader
 from loaderbench.tuning.own_loader import present_arguments
 
@@ -51,7 +52,7 @@ class ScriptTuner:
         self.is_done = False
 
     def consider(self, profiler: LoaderProfiler, *, trains: bool, save: Callable[[], None]) -> None:
-        """Tune this loader, if its loop has settled and trains. Raises `SystemExit` after that.
+        """Tune this loader, if its loop has settled and trains; of several ranks, in rank 0. Raises `SystemExit` then.
 
         `save` keeps what was recorded, for nothing may come after.
 
@@ -64,11 +65,11 @@ class ScriptTuner:
         if not trains and time.monotonic() < self._began_s + PATIENCE_S:
             return
         self.is_done = True
+        profiler.end()  # what follows is not the script's own loop
         save()
-        try:
-            self._tune(profiler)
-        except Exception as error:
-            print(f"loaderbench: cannot tune {profiler.name}: {type(error).__name__}: {error}", file=sys.stderr)
+        with one_rank_tunes(Path(self._order.folder)) as tunes:
+            if tunes:
+                self._try(profiler)
         if self._order.keep_training:
             return
         if threading.current_thread() is not threading.main_thread():
@@ -76,13 +77,18 @@ class ScriptTuner:
             return
         raise SystemExit(0)
 
+    def _try(self, profiler: LoaderProfiler) -> None:
+        try:
+            self._tune(profiler)
+        except Exception as error:
+            print(f"loaderbench: cannot tune {profiler.name}: {type(error).__name__}: {error}", file=sys.stderr)
+
     def _tune(self, profiler: LoaderProfiler) -> None:
         loader = profiler.source
         print(
             f"loaderbench: tuning {profiler.name} for up to {self._order.tune_s:.0f} s; the script waits",
             file=sys.stderr,
         )
-        profiler.end()  # what follows is not the script's own loop
         own = _own_loop(profiler)
         order = TuneOrder(
             name=profiler.name,

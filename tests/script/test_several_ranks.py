@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,27 @@ main()
 """
 )
 
+TUNED = """\
+import os, time, torch
+from torch import distributed, nn
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
+
+class Slow(Dataset):
+    def __len__(self): return 8000
+    def __getitem__(self, index):
+        time.sleep(0.004)
+        return torch.zeros(8), index % 4
+
+distributed.init_process_group("gloo")
+model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = Slow()
+loader = DataLoader(data, batch_size=8, num_workers=0, sampler=DistributedSampler(data))
+for inputs, labels in loader:
+    nn.functional.cross_entropy(model(inputs), labels).backward()
+    optimizer.step()
+"""
+
 GATHER = """\
 prof.stop()
     run = prof.gather()
@@ -65,6 +87,27 @@ def training(**parts: str) -> str:
     for name, text in parts.items():
         found = found.replace(f"{{{name}}}", text)
     return found
+
+
+def test_rank_0_tunes_on_its_share_of_the_cpus_and_all_ranks_end(tmp_path: Path) -> None:
+    write(tmp_path, TUNED)
+    command = ["tune", "--budget", "20s", "--out", "run", "--", *TORCHRUN, "train.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "loaderbench", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("loaderbench: tuning loader") == 1
+    assert "Tuned loader: " in done.stderr
+    tuned = load(tmp_path / "run").record
+    cpus = len(os.sched_getaffinity(0))
+    assert tuned.environment.cpus_allotted == max(1, cpus // 2)
+    assert [one.rank for one in load(tmp_path / "run" / "script").ranks] == [0, 1]
+    assert "CPU affinity" not in done.stderr
 
 
 def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(tmp_path: Path) -> None:

@@ -175,7 +175,6 @@ def test_a_script_without_a_loop_has_nothing_to_tune(tmp_path: Path) -> None:
     [
         (["--budget", "1s", "train.py"], "budget: 1s is too short to compare anything; use 5s or more"),
         (["--budget", "soon", "train.py"], "budget: expected a duration such as 90s, 10m or 1h30m, got 'soon'"),
-        (["--", "torchrun", "train.py"], "tune runs one process; name the script without its launcher"),
         (["other.py"], "other.py: no such script"),
     ],
 )
