@@ -13,6 +13,8 @@ MOST_ROWS = 64
 _SLOWEST = 10
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MARKERS: tuple[Json, ...] = ({}, {"pattern": {"shape": "/"}}, {"color": "rgba(128,128,128,0.25)"})
+_TOGETHER = "Ranks take each step together. The one that waits for data makes the others wait for it."
+_MEDIAN = "The trial of the best config with the median rate. In a training, all ranks wait for the slowest."
 _BAR_PX, _THIN_PX, _EDGES_PX = 26, 16, 84
 
 
@@ -23,17 +25,18 @@ def section(view: View) -> Section | None:
         return None
     by_wait = sorted(ranks, key=lambda one: -(one.data_wait_share or 0.0))
     slowest, every = _table("Ranks that wait most for data", by_wait[:_SLOWEST]), _table("Ranks", ranks)
+    caption = _TOGETHER if view.profile else _MEDIAN
     if len(ranks) <= _SLOWEST:
-        blocks: tuple[Block, ...] = (_chart(ranks), every)
+        blocks: tuple[Block, ...] = (_chart(ranks, caption), every)
     elif len(ranks) <= MOST_ROWS:
-        blocks = (_chart(ranks), slowest, Details("All ranks", (every,), len(ranks)))
+        blocks = (_chart(ranks, caption), slowest, Details("All ranks", (every,), len(ranks)))
     else:
-        blocks = (_spread(by_wait), _chart(by_wait[:_SLOWEST]), slowest)
+        blocks = (_spread(by_wait), _chart(by_wait[:_SLOWEST], caption), slowest)
     glance = every if len(ranks) <= _SLOWEST else slowest
     return Section(id="ranks", title="Ranks", label="Ranks", blocks=blocks, glance=(glance,), in_markdown=True)
 
 
-def _chart(ranks: Sequence[Rank]) -> Chart:
+def _chart(ranks: Sequence[Rank], caption: str) -> Chart:
     """A bar for each rank, divided into its own wait for data, that for other ranks, and the rest of its step."""
     labels = [_label(one, ranks) for one in ranks]
     own = [one.data_wait_share or 0.0 for one in ranks]
@@ -66,7 +69,6 @@ def _chart(ranks: Sequence[Rank]) -> Chart:
         }
 
     figure = style.figure(traces, layout, _EDGES_PX + (_BAR_PX if len(ranks) <= _SLOWEST else _THIN_PX) * len(ranks))
-    caption = "Ranks take each step together. The one that waits for data makes the others wait for it."
     return Chart(name="ranks", label="Step time by rank", caption=caption, figures=(figure,))
 
 
