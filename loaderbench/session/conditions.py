@@ -89,7 +89,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
         listener.doing("importing torch")
         environment = _environment(loaded, server)
     inputs = loaded.suite.dataset.without_bad(inputs, loaded.suite.sweep, server.ask, listener)
-    _check_samples(loaded, inputs)
+    check_samples(loaded, inputs)
     for said in (*loaded.warnings, *unused_gpus(environment)):
         listener.warned(said)
     accelerator = bool(environment.gpus)
@@ -131,7 +131,7 @@ def _consumer(loaded: LoadedSuite, environment: Environment, why_none: str | Non
     return consumer
 
 
-def _check_samples(loaded: LoadedSuite, inputs: Inputs) -> None:
+def check_samples(loaded: LoadedSuite, inputs: Inputs) -> None:
     """Raise `MissingError` where a rank would have no samples, as far as files are known."""
     ranks, files = max(rank_counts(loaded.suite)), len(inputs.samples)
     if 0 < files < ranks:

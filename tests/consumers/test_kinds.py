@@ -33,6 +33,23 @@ def section(**options: Any) -> BaseModel:
     return Suite.model_validate({"consumer": options}).consumer
 
 
+@pytest.mark.parametrize(
+    ("options", "ranks", "gpus", "said"),
+    [
+        ({}, 4, 1, "4 ranks need 4 GPUs, and this machine has 1 GPU"),
+        ({}, 4, 4, ""),
+        ({"device": "cuda:1"}, 2, 4, "consumer.device: cuda:1 is one GPU"),
+        ({"device": "cpu"}, 64, 0, ""),
+        ({"cuda_graphs": True}, 2, 2, "consumer.cuda_graphs cannot be combined with ranks"),
+        ({"data_parallel": True}, 2, 2, "consumer.data_parallel cannot be combined with ranks"),
+    ],
+)
+def test_ranks_need_a_gpu_each(options: dict[str, Any], ranks: int, gpus: int, said: str) -> None:
+    why = consumer_of(section(kind="model", **options), "model").why_not_in_ranks(ranks, gpus)
+    assert why.startswith(said)
+    assert bool(why) == bool(said)
+
+
 @pytest.mark.parametrize(("accelerator", "kind"), [(True, "model"), (False, "emulated")])
 def test_auto_is_one_kind_with_an_accelerator_and_one_without(accelerator: bool, kind: str) -> None:
     assert resolve_consumer(section(kind="auto"), accelerator=accelerator) == kind

@@ -12,7 +12,7 @@ from loaderbench.datasets import Inputs, image_folder, page_cache, photos
 from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
-from loaderbench.session.conditions import note_left_out, prepare_inputs
+from loaderbench.session.conditions import check_samples, note_left_out, prepare_inputs
 from loaderbench.suite import LoadedSuite, Suite, load_suite
 
 
@@ -248,3 +248,10 @@ def test_a_reader_is_told_how_many_were_left_out_and_the_first_three(count: int,
 
 def test_where_none_was_left_out_nothing_is_told() -> None:
     assert note_left_out(DatasetSummary("x", bad_files=0)) == note_left_out(DatasetSummary("x")) == []
+
+
+def test_fewer_files_than_ranks_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    suite = tmp_path / "s.yaml"
+    suite.write_text("dataset: {generate: {images: 3}}\nsweep: {ranks: [1, 4]}\n")
+    with pytest.raises(MissingError, match="4 ranks, but only 3 files"):
+        check_samples(load_suite(suite), Inputs((("a", 0), ("b", 0), ("c", 0)), DatasetSummary("")))
