@@ -31,7 +31,7 @@ def main():
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
     model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4))
-    data = Slow(8000, 0.005 if str(rank) in SLOW else 0.0005)
+    data = Slow(8000, float(os.environ.get('SLOW_S', 0.005)) if str(rank) in SLOW else 0.0005)
     sampler = torch.utils.data.DistributedSampler(data)
     loader = DataLoader(data, batch_size=8, num_workers=1, sampler=sampler)
     {before}
@@ -195,7 +195,7 @@ def test_the_ranks_of_two_machines_become_one_run_on_the_first(tmp_path: Path, s
     write(tmp_path, training(before="", batches="loader", after=""))
     with two_machines() as machines:
         started = [
-            start_on(machine, profile_of_machine(number), tmp_path, {"SLOW": slow})
+            start_on(machine, profile_of_machine(number), tmp_path, {"SLOW": slow, "SLOW_S": "0.02"})
             for number, machine in enumerate(machines)
         ]
         (_, first), (_, second) = (one.communicate(timeout=300) for one in started)
