@@ -171,7 +171,7 @@ CAUSES: dict[Limit, Facts] = {
     "lock": replace(WAITING, loads=replace(STORAGE, blocked_on={"lock": 1.0})),
     "order": replace(HALF, parts=WaitParts(batches=9, **{**PARTS, "order_s": 1.0})),
     "startup": replace(HALF, startup_s=1.0, startup_share=0.6),
-    "memory": replace(HALF, cpu_s={"decode": 1.0}, loads=replace(STATES, system_share=0.9)),
+    "memory": replace(HALF, cpu_s={"decode": 1.0}, loads=replace(STATES, system_share=0.9, minor_faults_per_s=4e6)),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.diagnosis import (
     decoding,
+    drawn,
     epochs,
     healthy,
     locks,
@@ -31,6 +32,7 @@ FAMILIES = (
     epochs,
     transport,
     quota,
+    drawn,
     healthy,
     sweeps,
 )

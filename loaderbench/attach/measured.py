@@ -20,6 +20,7 @@ from loaderbench.records import (
     DatasetSummary,
     Environment,
     Failure,
+    KernelLooks,
     LoaderInside,
     LoopTimes,
     Measured,
@@ -130,6 +131,7 @@ def _inside(seen: Seen) -> LoaderInside:
         main_process=with_looks(watch.main_process.states(), None if watch.most_workers else watch.main_looks.shares),
         machine=watch.machine.use(),
         stack_looks=seen.stacks.inside,
+        kernel_looks=_kernel_looks(watch) if watch.most_workers else None,
         code_looks=seen.stacks.code,
         not_measured={
             "stages": f"the cost of a sample is {OUTSIDE}",
@@ -137,8 +139,25 @@ def _inside(seen: Seen) -> LoaderInside:
             "main_process": watch.main_process.why_not(),
             "machine": watch.machine.why_not(),
             "stack_looks": seen.stacks.why_not,
+            "kernel_looks": "no worker processes",
             "code_looks": seen.stacks.why_not or TOO_FEW,
         },
+    )
+
+
+def _kernel_looks(watch: TrainingWatch) -> KernelLooks:
+    waits, reads = watch.awaited.shares, watch.blocked_reads
+    reasons = {
+        "waits": "the main process was rarely seen to wait for a batch, or the kernel hides it",
+        "bytes_per_wait": "the workers were never blocked, or the kernel hides it",
+        "bytes_share": "the workers read too little, or files of one size",
+    }
+    known = {"waits": waits, "bytes_per_wait": reads.bytes_per_wait, "bytes_share": reads.bytes_share}
+    return KernelLooks(
+        waits=waits,
+        bytes_per_wait=reads.bytes_per_wait,
+        bytes_share=reads.bytes_share,
+        not_measured={name: why for name, why in reasons.items() if known[name] is None},
     )
 
 

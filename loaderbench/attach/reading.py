@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from loaderbench.attach.around import Code, is_within, iterators_around
 from loaderbench.attach.stacks import RATE_HZ, Stack, Stacks
 from loaderbench.code_places import CodeFrame, CodeStack
 from loaderbench.recorder.code_looks import code_looks_of
@@ -113,11 +114,12 @@ def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int) -> S
 
 def _count(stacks: Sequence[Stack], pid: int, workers: int) -> _Counted:
     found = _Counted()
+    around = iterators_around((one.frames for one in stacks if one.pid == pid and one.is_main_thread), _LOADER)
     for stack in stacks:
         if not stack.is_main_thread:
             continue
         if stack.pid == pid:
-            _count_main(stack, found, loads=not workers)
+            _count_main(stack, found, around, loads=not workers)
         elif (place := _last(stack.frames, _WORKER)) is not None:
             _count_worker(stack.frames[place + 1 :], stack.looks, found)
         elif _is_starting(stack.frames):
@@ -125,10 +127,13 @@ def _count(stacks: Sequence[Stack], pid: int, workers: int) -> _Counted:
     return found
 
 
-def _count_main(stack: Stack, found: _Counted, *, loads: bool) -> None:
+def _count_main(stack: Stack, found: _Counted, around: frozenset[Code], *, loads: bool) -> None:
     found.main += stack.looks
     place = next((i for i, frame in enumerate(stack.frames) if _is(frame, _LOADER)), None)
     if place is None:
+        if is_within(stack.frames, around):
+            found.in_next += stack.looks
+            (found.stages if loads else found.waits)["main_process"] += stack.looks
         return
     ends_epoch = any(_name(frame) == "_shutdown_workers" for frame in stack.frames[place:])
     if ends_epoch or "__next__" not in stack.frames[place].function:

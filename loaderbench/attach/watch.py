@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from loaderbench.attach.awaited import AwaitedLooks
+from loaderbench.attach.blocked_reads import BlockedReads
 from loaderbench.attach.job import Training, is_alive
 from loaderbench.environment import quota_periods
 from loaderbench.monitors import (
@@ -39,13 +41,16 @@ class MainLooks:
     waits_for_pinned: int = 0
     pins: bool = False
 
-    def look(self, pid: int) -> None:
-        """Look once."""
+    def look(self, pid: int) -> bool:
+        """Look once. Says whether it seems to wait for a batch."""
         kind, pinning = _kind(f"{pid}"), _pinning_thread(pid)
         self.kinds[kind] += 1
-        if pinning is not None:
-            self.pins = True
-            self.waits_for_pinned += kind == LOCK and _kind(f"{pid}/task/{pinning}") == QUEUE
+        if pinning is None:
+            return kind == QUEUE
+        self.pins = True
+        waits = kind == LOCK and _kind(f"{pid}/task/{pinning}") == QUEUE
+        self.waits_for_pinned += waits
+        return waits
 
     @property
     def shares(self) -> dict[str, float] | None:
@@ -73,7 +78,7 @@ class TrainingWatch:
     def __init__(self, training: Training, use_of_job: Callable[[], ProgramUse]) -> None:
         self.training = training
         self.workers, self.main_process, self.main_looks = WorkerWatch(), WorkerWatch(), MainLooks()
-        self.worker_looks = Blocked()
+        self.worker_looks, self.awaited, self.blocked_reads = Blocked(), AwaitedLooks(), BlockedReads()
         self.machine = MachineWatch(
             lambda: quota_periods(Path(f"/proc/{training.pid}/cgroup")),
             use_of_job,
@@ -94,7 +99,9 @@ class TrainingWatch:
 
     def look(self) -> None:
         """What threads are blocked on now."""
-        self.main_looks.look(self.training.pid)
+        pid = self.training.pid
+        if self.main_looks.look(pid):
+            self.awaited.look(pid, self._pids)
         self.worker_looks.look(self._pids)
 
     def read(self) -> None:
@@ -102,6 +109,7 @@ class TrainingWatch:
         self._pids = self.training.workers()
         self.most_workers = max(self.most_workers, len(self._pids))
         self.workers.read(self._pids)
+        self.blocked_reads.read(self._pids)
         self.main_process.read([self.training.pid])
         self._tree.look_for_processes()
         self.samples.append(Sample(time.perf_counter(), self._tree.read(with_disk=True), None))

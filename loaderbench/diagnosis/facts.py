@@ -47,12 +47,14 @@ class Facts:
     idle_cpus: float | None = None
     others_cpus: float | None = None
     throttled_share: float | None = None
+    huge_faults_per_s: float = 0.0
     parts: WaitParts | None = None
     next_s: float | None = None
     next_cpu_s: float | None = None
     sampler_s: float = 0.0
     bytes_per_sample: float | None = None
     bytes_share: float | None = None
+    bytes_per_wait: float | None = None
     tail_share: float = 0.0
     startup_share: float = 0.0
     startup_s: float | None = None
@@ -143,8 +145,8 @@ class Facts:
 
     @property
     def bytes_read(self) -> float:
-        """Bytes that a sample reads, by its files or by what the system was asked for."""
-        return max(self.bytes_per_sample or 0.0, self.bytes_asked_per_sample)
+        """Bytes that a sample reads, by its files or by what the system was asked for; from outside those of a wait."""
+        return max(self.bytes_per_sample or 0.0, self.bytes_asked_per_sample, self.bytes_per_wait or 0.0)
 
     @property
     def faults_per_sample(self) -> float:
@@ -188,12 +190,14 @@ def gather(
         idle_cpus=_mean(done, "machine.idle_cpus"),
         others_cpus=_mean(done, "machine.others_cpus"),
         throttled_share=_mean(done, "machine.throttled_share"),
+        huge_faults_per_s=_mean(done, "machine.huge_faults_per_s") or 0.0,
         parts=_typical(done, "wait_parts") or _parts_by_looks(done, workers),
         next_s=_mean(done, "taking.wall_s"),
         next_cpu_s=_mean(done, "taking.cpu_s"),
         sampler_s=_mean(done, "taking.sampler_s") or 0.0,
         bytes_per_sample=_mean(done, "reads.bytes_per_sample"),
-        bytes_share=_mean(done, "reads.bytes_share"),
+        bytes_share=_mean_of((_mean(done, "reads.bytes_share"), _mean(done, "kernel_looks.bytes_share"))),
+        bytes_per_wait=_mean(done, "kernel_looks.bytes_per_wait"),
         tail_share=_mean_of(map(_tail_share, done)) or 0.0,
         startup_share=_mean_of(map(startup_share, done)) or 0.0,
         startup_s=_mean_of(map(startup_s, done)),
@@ -232,12 +236,12 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     """Time of the workers without work: what they were seen to stand at their queue, or what no stage took."""
     if not workers:
         return None
-    looks = [shares for trial in trials if (shares := _reading(trial, "workers.blocked_on"))]
-    if looks:
-        return fmean(shares.get("queue", 0.0) for shares in looks)
     stacks = [shares for trial in trials if (shares := _reading(trial, "stack_looks.idle_share")) is not None]
     if stacks:
         return fmean(stacks)
+    looks = [shares for trial in trials if (shares := _reading(trial, "workers.blocked_on"))]
+    if looks:
+        return fmean(shares.get("queue", 0.0) for shares in looks)
     busy = [
         _stages_s(trial) * (trial.samples_per_s or 0) / (workers * max(1, len(trial.ranks)))
         for trial in trials
@@ -285,22 +289,26 @@ def _by_looks(trials: Sequence[Trial], *, running: bool) -> Seconds:
 
 
 def _parts_by_looks(trials: Sequence[Trial], workers: int) -> WaitParts | None:
-    """The same of a wait, as shares of it. While no worker has work, the batch that is waited for was made before.
+    """The same of a wait, as shares of it: the main process's by stacks, and those of who keeps a batch by the kernel.
 
-    While one has work, the hand-over waits for it: its own Python code keeps the thread that sends a batch waiting.
+    While no worker has work, the batch that is waited for was made before. While one has work, the hand-over waits for
+    it: its own Python code keeps the thread that sends a batch waiting.
     """
-    found = next((trial.stack_looks for trial in trials if trial.stack_looks), None)
-    if found is None or not found.waits:
+    stacks = next((trial.stack_looks for trial in trials if trial.stack_looks), None)
+    kept_by = next((trial.kernel_looks.waits for trial in trials if trial.kernel_looks), None)
+    waits = stacks.waits if stacks else {"waiting": 1.0} if kept_by else {}
+    if not waits:
         return None
-    none_works = (found.idle_share or 0.0) ** max(1, workers)
-    from_workers = found.waits.get("waiting", 0.0) + found.waits.get("transport", 0.0)
+    none_works = ((stacks.idle_share if stacks else None) or 0.0) ** max(1, workers)
+    handing_over, waiting = waits.get("transport", 0.0), waits.get("waiting", 0.0)
+    kept_by = kept_by or {"making": 1 - none_works, "transport": none_works}
     return WaitParts(
         batches=0,
         not_begun_s=0.0,
-        making_s=from_workers * (1 - none_works),
-        order_s=0.0,
-        transport_s=from_workers * none_works,
-        main_process_s=found.waits.get("main_process", 0.0),
+        making_s=waiting * kept_by.get("making", 0.0) + handing_over * (1 - none_works),
+        order_s=waiting * kept_by.get("order", 0.0),
+        transport_s=waiting * kept_by.get("transport", 0.0) + handing_over * none_works,
+        main_process_s=waits.get("main_process", 0.0),
     )
 
 

@@ -9,12 +9,11 @@ from loaderbench.diagnosis.thresholds import (
     BYTES_SEEN,
     DISTURBING_CPUS,
     FAULT_S,
-    FEWEST_FAULTS,
+    HUGE_FAULT_S,
     IDLE_CPUS,
     KERNEL,
     LOCKED,
     MOST,
-    MUCH_READ_BYTES,
     ONE_THREAD,
     QUEUED,
     SPARE_CPUS,
@@ -85,22 +84,19 @@ def grows_with_bytes(facts: Facts) -> bool:
 
 
 def kernel_works(facts: Facts) -> bool:
-    """Whether the CPU time is mostly the kernel's, and not for what it reads or copies of files."""
+    """Whether the CPU time is mostly the kernel's, and page faults explain it: not system calls, such as reads."""
     share = facts.loads.system_share if facts.loads else None
-    if (share or 0.0) < KERNEL or busiest(facts) == "read":
-        return False
-    if facts.from_outside:
-        return _faults_explain(facts)
-    return facts.faults_per_sample >= FEWEST_FAULTS or facts.bytes_asked_per_sample < MUCH_READ_BYTES
+    return (share or 0.0) >= KERNEL and busiest(facts) != "read" and _faults_explain(facts)
 
 
 def _faults_explain(facts: Facts) -> bool:
-    """Whether page faults account for most of the kernel's time, at what one takes at least."""
+    """Whether page faults account for most of the kernel's time."""
     states = facts.loads
     if states is None:
         return False
     kernel_s = (states.system_share or 0.0) * (states.on_cpu_share + (states.other_threads_cpu_share or 0.0))
-    return bool((states.minor_faults_per_s or 0.0) * FAULT_S >= MOST * kernel_s * max(1, facts.workers))
+    faults_s = (states.minor_faults_per_s or 0.0) * FAULT_S + facts.huge_faults_per_s * HUGE_FAULT_S
+    return faults_s >= MOST * kernel_s * max(1, facts.workers)
 
 
 def cpus_left(facts: Facts) -> float:

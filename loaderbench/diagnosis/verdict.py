@@ -158,7 +158,8 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
 
 def _looks_alike(cause: Cause, facts: Facts) -> bool:
     """Whether storage is waited for, and nobody could see how that depends on the bytes."""
-    return facts.from_outside and cause.limit in ("storage_latency", "storage_bandwidth")
+    storage = cause.limit in ("storage_latency", "storage_bandwidth")
+    return facts.from_outside and storage and facts.bytes_share is None
 
 
 def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ class _Reading:
     busy_s: float | None
     own: ProgramUse
     periods: Periods | None
+    huge_faults: int | None
 
 
 class MachineWatch:
@@ -84,6 +85,9 @@ class MachineWatch:
         wall_s = last.at_s - began.at_s
         throttled = _throttled_share(began.periods, last.periods)
         reasons: Reasons = {"throttled_share": "no cgroup CPU limit"} if throttled is None else {}
+        huge_faults = _difference(began.huge_faults, last.huge_faults)
+        if huge_faults is None:
+            reasons["huge_faults_per_s"] = "the kernel does not count huge pages"
         return MachineUse(
             cpus=len(self._cpus),
             own_cpus=max(0.0, last.own.cpu_s - began.own.cpu_s) / wall_s,
@@ -91,17 +95,23 @@ class MachineWatch:
             throttled_share=throttled,
             processes=self._processes,
             ranks=self._ranks,
+            huge_faults_per_s=None if huge_faults is None else huge_faults / wall_s,
             not_measured=reasons,
         )
 
     def _read(self) -> _Reading:
-        return _Reading(time.monotonic(), busy_s(self._cpus), self._own_use(), self._periods())
+        huge_faults = proc.parse_huge_faults(proc.read_text("/proc/vmstat"))
+        return _Reading(time.monotonic(), busy_s(self._cpus), self._own_use(), self._periods(), huge_faults)
 
 
 def _throttled_share(began: Periods | None, last: Periods | None) -> float | None:
     if began is None or last is None or last[0] <= began[0]:
         return None
     return (last[1] - began[1]) / (last[0] - began[0])
+
+
+def _difference(began: int | None, last: int | None) -> int | None:
+    return None if began is None or last is None else last - began
 
 
 def allowed_cpus() -> Sequence[int]:

@@ -6,6 +6,7 @@ Source: proc(5) of the Linux man-pages.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +79,18 @@ def parse_schedstat(text: str) -> Scheduled | None:
     """
     run_ns, wait_ns, timeslices = map(int, text.split())
     return Scheduled(run_ns, wait_ns) if run_ns or wait_ns or timeslices else None
+
+
+def parse_times_blocked(text: str) -> int | None:
+    """How often the main thread gave up its CPU to wait, of `/proc/<pid>/status`; `None` where that does not say."""
+    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def parse_huge_faults(text: str) -> int | None:
+    """Page faults of all programs that were given a huge page, of `/proc/vmstat`; `None` where they are not counted."""
+    found = re.search(r"^thp_fault_alloc (\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def parse_read_counts(text: str) -> ReadCounts:

@@ -13,6 +13,7 @@ _NO_REASON_NEEDED = ("failure", "isolation", "rank", "rank_wait_share", "slowest
 _ALWAYS = {
     "sampled": "every sample was timed",
     "stack_looks": "not attached from outside",
+    "kernel_looks": "not attached from outside",
     "code_looks": "lines of code are looked at in profiles, by attach, and in runs of your own code",
     "time_slices": "measured without time slices",
     "consumer_note": "nothing unusual about how batches were consumed",

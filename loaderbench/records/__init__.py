@@ -51,6 +51,7 @@ from loaderbench.records.inside import (
     CodeLooks as CodeLooks,
     CountedStack as CountedStack,
     Epochs as Epochs,
+    KernelLooks as KernelLooks,
     MachineUse as MachineUse,
     Reads as Reads,
     SampleTimes as SampleTimes,

@@ -139,7 +139,7 @@ class MachineUse:
 
     It has `processes` below its main one. Of a distributed training, all `ranks` on this machine are one program, and
     the CPUs are shared among them. `throttled_share` is the part of the periods of a control group's quota in
-    which it was used up.
+    which it was used up. `huge_faults_per_s` are page faults that were given a huge page, of all programs.
     """
 
     cpus: int
@@ -148,6 +148,7 @@ class MachineUse:
     throttled_share: float | None
     processes: int = 0
     ranks: int = 1
+    huge_faults_per_s: float | None = None
     not_measured: Reasons = field(default_factory=dict)
 
     @property
@@ -223,4 +224,20 @@ class StackLooks:
     startup_share: float
     waits: dict[str, float]
     stages: dict[str, StageLooks]
+    not_measured: Reasons = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelLooks:
+    """What Linux said of the workers of a process that was attached to, and of its wait for them.
+
+    `waits` divides the looks at which the main process waited for a batch, as shares. `making`: all workers had work.
+    `order`: one had none, because its later batches were ready, and another was at work. `transport`: none had work.
+    `bytes_per_wait` are the bytes that workers read for each time that they were blocked. `bytes_share` is the
+    part of the blocked time that bytes explain; the rest is explained by the number of times.
+    """
+
+    waits: dict[str, float] | None
+    bytes_per_wait: float | None
+    bytes_share: float | None
     not_measured: Reasons = field(default_factory=dict)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from loaderbench.records.inside import (
     CodeLooks,
     Epochs,
+    KernelLooks,
     MachineUse,
     Reads,
     SampleTimes,
@@ -150,9 +151,9 @@ class LoaderInside:
     """What was seen inside the loader.
 
     `stages` are costs per sample that add up; `stage_parts` are what they are made of, by name
-    (`transform/RandomResizedCrop`). `main_process` takes the batches. `stack_looks` are of a process that was attached
-    to, `code_looks` also of profiles. `sampled` says what was thinned out to bound memory; `dataset_traits` what the
-    dataset holds that does harm in workers.
+    (`transform/RandomResizedCrop`). `main_process` takes the batches. `stack_looks` and `kernel_looks` are of a process
+    that was attached to, `code_looks` also of profiles. `sampled` says what was thinned out to bound memory;
+    `dataset_traits` what the dataset holds that does harm in workers.
     """
 
     stages: dict[str, StageCost] | None = None
@@ -165,6 +166,7 @@ class LoaderInside:
     taking: Taking | None = None
     wait_parts: WaitParts | None = None
     stack_looks: StackLooks | None = None
+    kernel_looks: KernelLooks | None = None
     code_looks: CodeLooks | None = None
     sampled: str | None = None
     dataset_traits: dict[str, str] = field(default_factory=dict)

@@ -122,7 +122,7 @@ def test_a_batch_that_takes_no_time_was_not_timed_and_is_not_called_tiny() -> No
     assert not replace(ALONE, wall_s={"read": 1e-5}, batch_samples=200.0).tiny_batches
 
 
-USE = MachineUse(cpus=4, own_cpus=1.0, busy_cpus=2.0, throttled_share=0.25, processes=3)
+USE = MachineUse(cpus=4, own_cpus=1.0, busy_cpus=2.0, throttled_share=0.25, processes=3, huge_faults_per_s=7.0)
 PARTS = WaitParts(batches=9, not_begun_s=1.0, making_s=2.0, order_s=3.0, transport_s=4.0, main_process_s=5.0)
 
 
@@ -146,6 +146,7 @@ def test_each_fact_is_the_mean_of_its_own_reading() -> None:
     assert (found.workers, found.processes, found.is_loader) == (2, 3, True)
     assert (found.wait_share, found.samples_per_s, found.batch_samples) == (pytest.approx(0.4), 200.0, 10.0)
     assert (found.idle_cpus, found.others_cpus, found.throttled_share) == (1.0, 3.0, 0.25)
+    assert found.huge_faults_per_s == 7.0
     assert (found.next_s, found.next_cpu_s, found.sampler_s) == (2.0, 4.0, 6.0)
     assert (found.bytes_per_sample, found.bytes_share) == (2e3, pytest.approx(0.2))
     assert found.cpu_s == {"read": pytest.approx(2e-3)}

@@ -11,6 +11,7 @@ from loaderbench.diagnosis.facts import Facts, gather
 from loaderbench.diagnosis.operational import operational_bounds
 from loaderbench.records import (
     Epochs,
+    KernelLooks,
     MachineUse,
     SampleTimes,
     Spread,
@@ -116,3 +117,16 @@ def test_seen_from_outside_a_hand_over_waits_for_a_worker_that_works(idle_share:
     assert found is not None
     assert found.parts is not None
     assert (found.parts.transport_s, found.parts.making_s) == pytest.approx((transport, 1 - transport))
+
+
+def test_seen_from_outside_the_kernel_says_who_keeps_a_batch() -> None:
+    kept_by = KernelLooks(waits={"making": 0.2, "order": 0.8}, bytes_per_wait=1e5, bytes_share=0.9)
+    stacks = StackLooks(
+        looks=100, idle_share=0.5, startup_share=0.0, waits={"waiting": 0.5, "main_process": 0.5}, stages={}
+    )
+    for looks, waiting in ((stacks, 0.5), (None, 1.0)):
+        found = gather([trial(1, stack_looks=looks, kernel_looks=kept_by)], TWO_CPUS)
+        assert found is not None
+        assert found.parts is not None
+        assert (found.parts.making_s, found.parts.order_s) == pytest.approx((0.2 * waiting, 0.8 * waiting))
+        assert (found.parts.main_process_s, found.bytes_share, found.bytes_read) == (1 - waiting, 0.9, 1e5)

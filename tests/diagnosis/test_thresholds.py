@@ -59,9 +59,10 @@ def waiting(**shares: float) -> Facts:
     return replace(TWO, parts=parts(**shares, making_s=1 - sum(shares.values())))
 
 
-def kernel(share: float, faults: float = 4e6, read_bytes: float = 0.0) -> Facts:
-    loads = states(0.99, system_share=share, minor_faults_per_s=faults, read_bytes_per_s=read_bytes)
-    return replace(DECODING, cpu_s={"sample": 9e-3}, loads=loads)
+def kernel(share: float, faults: float = 4e6, huge_faults: float = 0.0) -> Facts:
+    """One worker, on a CPU all the time."""
+    loads = states(1.0, system_share=share, minor_faults_per_s=faults)
+    return replace(DECODING, cpu_s={"sample": 9e-3}, loads=loads, huge_faults_per_s=huge_faults)
 
 
 def transported(**facts: object) -> Facts:
@@ -247,16 +248,22 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
         kernel(0.5),
         ("sample", "memory"),
     ),
-    "few page faults are the reading of files": (
-        kernel(0.8, faults=499 * 400.0, read_bytes=2**20 * 400.0),
+    "page faults account for half of the kernel's time, at 2.5 microseconds each": (
+        kernel(0.8, faults=159_000.0),
         ("sample", "workers"),
-        kernel(0.8, faults=500 * 400.0, read_bytes=2**20 * 400.0),
+        kernel(0.8, faults=161_000.0),
         ("sample", "memory"),
     ),
-    "the kernel's work without faults is memory where little is read": (
-        kernel(0.8, faults=0.0, read_bytes=2**20 * 400.0),
+    "a fault of a huge page takes 200 microseconds": (
+        kernel(0.8, faults=4_000.0, huge_faults=1_940.0),
         ("sample", "workers"),
-        kernel(0.8, faults=0.0, read_bytes=(2**20 - 1) * 400.0),
+        kernel(0.8, faults=4_000.0, huge_faults=1_960.0),
+        ("sample", "memory"),
+    ),
+    "system calls are no page faults": (
+        kernel(1.0, faults=0.0),
+        ("sample", "workers"),
+        kernel(1.0),
         ("sample", "memory"),
     ),
     "a worker more has room where 0.4 CPUs are left": (

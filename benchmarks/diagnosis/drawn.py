@@ -1,0 +1,75 @@
+"""Causes whose times, sizes and workers are drawn at random from one seed, so that no rule fits them by chance."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from torch.utils.data import DataLoader, RandomSampler
+
+from benchmarks.diagnosis.data import uneven_files
+from benchmarks.diagnosis.main_process import Wrapped
+from benchmarks.diagnosis.opaque_data import ENDLESS, Python
+from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
+from benchmarks.diagnosis.steps import device
+from benchmarks.diagnosis.storage_data import Sleeping
+from benchmarks.diagnosis.stragglers import Sleepy
+
+_DRAWS = random.Random(20261124)
+
+
+def reading(workers: int, *, batch: int, **storage: Any) -> Loop:
+    """Files of 8 to 1,000 KB from a played device, in random order."""
+    dataset = Sleeping(uneven_files(), **storage)
+    sampler = RandomSampler(dataset, replacement=True, num_samples=ENDLESS)
+    return Loop(lambda: DataLoader(dataset, batch, sampler=sampler, num_workers=workers), device(2))
+
+
+def hesitating(workers: int, *, slow_s: float, batch: int, **more: Any) -> Loop:
+    dataset = Sleepy(0.5, slow_s)
+    return Loop(lambda: DataLoader(dataset, batch, num_workers=workers, **more), device(4), seconds=5.0)
+
+
+def converted(workers: int, *, ms: float, kind: str, batch: int) -> Loop:
+    inner = DataLoader(Python(0.1), batch, num_workers=workers)
+    return Loop(lambda: Wrapped(inner, ms, kind), device(1))
+
+
+def _bandwidth(number: int) -> Scenario:
+    arguments = {"workers": _DRAWS.randint(1, 4), "batch": _DRAWS.choice([2, 4, 8]), "bytes_per_s": _mb(10, 40)}
+    why = "{bytes_per_s:,.0f} bytes/s for each of {workers} readers, in batches of {batch}.".format(**arguments)
+    words = because_of("read sample", "storage_bandwidth")
+    return Scenario(f"bandwidth_drawn_{number}", why, reading, arguments, words, {"cold_cache": {"bytes_per_s": 0.0}})
+
+
+def _latency(number: int) -> Scenario:
+    arguments = {"workers": _DRAWS.randint(1, 4), "batch": _DRAWS.choice([2, 4, 8]), "latency_s": _ms(4, 30) / 1e3}
+    why = "{latency_s:.4f} s a file, however large, {workers} workers, batches of {batch}.".format(**arguments)
+    words = because_of("read sample", "storage_latency")
+    return Scenario(f"latency_drawn_{number}", why, reading, arguments, words, {"cold_cache": {"latency_s": 0.0}})
+
+
+def _order(number: int) -> Scenario:
+    arguments = {"workers": _DRAWS.randint(2, 5), "batch": _DRAWS.choice([2, 4, 8]), "slow_s": _ms(200, 600) / 1e3}
+    why = "One sample in a hundred takes {slow_s:.2f} s, {workers} workers, batches of {batch}.".format(**arguments)
+    fixes = {"out_of_order": {"in_order": False}, "slow_samples": {"slow_s": 0.0005}}
+    return Scenario(f"straggler_drawn_{number}", why, hesitating, arguments, because_of("stragglers", "order"), fixes)
+
+
+def _around(number: int) -> Scenario:
+    kind = _DRAWS.choice(["python", "fourier", "hashing"])
+    arguments = {"workers": _DRAWS.randint(1, 2), "batch": _DRAWS.choice([4, 8, 16]), "kind": kind, "ms": _ms(8, 30)}
+    why = "A generator around the loader works {ms} ms on a batch ({kind}), {workers} workers.".format(**arguments)
+    words = because_of("main_process", "lock cpu")
+    return Scenario(f"main_drawn_{number}", why, converted, arguments, words, {"move_into_workers": {"ms": 0.0}})
+
+
+def _mb(least: float, most: float) -> float:
+    return round(_DRAWS.uniform(least, most), 1) * 1e6
+
+
+def _ms(least: float, most: float) -> float:
+    return round(_DRAWS.uniform(least, most), 1)
+
+
+SCENARIOS = tuple(draw(number) for draw in (_bandwidth, _latency, _order, _around) for number in range(3))

@@ -1,0 +1,59 @@
+"""What workers are at while the main process waits for a batch: that tells who keeps the batch from coming."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from loaderbench.monitors import kind_of, proc
+from loaderbench.monitors.blocked import DEVICE, FEWEST_LOOKS, QUEUE, RUNNING, STORAGE
+
+
+class AwaitedLooks:
+    """Looks at all workers at a moment in which the main process waits. `root` is for tests.
+
+    A worker that waits for its next indices, in all of whose threads nothing is under way, has delivered everything
+    that it was asked for. While another one is at work, its batches lie ready in the main process, which hands batches
+    out in order.
+    """
+
+    def __init__(self, root: str = "/proc") -> None:
+        self._root = root
+        self._seen: Counter[str] = Counter()
+
+    def look(self, main: int, workers: Sequence[int]) -> None:
+        """Look once; what was seen counts if the main process has not been given a batch meanwhile."""
+        before = self._times_blocked(main)
+        found = self._find(workers) if workers else None
+        if found is not None and self._kind(main) != RUNNING and self._times_blocked(main) == before:
+            self._seen[found] += 1
+
+    def _find(self, workers: Sequence[int]) -> str:
+        idle = [pid for pid in workers if self._kind(pid) == QUEUE]
+        if len(idle) == len(workers):
+            return "transport"
+        return "order" if any(map(self._is_done, idle)) else "making"
+
+    @property
+    def shares(self) -> dict[str, float] | None:
+        """Of all looks; `None` where they are too few."""
+        looks = self._seen.total()
+        return {what: count / looks for what, count in sorted(self._seen.items())} if looks >= FEWEST_LOOKS else None
+
+    def _is_done(self, pid: int) -> bool:
+        """Whether nothing is on its way out of an idle worker."""
+        return not {self._kind(pid, thread) for thread in self._threads(pid)} & {RUNNING, DEVICE, STORAGE}
+
+    def _threads(self, pid: int) -> list[str]:
+        try:
+            return os.listdir(f"{self._root}/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
+        except OSError:
+            return []
+
+    def _times_blocked(self, pid: int) -> int | None:
+        return proc.parse_times_blocked(proc.read_text(f"{self._root}/{pid}/status"))
+
+    def _kind(self, pid: int, thread: str = "") -> str | None:
+        place = f"{pid}/task/{thread}" if thread else str(pid)
+        return kind_of(proc.read_text(f"{self._root}/{place}/wchan").strip())

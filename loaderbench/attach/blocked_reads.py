@@ -1,0 +1,107 @@
+"""Whether workers that are blocked wait for bytes or for requests: the kernel counts both, and the time.
+
+Linux only. Source: proc(5), `/proc/<pid>/status` (voluntary context switches: how often the main thread was blocked),
+`/proc/<pid>/io` (`rchar`: bytes given by read(2) and its like) and `/proc/<pid>/schedstat`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from loaderbench.monitors import proc
+from loaderbench.statistics.explaining import FEWEST_PAIRS, share_explained
+
+FEWEST_WAITS = 20
+"""In a window: with fewer, the one that is under way at its end weighs more than what differs between windows."""
+
+FEWEST_BYTES = 4096  # for each wait: what a worker is told through its queue is less
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Of a process at a moment, or of several between two moments."""
+
+    clock_s: float
+    on_cpu_s: float
+    waits: int
+    read_bytes: int
+
+    @property
+    def blocked_s(self) -> float:
+        """Seconds in which the main thread neither ran nor was ready to."""
+        return max(0.0, self.clock_s - self.on_cpu_s)
+
+    def __add__(self, other: _Counts) -> _Counts:
+        return _Counts(
+            self.clock_s + other.clock_s,
+            self.on_cpu_s + other.on_cpu_s,
+            self.waits + other.waits,
+            self.read_bytes + other.read_bytes,
+        )
+
+    def since(self, before: _Counts) -> _Counts:
+        """What was counted between the two."""
+        return _Counts(
+            self.clock_s - before.clock_s,
+            self.on_cpu_s - before.on_cpu_s,
+            self.waits - before.waits,
+            self.read_bytes - before.read_bytes,
+        )
+
+
+_NOTHING = _Counts(0.0, 0.0, 0, 0)
+
+
+class BlockedReads:
+    """Adds up what workers read and how often they were blocked. `root` and `clock` are for tests."""
+
+    def __init__(self, root: str = "/proc", clock: Callable[[], float] = time.monotonic) -> None:
+        self._root, self._clock = root, clock
+        self._before: dict[int, _Counts] = {}
+        self._seen: list[_Counts] = []
+
+    def read(self, pids: Sequence[int]) -> None:
+        """Read each worker once, in about 40 microseconds."""
+        now = {pid: counts for pid in pids if (counts := self._counts(pid)) is not None}
+        between = [counts.since(self._before[pid]) for pid, counts in now.items() if pid in self._before]
+        if between and all(one.waits >= 0 and one.read_bytes >= 0 for one in between):
+            self._seen.append(sum(between, _NOTHING))
+        self._before = now
+
+    @property
+    def bytes_per_wait(self) -> float | None:
+        """Bytes read for each time that a worker was blocked; `None` where none was."""
+        whole = sum(self._seen, _NOTHING)
+        return whole.read_bytes / whole.waits if whole.waits else None
+
+    @property
+    def bytes_share(self) -> float | None:
+        """The part of the blocked time that the bytes explain; `None` where that cannot be told."""
+        if (self.bytes_per_wait or 0.0) < FEWEST_BYTES:
+            return None
+        windows = [one for one in self._windows() if one.blocked_s > 0]
+        waits, read = ([each / one.blocked_s for each, one in zip(counts, windows, strict=True)]
+                       for counts in ([one.waits for one in windows], [one.read_bytes for one in windows]))  # fmt: skip
+        return share_explained(waits, read)
+
+    def _windows(self) -> list[_Counts]:
+        """So many readings together that each window has waits enough, as long as there are windows enough."""
+        waits = sum(one.waits for one in self._seen)
+        together = max(1, -(-FEWEST_WAITS * len(self._seen) // max(1, waits)))
+        together = min(together, max(1, len(self._seen) // FEWEST_PAIRS))
+        whole = len(self._seen) // together * together
+        return [sum(self._seen[at : at + together], _NOTHING) for at in range(0, whole, together)]
+
+    def _counts(self, pid: int) -> _Counts | None:
+        try:
+            waits = proc.parse_times_blocked(proc.read_text(f"{self._root}/{pid}/status"))
+            scheduled = proc.parse_schedstat(proc.read_text(f"{self._root}/{pid}/schedstat"))
+            read = proc.parse_read_counts(proc.read_text(f"{self._root}/{pid}/io"))
+        except (ValueError, LookupError):  # gone, or not readable
+            return None
+        if waits is None or scheduled is None:
+            return None
+        on_cpu_s = (scheduled.run_ns + scheduled.wait_ns) / 1e9
+        return _Counts(self._clock(), on_cpu_s, waits, read.asked_bytes)
