@@ -76,7 +76,8 @@ def _start_method(source: Any) -> str:
         return str(context.get_start_method())
     import multiprocessing
 
-    return multiprocessing.get_start_method()
+    chosen = multiprocessing.get_start_method(allow_none=True)  # without it, asking would choose the default for good
+    return chosen or multiprocessing.get_all_start_methods()[0]
 
 
 def _describe(source: Any, place: str | None) -> DatasetSummary:

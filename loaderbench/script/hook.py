@@ -107,6 +107,7 @@ class RecordedKind:
             if self._is_here:
                 self._makers.note(loader)
 
+        @wraps(self._usual)
         def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807
             recorder = self._recorder() if self._is_here else None
             begun: Iterator[Any] = self._usual(loader) if recorder is None else recorder.epoch(loader)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from loaderbench.errors import MissingError
 from loaderbench.script.order import RecordOrder, own_python_path
-from loaderbench.script.recording import SENT, Recording, read_recordings
+from loaderbench.script.recording import BEGUN, SENT, Recording, read_recordings
 
 if TYPE_CHECKING:
     from loaderbench.script.tuner import TunedLoader
@@ -29,13 +29,14 @@ class ScriptEnd:
     """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it.
 
     `tuned` is `None` where no loader was tuned. `sent_to` is the machine of rank 0, if ranks of this one sent it what
-    they recorded.
+    they recorded. `begun`: a loader was iterated over, whether or not anything of it was saved.
     """
 
     code: int
     recordings: tuple[Recording, ...]
     tuned: TunedLoader | None = None
     sent_to: str = ""
+    begun: bool = False
 
 
 def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
@@ -78,7 +79,8 @@ def run_script(
         code, place = _run(command, order), Path(folder)
         tuned = _read_tuned(place) if tuning else None
         sent_to = (place / SENT).read_text() if (place / SENT).exists() else ""
-        return ScriptEnd(code=code, recordings=tuple(read_recordings(place)), tuned=tuned, sent_to=sent_to)
+        found, begun = tuple(read_recordings(place)), (place / BEGUN).exists()
+        return ScriptEnd(code=code, recordings=found, tuned=tuned, sent_to=sent_to, begun=begun)
 
 
 def _read_tuned(folder: Path) -> TunedLoader | None:

@@ -24,7 +24,7 @@ from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
-from loaderbench.script.recording import Recording, write_recordings
+from loaderbench.script.recording import BEGUN, Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
 from loaderbench.tracing.clock import StageClock
 from loaderbench.tracing.loader import Begin
@@ -110,6 +110,8 @@ class ScriptRecorder:
         self._order, self._usual, self._give_back, self._makers = order, begin, give_back, makers
         self._until_s = inf if order.seconds is None else time.monotonic() + order.seconds
         self._recorded: list[_Recorded] = []
+        with suppress(OSError):
+            (Path(order.folder) / BEGUN).touch()
         self._begun: Any = None  # by torch, for the epoch that was begun last
         self._of_loader: BaseException | None = None
         self._saving = threading.RLock()  # a sampler may iterate over another loader while its epoch begins

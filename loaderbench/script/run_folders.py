@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loaderbench.conclusion import conclude
@@ -14,7 +14,7 @@ from loaderbench.recorder.ranks import RankRun, merge_ranks
 from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.script.recording import Recording
-from loaderbench.store import PAGE_FILE, Store, new_run_folder
+from loaderbench.store import PAGE_FILE, Store, new_run_folder, note_without_parquet
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
 
 
 def _write(recording: Recording, folder: Path) -> RecordedLoader:
-    run = Run(conclude(recording.measured), recording.readings, folder)
+    notes = (*recording.measured.notes, *note_without_parquet())
+    run = Run(conclude(replace(recording.measured, notes=notes)), recording.readings, folder)
     store = Store(folder)
     try:
         store.write_run(run.record)

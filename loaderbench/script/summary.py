@@ -12,10 +12,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_loaders(found: Sequence[RecordedLoader], console: Console, sent_to: str = "") -> None:
-    """The verdict on the main loader, and a line for each of the others; one line where it is printed elsewhere."""
+_NONE = "loaderbench: no DataLoader was iterated over; nothing was recorded"
+_LOST = "loaderbench: nothing was saved: the script ended soon, by a signal, os._exit or os.exec*"
+
+
+def print_loaders(found: Sequence[RecordedLoader], console: Console, sent_to: str = "", *, begun: bool = False) -> None:
+    """The verdict on the main loader, and a line for each of the others; one line where it is printed elsewhere.
+
+    `begun`: a loader was iterated over, even where nothing was found of it.
+    """
     if not found:
-        console.print("loaderbench: no DataLoader was iterated over; nothing was recorded", highlight=False)
+        console.print(_LOST if begun else _NONE, highlight=False, soft_wrap=True)
         return
     main, *others = found
     if sent_to:

@@ -2,6 +2,7 @@
 
 from loaderbench.store.batches import BATCHES_FILE, batches_frame
 from loaderbench.store.frames import timeline_frame, trials_frame
+from loaderbench.store.parquet import note_without_parquet
 from loaderbench.store.reading import folder_of, read_run, read_timeline, read_trials
 from loaderbench.store.writing import (
     PAGE_FILE,
@@ -23,6 +24,7 @@ __all__ = [
     "batches_frame",
     "folder_of",
     "new_run_folder",
+    "note_without_parquet",
     "read_run",
     "read_timeline",
     "read_trials",

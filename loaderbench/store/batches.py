@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from loaderbench.errors import RunFileError
 from loaderbench.records import BatchTimes, to_dict
+from loaderbench.store.parquet import parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,21 +22,22 @@ BATCH_COLUMNS = ("trial", *(one.name for one in fields(BatchTimes)))
 
 def write_batches(file: Path, batches: Mapping[str, Sequence[BatchTimes]]) -> None:
     """Write the batches of each trial. Raises `OSError`."""
+    writable = parquet()
     import pyarrow
-    from pyarrow import parquet
 
     rows = [to_dict(batch) | {"trial": trial} for trial, own in batches.items() for batch in own]
-    parquet.write_table(pyarrow.Table.from_pylist(rows, schema=_schema()), file, compression="zstd")
+    writable.write_table(pyarrow.Table.from_pylist(rows, schema=_schema()), file, compression="zstd")
 
 
 def read_batches(file: Path) -> dict[str, tuple[BatchTimes, ...]]:
     """The batches of each trial; empty without the file. Raises `RunFileError`, in one line."""
     if not file.is_file():
         return {}
-    from pyarrow import ArrowException, parquet
+    readable = parquet()
+    from pyarrow import ArrowException
 
     try:
-        rows = parquet.ParquetFile(file).read(columns=list(BATCH_COLUMNS)).cast(_schema()).to_pylist()
+        rows = readable.ParquetFile(file).read(columns=list(BATCH_COLUMNS)).cast(_schema()).to_pylist()
         grouped = groupby(rows, lambda row: str(row.pop("trial")))
         return {trial: tuple(map(_batch, own)) for trial, own in grouped}
     except (ArrowException, KeyError, OSError, TypeError, ValueError) as error:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from loaderbench.errors import RunFileError
 from loaderbench.records import READABLE_VERSIONS, SCHEMA_VERSION, Readings, RunRecord, Trial
 from loaderbench.store.batches import BATCHES_FILE, read_batches
+from loaderbench.store.parquet import parquet
 from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_trial
 from loaderbench.store.writing import RUN_FILE, TIMELINE_COLUMNS, TIMELINE_FILE, TRIALS_FILE
 
@@ -75,10 +76,11 @@ def read_timeline(path: Path) -> Readings:
         found.keep_batches(trial, batches)
     if not file.is_file():
         return found
-    from pyarrow import ArrowException, parquet
+    readable = parquet()
+    from pyarrow import ArrowException
 
     try:
-        table = parquet.ParquetFile(file).read(columns=list(TIMELINE_COLUMNS)).combine_chunks()  # without pandas
+        table = readable.ParquetFile(file).read(columns=list(TIMELINE_COLUMNS)).combine_chunks()  # without pandas
         if not table.num_rows:
             return found
         columns = [table[name].chunk(0).to_numpy() for name in ("t_s", "value")]

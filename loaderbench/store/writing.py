@@ -16,6 +16,7 @@ from loaderbench.errors import UsageError
 from loaderbench.locking import hold
 from loaderbench.records import Readings, RunRecord, Trial, to_dict
 from loaderbench.store.batches import BATCHES_FILE, write_batches
+from loaderbench.store.parquet import note_without_parquet
 
 RUN_FILE, TRIALS_FILE, TIMELINE_FILE, PAGE_FILE = "run.json", "trials.jsonl", "timeline.parquet", "report.html"
 TIMELINE_COLUMNS = ("trial", "t_s", "metric", "value")
@@ -72,7 +73,9 @@ class Store:
         return self._write(PAGE_FILE, html, kept)
 
     def write_timeline(self, readings: Readings) -> Path:
-        """Write every reading of the monitors as Parquet, and next to it the batches that were kept."""
+        """Write what the monitors read as Parquet, and next to it the batches that were kept, where pyarrow works."""
+        if note_without_parquet():
+            return self.folder / TIMELINE_FILE
         import pyarrow
         from pyarrow import parquet
 

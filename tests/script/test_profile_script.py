@@ -165,6 +165,26 @@ def test_an_interrupt_that_is_sent_to_the_command_reaches_the_script(tmp_path: P
     assert load(tmp_path / "run").trials[0].batches > 10
 
 
+def test_a_script_that_ends_at_once_within_its_first_batches_is_not_said_to_have_no_loader(tmp_path: Path) -> None:
+    write(tmp_path, LONG.format(body="os._exit(9)"))
+    done = profile(tmp_path, "train.py")
+    assert done.returncode == 9
+    assert done.stderr == ("loaderbench: nothing was saved: the script ended soon, by a signal, os._exit or os.exec*\n")
+
+
+def test_the_start_method_is_chosen_by_the_script_however_late(tmp_path: Path) -> None:
+    late = (
+        "import multiprocessing\n"
+        "for _ in DataLoader(Slow(8 * 400, 0.001), batch_size=8): pass\n"  # longer than until the first save
+        "multiprocessing.set_start_method('spawn')\n"
+        "print(multiprocessing.get_start_method(), DataLoader.__iter__.__qualname__)\n"
+    )
+    write(tmp_path, HEAD + late)
+    done = profile(tmp_path, "-q", "--out", "run", "train.py")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "spawn DataLoader.__iter__\n", "")
+    assert load(tmp_path / "run").trials[0].batches
+
+
 @pytest.mark.parametrize("end", ["os._exit(9)", "os.kill(os.getpid(), 9)"])
 @pytest.mark.slow
 def test_what_was_recorded_survives_a_script_that_ends_without_a_last_word(tmp_path: Path, end: str) -> None:
