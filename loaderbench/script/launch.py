@@ -102,7 +102,10 @@ def _run(command: Sequence[str], order: RecordOrder) -> int:
 
 @contextmanager
 def _signals_left_to_the_script() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Forward what is sent to this process alone, and let the script decide what becomes of it."""
+    """Forward what is sent to this process alone, and let the script decide what becomes of it.
+
+    What is ignored already, as under `nohup`, stays so for the script.
+    """
     children: list[subprocess.Popen[bytes]] = []
 
     def forward(number: int, _: FrameType | None) -> None:
@@ -111,7 +114,8 @@ def _signals_left_to_the_script() -> Iterator[list[subprocess.Popen[bytes]]]:
                 child.send_signal(number)
 
     numbers = [getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
-    before = {number: signal.signal(number, forward) for number in numbers}
+    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, forward) for number in heard}
     try:
         yield children
     finally:

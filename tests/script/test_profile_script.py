@@ -185,6 +185,14 @@ def test_the_start_method_is_chosen_by_the_script_however_late(tmp_path: Path) -
     assert load(tmp_path / "run").trials[0].batches
 
 
+def test_signals_that_are_ignored_already_are_ignored_by_the_script(tmp_path: Path) -> None:
+    ignored = "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)"
+    write(tmp_path, f"import os, signal\nos.kill(os.getppid(), signal.SIGHUP)\n{ignored}")
+    command = f"trap '' HUP; exec {sys.executable} -m loaderbench profile train.py"  # as under nohup
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 @pytest.mark.parametrize("end", ["os._exit(9)", "os.kill(os.getpid(), 9)"])
 @pytest.mark.slow
 def test_what_was_recorded_survives_a_script_that_ends_without_a_last_word(tmp_path: Path, end: str) -> None:
