@@ -23,6 +23,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or torch.profiler writes a li
 from overhead_loop import BARE, OURS, TIMER, empty_loop, training_loop
 from overhead_pairs import Interval, Rounds, cpu, wall
 from overhead_photos import OFF, ON, WORKERS, Tracing, in_this_process, in_workers, lines_in_workers
+from overhead_profile import PROFILED, profiled_script
 from overhead_start import imports, memory
 
 from loaderbench.datasets.photos import cached_photos
@@ -49,6 +50,7 @@ class Effort:
     warm_up_s: float
     empty_rounds: int
     rival_rounds: int
+    profile_rounds: int
     loop_s: float
     photos: int
     photos_s: float
@@ -56,8 +58,8 @@ class Effort:
     steps: int
 
 
-QUICK = Effort(0.2, 10, 2, 2.0, 64, 2.5, 5, 100_000)
-FULL = Effort(1.2, 60, 12, 90.0, 512, 60.0, 15, 1_000_000)
+QUICK = Effort(0.2, 10, 2, 10, 2.0, 64, 2.5, 5, 100_000)
+FULL = Effort(1.2, 60, 12, 120, 90.0, 512, 60.0, 15, 1_000_000)
 
 
 def main() -> None:
@@ -67,6 +69,7 @@ def main() -> None:
     rows = [
         *of_empty_loop(effort),
         *of_training(effort),
+        *of_profile(effort),
         of_tracing(f"photos, {WORKERS} workers", in_workers(root, 4, effort.photos_s)),
         of_tracing("photos, 0 workers", in_this_process(root, 2, effort.photos_s)),
         of_lines(lines_in_workers(root, 4, effort.photos_s)),
@@ -101,6 +104,15 @@ def of_training(effort: Effort) -> Iterator[Row]:
     yield Row(what, "holds 1, width below 0.01", ratio(kept), ratio(taken.kept(OURS, BARE, wall)), ok)
     for name in (OURS, *RIVALS):
         yield of_rival(taken, name, f"added to a {step}, us: {name}", why_no_traceml)
+
+
+def of_profile(effort: Effort) -> Iterator[Row]:
+    told("a script under profile")
+    for workers in (1, 0):
+        taken = profiled_script(workers, effort.profile_rounds)
+        added, step = taken.added_s(PROFILED, BARE, cpu), f"step of {taken.step_s(BARE) * 1e3:.2f} ms"
+        what = f"added to a {step}, {workers} workers, us: {PROFILED}"
+        yield Row(what, "at most 5", us(added), us(taken.added_s(PROFILED, BARE, wall)), added.mean <= 5e-6)
 
 
 def of_rival(taken: Rounds, name: str, what: str, why_not: str) -> Row:

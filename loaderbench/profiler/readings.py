@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from loaderbench.consumers import LOOP
@@ -74,12 +75,18 @@ def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
         step=spread_of(log.steps),
         step_stages=observer.user_stages.costs(STEADY if steady else WARMUP, log.batches) or None,
         epochs=_epochs(recorder),
-        recorder_s_per_batch=loop_s_per_batch(clock_of_device) if recorder.events else loop_s_per_batch(),
+        recorder_s_per_batch=_recorder_s_per_batch(recorder.events is not None),
         not_measured={
             "samples_per_epoch": "the dataset has no length",
             "step_stages": "no part of the loop is marked with Profiler.stage()",
         },
     )
+
+
+@cache
+def _recorder_s_per_batch(with_events: bool) -> float:
+    """Measured once: what is recorded of a script is saved time and again, next to its own work."""
+    return loop_s_per_batch(clock_of_device) if with_events else loop_s_per_batch()
 
 
 def _inside(observer: Observer) -> LoaderInside:
