@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from loaderbench.report.html import render_html
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 DRAWN = "html.drawn"
 PHONE = {"width": 360, "height": 740}
+DESKTOP = {"width": 1280, "height": 720}
 FITTED = """() => Array.from(document.querySelectorAll(".chart")).every((place) => {
   const drawn = place.querySelector("svg.main-svg");
   return !drawn || !place.clientWidth || Math.abs(drawn.getBoundingClientRect().width - place.clientWidth) < 2;
@@ -52,17 +54,46 @@ def browser() -> Iterator[Any]:
     except ImportError:
         missing("playwright is not installed")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--process-per-site"])
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def new_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Opens a tab. Those with scripts share one process of Chromium, which compiles plotly once, those without another.
+
+    A tab that stays open keeps each process alive.
+    """
+    (empty := tmp_path_factory.mktemp("empty") / "page.html").write_text("<title>stays open</title>")
+    with ExitStack() as contexts:
+        with_scripts, without = (
+            contexts.enter_context(closing(browser.new_context(java_script_enabled=scripts)))
+            for scripts in (True, False)
+        )
+        for context in (with_scripts, without):
+            context.new_page().goto(empty.as_uri())
+
+        def open_tab(*, java_script_enabled: bool = True, color_scheme: str = "light", viewport: Any = DESKTOP) -> Any:
+            page = (with_scripts if java_script_enabled else without).new_page()
+            page.set_viewport_size(viewport)
+            page.emulate_media(color_scheme=color_scheme)
+            return page
+
+        yield open_tab
+
+
+def close_page(page: Any) -> None:
+    """Close a tab; the next one begins without what this one kept."""
+    page.evaluate("localStorage.clear()")
+    page.close()
 
 
 class Visit:
     """One open page, with everything it asked for and complained about; `before` is a script that runs ahead of its."""
 
-    def __init__(self, browser: Any, path: Path, before: str = "", address: str = "", **options: Any) -> None:
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
+    def __init__(self, new_page: Any, path: Path, before: str = "", address: str = "", **options: Any) -> None:
+        self.page = new_page(**options)
         if before:
             self.page.add_init_script(before)
         self.requests: list[str] = []
@@ -90,8 +121,8 @@ class Visit:
 class SharedVisit(Visit):
     """A page that several tests look at; `first_overflow` is that of a phone that opened it."""
 
-    def __init__(self, browser: Any, path: Path) -> None:
-        super().__init__(browser, path, viewport=PHONE)
+    def __init__(self, new_page: Any, path: Path) -> None:
+        super().__init__(new_page, path, viewport=PHONE)
         self.drawn()
         self.first_overflow, self.first_complaints = self.overflow, list(self.complaints)
 
@@ -106,17 +137,17 @@ class SharedVisit(Visit):
 
 
 @pytest.fixture
-def open_file(browser: Any) -> Iterator[Any]:
+def open_file(new_page: Any) -> Iterator[Any]:
     """Opens a page that lies on the disk."""
     opened: list[Visit] = []
 
     def open_page(path: Path, **options: Any) -> Visit:
-        opened.append(Visit(browser, path, **options))
+        opened.append(Visit(new_page, path, **options))
         return opened[-1]
 
     yield open_page
     for one in opened:
-        one.context.close()
+        close_page(one.page)
 
 
 def write_page(path: Path, run: RunRecord, timeline: Any = runs.timeline) -> Path:
@@ -125,19 +156,19 @@ def write_page(path: Path, run: RunRecord, timeline: Any = runs.timeline) -> Pat
 
 
 @pytest.fixture(scope="session")
-def first_visit(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def first_visit(new_page: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Opens the page of a run once for all tests that choose, fold, sort or size, and change nothing else."""
     opened: dict[Any, SharedVisit] = {}
 
     def open_page(make: Any) -> SharedVisit:
         if make not in opened:
             path = write_page(tmp_path_factory.mktemp("page") / "report.html", make())
-            opened[make] = SharedVisit(browser, path)
+            opened[make] = SharedVisit(new_page, path)
         return opened[make]
 
     yield open_page
     for one in opened.values():
-        one.context.close()
+        close_page(one.page)
 
 
 @pytest.fixture

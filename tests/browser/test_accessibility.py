@@ -37,17 +37,16 @@ def test_a_page_has_no_barrier(shared: Any, make: Any, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("make", [runs.typical, profiles.traced])
-def test_without_scripts_there_is_none_either(browser: Any, tmp_path: Any, make: Any) -> None:
+def test_without_scripts_there_is_none_either(new_page: Any, tmp_path: Any, make: Any) -> None:
     """axe-core is a script itself: it looks at the page with its own scripts taken out."""
     run = make()
     text = render_html(build_document(run, runs.timeline(run)))
     head, *parts = text.split("<script")
     path = tmp_path / "still.html"
     path.write_text(head + "".join(part.partition("</script>")[2] for part in parts), encoding="utf-8")
-    context = browser.new_context()
-    page = context.new_page()
+    page = new_page()
     page.goto(path.as_uri())
     found = findings(page)
-    context.close()
+    page.close()
 
     assert found == []

@@ -34,24 +34,25 @@ def put(parent: Path, name: str, run: RunRecord) -> None:
     (folder / "report.html").write_text("<title>the page of a run</title>")
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
     for name, make in RUNS.items():
-        put(tmp_path, name, make())
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "run.json").write_text("{")
-    file = tmp_path / "index.html"
-    file.write_text(render_index(build_index(list_runs(tmp_path), "0.1.0")), encoding="utf-8")
+        put(folder, name, make())
+    (folder / "broken").mkdir()
+    (folder / "broken" / "run.json").write_text("{")
+    file = folder / "index.html"
+    file.write_text(render_index(build_index(list_runs(folder), "0.1.0")), encoding="utf-8")
     return file
 
 
 @pytest.fixture
-def opened(browser: Any, index: Path) -> Iterator[Any]:
-    contexts = []
+def opened(new_page: Any, index: Path) -> Iterator[Any]:
+    pages = []
 
     def open_page(**options: Any) -> Any:
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
+        page = new_page(**options)
+        pages.append(page)
         page.seen = []
         for event in ("request", "console", "pageerror", "dialog"):
             page.on(event, lambda found, event=event: page.seen.append((event, str(found))))
@@ -59,8 +60,8 @@ def opened(browser: Any, index: Path) -> Iterator[Any]:
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
 
 
 def overflow(page: Any) -> int:
