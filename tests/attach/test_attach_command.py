@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import in_process
 from nvml_stub import StubNvml
 
 from loaderbench.attach.stacks import StackRecorder, py_spy
@@ -42,50 +43,58 @@ if __name__ == "__main__":
 """
 
 Training = Callable[..., "subprocess.Popen[str]"]
+Seen = tuple[dict[str, Any], str]
 
 
-@pytest.fixture
-def training(tmp_path: Path) -> Iterator[Training]:
-    """Starts a training, and returns once it has taken its first batch."""
-    (tmp_path / "train.py").write_text(TRAINING)
-    started: list[subprocess.Popen[str]] = []
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    """Starts a training, or finds it running, and returns once it has taken its first batch."""
+    place = tmp_path_factory.mktemp("training")
+    (place / "train.py").write_text(TRAINING)
+    started: dict[tuple[float, float, int], subprocess.Popen[str]] = {}
 
     def start(sample_s: float, step_s: float, workers: int) -> subprocess.Popen[str]:
-        command = [sys.executable, "train.py", str(sample_s), str(step_s), str(workers)]
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        started.append(process)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "step\n"
-        return process
+        found = started.get(key := (sample_s, step_s, workers))
+        if found is None or found.poll() is not None:
+            command = [sys.executable, "train.py", *map(str, key)]
+            found = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True, start_new_session=True)
+            started[key] = found
+            assert found.stdout is not None
+            assert found.stdout.readline() == "step\n"
+        return found
 
     yield start
-    for process in started:
+    for process in started.values():
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
-def attach(place: Path, pid: int, *flags: str, **environment: str) -> tuple[dict[str, Any], str]:
+WAITS = 0.005, 0.001, 1
+LOADS_BY_ITSELF = 0.004, 0.01, 0
+
+
+def attach(place: Path, pid: int, *flags: str, out: str = "seen") -> Seen:
     """The run that attaching to a process writes, and what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "loaderbench", "attach", str(pid), "--out", "seen", *flags],
-        cwd=place,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = in_process("attach", str(pid), "--out", out, *flags, cwd=place)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    found: dict[str, Any] = json.loads((place / "seen" / "run.json").read_text())
+    found: dict[str, Any] = json.loads((place / out / "run.json").read_text())
     return found, done.stderr
 
 
+@pytest.fixture(scope="module")
+def waiting(training: Training, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Seen]:
+    """A training whose loader waits as for a slow disk, seen for some seconds."""
+    place, process = tmp_path_factory.mktemp("waiting"), training(0.005, 0.001, 2)
+    seen = attach(place, process.pid, "--seconds", "5", "--md", "seen.md", "--junit", "seen.xml")
+    assert process.poll() is None
+    return place, seen
+
+
 @pytest.mark.timed
-def test_a_loader_that_waits_is_named_with_its_line(training: Training, tmp_path: Path) -> None:
-    process = training(0.005, 0.001, 2)
-    found, said = attach(tmp_path, process.pid, "--seconds", "5")
+def test_a_loader_that_waits_is_named_with_its_line(waiting: tuple[Path, Seen]) -> None:
+    place, (found, said) = waiting
     assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
     assert "from outside, latency and bandwidth of storage look alike" in found["verdict"]["confidence_reasons"]
     (trial,) = found["trials"]
@@ -97,8 +106,17 @@ def test_a_loader_that_waits_is_named_with_its_line(training: Training, tmp_path
     assert (line["file"], line["line"], line["function"]) == ("train.py", 9, "Waits.__getitem__")
     assert line["share"] > 0.8
     assert "time.sleep(self.sample_s)" in said
-    assert "as a slow disk" in (tmp_path / "seen" / "report.html").read_text()
-    assert process.poll() is None
+    assert "as a slow disk" in (place / "seen" / "report.html").read_text()
+
+
+@pytest.mark.timed
+def test_a_saved_look_is_concluded_again_as_it_was(waiting: tuple[Path, Seen]) -> None:
+    place, (found, _) = waiting
+    saved = load_concluded(place / "seen")
+    assert saved.verdict.headline == found["verdict"]["headline"]
+    assert "Lines with the largest share of loading time" in (place / "seen.md").read_text()
+    assert "Lines with the largest share of loading time" in str(saved)
+    assert 'name="num_workers=2"' in (place / "seen.xml").read_text()
 
 
 @pytest.mark.timed
@@ -112,40 +130,50 @@ def test_a_loader_that_keeps_up_is_not_blamed(training: Training, tmp_path: Path
 
 @pytest.mark.timed
 def test_the_main_process_is_seen_to_load_by_itself(training: Training, tmp_path: Path) -> None:
-    process = training(0.004, 0.01, 0)
-    found, _ = attach(tmp_path, process.pid, "--seconds", "4")
+    found, _ = attach(tmp_path, training(*LOADS_BY_ITSELF).pid, "--seconds", "4")
     assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
     assert found["trials"][0]["config"] == {"num_workers": 0}
 
 
 @pytest.mark.timed
-def test_without_py_spy_the_kernel_tells_less_and_says_so(training: Training, tmp_path: Path) -> None:
-    process = training(0.005, 0.001, 1)
-    hide = "import sys; import loaderbench.attach.stacks as s; s.py_spy = lambda: None\n"
-    code = f"{hide}from loaderbench.__main__ import main; main()"
-    for name, pid in (("workers", process.pid), ("alone", training(0.004, 0.01, 0).pid)):
-        command = [sys.executable, "-c", code, "attach", str(pid), "--out", name, "--seconds", "3"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
-    known = json.loads((tmp_path / "workers" / "run.json").read_text())
+def test_without_py_spy_the_kernel_tells_less_and_says_so(
+    training: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loaderbench.attach.stacks.py_spy", lambda: None)
+    known, unknown = (
+        attach(tmp_path, training(*which).pid, "--seconds", "3", out=name)[0]
+        for name, which in (("workers", WAITS), ("alone", LOADS_BY_ITSELF))
+    )
     assert (known["verdict"]["bound"], known["verdict"]["confidence"]) == ("input", "low")
     assert any("py-spy is not installed" in note for note in known["notes"])
-    unknown = json.loads((tmp_path / "alone" / "run.json").read_text())
     assert unknown["verdict"]["bound"] == "unknown"
     assert "without stacks loading and training look alike; py-spy is not installed" in unknown["verdict"]["headline"]
 
 
 @pytest.mark.timed
-def test_what_was_seen_until_the_end_or_ctrl_c_is_shown(training: Training, tmp_path: Path) -> None:
-    for name, what in (("ended", signal.SIGKILL), ("stopped", signal.SIGINT)):
-        process = training(0.005, 0.001, 1)
+def test_the_gpu_of_a_training_is_read(training: Training, tmp_path: Path, stub_nvml: StubNvml) -> None:
+    process = training(*WAITS)
+    stub_nvml.set({"process_pid@0": process.pid}, busy_percent=12)
+    command = [sys.executable, "-m", "loaderbench", "attach", str(process.pid), "--out", "seen", "--seconds", "4"]
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, **stub_nvml.environment}, timeout=120, check=True)
+    found = json.loads((tmp_path / "seen" / "run.json").read_text())
+    (gpu,) = found["trials"][0]["gpus"]
+    assert gpu["utilization_percent"] == pytest.approx(12)
+    assert len(found["environment"]["gpus"]) == 1
+
+
+@pytest.mark.timed
+def test_what_was_seen_until_ctrl_c_or_the_end_is_shown(training: Training, tmp_path: Path) -> None:
+    for name, what in (("stopped", signal.SIGINT), ("ended", signal.SIGKILL)):
+        process = training(*WAITS)
         command = [sys.executable, "-m", "loaderbench", "attach", str(process.pid), "--out", name, "--seconds", "60"]
         looking = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         assert looking.stderr is not None
         assert "looking at process" in looking.stderr.readline()
-        time.sleep(4)
+        time.sleep(3)
         if what == signal.SIGKILL:
             os.killpg(process.pid, what)
+            process.wait()
         else:
             looking.send_signal(what)
         _, said = looking.communicate(timeout=60)
@@ -182,25 +210,3 @@ def test_gpus_are_those_with_a_process_of_the_training(stub_nvml: StubNvml) -> N
     none = stub_nvml.run_python("show(gpus_used_by({7}))")
     assert none[0] == []
     assert "no GPU reports a process of the training" in none[1]
-
-
-@pytest.mark.timed
-def test_the_gpu_of_a_training_is_read(training: Training, tmp_path: Path, stub_nvml: StubNvml) -> None:
-    process = training(0.005, 0.001, 1)
-    stub_nvml.set({"process_pid@0": process.pid}, busy_percent=12)
-    found, _ = attach(tmp_path, process.pid, "--seconds", "4", **stub_nvml.environment)
-    (gpu,) = found["trials"][0]["gpus"]
-    assert gpu["utilization_percent"] == pytest.approx(12)
-    assert len(found["environment"]["gpus"]) == 1
-
-
-@pytest.mark.timed
-def test_a_saved_look_is_concluded_again_as_it_was(training: Training, tmp_path: Path) -> None:
-    found, _ = attach(
-        tmp_path, training(0.005, 0.001, 2).pid, "--seconds", "3", "--md", "seen.md", "--junit", "seen.xml"
-    )
-    saved = load_concluded(tmp_path / "seen")
-    assert saved.verdict.headline == found["verdict"]["headline"]
-    assert "Lines with the largest share of loading time" in (tmp_path / "seen.md").read_text()
-    assert "Lines with the largest share of loading time" in str(saved)
-    assert 'name="num_workers=2"' in (tmp_path / "seen.xml").read_text()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+from command_line import in_process_with_children
 
 from loaderbench.result import Run, load
 
@@ -55,18 +58,24 @@ if __name__ == "__main__":
 )
 
 
-def profile(place: Path, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """Call `loaderbench profile` in a folder, as a user does."""
-    return call(place, "profile", *arguments, **options)
+def profile(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Call `loaderbench profile` in a folder."""
+    return call(place, "profile", *arguments, **environment)
 
 
-def call(place: Path, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """Call `loaderbench` in a folder."""
-    environment = {**os.environ, **options.pop("environment", {})}  # type: ignore[dict-item]
-    command = [sys.executable, "-m", "loaderbench", *arguments]
+def call(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Call `loaderbench` in a folder: the command in this process, the script in one of its own."""
+    return in_process_with_children(*arguments, cwd=place, **environment)
+
+
+def as_a_user_does(
+    place: Path, *arguments: str, environment: Mapping[str, str], **options: object
+) -> subprocess.CompletedProcess[str]:
+    """Call `loaderbench profile` in a folder, in an interpreter of its own."""
     return subprocess.run(
-        command, cwd=place, env=environment, capture_output=True, text=True, timeout=300, check=False, **options
-    )  # type: ignore[call-overload, no-any-return]
+        [sys.executable, "-m", "loaderbench", "profile", *arguments], cwd=place, env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=300, check=False, **options,
+    )  # type: ignore[call-overload, no-any-return]  # fmt: skip
 
 
 def write(place: Path, text: str, name: str = "train.py") -> Path:

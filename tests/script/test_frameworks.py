@@ -201,7 +201,9 @@ EPOCHS = 2
         ("torchvision", "data_loader"),
     ],
 )
-def test_every_epoch_is_recorded_with_its_stages(tmp_path: Path, package: str, name: str) -> None:
+def test_every_epoch_is_recorded_with_its_stages_and_a_validation_apart(
+    tmp_path: Path, package: str, name: str
+) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed: uv sync --group frameworks")
     write(tmp_path, HEAD + SCRIPTS[package])
@@ -220,14 +222,8 @@ def test_every_epoch_is_recorded_with_its_stages(tmp_path: Path, package: str, n
     assert EPOCHS * 60 - left_out <= counted <= EPOCHS * 60 - EPOCHS
     assert trial.stages, trial.not_measured
     assert trial.samples == 8 * (trial.batches or 0)
-
-
-def test_the_validation_of_lightning_is_recorded_apart(tmp_path: Path) -> None:
-    pytest.importorskip("lightning", reason="uv sync --group frameworks")
-    write(tmp_path, HEAD + LIGHTNING)
-    assert profile(tmp_path, "--out", "run", "train.py").returncode == 0
-    (trial,) = load(tmp_path / "run" / "val_loader").trials
-    assert trial.config["num_workers"] == 0
+    validations = [load(file.parent).trials for file in (tmp_path / "run").glob("val_loader/run.json")]
+    assert [trial.config["num_workers"] for (trial,) in validations] == ([0] if package == "lightning" else [])
 
 
 ASKED = 'callbacks=[Callback("run")]'

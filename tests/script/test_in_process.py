@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from scripts import HEAD, write
 
 from loaderbench.result import load
@@ -35,9 +34,23 @@ if __name__ == "__main__":
 """
 )
 
+ONE_AFTER_ANOTHER = (
+    HEAD
+    + """\
+from loaderbench.script.in_process import LoaderRecording
 
-def run(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    write(place, OWN)
+if __name__ == "__main__":
+    for out in sys.argv[1:]:
+        recording = LoaderRecording(out=out or None)
+        recording.start()
+        train_loader = DataLoader(Slow(160, 0), batch_size=8)
+        print(sum(1 for _ in train_loader), len(recording.finish()))
+"""
+)
+
+
+def run(place: Path, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    write(place, script)
     return subprocess.run(
         [sys.executable, "train.py", *arguments],
         cwd=place,
@@ -50,7 +63,7 @@ def run(place: Path, *arguments: str, **environment: str) -> subprocess.Complete
 
 
 def test_it_records_from_start_to_finish_and_leaves_torch_as_it_was(tmp_path: Path) -> None:
-    done = run(tmp_path, "run")
+    done = run(tmp_path, OWN, "run")
     assert done.stdout == "0\nFalse\n1 0\nTrue\n", done.stderr
     assert "its callback does nothing" in done.stderr
     assert "Report: run/report.html" in done.stderr
@@ -58,16 +71,11 @@ def test_it_records_from_start_to_finish_and_leaves_torch_as_it_was(tmp_path: Pa
     assert (found.trials[0].batches, found.record.name) == (40, "train_loader")
 
 
-@pytest.mark.parametrize(("out", "folder"), [("run", "run-rank3"), (None, "reports/profile-train-rank3-*")])
-def test_a_rank_has_a_folder_of_its_own(tmp_path: Path, out: str | None, folder: str) -> None:
-    done = run(tmp_path, *([out] if out else []), RANK="3", WORLD_SIZE="4")
-    assert done.returncode == 0, done.stderr
-    assert [place.name for place in tmp_path.glob(f"{folder}/run.json")] == ["run.json"]
-
-
-def test_a_folder_that_cannot_be_used_costs_a_line(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("a file")
-    done = run(tmp_path, "run")
-    assert done.returncode == 0
-    assert "loaderbench: run: " in done.stderr
+def test_a_rank_has_a_folder_of_its_own_and_one_that_cannot_be_used_costs_a_line(tmp_path: Path) -> None:
+    (tmp_path / "file-rank3").write_text("a file")
+    done = run(tmp_path, ONE_AFTER_ANOTHER, "run", "", "file", RANK="3", WORLD_SIZE="4")
+    assert (done.returncode, done.stdout) == (0, "20 1\n20 1\n20 0\n"), done.stderr
+    assert "loaderbench: file-rank3: " in done.stderr
     assert "Traceback" not in done.stderr
+    for folder in ("run-rank3", "reports/profile-train-rank3-*"):
+        assert [place.name for place in tmp_path.glob(f"{folder}/run.json")] == ["run.json"]

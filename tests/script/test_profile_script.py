@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import HEAD, PLAIN, profile, write
+from scripts import HEAD, PLAIN, as_a_user_does, profile, write
 
+from loaderbench.records import Trial
 from loaderbench.result import load
 
 
@@ -21,7 +22,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Co
     """A plain PyTorch training with a validation, profiled."""
     place = tmp_path_factory.mktemp("plain")
     write(place, PLAIN)
-    return place / "run", profile(place, "--out", "run", "train.py", "--lr", "0.1", "--", "-q")
+    return place / "run", profile(place, "--out", "run", "--json", "-", "train.py", "--lr", "0.1", "--", "-q")
 
 
 def line_of(text: str) -> int:
@@ -29,9 +30,11 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(PLAIN.splitlines(), 1) if text in line)
 
 
-def test_the_script_gets_its_arguments_and_its_stdout_is_its_own(plain: Any) -> None:
+def test_the_script_gets_its_arguments_and_json_on_stdout_follows_what_it_printed(plain: Any) -> None:
     _, done = plain
-    assert (done.returncode, done.stdout) == (0, "trained ['--lr', '0.1', '--', '-q']\n")
+    first, _, rest = done.stdout.partition("\n")
+    assert (done.returncode, first) == (0, "trained ['--lr', '0.1', '--', '-q']")
+    assert json.loads(rest)["name"] == "train_loader"
 
 
 def test_the_verdict_is_about_the_loader_of_the_training(plain: Any) -> None:
@@ -109,7 +112,7 @@ def test_a_script_sees_what_it_would_see_without_us(tmp_path: Path, method: str)
         [sys.executable, "train.py", method], cwd=tmp_path, input="typed", capture_output=True, text=True, check=True,
         env={**os.environ, **environment},
     )  # fmt: skip
-    ours = profile(tmp_path, "-q", "--out", "run", "train.py", method, input="typed", environment=environment)
+    ours = as_a_user_does(tmp_path, "-q", "--out", "run", "train.py", method, input="typed", environment=environment)
     assert ours.stdout == alone.stdout
     assert ours.stderr == alone.stderr
     assert load(tmp_path / "run").trials[0].batches > 0
@@ -118,7 +121,7 @@ def test_a_script_sees_what_it_would_see_without_us(tmp_path: Path, method: str)
 def test_a_sitecustomize_of_the_user_is_imported_too(tmp_path: Path) -> None:
     write(tmp_path, "print('theirs')", "sitecustomize.py")
     write(tmp_path, "import sitecustomize\nprint(sitecustomize.__file__)")
-    done = profile(tmp_path, "-q", "train.py", environment={"PYTHONPATH": str(tmp_path)})
+    done = as_a_user_does(tmp_path, "-q", "train.py", environment={"PYTHONPATH": str(tmp_path)})
     assert done.stdout == f"theirs\ntheirs\n{tmp_path / 'sitecustomize.py'}\n"  # by the command, and by the script
 
 
@@ -222,66 +225,85 @@ def test_recording_stops_after_its_seconds_and_the_script_continues(tmp_path: Pa
     assert trial.epochs.begun == 1
 
 
-OWN_PROFILER = """\
+UNUSUAL = """\
 from loaderbench import Profiler
 
-loader = DataLoader(Slow(160, 0), batch_size=8)
+class Own:
+    def __iter__(self):
+        return iter([int(i) for x, _ in inner for i in x[:, 0]])
+    def __len__(self): return 80
+
+class Broken:
+    def __iter__(self):
+        print("asked")
+        raise ValueError("theirs")
+    def __len__(self): return 1
+
+profiled = DataLoader(Slow(160, 0), batch_size=8)
 with Profiler("own") as prof:
-    print(sum(1 for _ in prof.iter(loader)))
+    print(sum(1 for _ in prof.iter(profiled)), end=" ")
 print(prof.result.trials[0].batches)
+
+it = iter(DataLoader(Slow(80, 0), batch_size=8, num_workers=2))
+print(len(it), it._num_workers, len(next(it)), end=" ")
+it._shutdown_workers()
+print(hasattr(it, "no_such"))
+
+twice = DataLoader(Slow(320, 0), batch_size=8, num_workers=1)
+print(sum(len(a[0]) + len(b[0]) for a, b in zip(twice, twice)), sum(1 for _ in twice))
+
+inner = DataLoader(Slow(80, 0), batch_size=8)
+outer = DataLoader(Slow(80, 0), batch_size=8, sampler=Own())
+print(sum(1 for _ in outer))
+
+for _ in DataLoader(Slow(80, 0), batch_sampler=Broken()): pass
 """
 
 
-def test_a_profiler_of_the_script_s_own_is_left_alone(tmp_path: Path) -> None:
-    write(tmp_path, HEAD + OWN_PROFILER)
-    done = profile(tmp_path, "train.py")
-    assert (done.returncode, done.stdout) == (0, "20\n10\n")
+@pytest.fixture(scope="module")
+def unusual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """One script that does one unusual thing after another, a line each; the last of them ends it."""
+    place = tmp_path_factory.mktemp("unusual")
+    write(place, HEAD + UNUSUAL)
+    done = profile(place, "--out", "run", "train.py")
     assert "cannot record" not in done.stderr
+    return place / "run", done
 
 
-def test_an_iterator_is_torch_s_own_in_everything_but_its_batches(tmp_path: Path) -> None:
-    look = "it = iter(DataLoader(Slow(80, 0), batch_size=8, num_workers=2))\n"
-    shown = "print(len(it), it._num_workers, len(next(it)))\nit._shutdown_workers()\nprint(hasattr(it, 'no_such'))\n"
-    write(tmp_path, f"{HEAD}{look}{shown}")
-    done = profile(tmp_path, "train.py")
-    assert (done.returncode, done.stdout) == (0, "10 2 2\nFalse\n"), done.stderr
+def recorded_loader(folder: Path, name: str) -> Trial:
+    """The trial of a loader of a script that has several."""
+    runs = [load(file.parent) for file in sorted(folder.rglob("run.json"))]
+    (trial,) = next(run.trials for run in runs if run.record.name == name)
+    return trial
 
 
-def test_two_epochs_of_a_loader_at_a_time_are_whole_and_one_is_recorded(tmp_path: Path) -> None:
-    loop = "print(sum(len(a[0]) + len(b[0]) for a, b in zip(loader, loader)), sum(1 for _ in loader))\n"
-    write(tmp_path, f"{HEAD}loader = DataLoader(Slow(320, 0), batch_size=8, num_workers=1)\n{loop}")
-    done = profile(tmp_path, "--out", "run", "train.py")
-    assert (done.returncode, done.stdout) == (0, "640 40\n"), done.stderr
-    assert load(tmp_path / "run").trials[0].epochs.begun == 3
+def test_a_profiler_of_the_script_s_own_is_left_alone(unusual: Any) -> None:
+    _, done = unusual
+    assert done.stdout.splitlines()[0] == "20 10"
 
 
-def test_a_sampler_may_iterate_over_another_loader_while_its_own_epoch_begins(tmp_path: Path) -> None:
-    sampler = "class Own:\n    def __iter__(self):\n        return iter([int(i) for x, _ in inner for i in x[:, 0]])\n"
-    loop = (
-        "inner = DataLoader(Slow(80, 0), batch_size=8)\nouter = DataLoader(Slow(80, 0), batch_size=8, sampler=Own())\n"
-    )
-    write(tmp_path, f"{HEAD}{sampler}    def __len__(self): return 80\n{loop}print(sum(1 for _ in outer))\n")
-    done = profile(tmp_path, "--out", "run", "train.py")
-    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
+def test_an_iterator_is_torch_s_own_in_everything_but_its_batches(unusual: Any) -> None:
+    _, done = unusual
+    assert done.stdout.splitlines()[1] == "10 2 2 False"
+
+
+def test_two_epochs_of_a_loader_at_a_time_are_whole_and_one_is_recorded(unusual: Any) -> None:
+    folder, done = unusual
+    assert done.stdout.splitlines()[2] == "640 40"
+    assert recorded_loader(folder, "twice").epochs.begun == 3
+
+
+def test_a_sampler_may_iterate_over_another_loader_while_its_own_epoch_begins(unusual: Any) -> None:
+    _, done = unusual
+    assert done.stdout.splitlines()[3] == "10"
     assert "Loader: outer (" in done.stderr
     assert "Loader: inner (" in done.stderr
 
 
-def test_a_loader_that_cannot_begin_raises_what_it_raises_without_us_and_once(tmp_path: Path) -> None:
-    broken = "class Broken:\n    def __iter__(self):\n        print('asked')\n        raise ValueError('theirs')\n"
-    loop = "for _ in DataLoader(Slow(80, 0), batch_sampler=Broken()): pass\n"
-    write(tmp_path, f"{HEAD}{broken}    def __len__(self): return 1\n{loop}")
-    done = profile(tmp_path, "train.py")
-    assert (done.returncode, done.stdout) == (1, "asked\n")
-    assert "ValueError: theirs" in done.stderr
-
-
-def test_json_on_stdout_follows_what_the_script_printed(tmp_path: Path) -> None:
-    write(tmp_path, PLAIN)
-    done = profile(tmp_path, "-q", "--json", "-", "--out", "run", "train.py")
-    first, _, rest = done.stdout.partition("\n")
-    assert first == "trained []"
-    assert json.loads(rest)["name"] == "train_loader"
+def test_a_loader_that_cannot_begin_raises_what_it_raises_without_us_and_once(unusual: Any) -> None:
+    _, done = unusual
+    assert (done.returncode, done.stdout.splitlines()[4:]) == (1, ["asked"])
+    assert done.stderr.count("ValueError: theirs") == 1
 
 
 @pytest.mark.parametrize(

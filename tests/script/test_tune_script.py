@@ -49,12 +49,13 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """A training whose samples wait, tuned without its end."""
+    """A training whose samples wait, tuned without its end; all who look at it are `timed`, or it would be tuned twice."""
     place = tmp_path_factory.mktemp("tuned")
     write(place, TRAINING)
     return place / "run", call(place, "tune", "--budget", "12s", "--out", "run", "--json", "run.json", "train.py")
 
 
+@pytest.mark.timed
 def test_the_script_waits_and_then_ends_as_by_an_exit_of_its_own(tuned: tuple[Path, Done]) -> None:
     _, done = tuned
     assert (done.returncode, done.stdout) == (0, "closed\n")
@@ -72,6 +73,7 @@ def test_workers_are_advised_with_the_gain_that_they_had_in_trials(tuned: tuple[
     assert record.best.gain.lo > 1
 
 
+@pytest.mark.timed
 def test_trials_have_the_script_s_own_samples_and_nothing_else_is_tuned(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned
     record = load(folder).record
@@ -83,6 +85,7 @@ def test_trials_have_the_script_s_own_samples_and_nothing_else_is_tuned(tuned: t
     assert record.environment.not_measured["gpus"].startswith("trials are forked from the script")
 
 
+@pytest.mark.timed
 def test_the_demand_is_that_of_the_script_s_own_step(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned
     record = load(folder).record
@@ -104,6 +107,7 @@ def test_the_change_is_a_diff_of_the_line_that_made_the_loader(tuned: tuple[Path
     assert lines[-1] == "Report: run/report.html"
 
 
+@pytest.mark.timed
 def test_the_file_of_the_run_is_that_of_the_trials(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned
     found = json.loads((folder.parent / "run.json").read_text())

@@ -26,47 +26,49 @@ compute()  # OpenMP now has threads, which no copy has
 """
 
 
-def ran(tmp_path: Path, text: str) -> str:
-    """What a program of its own prints: pytest's process is not to be copied."""
-    (tmp_path / "program.py").write_text(f"{BEGIN}\nif __name__ == '__main__':\n" + text)
-    done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_copy_computes_with_threads_and_so_do_its_own_copies(tmp_path: Path) -> None:
-    text = """
+ONE_AFTER_ANOTHER = """
     def ask(): return ForkingServer().ask(answer, timeout_s=60), os.getpid()
     (found, parent), copy = call_in_copy(ask).answer
-    print(found == compute(), parent == copy, copy != os.getpid())
-    print(call_in_copy(compute).answer == compute())
-"""
-    assert ran(tmp_path, text).split() == ["True"] * 4
+    print(found == compute(), parent == copy, copy != os.getpid(), call_in_copy(compute).answer == compute())
 
-
-def test_what_a_copy_raises_is_a_line_and_the_process_goes_on(tmp_path: Path) -> None:
-    text = """
     print("before", end=" ")  # in a buffer that the copy must not write again
     print(call_in_copy(fail).raised)
     print(call_in_copy(lambda: os.kill(os.getpid(), 9)).raised)
     print(call_in_copy(lambda: sys.exit(3)).raised)
-"""
-    said = ran(tmp_path, text).splitlines()
-    assert said == ["before ValueError: planted", "the process that tunes was killed", "SystemExit: 3"]
 
-
-def test_an_epoch_that_is_under_way_is_whole_afterwards(tmp_path: Path) -> None:
-    text = """
     loader = DataLoader(list(range(400)), batch_size=4, num_workers=2, persistent_workers=True)
     epoch = iter(loader)
     found = [next(epoch)]
-    print(call_in_copy(lambda: ForkingServer().ask(answer, timeout_s=60) is not None).answer)
+    print(call_in_copy(lambda: ForkingServer().ask(answer, timeout_s=60) is not None).answer, end=" ")
     found += list(epoch)
     print(torch.cat(found).tolist() == list(range(400)), len(list(loader)))
 """
-    assert ran(tmp_path, text).split() == ["True", "True", "100"]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The lines of a program of its own: pytest's process is not to be copied."""
+    place = tmp_path_factory.mktemp("copied")
+    (place / "program.py").write_text(f"{BEGIN}\nif __name__ == '__main__':\n{ONE_AFTER_ANOTHER}")
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=place, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_copy_computes_with_threads_and_so_do_its_own_copies(printed: list[str]) -> None:
+    assert printed[0].split() == ["True"] * 4
+
+
+def test_what_a_copy_raises_is_a_line_and_the_process_goes_on(printed: list[str]) -> None:
+    said = printed[1:4]
+    assert said == ["before ValueError: planted", "the process that tunes was killed", "SystemExit: 3"]
+
+
+def test_an_epoch_that_is_under_way_is_whole_afterwards(printed: list[str]) -> None:
+    assert printed[4].split() == ["True", "True", "100"]
+    assert len(printed) == 5
 
 
 @pytest.mark.parametrize("number", [9, 15])
