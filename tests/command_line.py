@@ -73,7 +73,7 @@ def in_process_with_children(*arguments: str | Path, cwd: Path, **environment: s
 
 
 def _line_by_line(number: int) -> TextIO:
-    return open(number, "w", 1, "utf-8", "backslashreplace", closefd=False)  # noqa: PTH123 - a file by its number
+    return open(number, "w", 1, "utf-8", "backslashreplace", closefd=False)
 
 
 def _exit_code(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
+from loaderbench.environment.checkup import PackageHealth, look_at_packages
 from loaderbench.errors import MissingError
 from loaderbench.gpu_checkup.records import CheckState, GpuCheck
 from loaderbench.monitors import count_gpus
@@ -22,8 +23,8 @@ GPU = Gpu(0, "a", "NVIDIA Z1", 8 << 30)
 
 
 @pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
-def test_without_a_gpu_it_is_one_line(command: Cli, tmp_path: Path) -> None:
-    result = command("doctor", "--gpu")
+def test_without_a_gpu_it_is_one_line(cli: Cli, tmp_path: Path) -> None:
+    result = cli("doctor", "--gpu")
     assert result.returncode == 5
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
@@ -42,6 +43,17 @@ def test_without_a_gpu_it_is_one_line(command: Cli, tmp_path: Path) -> None:
 def test_a_wrong_call_is_one_line(cli: Cli, flags: tuple[str, ...], said: str) -> None:
     result = cli("doctor", *flags)
     assert (result.returncode, result.stderr) == (2, f"loaderbench: {said}\n")
+
+
+@pytest.fixture(scope="module")
+def packages() -> PackageHealth:
+    """What a process that imports them says of torch and the others; once, for it takes seconds."""
+    return look_at_packages()
+
+
+@pytest.fixture(autouse=True)
+def looked_at_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    monkeypatch.setattr("loaderbench.environment.checkup.look_at_packages", lambda: request.getfixturevalue("packages"))
 
 
 def plays(monkeypatch: pytest.MonkeyPatch, state: CheckState) -> None:

@@ -29,8 +29,8 @@ def test_its_plan_is_that_of_a_machine_with_a_gpu(cli: Cli) -> None:
 
 
 @pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
-def test_without_a_gpu_it_is_one_line_that_says_what_to_do(command: Cli, tmp_path: Path, photos: Path) -> None:
-    result = command("run", SUITE, "--data", photos)
+def test_without_a_gpu_it_is_one_line_that_says_what_to_do(cli: Cli, tmp_path: Path, photos: Path) -> None:
+    result = cli("run", SUITE, "--data", photos)
     assert result.returncode == 5
     (line,) = result.stderr.splitlines()
     assert "needs a CUDA device" in line

@@ -138,8 +138,11 @@ def test_a_compiled_model_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_the_real_compiler_trains() -> None:
-    made = step(compile=True, image_size=32)
+def test_the_real_compiler_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(9))
+    small(torch.zeros(1, 3, 8, 8))
+    monkeypatch.setattr("torchvision.models.get_model", lambda *_, **__: small)
+    made = step(compile=True, image_size=8)
     for _ in range(2):
         made.consume(BATCH, 2)
     assert isinstance(made._train.model, torch._dynamo.OptimizedModule)  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings, strategies as some
 
 from loaderbench.diagnosis.facts import Facts
@@ -88,9 +89,7 @@ def figure(pattern: str, text: str) -> float | None:
     return float(found[1]) if found else None
 
 
-@settings(max_examples=500, deadline=None)
-@given(all_facts())
-def test_cpus_that_are_free_and_cpus_that_are_busy_are_not_more_than_there_are(facts: Facts) -> None:
+def check_that_no_more_cpus_are_free_and_busy_than_there_are(facts: Facts) -> None:
     found = verdict_of(facts)
     free = figure(r"([\d.]+) CPUs free for workers", found.headline)
     for line in found.evidence:
@@ -100,9 +99,7 @@ def test_cpus_that_are_free_and_cpus_that_are_busy_are_not_more_than_there_are(f
             assert free <= of - busy + spinning + ROUNDED, (found.headline, line)
 
 
-@settings(max_examples=500, deadline=None)
-@given(all_facts())
-def test_cpus_are_called_saturated_only_where_this_program_leaves_none(facts: Facts) -> None:
+def check_that_cpus_are_saturated_only_where_this_program_leaves_none(facts: Facts) -> None:
     found = verdict_of(facts)
     if "CPUs saturated" in found.headline:
         assert cpus_left(facts) < SPARE_CPUS
@@ -111,20 +108,39 @@ def test_cpus_are_called_saturated_only_where_this_program_leaves_none(facts: Fa
         assert "saturated" not in found.headline
 
 
-@settings(max_examples=300, deadline=None)
-@given(all_facts())
-def test_more_workers_fail_to_fit_only_where_they_would_help(facts: Facts) -> None:
+def check_that_more_workers_fail_to_fit_only_where_they_would_help(facts: Facts) -> None:
     found = verdict_of(facts, SHORTAGE)
     said = "more workers do not fit in /dev/shm (64 MiB)" in found.headline
     assert said == (found.limit == "workers")
     assert any(part.about == "shortage" for part in found.evidence_parts) == (found.bound != "compute")
 
 
-@settings(max_examples=300, deadline=None)
-@given(all_facts())
-def test_no_share_is_above_all_and_no_figure_is_missing(facts: Facts) -> None:
+def check_that_no_share_is_above_all_and_no_figure_is_missing(facts: Facts) -> None:
     found = verdict_of(facts)
     for line in (found.headline, *found.evidence, *found.against):
         assert not re.search(r"\bnan\b|\binf\b|None|-\d", line), line
         of_cpu_time = figure(r"(\d+)% of CPU time", line)
         assert of_cpu_time is None or of_cpu_time <= 100, line
+
+
+CHECKS = (
+    check_that_no_more_cpus_are_free_and_busy_than_there_are,
+    check_that_cpus_are_saturated_only_where_this_program_leaves_none,
+    check_that_more_workers_fail_to_fit_only_where_they_would_help,
+    check_that_no_share_is_above_all_and_no_figure_is_missing,
+)  # each looks at the same facts: to draw them takes longer than to look
+
+
+@settings(max_examples=200)
+@given(all_facts())
+def test_no_sentence_contradicts_another_nor_the_facts(facts: Facts) -> None:
+    for check in CHECKS:
+        check(facts)
+
+
+@pytest.mark.slow
+@settings(max_examples=1_500)
+@given(all_facts())
+def test_nor_does_one_of_very_many(facts: Facts) -> None:
+    for check in CHECKS:
+        check(facts)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from command_line import Cli
+from command_line import Cli, loaderbench
 from nvml_stub import GPU_IS_LOST, StubNvml
 
 from loaderbench.cuda_use import cuda_devices_in_use
@@ -26,16 +26,27 @@ measure: {rounds: 1, seconds: 1, verify: false}
 """
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
-@pytest.mark.slow
-def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
-    stub_nvml.set(
-        {"busy_percent@0": 99, "memory_used@0": 70e9, "busy_percent@1": 20, "memory_used@1": 3e9}, gpus=2, sample_s=0.05
-    )
-    (tmp_path / "s.yaml").write_text(SUITE)
-    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=SIMULATED, **stub_nvml.environment)
+@pytest.fixture(scope="module")
+def two_gpus(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on the second of two GPUs, which is held back; another job fills the first."""
+    if torch.cuda.is_available():
+        pytest.skip("torch finds a GPU here")
+    place = tmp_path_factory.mktemp("two-gpus")
+    stub = StubNvml(nvml_library, place / "nvml.txt")
+    others = {"busy_percent@0": 99, "memory_used@0": 70e9, "busy_percent@1": 20, "memory_used@1": 3e9}
+    slow = {"throttle@1": 0x4 | 0x40, "pcie_generation@1": 3, "pcie_max_generation@1": 4, "numa_node@1": 1}
+    stub.set({**others, **slow}, gpus=2, sample_s=0.05, power_mw=250e3)
+    (place / "s.yaml").write_text(SUITE)
+    known = {"PYTHONPATH": SIMULATED, **stub.environment}
+    found = loaderbench("run", "s.yaml", "--out", "r", "--progress", "none", cwd=place, **known)
     assert found.returncode == 0, found.stderr
-    run = read_run(tmp_path / "r")
+    return place / "r"
+
+
+@pytest.mark.timed
+@pytest.mark.slow
+def test_the_fullest_gpu_is_another_job_s_and_not_reported(two_gpus: Path) -> None:
+    run = read_run(two_gpus)
     assert [gpu.uuid for gpu in run.environment.gpus] == ["0", "1"]
     (used,) = run.sweep[0].gpus
     assert (used.index, used.uuid, used.memory_used_bytes) == (1, "1", 3_000_000_000)
@@ -45,20 +56,13 @@ def test_the_fullest_gpu_is_another_job_s_and_not_reported(stub_nvml: StubNvml, 
     assert (used.peak_allocated_bytes, used.peak_reserved_bytes) == (1 << 19, 1 << 20)
     assert run.gpu_memory is not None
     assert run.gpu_memory.not_measured["largest_batch"] == "one batch size was measured"
-    assert "Largest batch that fits" in (tmp_path / "r" / "report.html").read_text()
+    assert "Largest batch that fits" in (two_gpus / "report.html").read_text()
 
 
 @pytest.mark.timed
-@pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU here")
-def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
-    stub_nvml: StubNvml, command: Cli, tmp_path: Path
-) -> None:
-    slow = {"throttle@1": 0x4 | 0x40, "pcie_generation@1": 3, "pcie_max_generation@1": 4, "numa_node@1": 1}
-    stub_nvml.set(slow, gpus=2, power_mw=250e3)
-    (tmp_path / "s.yaml").write_text(SUITE)
-    found = command("run", "s.yaml", "--out", "r", "--progress", "none", PYTHONPATH=SIMULATED, **stub_nvml.environment)
-    assert found.returncode == 0, found.stderr
-    run = read_run(tmp_path / "r")
+@pytest.mark.slow
+def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(two_gpus: Path) -> None:
+    run = read_run(two_gpus)
     trial, gpu = run.sweep[0], run.environment.gpus[1]
     (used,) = trial.gpus
     assert used.power_w == pytest.approx(250, rel=0.1)
@@ -72,7 +76,7 @@ def test_a_run_tells_power_and_warns_of_a_gpu_that_is_held_back(
     ):
         assert any(warning.startswith(said) for warning in run.warnings), run.warnings
     assert not any(warning.startswith("GPU 0") for warning in run.warnings)
-    page = (tmp_path / "r" / "report.html").read_text()
+    page = (two_gpus / "report.html").read_text()
     assert all(said in page for said in ("GPU power", "GPU energy/sample", "GPU link", "SW power cap"))
 
 

@@ -252,6 +252,7 @@ def test_children_of_a_trial_that_succeeded_are_ended_too(runner: TrialRunner, t
     assert left_over() == []
 
 
+@pytest.mark.slow
 def test_nothing_outlives_a_run_that_was_killed_not_even_a_loader_that_stands_still(tmp_path: Path) -> None:
     import subprocess
     import sys
@@ -272,6 +273,7 @@ def test_nothing_outlives_a_run_that_was_killed_not_even_a_loader_that_stands_st
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_is_not_run_again_by_its_trials(tmp_path: Path) -> None:
     import subprocess
     import sys

@@ -49,7 +49,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
-    """A training whose samples wait, tuned without its end; all who look at it are `timed`, or it would be tuned twice."""
+    """A training whose samples wait, tuned without its end. What looks at it is `timed`, or it would be tuned twice."""
     place = tmp_path_factory.mktemp("tuned")
     write(place, TRAINING)
     return place / "run", call(place, "tune", "--budget", "12s", "--out", "run", "--json", "run.json", "train.py")

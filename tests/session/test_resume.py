@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from command_line import Cli
 import loaderbench
 from loaderbench.conclusion import conclude
 from loaderbench.errors import UsageError
-from loaderbench.records import to_dict
+from loaderbench.records import RunRecord, Trial, to_dict
 from loaderbench.session.running import NOT_ENDED
 from loaderbench.store import read_run, read_trials, run_json
 
@@ -42,15 +43,15 @@ def place(tmp_path: Path, photos: Path) -> Path:
     return tmp_path
 
 
-def stopped(place: Path, by: signal.Signals, after: int) -> None:
-    """A run that got a signal after so many trials."""
+def killed_after(trials: int, place: Path) -> None:
+    """A run that was killed after so many trials."""
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "loaderbench", "run", "s.yaml", "--out", "r"]
     running = subprocess.Popen(command, cwd=place, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     file, deadline = place / "r" / "trials.jsonl", time.monotonic() + 120
-    while time.monotonic() < deadline and (not file.exists() or len(file.read_text().splitlines()) < after):
+    while time.monotonic() < deadline and (not file.exists() or len(file.read_text().splitlines()) < trials):
         time.sleep(0.02)
-    running.send_signal(by)
+    running.kill()
     running.communicate(timeout=60)
 
 
@@ -60,7 +61,7 @@ def killed_run(tmp_path_factory: pytest.TempPathFactory, photos: Path) -> Path:
     place = tmp_path_factory.mktemp("killed")
     (place / "s.yaml").write_text(SUITE)
     (place / "photos").symlink_to(photos, target_is_directory=True)
-    stopped(place, signal.SIGKILL, 2)
+    killed_after(2, place)
     return place
 
 
@@ -71,54 +72,52 @@ def killed(killed_run: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on_and_measures_nothing_twice(cli: Cli, place: Path) -> None:
-    stopped(place, signal.SIGINT, 2)
-    assert_finishes_without_repeating(cli, place)
-
-
 def test_a_killed_run_goes_on_and_measures_nothing_twice(cli: Cli, killed: Path) -> None:
-    assert_finishes_without_repeating(cli, killed)
-
-
-def assert_finishes_without_repeating(cli: Cli, place: Path) -> None:
-    """Resume the run in `place`: completed trials are kept, and only the missing ones are measured."""
-    before = {trial.id: trial for trial in read_trials(place / "r")}
+    before, left = read_trials(killed / "r"), read_run(killed / "r")
     assert len(before) >= 2
-    left = read_run(place / "r")
-    assert not left.complete
     result = cli("run", "s.yaml", "--resume", "r")
     assert result.returncode == 0, result.stderr
-    run = read_run(place / "r")
+    assert_finished_without_repeating(killed / "r", before, left)
+    assert len(read_run(killed / "r").sweep) == TRIALS
+
+
+def assert_finished_without_repeating(folder: Path, before: Sequence[Trial], left: RunRecord) -> None:
+    """Completed trials were kept, and only the missing ones were measured."""
+    assert not left.complete
+    run = read_run(folder)
     assert run.complete
     assert run.started_at == left.started_at
     after = {trial.id: trial for trial in run.trials}
-    assert len(run.sweep) == TRIALS
-    assert all(after[name] == trial for name, trial in before.items() if trial.status == "completed")
-    names = [trial.id for trial in read_trials(place / "r")]
+    assert all(after[trial.id] == trial for trial in before if trial.status == "completed")
+    names = [trial.id for trial in read_trials(folder)]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_that_can_be_pasted(place: Path) -> None:
-    (place / "s.yaml").write_text(SUITE.replace("seconds: 0.1", "seconds: 0.5").replace("photos", "nowhere"))
+def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_what_is_pasted_measures_nothing_twice(
+    place: Path,
+) -> None:
+    (place / "s.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3").replace("photos", "nowhere"))
     arguments = ["run", "s.yaml", "--out", "a run", "--data", "photos", "-P", "num_workers=0", "--seed", "7"]
     running = subprocess.Popen(
         [sys.executable, "-m", "loaderbench", *arguments], cwd=place, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not list((place / "a run").glob("logs/*")):
-        time.sleep(0.05)
+    trials = place / "a run" / "trials.jsonl"
+    while time.monotonic() < deadline and (not trials.exists() or not trials.read_text().count("\n")):
+        time.sleep(0.02)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130
     command = said.splitlines()[-1].partition("resume with: ")[2]
     assert command == "loaderbench run s.yaml --resume 'a run'"
+    before, left = read_trials(place / "a run"), read_run(place / "a run")
+    assert before
     again = f"{shlex.quote(sys.executable)} -m {command} --no-verify"
     done = subprocess.run(again, shell=True, cwd=place, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+    assert_finished_without_repeating(place / "a run", before, left)
     run = read_run(place / "a run")
-    assert run.complete
     assert {trial.config["num_workers"] for trial in run.trials} == {0}
     assert run.overrides == {
         "dataset.root": str((place / "photos").resolve()), "sweep.num_workers": [0], "measure.seed": 7,

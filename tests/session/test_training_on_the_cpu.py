@@ -20,9 +20,9 @@ measure: {rounds: 1, seconds: 0.5, verify: false, deterministic: true}
 
 
 @pytest.mark.slow
-def test_a_run_measures_it_like_any_other_consumer(command: Cli, tmp_path: Path) -> None:
+def test_a_run_measures_it_like_any_other_consumer(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(SUITE)
-    found = command("run", "s.yaml", "--out", "r", "--progress", "none")
+    found = cli("run", "s.yaml", "--out", "r", "--progress", "none")
     assert found.returncode == 0, found.stderr
     run = read_run(tmp_path / "r")
     assert [trial.status for trial in run.sweep] == ["completed"] * 2
