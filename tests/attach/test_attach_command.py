@@ -128,6 +128,7 @@ def test_a_loader_that_keeps_up_is_not_blamed(training: Training, tmp_path: Path
     assert found["trials"][0]["workers"]["blocked_on"]["queue"] > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_the_main_process_is_seen_to_load_by_itself(training: Training, tmp_path: Path) -> None:
     found, _ = attach(tmp_path, training(*LOADS_BY_ITSELF).pid, "--seconds", "4")
@@ -135,6 +136,7 @@ def test_the_main_process_is_seen_to_load_by_itself(training: Training, tmp_path
     assert found["trials"][0]["config"] == {"num_workers": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_without_py_spy_the_kernel_tells_less_and_says_so(
     training: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -150,6 +152,7 @@ def test_without_py_spy_the_kernel_tells_less_and_says_so(
     assert "without stacks loading and training look alike; py-spy is not installed" in unknown["verdict"]["headline"]
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_the_gpu_of_a_training_is_read(training: Training, tmp_path: Path, stub_nvml: StubNvml) -> None:
     process = training(*WAITS)
@@ -162,6 +165,7 @@ def test_the_gpu_of_a_training_is_read(training: Training, tmp_path: Path, stub_
     assert len(found["environment"]["gpus"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_what_was_seen_until_ctrl_c_or_the_end_is_shown(training: Training, tmp_path: Path) -> None:
     for name, what in (("stopped", signal.SIGINT), ("ended", signal.SIGKILL)):

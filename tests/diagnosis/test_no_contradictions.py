@@ -139,7 +139,7 @@ def test_no_sentence_contradicts_another_nor_the_facts(facts: Facts) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1_500)
+@settings(max_examples=1_000)
 @given(all_facts())
 def test_nor_does_one_of_very_many(facts: Facts) -> None:
     for check in CHECKS:
