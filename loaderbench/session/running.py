@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from loaderbench.conclusion import conclude, rank
@@ -22,7 +22,7 @@ from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, re
 from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.steps import Session, measure_sweep
 from loaderbench.session.verifying import try_remedies
-from loaderbench.store import Store, new_run_folder, note_without_parquet
+from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite, Override, load_suite
 
 NOT_ENDED = "the run is in progress or was killed; results so far are in trials.jsonl, and --resume continues it"
@@ -121,9 +121,7 @@ def _write(session: Session) -> SessionResult:
     """Conclude, and write all that a run folder holds."""
     found, store = session.found, session.store
     session.listener.doing("writing the report")
-    measured = session.so_far()
-    measured = replace(measured, notes=(*measured.notes, *note_without_parquet()))
-    run = Run(conclude(measured), found.timeline, store.folder)
+    run = Run(conclude(session.so_far()), found.timeline, store.folder)
     store.write_run(run.record)
     store.write_timeline(found.timeline)
     page = store.write_page(run.to_html())

@@ -24,12 +24,12 @@ def nothing() -> None:
 
 
 def loop(batches: int = SETTLED_BATCHES) -> Any:
-    """A profiler that fails where it is ended: tuning has begun."""
+    """A profiler that fails where it is asked for what it measured: tuning has begun."""
 
-    def end() -> None:
+    def measured(_: Any) -> None:
         raise RuntimeError("planted")
 
-    return SimpleNamespace(steady_batches=batches, name="train_loader", source=None, end=end)
+    return SimpleNamespace(steady_batches=batches, name="train_loader", source=None, end=nothing, measured=measured)
 
 
 def test_a_loop_that_has_not_settled_or_does_not_train_waits(tmp_path: Path) -> None:
