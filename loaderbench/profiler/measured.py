@@ -11,7 +11,7 @@ from loaderbench.consumers import LOOP
 from loaderbench.environment import describe_machine
 from loaderbench.errors import printable
 from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.readings import counted, make_trial, readings_of
+from loaderbench.profiler.readings import counted, kind_counted, make_trial, readings_of
 from loaderbench.profiler.source import length_of
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import Config, DatasetSummary, Measured, PlanSummary, Readings
@@ -101,6 +101,9 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
         yield WAIT_OF_DEVICE
         if observer.user_stages.marked:
             yield STAGES_OF_DEVICE
+    divided = observer.user_stages.divided(kind_counted(recorder))
+    if divided:
+        yield f"stages of the loop: measured in {divided:,} of {log.batches:,} steps"
     if log is not recorder.log and log.batches:
         yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
     if observer.passed:

@@ -142,10 +142,14 @@ class Profiler:
 
     def loop_stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """The clock of the loop's body and the stage's number on it; `None` outside of a recorded body."""
+        found = self._stage_now(name)
+        self._recorder.marks |= found is not None
+        return found
+
+    def _stage_now(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         epoch = self._epoch_now and self._epoch_now()
         if epoch is None or self._state != "running" or (epoch.gi_running and thread() == self._thread):
             return None
-        self._recorder.marks = True
         return self._observer.user_stages.find(name, of_loop=thread() == self._thread)
 
     def _epoch(self, source: Any) -> Iterator[Any]:

@@ -61,6 +61,7 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
 
 def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
     log, steady = counted(recorder), recorder.log.batches > 0
+    step = spread_of(log.steps)
     return LoopTimes(
         samples_per_s=log.samples / log.wall_s,
         data_wait_share=min(1.0, sum(log.waits.sums_s) / log.wall_s),
@@ -72,8 +73,9 @@ def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
         epoch_ends=0,
         samples_per_epoch=length_of(getattr(observer.source, "dataset", None)),
         data_wait=spread_of(log.waits),
-        step=spread_of(log.steps),
-        step_stages=observer.user_stages.costs(STEADY if steady else WARMUP, log.batches) or None,
+        step=step,
+        step_stages=observer.user_stages.costs(kind_counted(recorder), log.batches, step.mean_s if step else None)
+        or None,
         epochs=_epochs(recorder),
         recorder_s_per_batch=_recorder_s_per_batch(recorder.events is not None),
         not_measured={
@@ -155,6 +157,11 @@ def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
 def counted(recorder: LoopRecorder) -> BatchLog:
     """The steady state; the warm-up where the loop was no longer than that."""
     return recorder.log if recorder.log.batches else recorder.warmed
+
+
+def kind_counted(recorder: LoopRecorder) -> int:
+    """Of its batches."""
+    return STEADY if recorder.log.batches else WARMUP
 
 
 def readings_of(recorder: LoopRecorder, observer: Observer, environment: Environment) -> Readings:

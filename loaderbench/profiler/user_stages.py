@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from loaderbench.profiler.device_stages import DeviceStages
 from loaderbench.records import StageCost
@@ -38,6 +38,8 @@ class UserStages:
 
     Every thread has a clock of its own, which is never set back: what it has more than last time is new. `on_device`
     times the stages of the loop's own thread on the device that it computes on, once there is one.
+
+    Where only some bodies are divided, `end_body` is told how long each of them took, and those alone count.
     """
 
     on_device: DeviceStages | None = None
@@ -48,6 +50,8 @@ class UserStages:
         self._reported: dict[int, tuple[list[float], list[float]]] = {}
         self._wall_s: Seconds = defaultdict(float)
         self._cpu_s: Seconds = defaultdict(float)
+        self._divided: Counter[int] = Counter()
+        self._divided_s: defaultdict[int, float] = defaultdict(float)
 
     @property
     def marked(self) -> bool:
@@ -65,8 +69,11 @@ class UserStages:
         on_device = self.on_device if of_loop else None
         return (clock if on_device is None else HostAndDevice(clock, on_device)), place
 
-    def end_body(self, kind: int) -> None:
-        """Add what was charged since the last batch to its kind."""
+    def end_body(self, kind: int, took_s: float | None = None) -> None:
+        """Add what was charged since the last batch to its kind; `took_s` where only some bodies are divided."""
+        if took_s is not None:
+            self._divided[kind] += 1
+            self._divided_s[kind] += took_s
         names = {place: name for name, place in self._places.items()}
         for ident, clock in list(self._clocks.items()):
             wall_s, cpu_s = clock.wall_s.copy(), clock.cpu_s.copy()
@@ -78,14 +85,30 @@ class UserStages:
         if self.on_device is not None:
             self.on_device.end_body(kind)
 
-    def costs(self, kind: int, batches: int) -> dict[str, StageCost]:
-        """Seconds per batch of this kind: of wall time on the device where that was timed, of CPU time on the host."""
+    def costs(self, kind: int, batches: int, step_s: float | None) -> dict[str, StageCost]:
+        """Seconds per batch of this kind: of wall time on the device where that was timed, of CPU time on the host.
+
+        Where only some bodies are divided, a stage has the share of the mean step, `step_s`, that it has of those: they
+        take a little longer than the others. A device's time knows nothing of that cost, and is their mean.
+        """
         passed_s = {name: self._passed_s(kind, name) for name in self._places}
+        each = self._share_of_a_batch(kind, batches, step_s)
         return {
-            name: StageCost(self._cpu_s.get((kind, name), 0.0) / batches, wall_s / batches)
+            name: StageCost(self._cpu_s.get((kind, name), 0.0) * each, wall_s * each)
             for name, wall_s in passed_s.items()
             if wall_s > 0
         }
+
+    def divided(self, kind: int) -> int | None:
+        """How many bodies were divided; `None` where all were."""
+        return self._divided[kind] if self._divided else None
+
+    def _share_of_a_batch(self, kind: int, batches: int, step_s: float | None) -> float:
+        if not self._divided:
+            return 1 / batches
+        if self.on_device is None and step_s is not None and self._divided_s[kind]:
+            return step_s / self._divided_s[kind]
+        return 1 / max(1, self._divided[kind])
 
     def _passed_s(self, kind: int, name: str) -> float:
         on_device = self.on_device.seconds(kind, self._places[name]) if self.on_device else None

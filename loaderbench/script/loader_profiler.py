@@ -5,13 +5,18 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loaderbench.profiler import Profiler
 from loaderbench.profiler.measured import Script, measured_so_far
+from loaderbench.recorder.batches import APART, STEADY, WARMUP
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
 from loaderbench.tracing.loader import Begin
+
+if TYPE_CHECKING:
+    from loaderbench.profiler.user_stages import HostAndDevice
+    from loaderbench.tracing.clock import StageClock
 
 CLOCKED_STEPS = 20
 
@@ -19,9 +24,9 @@ CLOCKED_STEPS = 20
 class LoaderProfiler(Profiler):
     """Records the epochs that it is given, each begun by `begin`, until `until_s` of the monotonic clock.
 
-    `step_ended` is called when the loop is done with a batch, and then `between_batches`, once a stage of its steps was
-    entered; without one, `between_batches` is called now and then. `steps_cpu_s` is the CPU time of this process in
-    each of the latest steps, where they are clocked.
+    `epoch_ended` is called at the end of each, or where the loop leaves it. `between_batches` is called now and then,
+    or at every batch of an epoch that is to stop at each. `steps_cpu_s` is the CPU time of this process in each of the
+    latest steps, where they are clocked.
     """
 
     def __init__(
@@ -31,13 +36,13 @@ class LoaderProfiler(Profiler):
         *,
         steps: int | None,
         until_s: float,
-        step_ended: Callable[[], None],
+        epoch_ended: Callable[[], None],
         between_batches: Callable[[LoaderProfiler], None],
     ) -> None:
         super().__init__(name, steps=steps, trace=True)
         self._observer.begin = begin
         self.steps_cpu_s: deque[float] = deque(maxlen=CLOCKED_STEPS)
-        self._until_s, self._step_ended, self._between_batches = until_s, step_ended, between_batches
+        self._until_s, self._tell_epoch_ended, self._between_batches = until_s, epoch_ended, between_batches
         self.start()
 
     @property
@@ -51,18 +56,33 @@ class LoaderProfiler(Profiler):
         return self._state == "done" or self._recorder.full
 
     @property
+    def batches_done(self) -> int:
+        """Batches that the loop is done with; exact between two epochs."""
+        return self._recorder.seen
+
+    @property
     def steady_batches(self) -> int:
-        """Batches that the loop is done with, after those of the warm-up."""
-        return max(0, self._recorder.seen - self._warmup)
+        """Those after the warm-up."""
+        return max(0, self.batches_done - self._warmup)
 
     @property
     def under_way(self) -> bool:
         """Whether an epoch is being recorded."""
         return self._claimed is not None
 
-    def epoch(self, loader: Any) -> Iterator[Any]:
+    def epoch(self, loader: Any, *, stop_at_each: bool = False) -> Iterator[Any]:
         """Begin an epoch, which is recorded."""
+        self._recorder.marks = stop_at_each
         return self._epoch(loader)
+
+    def loop_stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
+        """As always, but the loop does not stop at each batch because of it."""
+        return self._stage_now(name)
+
+    def step_divided(self, step: int, took_s: float | None) -> None:
+        """The stages of this step, which took so long, are known; `None`: they are not to be counted."""
+        kind = APART if took_s is None else STEADY if step >= self._warmup else WARMUP
+        self._observer.user_stages.end_body(kind, took_s)
 
     def end(self) -> None:
         """Stop recording."""
@@ -79,10 +99,13 @@ class LoaderProfiler(Profiler):
         self._add_up()
         return measured_so_far(self.name, self._warmup, self._recorder, self._observer, script)
 
-    def _body_ended(self, kind: int) -> None:
-        self._step_ended()
-        super()._body_ended(kind)
+    def _body_ended(self, _: int) -> None:
+        """Stages are added up where a step was divided."""
         self._between_batches(self)
+
+    def _epoch_ended(self) -> None:
+        self._tell_epoch_ended()
+        super()._epoch_ended()
 
     def _look(self) -> None:
         """As always; and only the loop's thread can add up what another saves."""

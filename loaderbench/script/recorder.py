@@ -19,6 +19,7 @@ from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
 from loaderbench.profiler.source import alike
 from loaderbench.ranks import this_rank
+from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
@@ -26,11 +27,9 @@ from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import BEGUN, Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
-from loaderbench.tracing.clock import StageClock
 from loaderbench.tracing.loader import Begin
 
 if TYPE_CHECKING:
-    from loaderbench.profiler.user_stages import HostAndDevice
     from loaderbench.script.tuner import ScriptTuner
 
 FIRST_SAVE_S = 2.0
@@ -42,20 +41,25 @@ LONGEST_SAVE_S = 60.0
 class RecordedEpoch:
     """An epoch's batches, from a generator that records them; everything else is that of torch's own iterator.
 
-    `came` is called with each batch, before the loop has it.
+    A loop comes by here for every batch. `steps` are those of the loop, some of which are divided.
     """
 
-    __slots__ = ("__weakref__", "_batches", "_came", "_own")
+    __slots__ = ("__weakref__", "_batches", "_own", "_steps")
 
-    def __init__(self, recorded: Any, own: Any, came: Callable[[], None]) -> None:
-        self._batches, self._own, self._came = recorded, own, came
+    def __init__(self, recorded: Any, own: Any, steps: DividedSteps) -> None:
+        self._batches, self._own, self._steps = recorded, own, steps
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
+        steps = self._steps
+        if steps.stages.loop is not None:
+            steps.stages.leave_step(steps)
         batch = next(self._batches)
-        self._came()
+        steps.at += 1
+        if steps.at == steps.due:
+            steps.divide()
         return batch
 
     def __len__(self) -> int:
@@ -63,17 +67,14 @@ class RecordedEpoch:
 
     def leave_out_the_rest(self) -> None:
         """Record no further batch. Raises `ValueError` while one is being made."""
-        recorded, self._batches, self._came = self._batches, self._own, _nothing
+        recorded, self._batches = self._batches, self._own
+        self._steps = self._steps.none()
         recorded.close()
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_batches", "_came", "_own", "_since_s", "_steps_cpu_s"):  # asked for by copy before there is one
+        if name in ("_batches", "_own", "_since_s", "_steps", "_steps_cpu_s"):  # asked for by copy before there is one
             raise AttributeError(name)
         return getattr(self._own, name)
-
-
-def _nothing() -> None:
-    """Takes the place of `came` once nothing is recorded."""
 
 
 class ClockedEpoch(RecordedEpoch):
@@ -81,13 +82,14 @@ class ClockedEpoch(RecordedEpoch):
 
     __slots__ = ("_since_s", "_steps_cpu_s")
 
-    def __init__(self, recorded: Any, own: Any, came: Callable[[], None], steps_cpu_s: deque[float]) -> None:
-        super().__init__(recorded, own, came)
+    def __init__(self, recorded: Any, own: Any, steps: DividedSteps, steps_cpu_s: deque[float]) -> None:
+        super().__init__(recorded, own, steps)
         self._since_s, self._steps_cpu_s = 0.0, steps_cpu_s
 
     def __next__(self) -> Any:
         if self._since_s:
             self._steps_cpu_s.append(time.process_time() - self._since_s)
+        self._steps.stages.step_ended()
         batch = super().__next__()
         self._since_s = time.process_time()
         return batch
@@ -99,6 +101,7 @@ class _Recorded:
 
     place: Place
     profiler: LoaderProfiler
+    steps: DividedSteps
     epoch: weakref.ref[RecordedEpoch] | None = None
 
 
@@ -116,7 +119,7 @@ class ScriptRecorder:
         self._of_loader: BaseException | None = None
         self._saving = threading.RLock()  # a sampler may iterate over another loader while its epoch begins
         self._over = threading.Event()
-        self._steps = StepStages(self._stage)
+        self._steps = StepStages(watches_optimizers=self._tuner is not None)
         threading.Thread(target=self._save_now_and_then, daemon=True).start()
 
     def epoch(self, loader: Any) -> Iterator[Any]:
@@ -136,7 +139,7 @@ class ScriptRecorder:
                 return self._usual(loader)
             self._steps.begin()
             with self._saving:  # the epoch may fork
-                begun = self._recorded_epoch(found.profiler, loader)
+                begun = self._recorded_epoch(found, loader)
             found.epoch = weakref.ref(begun)
             return begun
         except UsageError:  # a profiler of the user's own records it
@@ -148,11 +151,13 @@ class ScriptRecorder:
             _say(f"cannot record {place}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
 
-    def _recorded_epoch(self, profiler: LoaderProfiler, loader: Any) -> RecordedEpoch:
-        epoch = profiler.epoch(loader)
-        if self._tuner is None or self._tuner.is_done:
-            return RecordedEpoch(epoch, self._begun, self._steps.batch_came)
-        return ClockedEpoch(epoch, self._begun, self._steps.batch_came, profiler.steps_cpu_s)
+    def _recorded_epoch(self, one: _Recorded, loader: Any) -> RecordedEpoch:
+        tunes = self._tuner is not None and not self._tuner.is_done
+        epoch = one.profiler.epoch(loader, stop_at_each=tunes)
+        one.steps.begin_epoch()
+        if tunes:
+            return ClockedEpoch(epoch, self._begun, one.steps, one.profiler.steps_cpu_s)
+        return RecordedEpoch(epoch, self._begun, one.steps)
 
     def finish(self) -> None:
         """The script ends: save what was recorded."""
@@ -196,10 +201,10 @@ class ScriptRecorder:
                 self._begin,
                 steps=self._order.steps,
                 until_s=self._until_s,
-                step_ended=self._steps.step_ended,
+                epoch_ended=self._epoch_ended,
                 between_batches=self._between_batches,
             )
-            known = _Recorded(place, profiler)
+            known = _Recorded(place, profiler, DividedSteps(self._steps, profiler))
             self._recorded.append(known)
         return known
 
@@ -208,10 +213,9 @@ class ScriptRecorder:
             with self._saving:  # a copy of this process must not hold what another thread has locked
                 self._tuner.consider(profiler, trains=self._steps.optimizes, save=self._save)
 
-    def _stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
-        """That of the loop that was begun last, of those under way."""
-        under_way = (one.profiler for one in reversed(self._recorded) if one.profiler.under_way)
-        return next((found for profiler in under_way if (found := profiler.loop_stage(name)) is not None), None)
+    def _epoch_ended(self) -> None:
+        """A step that is still divided then was the loop's last, which it left."""
+        self._steps.leave_step(None)
 
     def _save_now_and_then(self) -> None:
         pause_s = FIRST_SAVE_S

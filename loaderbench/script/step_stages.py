@@ -1,17 +1,21 @@
-"""Divides each step into transfer, forward, backward and optimizer, by torch's own global hooks.
+"""Divides some steps into transfer, forward, backward and optimizer, by torch's own global hooks.
 
 `transfer` is from the batch to the first call of a module, once the script uses a GPU: copies to it, and what else the
-loop queues there. It is left out if the step before called no module. `forward` is the outermost call of a module.
-`backward` follows it, with the loss, until the optimizer begins or another module is called; without gradients there is
-none. What torch compiles is left alone. Source: PyTorch,
-`register_module_forward_pre_hook` and `register_optimizer_step_pre_hook`.
+loop queues there. It is left out if the divided step before called no module. `forward` is the outermost call of a
+module. `backward` follows it, with the loss, until the optimizer begins or another module is called; without gradients
+there is none. What torch compiles is left alone. Source: PyTorch, `register_module_forward_pre_hook` and
+`register_optimizer_step_pre_hook`.
+
+A global hook of modules puts every call of a module on torch's slow path, and is there only while a step is divided.
 """
 
 from __future__ import annotations
 
+import gc
+import sys
+import time
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -23,54 +27,102 @@ from loaderbench.tracing.clock import StageClock, thread
 if TYPE_CHECKING:
     from loaderbench.profiler.user_stages import HostAndDevice
 
-FindStage = Callable[[str], "tuple[StageClock | HostAndDevice, int] | None"]
-"""The clock of the loop whose step this is, and the stage's number on it; `None` outside of a recorded step."""
+
+class Loop(Protocol):
+    """The loop whose step is divided. `calls_model`: its latest divided step called a module."""
+
+    calls_model: bool
+
+    def stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
+        """The clock of the step, and the stage's number on it; `None` outside of a recorded step."""
+        ...
+
+    def step_divided(self, took_s: float | None) -> None:
+        """A step that took so long has been divided; `None`: it is not to be counted."""
+        ...
 
 
 class StepStages:
-    """The stages of the steps of one thread, from `begin` to `end`. `optimizes`: its latest step updated a model."""
+    """The stages of the steps of one thread, from `begin` to `end`.
 
-    def __init__(self, find: FindStage) -> None:
-        self._find = find
+    `loop` is the one whose step is being divided. `optimizes`: the latest step that ended updated a model. It is known
+    only where optimizers are watched in every step, which costs each some microseconds.
+    """
+
+    def __init__(self, *, watches_optimizers: bool) -> None:
+        self._watches_optimizers = watches_optimizers
+        self.loop: Loop | None = None
+        self.optimizes = self._optimized = False
         self._thread = thread()
         self._depth = 0
-        self._in_backward = self._in_transfer = False
-        self._calls_model = self._called_model = False
+        self._in_backward = self._in_transfer = self._called_model = False
         self._open: list[StageClock | HostAndDevice] = []
-        self._hooks: list[Any] = []
-        self.optimizes = self._optimized = False
+        self._of_all_steps: list[Any] = []
+        self._of_this_step: list[Any] = []
+        self._compiled: bool | None = None  # in a way that takes note of hooks
+        self._graphs = 0
+        self._began_s = 0.0
 
     def begin(self) -> None:
-        """Register the hooks, once. Torch's warning that compiled modules call them twice does not matter here."""
-        if self._hooks:
-            return
-        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
-        self._hooks = [
-            register_module_forward_pre_hook(self._forward_begins),
-            register_module_forward_hook(self._forward_ended, always_call=True),
-            register_optimizer_step_pre_hook(self._optimizer_begins),
-            register_optimizer_step_post_hook(self._optimizer_ended),
-        ]
+        """Register the hooks that every step has, once."""
+        if self._watches_optimizers and not self._of_all_steps:
+            self._of_all_steps += self._of_optimizers()
 
     def end(self) -> None:
-        """Remove the hooks."""
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks.clear()
+        """Remove all hooks; a step that is being divided is not counted."""
+        self.leave_step(None)
+        _remove(self._of_this_step)
+        _remove(self._of_all_steps)
 
-    def batch_came(self) -> None:
-        """A step begins."""
-        if self._calls_model and uses_cuda() and thread() == self._thread:
+    def divide(self, loop: Loop) -> None:
+        """Divide the step that begins now. Torch's warning that compiled modules call hooks twice does not matter."""
+        if self.loop is not None or thread() != self._thread or self._is_compiled_in_place():
+            return
+        self.loop, self._graphs = loop, _graphs_compiled()
+        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        self._of_this_step = [
+            register_module_forward_pre_hook(self._forward_begins),
+            register_module_forward_hook(self._forward_ended, always_call=True),
+            *([] if self._watches_optimizers else self._of_optimizers()),
+        ]
+        self._began_s = time.perf_counter()
+        if loop.calls_model and uses_cuda():
             self._in_transfer = True
             self._enter("transfer")
 
     def step_ended(self) -> None:
-        """Close what is open: the next batch is asked for."""
-        self._depth, self._in_backward, self._in_transfer = 0, False, False
+        """The next batch is asked for."""
         self.optimizes, self._optimized = self._optimized, False
-        self._calls_model, self._called_model = self._called_model, False
+
+    def leave_step(self, by: Loop | None) -> None:
+        """End the step that is divided. It counts if its own loop asks for a batch and torch compiled nothing."""
+        loop = self.loop
+        if loop is None or thread() != self._thread:
+            return
+        took_s: float | None = time.perf_counter() - self._began_s
         while self._open:
             self._leave()
+        _remove(self._of_this_step)
+        self.loop, self._depth, self._in_backward, self._in_transfer = None, 0, False, False
+        loop.calls_model, self._called_model = self._called_model, False
+        if _graphs_compiled() != self._graphs:
+            self._compiled = True
+        loop.step_divided(took_s if by is loop and not self._compiled else None)
+
+    def _of_optimizers(self) -> list[Any]:
+        return [
+            register_optimizer_step_pre_hook(self._optimizer_begins),
+            register_optimizer_step_post_hook(self._optimizer_ended),
+        ]
+
+    def _is_compiled_in_place(self) -> bool:
+        """Whether torch would compile again because of a hook, as after `module.compile()`; it is looked for once."""
+        if self._compiled is None and _graphs_compiled():
+            self._compiled = any(
+                issubclass(type(one), torch.nn.Module) and one._compiled_call_impl is not None
+                for one in gc.get_objects()
+            )
+        return bool(self._compiled)
 
     def _forward_begins(self, *_: Any) -> None:
         if torch.compiler.is_compiling() or thread() != self._thread:
@@ -95,11 +147,12 @@ class StepStages:
     def _optimizer_begins(self, *_: Any) -> None:
         if thread() == self._thread:
             self._optimized = True
-            self._end_backward()
-            self._enter("optimizer")
+            if self.loop is not None:
+                self._end_backward()
+                self._enter("optimizer")
 
     def _optimizer_ended(self, *_: Any) -> None:
-        if thread() == self._thread:
+        if self.loop is not None and thread() == self._thread:
             self._leave()
 
     def _end_transfer(self) -> None:
@@ -113,8 +166,8 @@ class StepStages:
             self._leave()
 
     def _enter(self, name: str) -> None:
-        found = self._find(name)
-        if found is not None:
+        found = self.loop and self.loop.stage(name)
+        if found:
             clock, stage = found
             clock.enter(stage)
             self._open.append(clock)
@@ -122,3 +175,15 @@ class StepStages:
     def _leave(self) -> None:
         if self._open and (clock := self._open.pop()).ident:
             clock.leave()
+
+
+def _remove(hooks: list[Any]) -> None:
+    for hook in hooks:
+        hook.remove()
+    hooks.clear()
+
+
+def _graphs_compiled() -> int:
+    """By torch in this process, so far."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return dynamo.counters["stats"]["unique_graphs"] if dynamo else 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from math import inf
 from typing import Any
@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 import torch
 
+from loaderbench.profiler.user_stages import UserStages
+from loaderbench.recorder.batches import STEADY
+from loaderbench.result import Run
+from loaderbench.script.divided_steps import EARLY_STEPS, EVERY, DividedSteps
 from loaderbench.script.loader_profiler import LoaderProfiler
+from loaderbench.script.recorder import RecordedEpoch
 from loaderbench.script.step_stages import StepStages
 
 PLANTED_S = {"forward": 0.004, "backward": 0.006, "optimizer": 0.003}
@@ -50,31 +55,53 @@ class SlowSgd(torch.optim.SGD):
 BATCHES = [torch.ones(2, 4)] * 20
 
 
+class Loop:
+    """The recorded epochs of one loader, some of whose steps are divided."""
+
+    def __init__(self, stages: StepStages) -> None:
+        def ended() -> None:
+            stages.leave_step(None)
+
+        self.profiler = LoaderProfiler(
+            "train", iter, steps=None, until_s=inf, epoch_ended=ended, between_batches=lambda _: None
+        )
+        self.steps = DividedSteps(stages, self.profiler)
+
+    @property
+    def result(self) -> Run:
+        return self.profiler.result
+
+    def epoch(self, batches: Any) -> RecordedEpoch:
+        found = self.profiler.epoch(batches)
+        self.steps.begin_epoch()
+        return RecordedEpoch(found, batches, self.steps)
+
+
 @pytest.fixture
-def profiler() -> Iterator[LoaderProfiler]:
-    """A profiler whose loop's steps are divided."""
-    made: list[StepStages] = []
-
-    def step_ended() -> None:
-        made[0].step_ended()
-
-    found = LoaderProfiler(
-        "train", iter, steps=None, until_s=inf, step_ended=step_ended, between_batches=lambda _: None
-    )
-    made.append(StepStages(found.loop_stage))
-    made[0].begin()
+def stages() -> Iterator[StepStages]:
+    made = StepStages(watches_optimizers=False)
+    made.begin()
     try:
-        yield found
+        yield made
     finally:
-        made[0].end()
+        made.end()
 
 
-def stages_of(profiler: LoaderProfiler) -> dict[str, float]:
+@pytest.fixture
+def profiler(stages: StepStages) -> Loop:
+    return Loop(stages)
+
+
+def is_hooked() -> bool:
+    return bool(torch.nn.modules.module._has_any_global_hook())
+
+
+def stages_of(profiler: Loop) -> dict[str, float]:
     costs = profiler.result.trials[0].step_stages
     return {name: cost.wall_s for name, cost in costs.items()}
 
 
-def test_each_part_takes_what_was_planted_and_what_lies_between_belongs_to_none(profiler: LoaderProfiler) -> None:
+def test_each_part_takes_what_was_planted_and_what_lies_between_belongs_to_none(profiler: Loop) -> None:
     model, between_s = SlowModel(), 0.005
     optimizer = SlowSgd(model.parameters(), lr=0.1)
     for _ in profiler.epoch(BATCHES):
@@ -90,7 +117,7 @@ def test_each_part_takes_what_was_planted_and_what_lies_between_belongs_to_none(
     assert sum(found.values()) + between_s <= step_s
 
 
-def test_without_gradients_there_is_no_backward(profiler: LoaderProfiler) -> None:
+def test_without_gradients_there_is_no_backward(profiler: Loop) -> None:
     model = SlowModel()
     with torch.no_grad():
         for _ in profiler.epoch(BATCHES):
@@ -99,7 +126,7 @@ def test_without_gradients_there_is_no_backward(profiler: LoaderProfiler) -> Non
     assert stages_of(profiler).keys() == {"forward"}
 
 
-def test_a_step_without_an_optimizer_ends_with_its_batch(profiler: LoaderProfiler) -> None:
+def test_a_step_without_an_optimizer_ends_with_its_batch(profiler: Loop) -> None:
     """As where gradients are accumulated: the wait for the next batch is none of its parts."""
     model, waits_s = SlowModel(), 0.02
 
@@ -114,7 +141,7 @@ def test_a_step_without_an_optimizer_ends_with_its_batch(profiler: LoaderProfile
     assert sum(stages_of(profiler).values()) <= trial.step.mean_s
 
 
-def test_an_exception_in_a_module_closes_its_part(profiler: LoaderProfiler) -> None:
+def test_an_exception_in_a_module_closes_its_part(profiler: Loop) -> None:
     broken = torch.nn.Linear(3, 1)
     for _ in profiler.epoch(BATCHES):
         with pytest.raises(RuntimeError):
@@ -124,48 +151,149 @@ def test_an_exception_in_a_module_closes_its_part(profiler: LoaderProfiler) -> N
     assert stages_of(profiler)["forward"] + 0.004 <= trial.step.mean_s
 
 
-def names_entered(steps: int, calls_model: bool) -> list[str]:
-    """The parts of so many steps, in order, with a clock that only notes what it is asked to time."""
-    entered: list[str] = []
-    stages, model = StepStages(entered.append), torch.nn.Linear(4, 1)  # type: ignore[arg-type]
-    stages.begin()
-    try:
-        for inputs in BATCHES[:steps]:
-            stages.batch_came()
-            if calls_model:
-                model(inputs).sum().backward()
-            stages.step_ended()
-    finally:
-        stages.end()
-    return entered
+class Noted:
+    """A loop that notes what is to be timed of its steps, and which steps count."""
+
+    def __init__(self) -> None:
+        self.calls_model = False
+        self.entered: list[str] = []
+        self.counted: list[bool] = []
+
+    def stage(self, name: str) -> None:
+        self.entered.append(name)
+
+    def step_divided(self, took_s: float | None) -> None:
+        self.counted.append(took_s is not None)
 
 
-def test_on_a_gpu_the_time_before_the_model_is_called_is_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
+def names_entered(stages: StepStages, steps: int, calls_model: bool) -> list[str]:
+    """The parts of so many steps, in order."""
+    loop, model = Noted(), torch.nn.Linear(4, 1)
+    for inputs in BATCHES[:steps]:
+        stages.divide(loop)
+        if calls_model:
+            model(inputs).sum().backward()
+        stages.leave_step(loop)
+    return loop.entered
+
+
+def test_on_a_gpu_the_time_before_the_model_is_called_is_transfer(
+    monkeypatch: pytest.MonkeyPatch, stages: StepStages
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     step = ["forward", "backward"]
-    assert names_entered(3, calls_model=True) == [*step, "transfer", *step, "transfer", *step]
-    assert names_entered(3, calls_model=False) == []
+    assert names_entered(stages, 3, calls_model=True) == [*step, "transfer", *step, "transfer", *step]
+    assert names_entered(stages, 3, calls_model=False) == []
 
 
-def test_without_a_gpu_nothing_is_transferred() -> None:
-    assert names_entered(2, calls_model=True) == ["forward", "backward"] * 2
+def test_without_a_gpu_nothing_is_transferred(stages: StepStages) -> None:
+    assert names_entered(stages, 2, calls_model=True) == ["forward", "backward"] * 2
 
 
-def test_what_torch_compiles_is_compiled_whole() -> None:
-    graphs: list[Any] = []
+def test_only_some_steps_have_hooks_of_modules_and_they_alone_count(profiler: Loop) -> None:
+    """What the others take does not change the share that a stage has of a step."""
+    model, hooked = torch.nn.Linear(4, 1), []
+    for number, inputs in enumerate(profiler.epoch([torch.ones(2, 4)] * (EARLY_STEPS + 2 * EVERY))):
+        hooked += [number] if is_hooked() else []
+        if is_hooked():
+            time.sleep(0.001)
+        model(inputs)
+    assert hooked == [*range(1, EARLY_STEPS), EARLY_STEPS - 1 + EVERY, EARLY_STEPS - 1 + 2 * EVERY]
+    assert not is_hooked()
+    assert f"stages of the loop: measured in {16 + 2} of {16 + 2 * EVERY} steps" in profiler.result.record.notes
+    trial = profiler.result.trials[0]
+    assert 0 < stages_of(profiler)["forward"] <= trial.step.mean_s
 
-    def count(graph: Any, _: Any) -> Any:
-        graphs.append(graph)
+
+def test_a_share_is_that_of_the_steps_that_were_divided() -> None:
+    stages = UserStages()
+    for took_s in (0.5, 1.5):
+        clock, place = stages.find("forward")
+        clock.wall_s[place] += took_s / 4
+        stages.end_body(STEADY, took_s)
+    assert stages.costs(STEADY, 1000, step_s=0.1)["forward"].wall_s == pytest.approx(0.1 / 4)
+    assert stages.divided(STEADY) == 2
+
+
+def test_a_loop_that_is_left_leaves_no_hooks_and_its_last_step_does_not_count(profiler: Loop) -> None:
+    model = torch.nn.Linear(4, 1)
+    for last in (15, 5):
+        for number, inputs in enumerate(profiler.epoch(BATCHES)):
+            model(inputs)
+            if number == last:
+                assert is_hooked()
+                break
+        assert not is_hooked()
+    assert profiler.profiler.batches_done == 15 + 5
+    assert "stages of the loop: measured in 9 of 9 steps" in profiler.result.record.notes
+
+
+def test_a_step_with_another_loop_inside_does_not_count(stages: StepStages) -> None:
+    outer, inner, model = Loop(stages), Loop(stages), torch.nn.Linear(4, 1).requires_grad_(False)
+    for inputs in outer.epoch(BATCHES):
+        for other in inner.epoch(BATCHES[:3]):
+            model(other)
+        assert not is_hooked()
+        model(inputs)
+    assert outer.result.trials[0].step_stages is None
+    assert stages_of(inner).keys() == {"forward", "backward"}
+
+
+def test_optimizers_are_watched_in_every_step_only_where_that_is_asked_for() -> None:
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    for watches in (True, False):
+        stages = StepStages(watches_optimizers=watches)
+        stages.begin()
+        found = []
+        for updates in (True, False):
+            if updates:
+                optimizer.step()
+            stages.step_ended()
+            found.append(stages.optimizes)
+        stages.end()
+        assert found == [watches, False]
+
+
+class Compiler:
+    """Compiles nothing, and counts the graphs that it is given."""
+
+    def __init__(self) -> None:
+        self.graphs = 0
+
+    def __call__(self, graph: Any, _: Any) -> Any:
+        self.graphs += 1
         return graph.forward
 
-    entered: defaultdict[str, int] = defaultdict(int)
-    stages = StepStages(lambda name: entered.update({name: entered[name] + 1}))  # type: ignore[arg-type, func-returns-value]
-    stages.begin()
-    try:
-        compiled = torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), backend=count)
-        for _ in range(2):
-            compiled(torch.ones(2, 4))
-    finally:
-        stages.end()
-    assert len(graphs) == 1
-    assert entered["forward"] == 2
+
+def test_what_torch_compiles_is_compiled_whole_and_once(profiler: Loop) -> None:
+    compiler = Compiler()
+    compiled = torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), backend=compiler)
+    hooked = 0
+    for inputs in profiler.epoch(BATCHES):
+        hooked += is_hooked()
+        compiled(inputs)
+    assert (compiler.graphs, hooked) == (1, 19)
+    assert "forward" in stages_of(profiler)
+
+
+def test_a_module_that_is_compiled_in_place_is_compiled_once(profiler: Loop) -> None:
+    """For hooks that come and go, torch would compile it again each time."""
+    compiler, model = Compiler(), torch.nn.Linear(4, 4)
+    model.compile(backend=compiler)
+    hooked = 0
+    for inputs in profiler.epoch(BATCHES):
+        hooked += is_hooked()
+        model(inputs)
+    assert (compiler.graphs, hooked) == (1, 0)
+
+
+def test_a_step_in_which_torch_compiles_does_not_count_and_is_the_last_divided(profiler: Loop) -> None:
+    gc.collect()  # a module of another test, compiled in place
+    compiler, model, hooked = Compiler(), torch.nn.Linear(4, 4), []
+    for number, inputs in enumerate(profiler.epoch(BATCHES)):
+        hooked += [number] if is_hooked() else []
+        if number == 5:
+            model.compile(backend=compiler)
+        model(inputs)
+    assert hooked == [1, 2, 3, 4, 5]
+    assert compiler.graphs == 2  # with hooks, and without

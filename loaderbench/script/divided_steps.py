@@ -1,0 +1,61 @@
+"""Which steps of a loop are divided: the first of them, and then one of many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from loaderbench.script.step_stages import StepStages
+
+if TYPE_CHECKING:
+    from loaderbench.profiler.user_stages import HostAndDevice
+    from loaderbench.script.loader_profiler import LoaderProfiler
+    from loaderbench.tracing.clock import StageClock
+
+EARLY_STEPS = 26
+"""All of these but the first of an epoch: those of the warm-up, for a loop that is no longer, and 16 more."""
+
+EVERY = 127
+"""One of so many later steps: a prime, so that what a loop does every 50 or 100 steps is met as often as it happens."""
+
+NEVER = -1
+
+
+class DividedSteps:
+    """The steps of one loader's loop, over its epochs.
+
+    A loop comes by here for every batch: `at` is the number of its latest step, and `due` that of the next to divide.
+    """
+
+    __slots__ = ("_loader", "at", "calls_model", "due", "stages")
+
+    def __init__(self, stages: StepStages, loader: LoaderProfiler) -> None:
+        self.stages, self._loader = stages, loader
+        self.calls_model = False
+        self.at, self.due = 0, NEVER
+
+    def begin_epoch(self) -> None:
+        """The next batch is the first of an epoch, which is not counted."""
+        self.at = self._loader.batches_done - 1
+        self.due = self._after(self.at + 1) if self.due == NEVER else max(self.due, self.at + 2)
+
+    def none(self) -> DividedSteps:
+        """Those of a loop that is no longer recorded."""
+        return DividedSteps(self.stages, self._loader)
+
+    def divide(self) -> None:
+        """Divide the step that begins, which is due."""
+        self.due = NEVER if self._loader.is_over else self._after(self.at)
+        if self.due != NEVER:
+            self.stages.divide(self)
+
+    def stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
+        """The clock of the step, and the stage's number on it; `None` outside of a recorded step."""
+        return self._loader.loop_stage(name)
+
+    def step_divided(self, took_s: float | None) -> None:
+        """A step that took so long has been divided; `None`: it is not to be counted."""
+        self._loader.step_divided(self.at, took_s)
+
+    @staticmethod
+    def _after(step: int) -> int:
+        return step + (1 if step + 1 < EARLY_STEPS else EVERY)
