@@ -1,13 +1,13 @@
 """Files that workers read and the device decodes: samples of encoded bytes, batches of them, and the rest on a device.
 
 `decoder: device` keeps decoding, cropping and stacking out of the workers. What is left of a batch is done where the
-training step computes, as a part of the step.
+training step computes, as a part of the step. `decoder: dali` does the same with another decoder.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +16,11 @@ from PIL import Image
 from torch.utils.data import Dataset
 from torch.utils.data._utils.collate import default_collate_fn_map
 
+from loaderbench.datasets.dali import DaliJpegs
 from loaderbench.datasets.image_samples import MEAN, STD, Transform
 
+Decode = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
+"""Decodes JPEGs as RGB. Raises `RuntimeError` where it cannot decode one of them."""
 _JPEG = (0xFF, 0xD8, 0xFF)
 """How every JPEG begins. Other files are decoded on the CPU."""
 
@@ -64,17 +67,19 @@ default_collate_fn_map[EncodedImage] = _packed
 class DecodedOnDevice:
     """Takes a batch of files to a device: decodes them there, transforms each, and stacks them.
 
-    `transform` is one that takes uint8 tensors and gives uint8. Raises the decoder's error where it cannot decode on
-    this device at all. Files that it alone cannot decode (no JPEG, CMYK) are decoded on the CPU, and counted.
+    `decoder` is one of `DECODERS`, and `transform` one that takes uint8 tensors and gives uint8. Raises the decoder's
+    error where it cannot decode on this device at all. Files that it alone cannot decode (no JPEG, CMYK) are decoded on
+    the CPU, and counted.
     """
 
-    def __init__(self, device: str, transform: Transform, *, normalize: bool) -> None:
+    def __init__(self, device: str, transform: Transform, *, normalize: bool, decoder: str = "device") -> None:
         named = torch.device(device)
         self._device = torch.device("cuda", named.index or 0) if named.type == "cuda" else named
         self._transform, self._normalize = transform, normalize
         self._mean, self._std = (torch.tensor(each, device=named).view(3, 1, 1) * 255 for each in (MEAN, STD))
         self._on_cpu = self._seen = 0
-        decode_jpegs([_small_jpeg()], self._device)
+        self._decode = DECODERS[decoder](self._device)
+        self._decode([_small_jpeg()])
 
     @property
     def note(self) -> str:
@@ -94,7 +99,7 @@ class DecodedOnDevice:
         self._seen += len(files)
         if all(map(_is_jpeg, files)):
             try:
-                return decode_jpegs(files, self._device)
+                return self._decode(files)
             except RuntimeError:  # one that the device does not take spoils them all
                 pass
         return [self._decoded(file) for file in files]
@@ -102,7 +107,7 @@ class DecodedOnDevice:
     def _decoded(self, file: torch.Tensor) -> torch.Tensor:
         if _is_jpeg(file):
             try:
-                return decode_jpegs([file], self._device)[0]
+                return self._decode([file])[0]
             except RuntimeError:  # of an error of the device, copying raises it again
                 pass
         self._on_cpu += 1
@@ -125,6 +130,14 @@ def decode_jpegs(files: Sequence[torch.Tensor], device: torch.device) -> list[to
     except (TypeError, AttributeError):
         found = [decode_jpeg(file, mode=ImageReadMode.RGB, device=device) for file in files]
     return list(found)
+
+
+def _by_torch(device: torch.device) -> Decode:
+    return lambda files: decode_jpegs(files, device)
+
+
+DECODERS: Mapping[str, Callable[[torch.device], Decode]] = {"device": _by_torch, "dali": DaliJpegs}
+"""What makes a decoder for a device, by the name that a suite uses."""
 
 
 def _by_torchcodec(files: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:

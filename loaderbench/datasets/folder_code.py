@@ -57,7 +57,7 @@ def folder_code(options: Mapping[str, Any]) -> Iterator[str]:
     yield "from torchvision.datasets import ImageFolder"
     if options.get("presize"):
         yield _presize(int(options["presize"]))
-    if options.get("decoder") == "device":
+    if options.get("decoder") in _DECODE:
         yield _ENCODED
         return
     yield dedent(decoder)
@@ -138,27 +138,60 @@ _ENCODED = dedent("""
     """)
 
 
-def decoded_on_device(name: str) -> str:
+def decoded_on_device(name: str, decoder: str) -> str:
     """What a program does with batches of files: `decoded` makes images of them, with the recipe of this name."""
     steps = _CROPS["imagenet_train" if name == "imagenet_train_v2" else name]
-    return dedent(f"""
+    before = dedent(f"""
 
         loader.collate_fn = collate
 
         # batches are files and labels: decode and crop them on the GPU
         import torch
         from torchvision import transforms as t
-        from torchvision.io import ImageReadMode, decode_jpeg
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
         transform = t.Compose([{steps}])
         mean = torch.tensor({MEAN}, device=device).view(3, 1, 1) * 255
         std = torch.tensor({STD}, device=device).view(3, 1, 1) * 255
-
+        """)
+    after = dedent("""
         def decoded(files):  # JPEG only
-            images = decode_jpeg(files, mode=ImageReadMode.RGB, device=device)
-            return (torch.stack([transform(image) for image in images]).float() - mean) / std
-        """).rstrip("\n")
+            return (torch.stack([transform(image) for image in decode(files)]).float() - mean) / std
+        """)
+    return (before + dedent(_DECODE[decoder]) + after).rstrip("\n")
+
+
+_DECODE = {
+    "device": """
+        from torchvision.io import ImageReadMode, decode_jpeg
+
+        def decode(files):
+            return decode_jpeg(files, mode=ImageReadMode.RGB, device=device)
+        """,
+    "dali": """
+        from nvidia.dali import fn, pipeline_def, types
+        from nvidia.dali.plugin.pytorch import feed_ndarray
+
+        gpu = torch.cuda.current_device() if device == "cuda" else None
+
+        @pipeline_def(batch_size=loader.batch_size, num_threads=4, device_id=gpu, prefetch_queue_depth=1)
+        def pipeline():
+            files = fn.external_source(name="files", dtype=types.UINT8, ndim=1)
+            where = "cpu" if gpu is None else "mixed"
+            return fn.decoders.image(files, device=where, adjust_orientation=False, jpeg_fancy_upsampling=True)
+
+        jpegs = pipeline()
+
+        def decode(files):
+            images, = jpegs.run(files=[file.numpy() for file in files])
+            stream = None if gpu is None else torch.cuda.current_stream()
+            copies = [torch.empty(image.shape(), dtype=torch.uint8, device=device) for image in images]
+            for image, copy in zip(images, copies):
+                feed_ndarray(image, copy, cuda_stream=stream)  # DALI reuses its memory after the copy
+            return [copy.permute(2, 0, 1).contiguous() for copy in copies]
+        """,
+}
+"""`decode`, of a list of files, by the decoders that leave it to the device."""
 
 
 ON_DEVICE = dedent(f"""

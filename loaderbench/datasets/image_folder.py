@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from loaderbench.datasets import folder_code
+from loaderbench.datasets import dali, folder_code
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
 from loaderbench.errors import MissingError
@@ -18,13 +18,13 @@ from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, o
 from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.targets import find_target
 
-ON_DEVICE = "device"
-"""The decoder that leaves decoding to the device of the training step."""
-DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg", ON_DEVICE)
+ON_DEVICE = ("device", "dali")
+"""The decoders that leave decoding to the device of the training step: torchvision's, and that of NVIDIA DALI."""
+DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg", *ON_DEVICE)
 TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_eval", "to_tensor")
 DEVICE_TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_eval", "to_tensor")
 """Those that take tensors as well as images of Pillow, and therefore what a GPU has decoded."""
-_CHECKED_BY = {"pillow_lazy": "pillow", ON_DEVICE: "torchvision"}
+_CHECKED_BY = {"pillow_lazy": "pillow", **dict.fromkeys(ON_DEVICE, "torchvision")}
 """Which decoder looks for bad files in place of one that decodes later, or elsewhere."""
 SMALLEST_SIDE, LARGEST_SIDE = 32, 8_192  # pixels
 MOST_COPIES = 2_000
@@ -50,9 +50,9 @@ class Generate(Part):
 class ImageFolder(DatasetOfOptions):
     """A folder of images as `torchvision.datasets.ImageFolder` reads it: `root/class/name.jpg`.
 
-    `normalize: device` keeps batches uint8 and normalizes them on the GPU. `decoder: device` reads files in workers and
-    leaves all the rest to the GPU. `presize` reads copies whose short side has this many pixels. `image_cache` keeps
-    decoded images, and `skip_bad` skips files that cannot be decoded.
+    `normalize: device` keeps batches uint8 and normalizes them on the GPU. `decoder: device` and `dali` read files in
+    workers and leave all the rest to the GPU. `presize` reads copies whose short side has this many pixels.
+    `image_cache` keeps decoded images, and `skip_bad` skips files that cannot be decoded.
     """
 
     axes: ClassVar[Mapping[str, Check]] = {
@@ -145,7 +145,7 @@ class ImageFolder(DatasetOfOptions):
         from loaderbench.datasets import image_samples as images
         from loaderbench.datasets.decoders import DECODERS as LOADERS
 
-        if self.decoder == ON_DEVICE:
+        if self.decoder in ON_DEVICE:
             from loaderbench.datasets.encoded import EncodedSamples
 
             self._check_on_device()
@@ -161,23 +161,24 @@ class ImageFolder(DatasetOfOptions):
         return images.ImageSamples(samples, decoder, own_transform(find_target(self.transform, folder)))
 
     def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:
-        """Decoding, transform and normalization, with `decoder: device`. Raises the decoder's error for a device."""
+        """Decoding, transform and normalization, with such a decoder. Raises the decoder's error for a device."""
         own = self.with_axes(arguments)
-        if own.decoder != ON_DEVICE:
+        if own.decoder not in ON_DEVICE:
             return None
         from loaderbench.datasets.encoded import DecodedOnDevice
         from loaderbench.datasets.image_samples import TRANSFORMS as RECIPES
 
-        return DecodedOnDevice(device, RECIPES[own.transform](False), normalize=own.normalize != "device")
+        transform, normalize = RECIPES[own.transform](False), own.normalize != "device"
+        return DecodedOnDevice(device, transform, normalize=normalize, decoder=own.decoder)
 
     def why_not_on_device(self, arguments: Mapping[str, Any]) -> str:
         """A GPU decodes files that lie in the memory of the host."""
-        decodes = self.with_axes(arguments).decoder == ON_DEVICE
-        return "decoder=device: the GPU decodes files from host memory" if decodes else ""
+        decoder = self.with_axes(arguments).decoder
+        return f"decoder={decoder}: the GPU decodes files from host memory" if decoder in ON_DEVICE else ""
 
     def sample_bytes(self) -> int | None:
         """Those of a crop; a transform of the user's own may give anything, and a file has any size."""
-        if self.decoder == ON_DEVICE:
+        if self.decoder in ON_DEVICE:
             return None
         each = 1 if self.normalize == "device" else _FLOAT_BYTES
         return None if ":" in self.transform else 3 * _CROP * _CROP * each
@@ -200,8 +201,8 @@ class ImageFolder(DatasetOfOptions):
 
     def code_after(self) -> str:
         """Decode or normalise on the device what was left to it."""
-        if self.decoder == ON_DEVICE:
-            return folder_code.decoded_on_device(self.transform)
+        if self.decoder in ON_DEVICE:
+            return folder_code.decoded_on_device(self.transform, self.decoder)
         return folder_code.ON_DEVICE if self.normalize == "device" else ""
 
     def _root(self, folder: Path) -> Path | None:
@@ -212,15 +213,17 @@ class ImageFolder(DatasetOfOptions):
         """Raise `ValueError` for what a device cannot do with encoded files."""
         if self.transform not in DEVICE_TRANSFORMS:
             known = ", ".join(DEVICE_TRANSFORMS)
-            raise ValueError(f"decoder: device cannot apply transform: {self.transform}; use one of {known}")
+            raise ValueError(f"decoder: {self.decoder} cannot apply transform: {self.transform}; use one of {known}")
         if self.image_cache is not None:
-            raise ValueError("decoder: device cannot be combined with image_cache; drop one of them")
+            raise ValueError(f"decoder: {self.decoder} cannot be combined with image_cache; drop one of them")
 
     def _check_packages(self, sweep: Mapping[str, Any]) -> None:
         """Raise `MissingError` for a decoder whose package is not there: each of its trials would fail by it."""
         named = [self.decoder, *_values(sweep, "decoder", self.decoder)]
         if "simplejpeg" in named and find_spec("simplejpeg") is None:
             raise MissingError("decoder simplejpeg: package not installed; run `uv pip install simplejpeg`")
+        if "dali" in named and not dali.is_installed():
+            raise MissingError(f"decoder dali: package not installed; run `{dali.INSTALL}`")
 
     def _found(self, files: int, classes: int, complete: bool) -> str:
         sampled = "" if complete else " (sampled from a larger folder)"

@@ -46,6 +46,7 @@ IDS = (
     "presize_offline",
     "memory_cache",
     "gpu_decode",
+    "gpu_decode_dali",
     "cheaper_collate",
     "cheaper_read",
     "cheaper_sample",

@@ -12,30 +12,35 @@ from __future__ import annotations
 
 from loaderbench.datasets.image_folder import DEVICE_TRANSFORMS, ON_DEVICE
 from loaderbench.records import Config
-from loaderbench.remedies.by_cause import CauseRemedy
+from loaderbench.remedies.by_cause import CauseRemedy, Change
 from loaderbench.remedies.findings import Diagnosis
 
 NO_DECODER = "Not measured: torchvision decodes on CUDA devices only"
 NO_GPU = "Not measured: no GPU here. Measure it where the GPU is"
 
 
-def _change(found: Diagnosis) -> Config:
-    """None for a transform of the user's own, which may need an image of Pillow."""
-    if not found.has_options("decoder") or found.option("transform") not in (None, *DEVICE_TRANSFORMS):
-        return {}
-    return {"decoder": ON_DEVICE}
+def decode_by(decoder: str) -> Change:
+    """The change to a decoder on the GPU; none for a transform of the user's own, which may need an image of Pillow."""
+
+    def change(found: Diagnosis) -> Config:
+        if not found.has_options("decoder") or found.option("transform") not in (None, *DEVICE_TRANSFORMS):
+            return {}
+        return {"decoder": decoder}
+
+    return change
+
+
+def may_decode_on_gpu(found: Diagnosis) -> bool:
+    """Whether decoding takes the CPUs, and neither is on the GPU already nor done once for all epochs."""
+    decodes_each = found.option("decoder") not in ON_DEVICE and found.option("image_cache") is None
+    return decodes_each and found.cpu_goes_to("decode")
 
 
 REMEDY = CauseRemedy(
     id="gpu_decode",
     title="Decode JPEGs on the GPU",
-    applies=lambda found: (
-        (found.accelerator or found.gpu_named)
-        and found.cpu_goes_to("decode")
-        and found.option("decoder") != ON_DEVICE
-        and found.option("image_cache") is None
-    ),
-    change=_change,
+    applies=lambda found: (found.accelerator or found.gpu_named) and may_decode_on_gpu(found),
+    change=decode_by("device"),
     untried_for=lambda found: NO_GPU if not found.accelerator else "" if found.gpu_kind == "cuda" else NO_DECODER,
     relieves={"decode": 0.0, "transform": 0.0},
     effort=2,

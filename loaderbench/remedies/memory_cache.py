@@ -10,6 +10,7 @@ How to confirm: measure again; read and decode time per sample fall after the fi
 
 from __future__ import annotations
 
+from loaderbench.datasets.image_folder import ON_DEVICE
 from loaderbench.remedies.by_cause import CauseRemedy, option
 from loaderbench.remedies.findings import Diagnosis
 
@@ -35,7 +36,7 @@ REMEDY = CauseRemedy(
             or found.named(stages={"read", "decode"}, limits={"storage_latency", "storage_bandwidth"})
         )
         and found.option("image_cache") is None
-        and found.option("decoder") not in ("pillow_lazy", "device")
+        and found.option("decoder") not in ("pillow_lazy", *ON_DEVICE)
         and _fits(found)
     ),
     change=option(image_cache="shared_memory"),

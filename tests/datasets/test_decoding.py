@@ -8,7 +8,7 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
-from loaderbench.datasets import image_folder  # noqa: E402
+from loaderbench.datasets import encoded, image_folder  # noqa: E402
 from loaderbench.datasets.decoders import DECODERS  # noqa: E402
 from loaderbench.datasets.image_samples import TRANSFORMS, BadImageError, ImageSamples  # noqa: E402
 
@@ -18,7 +18,8 @@ def first(photos: Path) -> str:
 
 
 def test_the_suite_knows_every_decoder_and_recipe_by_name() -> None:
-    assert {*DECODERS, "device"} == set(image_folder.DECODERS)
+    assert {*DECODERS, *encoded.DECODERS} == set(image_folder.DECODERS)
+    assert set(encoded.DECODERS) == set(image_folder.ON_DEVICE)
     assert set(TRANSFORMS) == set(image_folder.TRANSFORMS)
 
 

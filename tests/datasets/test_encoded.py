@@ -1,4 +1,4 @@
-"""`decoder: device`: workers read files, and the device decodes them to what the CPU gives; tried here on the CPU."""
+"""`decoder: device` and `dali`: workers read files, and the device decodes them to what the CPU gives; here the CPU."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from PIL import Image
 from torch.utils.data import DataLoader, default_collate
 
 from loaderbench.datasets import DatasetOrder, encoded
+from loaderbench.datasets.dali import DaliJpegs
 from loaderbench.datasets.encoded import DecodedOnDevice, EncodedSamples, decode_jpegs
-from loaderbench.datasets.image_folder import DEVICE_TRANSFORMS, ImageFolder
+from loaderbench.datasets.image_folder import DEVICE_TRANSFORMS, ON_DEVICE, ImageFolder
 from loaderbench.datasets.image_samples import TRANSFORMS
 from loaderbench.recorder.samples import count_samples
 
@@ -47,13 +48,22 @@ def test_a_loader_of_torch_packs_the_files_of_a_batch(photos: Photos, workers: i
     assert count_samples(batch, 4) == 4
 
 
+@pytest.fixture(params=ON_DEVICE)
+def decoder(request: pytest.FixtureRequest) -> str:
+    """Each that leaves decoding to the device."""
+    if request.param == "dali":
+        pytest.importorskip("nvidia.dali.fn")
+    return str(request.param)
+
+
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("name", [name for name in DEVICE_TRANSFORMS if name != "to_tensor"])
-def test_the_device_gives_what_workers_give(photos: Photos, name: str, normalize: bool) -> None:
+def test_the_device_gives_what_workers_give(photos: Photos, name: str, normalize: bool, decoder: str) -> None:
     order = DatasetOrder(photos[:2], {"transform": name, "decoder": "torchvision"}, Path())
     folder = ImageFolder(normalize="worker" if normalize else "device")
     workers = folder.build(order).source
-    found, _ = DecodedOnDevice("cpu", TRANSFORMS[name](False), normalize=normalize)(_drawn_alike(photos[:2]))
+    rest = DecodedOnDevice("cpu", TRANSFORMS[name](False), normalize=normalize, decoder=decoder)
+    found, _ = rest(_drawn_alike(photos[:2]))
     torch.manual_seed(3)
     expected = torch.stack([workers[0][0], workers[1][0]])
     assert found.dtype == expected.dtype
@@ -82,6 +92,37 @@ def test_what_only_the_cpu_can_decode_is_decoded_there_and_counted(
     images, labels = rest(batch_of(photos))
     assert (images.shape, labels.tolist()) == ((4, 3, 224, 224), [0, 1, 2, 3])
     assert rest.note.startswith("2 of 4 images were decoded on the CPU")
+
+
+def test_a_file_that_no_decoder_takes_is_an_error_and_the_next_batch_is_decoded(photos: Photos, decoder: str) -> None:
+    """DALI says that its pipeline is invalid after an error."""
+    rest = DecodedOnDevice("cpu", TRANSFORMS["imagenet_eval"](False), normalize=False, decoder=decoder)
+    files = batch_of(photos[:2])[0].files()
+    with pytest.raises(OSError, match="truncated"):
+        rest.decoded([files[0], files[1][:500]])
+    assert [image.shape for image in rest.decoded([*files, files[0]])] == [(3, 260, 300), (3, 260, 320), (3, 260, 300)]
+
+
+def test_dali_leaves_what_is_no_jpeg_to_the_cpu_and_turns_no_image(photos: Photos, tmp_path: Path) -> None:
+    """As Pillow gives pixels in the order of the file, whatever EXIF says."""
+    pytest.importorskip("nvidia.dali.fn")
+    turned, exif = tmp_path / "turned.jpg", Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees
+    Image.open(photos[0][0]).save(turned, exif=exif)
+    rest = DecodedOnDevice("cpu", TRANSFORMS["imagenet_eval"](False), normalize=False, decoder="dali")
+    found = rest.decoded(batch_of((*photos, (str(turned), 4)))[0].files())
+    for image, path in zip(found, [*(path for path, _ in photos), turned], strict=True):
+        expected = torch.from_numpy(np.array(Image.open(path).convert("RGB"))).permute(2, 0, 1)
+        assert torch.equal(image, expected), path
+    assert rest.note.startswith("1 of 5 images were decoded on the CPU")
+
+
+def test_dali_is_for_nvidia_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match="decoder: dali needs an NVIDIA GPU, and this device is mps"):
+        DaliJpegs(torch.device("mps"))
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    with pytest.raises(RuntimeError, match="decoder: dali needs an NVIDIA GPU, and this device is ROCm"):
+        DaliJpegs(torch.device("cuda", 0))
 
 
 def test_a_device_without_a_decoder_is_an_error_and_no_slow_trial(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,15 +159,16 @@ def test_a_torchvision_that_takes_one_image_a_call_is_called_for_each(
     ],
 )
 def test_what_a_device_cannot_do_with_files_is_said(photos: Photos, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        ImageFolder(decoder="device", **options).build(DatasetOrder(photos, {}, Path()))
+    for decoder in ON_DEVICE:
+        with pytest.raises(ValueError, match=f"decoder: {decoder} {said}"):
+            ImageFolder(decoder=decoder, **options).build(DatasetOrder(photos, {}, Path()))
 
 
-def test_only_files_leave_a_rest_to_the_device(photos: Photos) -> None:
+def test_only_files_leave_a_rest_to_the_device(photos: Photos, decoder: str) -> None:
     folder = ImageFolder()
     assert folder.rest_on_device({"decoder": "pillow"}, "cpu") is None
     assert folder.why_not_on_device({}) == ""
-    rest = folder.rest_on_device({"decoder": "device", "transform": "imagenet_eval"}, "cpu")
+    rest = folder.rest_on_device({"decoder": decoder, "transform": "imagenet_eval"}, "cpu")
     assert rest is not None
-    source = folder.build(DatasetOrder(photos, {"decoder": "device"}, Path())).source
+    source = folder.build(DatasetOrder(photos, {"decoder": decoder}, Path())).source
     assert rest(default_collate([source[0]]))[0].shape == (1, 3, 224, 224)

@@ -79,8 +79,21 @@ def test_pixels_are_compared_or_it_is_said_why_not(photos: list[tuple[str, int]]
     assert (died.psnr_db, "comparing pixels crashed" in died.why_not) == (None, True)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU decodes to other pixels")
+def test_dali_changes_pixels_no_more_than_another_decoder_of_the_cpu(
+    photos: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    pytest.importorskip("nvidia.dali.fn")
+    names = ("torchvision", "dali", "pillow")
+    of_torchvision, of_dali, of_pillow = (DatasetOrder(tuple(photos), {"decoder": name}, tmp_path) for name in names)
+    pairs = [(of_torchvision, of_dali), (of_pillow, of_torchvision), (of_pillow, of_dali)]
+    same, *from_pillow = image_folder.ImageFolder().pixel_changes(pairs, ask_here)
+    assert same == IDENTICAL
+    assert from_pillow[0] == from_pillow[1] != IDENTICAL, "the crop of a tensor rounds otherwise"
+
+
 def test_names_of_a_suite_and_of_the_code_are_the_same() -> None:
-    assert set(image_folder.DECODERS) == {*DECODERS, "device"}
+    assert set(image_folder.DECODERS) == {*DECODERS, *image_folder.ON_DEVICE}
     assert set(image_folder.TRANSFORMS) == set(TRANSFORMS)
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Recommendation, Verdict, WorkerStates
-from loaderbench.remedies import REMEDIES, Diagnosis, Findings, candidates_for, recommend
+from loaderbench.remedies import REMEDIES, Diagnosis, Findings, candidates_for, gpu_decode_dali, recommend
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.gpu_decode import NO_GPU
+from loaderbench.remedies.gpu_decode_dali import NOT_INSTALLED
 
 FACTS = Facts(
     workers=2,
@@ -89,6 +90,7 @@ CAUSES: dict[str, Case] = {
     "presize_offline": Case("decode", "cpu", options=FOLDER, silent={"options": {**FOLDER, "presize": 256}}),
     "memory_cache": Case("decode", "cpu", FITS, options=FOLDER, silent={"files": 10_000_000}),
     "gpu_decode": Case("decode", "cpu", accelerator=True, silent={"accelerator": False}),
+    "gpu_decode_dali": Case("decode", "cpu", options=FOLDER, accelerator=True, silent={"accelerator": False}),
     "cheaper_collate": Case("collate", "cpu"),
     "cheaper_read": Case("read", "cpu"),
     "cheaper_sample": Case("sample", "cpu"),
@@ -249,6 +251,24 @@ def test_a_gpu_decodes_in_a_trial_where_there_is_one_and_in_words_where_one_is_n
     assert found(accelerator=False) == ([], [])
     assert found(options={**FOLDER, "transform": "mine:crop"}) == ([], ["Not measured: it changes your own code"])
     assert found(options={**FOLDER, "decoder": "device"}) == ([], [])
+
+
+def test_dali_decodes_in_a_trial_where_it_is_installed_and_is_named_only_where_there_is_a_gpu_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found(*, installed: bool = True, **changed: object) -> tuple[list[str], list[str | None]]:
+        monkeypatch.setattr(gpu_decode_dali, "is_installed", lambda: installed)
+        one = replace(diagnosis(CAUSES["gpu_decode_dali"]), profile=False, **changed)  # type: ignore[arg-type]
+        advised = [card.reason for card in told(one) if card.id == "gpu_decode_dali"]
+        return [c.id for c in candidates_for(one) if c.id == "gpu_decode_dali"], advised
+
+    assert found() == (["gpu_decode_dali"], [None])
+    assert found(installed=False) == ([], [NOT_INSTALLED])
+    for installed in (True, False):
+        assert found(installed=installed, accelerator=False, gpu_named=True) == ([], [])
+        assert found(installed=installed, gpu_kind="mps") == ([], [])
+        assert found(installed=installed, options={**FOLDER, "transform": "mine:crop"}) == ([], [])
+        assert found(installed=installed, options={**FOLDER, "decoder": "device"}) == ([], [])
 
 
 def test_snippets_of_arguments_can_be_run_and_others_say_what_to_write() -> None:

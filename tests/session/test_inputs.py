@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from loaderbench.consumers import resolve_consumer
-from loaderbench.datasets import Inputs, image_folder, page_cache, photos
+from loaderbench.datasets import Inputs, dali, image_folder, page_cache, photos
 from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
@@ -155,6 +156,21 @@ def test_a_decoder_whose_package_is_not_there_is_missed_before_anything_is_measu
         with pytest.raises(MissingError, match="simplejpeg"):
             look()
     monkeypatch.setattr(image_folder, "find_spec", lambda _: object())
+    assert described(loaded)
+
+
+def test_without_dali_its_decoder_is_missed_with_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder(tmp_path, 1)
+    loaded = suite(tmp_path, "dataset: {root: photos}\nsweep: {decoder: [pillow, dali]}\n")
+    folder_only, module = ModuleSpec("nvidia.dali", None), ModuleSpec("nvidia.dali", None, origin="__init__.py")
+    nvidia = ModuleSpec("nvidia", None)  # of other packages
+    for there in ({}, {"nvidia": nvidia}, {"nvidia": nvidia, "nvidia.dali": folder_only}):
+        monkeypatch.setattr(dali, "find_spec", there.get)
+        with pytest.raises(MissingError, match="decoder dali: package not installed; run `uv pip install nvidia-dali"):
+            described(loaded)
+    monkeypatch.setattr(dali, "find_spec", {"nvidia": nvidia, "nvidia.dali": module}.get)
     assert described(loaded)
 
 
