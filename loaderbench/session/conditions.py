@@ -22,6 +22,7 @@ from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Meas
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
 from loaderbench.session.listener import Listener
+from loaderbench.store import note_without_parquet
 from loaderbench.suite import LoadedSuite
 
 STILL_S = 0.3  # how long the machine is looked at before the first trial
@@ -72,7 +73,11 @@ class Conditions:
             cpu_percent_before=self.cpu_percent_before,
             verification=verification,
             left_out=dict(left_out),
-            notes=(*([why_partial] if why_partial else []), *note_left_out(self.inputs.summary)),
+            notes=(
+                *([why_partial] if why_partial else []),
+                *note_left_out(self.inputs.summary),
+                *note_without_parquet(),
+            ),
             loaderbench_version=version("loaderbench"),
             suite_file=str(self.loaded.file),
             overrides={".".join(map(str, found.path)): found.value for found in self.loaded.overrides},

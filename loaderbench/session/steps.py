@@ -19,7 +19,7 @@ from loaderbench.session.measuring import Measuring, consumer_for
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.time_left import TimeLeft, mean_trial_s
-from loaderbench.store import Store, note_without_parquet
+from loaderbench.store import Store
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
 Step = Literal["sweep", "isolation", "remedies"]
@@ -75,8 +75,7 @@ class Session:
     def so_far(self) -> Measured:
         """The run so far."""
         found = self.found
-        measured = self.conditions.measured(found.trials, found.verification, found.left_out, found.why_partial)
-        return replace(measured, notes=(*measured.notes, *note_without_parquet()))
+        return self.conditions.measured(found.trials, found.verification, found.left_out, found.why_partial)
 
     def provisional(self, after: str) -> Measured:
         """The run so far, as one that is still in progress after this step."""
