@@ -1,7 +1,7 @@
-"""A training script that takes blocks of batches when it is told to: for `overhead_profile.py`.
+"""A training script that takes one block of batches per line on stdin: for `overhead_profile.py`.
 
-`python overhead_script.py ROWS WORKERS`: for each line on stdin, as many steps as it says, and their CPU and wall
-seconds on stdout.
+`python overhead_script.py ROWS WORKERS`: each line on stdin is a number of steps. Their CPU and wall seconds go to
+stdout.
 """
 
 from __future__ import annotations

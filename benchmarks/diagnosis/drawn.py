@@ -1,4 +1,4 @@
-"""Causes whose times, sizes and workers are drawn at random from one seed, so that no rule fits them by chance."""
+"""Causes with random times, sizes and worker counts, drawn from one seed: no rule can be fitted to them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from loaderbench.statistics.explaining import FEWEST_PAIRS, share_explained
 FEWEST_WAITS = 20
 """In a window: with fewer, the one that is under way at its end weighs more than what differs between windows."""
 
-FEWEST_BYTES = 4096  # for each wait: what a worker is told through its queue is less
+FEWEST_BYTES = 4096  # per wait; messages through a worker's queue are smaller
 
 
 @dataclass(frozen=True)

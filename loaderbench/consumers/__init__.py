@@ -157,7 +157,7 @@ def ignored_options(options: BaseModel) -> Iterator[OptionProblem]:
 
 
 def who_takes(run: Measured) -> str:
-    """Who takes the batches of a run, as a noun; a step that trains on the CPU is no GPU."""
+    """What takes the batches of a run, as a noun. A step that trains on the CPU is not called a GPU."""
     section = run.suite.get("consumer")
     on_cpu = isinstance(section, dict) and section.get("device") == CPU
     return STEP if run.consumer == "model" and on_cpu else consumer_kind(run.consumer).who

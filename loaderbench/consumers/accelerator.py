@@ -1,7 +1,7 @@
 """Accelerators other than CUDA devices, such as XPU and MPS: which there are, and how to wait for one.
 
-torch names ROCm devices `cuda`, and `cuda.py` is about those too. Of all others, a build of torch has one kind. There,
-the host waits for the device after each step: events with times are not to be had on all of them.
+torch calls ROCm devices `cuda`, so `cuda.py` covers them. A build of torch supports one other kind at most. With it,
+the host waits for the device after each step, because not all kinds have timed events.
 Source: PyTorch, `torch.accelerator` (since 2.6); before, `torch.xpu` and `torch.backends.mps`.
 """
 
@@ -40,7 +40,7 @@ def other_kind() -> str | None:
 
 
 def device_here(name: str) -> str:
-    """The device that a suite means: `cuda` alone is the accelerator of this machine, of whatever kind it is."""
+    """The device that a suite means: plain `cuda` is the accelerator of this machine, whatever its kind."""
     return (other_kind() or name) if name == CUDA else name
 
 

@@ -15,7 +15,7 @@ Samples = tuple[tuple[str, int], ...]
 """Files and their labels."""
 
 Rest = Callable[[Any], Any]
-"""Makes the batch that a training step takes of the one that a loader gives."""
+"""Turns a loader's batch into the one that the training step takes."""
 
 Ask = Callable[..., Any]
 """Calls `function(pipe, *arguments)` in a process with torch and returns what it sends; `None` where that ends."""

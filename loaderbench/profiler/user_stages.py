@@ -39,7 +39,7 @@ class UserStages:
     Every thread has a clock of its own, which is never set back: what it has more than last time is new. `on_device`
     times the stages of the loop's own thread on the device that it computes on, once there is one.
 
-    Where only some bodies are divided, `end_body` is told how long each of them took, and those alone count.
+    If only some bodies are divided, `end_body` gets the duration of each, and only those count.
     """
 
     on_device: DeviceStages | None = None

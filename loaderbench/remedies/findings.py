@@ -32,8 +32,8 @@ class Diagnosis:
 
     `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an
     emulated accelerator takes. `traits` are what was seen in the dataset itself, by name. `workers_fit` is false where
-    configurations with more workers ran out of memory, open files or processes. `gpu_named`: the suite names a GPU that
-    is emulated, so that it is known to be there for the training. `gpu_kind` is torch's name for those that are here.
+    configurations with more workers ran out of memory, open files or processes. `gpu_named`: the suite names the GPU to
+    emulate, so training will have one. `gpu_kind` is torch's name for the GPUs of this machine.
     """
 
     verdict: Verdict

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from loaderbench.tracing.clock import StageClock
 
 EARLY_STEPS = 26
-"""All of these but the first of an epoch: those of the warm-up, for a loop that is no longer, and 16 more."""
+"""All of these except the first of an epoch: the warm-up, in case the loop ends there, and 16 more."""
 
 EVERY = 127
-"""One of so many later steps: a prime, so that what a loop does every 50 or 100 steps is met as often as it happens."""
+"""Of the later steps, one in this many. It is prime: work that a loop does every 50 or 100 steps is sampled fairly."""
 
 NEVER = -1
 
@@ -23,7 +23,7 @@ NEVER = -1
 class DividedSteps:
     """The steps of one loader's loop, over its epochs.
 
-    A loop comes by here for every batch: `at` is the number of its latest step, and `due` that of the next to divide.
+    Called for every batch. `at` is the number of the latest step, `due` that of the next step to divide.
     """
 
     __slots__ = ("_loader", "at", "calls_model", "due", "stages")
@@ -39,7 +39,7 @@ class DividedSteps:
         self.due = self._after(self.at + 1) if self.due == NEVER else max(self.due, self.at + 2)
 
     def none(self) -> DividedSteps:
-        """Those of a loop that is no longer recorded."""
+        """The steps of a loop that is no longer recorded: none is divided."""
         return DividedSteps(self.stages, self._loader)
 
     def divide(self) -> None:

@@ -91,7 +91,7 @@ def test_a_run_of_before_that_knows_no_platform_is_nvidia_s() -> None:
 
 
 def test_a_step_on_another_gpu_ends_when_the_device_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The step computes on the CPU, which it is told is the device."""
+    """The step computes on the CPU, which plays the GPU."""
     monkeypatch.setattr(accelerator, "other_kind", lambda: "xpu")
     waited: list[torch.device] = []
     monkeypatch.setattr(training_step, "torch", SimpleNamespace(device=lambda *_: torch.device("cpu")))
