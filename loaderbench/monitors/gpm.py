@@ -8,6 +8,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
+from loaderbench.records import GpuPerformance
+
 LONGEST_S, SHORTEST_S = 5.0, 0.05
 """Between two readings. A longer time is that of another trial too; over a shorter one, NVML's values are not exact."""
 
@@ -22,9 +24,6 @@ _METRICS = {
 }
 """The constant of each, and what a unit of its value is."""
 
-GpmValues = dict[str, float]
-"""By the names of the fields of `GpuPerformance`; what NVML did not give is not in it."""
-
 
 class GpmDevice:
     """One GPU, or one instance of MIG. Raises NVML's error where it has no such metrics."""
@@ -38,7 +37,7 @@ class GpmDevice:
         self._samples = [nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()]
         self._taken_s: float | None = None
 
-    def read(self, now_s: float) -> GpmValues | None:
+    def read(self, now_s: float) -> GpuPerformance | None:
         """The metrics since the reading before; `None` for the first, and where that was too long ago."""
         since_s = None if self._taken_s is None else now_s - self._taken_s
         if since_s is not None and since_s < SHORTEST_S:
@@ -52,7 +51,7 @@ class GpmDevice:
         self._samples, self._taken_s = [now, before], now_s
         return self._between(before, now) if since_s is not None and since_s <= LONGEST_S else None
 
-    def _between(self, before: Any, now: Any) -> GpmValues:
+    def _between(self, before: Any, now: Any) -> GpuPerformance:
         asked = self._nvml.c_nvmlGpmMetricsGet_t()
         asked.version = self._nvml.NVML_GPM_METRICS_GET_VERSION
         asked.sample1, asked.sample2 = before, now
@@ -64,12 +63,12 @@ class GpmDevice:
         self._nvml.nvmlGpmMetricsGet(asked)
         return self._values(asked.metrics[: len(numbers)])
 
-    def _values(self, metrics: Any) -> GpmValues:
+    def _values(self, metrics: Any) -> GpuPerformance:
         known = [found.value if found.nvmlReturn == self._nvml.NVML_SUCCESS else None for found in metrics]
         pairs = zip(_METRICS.items(), known, strict=False)
         values = {name: value * unit for (name, (_, unit)), value in pairs if value is not None}
         engines = [value for value in known[len(_METRICS) :] if value is not None]
-        return values | ({"nvjpg_percent": fmean(engines)} if engines else {})
+        return GpuPerformance(**values, nvjpg_percent=fmean(engines) if engines else None)
 
 
 def _instance_of(nvml: Any, device: Any) -> int | None:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loaderbench.monitors.gpm import GpmDevice, GpmValues
+from loaderbench.monitors.gpm import GpmDevice
 from loaderbench.monitors.gpu_facts import described
 from loaderbench.monitors.nvml import Nvml
-from loaderbench.records import SW_POWER_CAP, Gpu, Reasons
+from loaderbench.records import SW_POWER_CAP, Gpu, GpuPerformance, Reasons
 
 _NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, as memory in bytes
 _LONGEST_PERIOD_S = 1.0  # of NVML's utilization: "between 1 second and 1/6 second"
@@ -55,7 +55,7 @@ class GpuReading:
     memory_clock_mhz: float | None = None
     pcie_generation: int | None = None
     pcie_width: int | None = None
-    gpm: GpmValues | None = None
+    gpm: GpuPerformance | None = None
 
 
 Clock = Callable[[], float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from statistics import fmean
 
 from loaderbench.cuda_use import PeakMemory
@@ -81,10 +81,9 @@ _READ_AS = {"throttled": "throttled_by", "energy_per_sample_j": "power_w", "perf
 def _performance(readings: Iterable[GpuReading]) -> GpuPerformance | None:
     """Means of the performance metrics; `None` where no reading has any."""
     known = [reading.gpm for reading in readings if reading.gpm]
-    names = dict.fromkeys(name for values in known for name in values)
-    if not names:
-        return None
-    return GpuPerformance(**{name: fmean(values[name] for values in known if name in values) for name in names})
+    values = {one.name: [getattr(found, one.name) for found in known] for one in fields(GpuPerformance)}
+    means = {name: fmean(there) for name, own in values.items() if (there := [one for one in own if one is not None])}
+    return GpuPerformance(**means) if means else None
 
 
 def _known(readings: Iterable[GpuReading], name: str) -> list[float]:
@@ -133,7 +132,7 @@ def gpu_series(readings: Iterable[GpuReading]) -> Iterator[tuple[float, str, flo
             yield period.to_s, f"gpu{reading.index}_utilization_percent", period.percent
         if reading.busy is None and reading.utilization_percent is not None:
             yield reading.at_s, f"gpu{reading.index}_utilization_percent", reading.utilization_percent
-        if reading.gpm and (active := reading.gpm.get("sm_active_percent")) is not None:
+        if reading.gpm and (active := reading.gpm.sm_active_percent) is not None:
             yield reading.at_s, f"gpu{reading.index}_sm_active_percent", active
         for name in _DRAWN:
             if (value := getattr(reading, name)) is not None:

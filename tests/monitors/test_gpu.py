@@ -40,7 +40,8 @@ def test_every_reading_has_its_unit(stub_nvml: StubNvml) -> None:
 
 PERFORMANCE = """
 monitor = GpuMonitor([gpu(0, "{uuid}")])
-show([found.gpm for found in (*monitor.read(), *(time.sleep(0.15) or monitor.read()), *monitor.read())]
+known = lambda gpm: gpm and {{name: value for name, value in asdict(gpm).items() if value is not None}}
+show([known(found.gpm) for found in (*monitor.read(), *(time.sleep(0.15) or monitor.read()), *monitor.read())]
      + [monitor.why_not(0).get("gpm")])
 """
 
