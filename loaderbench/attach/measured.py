@@ -145,20 +145,17 @@ def _inside(seen: Seen) -> LoaderInside:
     )
 
 
+_HIDDEN = {
+    "waits": "the main process was rarely seen to wait for a batch, or the kernel hides it",
+    "bytes_per_wait": "the workers were never blocked, or the kernel hides it",
+    "bytes_share": "the workers read too little, or files of one size",
+}
+
+
 def _kernel_looks(watch: TrainingWatch) -> KernelLooks:
-    waits, reads = watch.awaited.shares, watch.blocked_reads
-    reasons = {
-        "waits": "the main process was rarely seen to wait for a batch, or the kernel hides it",
-        "bytes_per_wait": "the workers were never blocked, or the kernel hides it",
-        "bytes_share": "the workers read too little, or files of one size",
-    }
-    known = {"waits": waits, "bytes_per_wait": reads.bytes_per_wait, "bytes_share": reads.bytes_share}
-    return KernelLooks(
-        waits=waits,
-        bytes_per_wait=reads.bytes_per_wait,
-        bytes_share=reads.bytes_share,
-        not_measured={name: why for name, why in reasons.items() if known[name] is None},
-    )
+    reads = watch.blocked_reads
+    found = KernelLooks(waits=watch.awaited.shares, bytes_per_wait=reads.bytes_per_wait, bytes_share=reads.bytes_share)
+    return replace(found, not_measured={name: why for name, why in _HIDDEN.items() if getattr(found, name) is None})
 
 
 def _use(seen: Seen, environment: Environment) -> ResourceUse:

@@ -34,27 +34,6 @@ REMEDY = CauseRemedy(
     untried_for=lambda _: "" if is_installed() else NOT_INSTALLED,
     relieves={"decode": 0.0, "transform": 0.0},
     effort=2,
-    code="""import torch
-from nvidia.dali import fn, pipeline_def, types
-from nvidia.dali.plugin.pytorch import feed_ndarray
-
-device = "cuda"
-
-@pipeline_def(batch_size=256, num_threads=4, device_id=0, prefetch_queue_depth=1)
-def pipeline():  # batches of up to 256 images
-    files = fn.external_source(name="files", dtype=types.UINT8, ndim=1)
-    return fn.decoders.image(files, device="mixed", adjust_orientation=False, jpeg_fancy_upsampling=True)
-
-jpegs = pipeline()
-
-def decode(files):  # uint8 tensors of read_file: workers read the files, the loop decodes them
-    images, = jpegs.run(files=[file.numpy() for file in files])
-    stream = torch.cuda.current_stream()
-    copies = [torch.empty(image.shape(), dtype=torch.uint8, device=device) for image in images]
-    for image, copy in zip(images, copies):
-        feed_ndarray(image, copy, cuda_stream=stream)  # DALI reuses its memory after the copy
-    return [copy.permute(2, 0, 1).contiguous() for copy in copies]  # crop and stack them on the GPU
-""",
     costs=("GPU memory, and a longer training step", "One more package"),
     changes_pixels=True,
 )

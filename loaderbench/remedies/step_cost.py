@@ -11,7 +11,7 @@ from loaderbench.statistics.ratios import times
 
 
 def longer_step(before: Config, after: Config, trials: Iterable[Trial]) -> Iterator[str]:
-    """Yield `Training step: 1.18x as long (1.15-1.21x)` if the step takes longer, in pairs of one round.
+    """Yield by how much longer the training step takes, if it does, in pairs of one round.
 
     A step is what is left of a batch's time without the data wait. Trials in time slices know no wait of their slices.
     """

@@ -9,14 +9,11 @@ import pytest
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader
-from torchvision.io import read_file
-from torchvision.transforms.functional import pil_to_tensor
 
 from loaderbench.datasets.image_folder import DECODERS, ON_DEVICE, TRANSFORMS
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.records import Config
 from loaderbench.remedies.gpu_decode import REMEDY as GPU_DECODE
-from loaderbench.remedies.gpu_decode_dali import REMEDY as GPU_DECODE_DALI
 from loaderbench.remedies.program import python_program, yaml_change
 
 FOLDER = {
@@ -102,24 +99,6 @@ def test_the_program_for_decoding_on_a_gpu_decodes_as_it_stands(root: Path) -> N
     exec("for " + loop.replace('"cuda"', '"cpu"'), names)
     assert [tuple(image.shape[:1]) for image in names["images"]] == [(3,)] * 3
     assert names["labels"].tolist() == [6, 7, 8]
-
-
-def test_the_program_for_decoding_by_dali_decodes_as_it_stands_but_for_the_device(root: Path) -> None:
-    pytest.importorskip("nvidia.dali.fn")
-    code, names = GPU_DECODE_DALI.code or "", dict[str, Any]()
-    here = {
-        "device_id=0": "device_id=None",
-        '"mixed"': '"cpu"',
-        '"cuda"': '"cpu"',
-        "torch.cuda.current_stream()": "None",
-    }
-    for on_gpu, on_cpu in here.items():
-        assert on_gpu in code
-        code = code.replace(on_gpu, on_cpu)
-    exec(code, names)
-    paths = sorted(root.rglob("*.jpg"))
-    for path, image in zip(paths, names["decode"]([read_file(str(path)) for path in paths]), strict=True):
-        assert torch.equal(image, pil_to_tensor(Image.open(path)))
 
 
 def test_a_dataset_of_the_users_own_stays_as_it_is() -> None:
