@@ -22,7 +22,7 @@ from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject,
 from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.loaders import backend_of
-from loaderbench.ranks import RANKS, rank_count
+from loaderbench.ranks import RANKS, process_count
 from loaderbench.records import (
     Best,
     Candidate,
@@ -159,17 +159,13 @@ def _demand(measured: Measured, config: Config | None) -> float | None:
     arguments = {**measured.loader, **(config or {})}
     if assumed is None:
         return None
-    return _ranks_of(config) * assumed.rate_at(backend_of(arguments).prefetch(arguments).batch_size)
-
-
-def _ranks_of(config: Config | None) -> int:
-    return rank_count(config or {}) or 1
+    return process_count(config or {}) * assumed.rate_at(backend_of(arguments).prefetch(arguments).batch_size)
 
 
 def _demand_rate(measured: Measured, config: Config | None) -> float | None:
     """The demand of all ranks, whatever the batch size."""
     rate = demand_rate(measured)
-    return None if rate is None else _ranks_of(config) * rate
+    return None if rate is None else process_count(config or {}) * rate
 
 
 def _warnings(measured: Measured, configurations: Sequence[Configuration], noise: Noise) -> tuple[str, ...]:
@@ -195,7 +191,7 @@ def _verdict(
         measured.consumer,
         _demand(measured, config),
         warnings,
-        target=describe_demand(assumed, _ranks_of(config)) if assumed else None,
+        target=describe_demand(assumed, process_count(config or {})) if assumed else None,
         trials=measured.sweep,
         costs=costs,
         shortage=_shortage(measured, config),

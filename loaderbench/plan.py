@@ -9,7 +9,7 @@ from itertools import product
 from loaderbench.consumers import NOTHING, consumer_of
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
-from loaderbench.ranks import RANKS, rank_count
+from loaderbench.ranks import RANKS, process_count
 from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_name, varying
 from loaderbench.statistics.intervals import FEWEST_ROUNDS
 from loaderbench.suite import Suite
@@ -21,8 +21,8 @@ DEVICE_START_S = 3.0  # in addition, on a GPU: CUDA, the model, its first kernel
 WARMUP_SHARE = 0.7  # of the steady state, seen on two cores with batches of 32 to 128
 VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long trials do
 BEFORE_SLICES_SECONDS = 0.2  # of it alone, in which its stages are timed, before its time slices
-VERIFY_S = 120.0  # for trying remedies, where the suite has no budget; longer where each trial starts CUDA, at most:
-MOST_VERIFY_S = 4 * VERIFY_S
+VERIFY_S = 120.0  # for trying remedies, where the suite has no budget
+MOST_VERIFY_S = 4 * VERIFY_S  # where each trial starts CUDA
 ISOLATION_SHARE = 0.5  # of a trial's steady state; an isolation run is compared with others of its kind, not ranked
 LEAST_ISOLATION_S = 0.5
 
@@ -206,7 +206,7 @@ def rank_counts(suite: Suite) -> list[int]:
 
 def _is_meant(config: Config, suite: Suite, backends: Mapping[str, LoaderBackend], cpus_allotted: float) -> bool:
     """Whether each value of an axis that is `auto` is one for this many ranks: they share the CPUs."""
-    cpus = cpus_allotted / (rank_count(config) or 1)
+    cpus = cpus_allotted / process_count(config)
     automatic = [axis for axis in config if suite.sweep.get(axis) == "auto"]
     return all(config[axis] in _values(axis, "auto", backends, [cpus]) for axis in automatic)
 

@@ -30,6 +30,11 @@ def rank_count(config: Mapping[str, Any]) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
+def process_count(config: Mapping[str, Any]) -> int:
+    """How many processes train in a trial of this configuration: its ranks, or one."""
+    return rank_count(config) or 1
+
+
 def local_rank() -> int:
     """The number of this process among the ranks of its machine; 0 outside of a job."""
     return int(os.environ.get("LOCAL_RANK", "0"))

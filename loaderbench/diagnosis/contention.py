@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from loaderbench.ranks import rank_count
+from loaderbench.ranks import process_count
 from loaderbench.records import Config, Contention, Interval, Reasons, Trial
 from loaderbench.statistics.intervals import rate_interval, ratio_interval
 
@@ -35,7 +35,7 @@ def describe_contention(config: Config | None, trials: Sequence[Trial], cpus_all
         return ()
     least = known[0]
     blocked = _blocked(walls[least], cpus[least], _queues(alike, least))
-    cores = cpus_allotted / (rank_count(config or {}) or 1)
+    cores = cpus_allotted / process_count(config or {})
     bounds = {count: _explained(count, blocked, cpus[count], _queues(alike, count), cores) for count in known}
     return tuple(_one(count, least, walls, cpus, bounds[count]) for count in known)
 
@@ -51,7 +51,7 @@ def _workers(trial: Trial) -> int:
 
 
 def _of_all_ranks(workers: int, trial: Trial) -> int:
-    return workers * max(1, len(trial.ranks))
+    return workers * trial.processes
 
 
 def _walls(trials: Sequence[Trial], workers: int) -> ByRound:

@@ -177,7 +177,7 @@ def gather(
         is_loader=workers > 0 or worker_count(done[0].config, {}) is not None or done[0].sample_times is not None,
         processes=int(_mean(done, "machine.processes") or 0),
         ranks=int(_mean(done, "machine.ranks") or 1),
-        ranks_of_rate=max(1, len(done[0].ranks)),
+        ranks_of_rate=done[0].processes,
         wait_share=_mean(done, "data_wait_share") or 0.0,
         samples_per_s=_mean(done, "samples_per_s") or 0.0,
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
@@ -233,7 +233,7 @@ def _workers(trial: Trial) -> int:
 
 
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
-    """Time of the workers without work: what they were seen to stand at their queue, or what no stage took."""
+    """Time of the workers without work: what they were seen to wait at their queue, or what no stage took."""
     if not workers:
         return None
     stacks = [shares for trial in trials if (shares := _reading(trial, "stack_looks.idle_share")) is not None]
@@ -243,9 +243,7 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     if looks:
         return fmean(shares.get("queue", 0.0) for shares in looks)
     busy = [
-        _stages_s(trial) * (trial.samples_per_s or 0) / (workers * max(1, len(trial.ranks)))
-        for trial in trials
-        if trial.stages
+        _stages_s(trial) * (trial.samples_per_s or 0) / (workers * trial.processes) for trial in trials if trial.stages
     ]
     return max(0.0, 1 - fmean(busy)) if busy else None
 

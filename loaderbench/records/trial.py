@@ -248,6 +248,11 @@ class Trial(ProcessReadings, PlannedTrial):
     slowest_rank: int | None = None
 
     @property
+    def processes(self) -> int:
+        """How many processes its rate is of: its ranks, or one."""
+        return max(1, len(self.ranks))
+
+    @property
     def is_from_outside(self) -> bool:
         """Whether the process was attached to: nobody counted its batches."""
         return self.role == "profile" and self.status == "completed" and self.samples_per_s is None

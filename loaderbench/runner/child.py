@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from loaderbench.ranks import rank_count
-from loaderbench.runner.measured_process import measure_here, tell_failure, write_to
+from loaderbench.runner.measured_process import measure_here, report_failure, write_to
 from loaderbench.runner.processes import end_own_session, enter_own_session
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.rank_launch import measure_ranks
@@ -28,7 +28,7 @@ def trial_main(order: TrialOrder, pipe: Connection, memory: Any) -> None:
             measure_ranks(order, ranks, pipe, counters)
     except BaseException as error:
         try:
-            tell_failure(error, pipe, made)
+            report_failure(error, pipe, made)
         except OSError:  # the run itself is gone
             end_own_session()
         raise SystemExit(1) from None

@@ -1,4 +1,4 @@
-"""What is measured in one process: builds dataset, loader and consumer, measures, and waits for leave to end."""
+"""What is measured in one process: builds dataset, loader and consumer, measures, and waits until it may end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,11 @@ from loaderbench.datasets import Built, DatasetOrder
 from loaderbench.diagnosis.failures import classify
 from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
 from loaderbench.ranks import RANKS
-from loaderbench.recorder import Measurement, Steps
-from loaderbench.records import CopySpeed, LoaderInside
+from loaderbench.recorder import Measurement, Rules, Steps
+from loaderbench.records import BatchTimes, CopySpeed, LoaderInside
 from loaderbench.runner.failure_details import clue_of
 from loaderbench.runner.protocol import Clue, Phase, Progress, Raised, Result, TrialOrder
-from loaderbench.runner.rank_of_trial import RankOfTrial
+from loaderbench.runner.rank_of_trial import AloneInTrial
 from loaderbench.runner.time_slices import SharedCounters, stop_workers, take_slices
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def write_to(log: Path) -> None:
     os.close(file)
 
 
-def tell_failure(error: BaseException, pipe: Connection, made: list[Any]) -> None:
+def report_failure(error: BaseException, pipe: Connection, made: list[Any]) -> None:
     """Write what was raised to the log, and send it. Raises `OSError` where the run itself is gone."""
     traceback.print_exc()
     said = "\ncaused by ".join(_words(error))
@@ -67,70 +67,115 @@ def measure_here(
     counters: SharedCounters,
     made: list[Any],
     *,
-    rank: RankOfTrial | None = None,
+    rank: AloneInTrial | None = None,
     built: Built | None = None,
 ) -> None:
     """Build, and measure what was built; `made` gets the loader, to explain an exception with.
 
-    `rank` is what this process is of a trial with several; they are measured in the same window. `built` is the
-    dataset, where all ranks share it.
+    `rank` is this process's part in a trial with several ranks, which are measured in the same window. `built` is the
+    dataset, if all ranks share it.
     """
-    from loaderbench.datasets.traits import traits_of
-    from loaderbench.recorder import measure
-    from loaderbench.recorder.windows import batches_of
-
     _check_imports()
     from loaderbench.runner.batch_source import batch_source, prepare_files
 
-    planned = order.planned
+    rank = rank or AloneInTrial()
     unrepeatable = _made_deterministic(order)
     pipe.send(Phase("building the dataset"))
     source, batches = _loader(order, built or build_dataset(order))
     made.append(batches.iterable)
     prepare_files(order)
-    if planned.isolation in ("replay_host", "replay_device"):
+    if order.planned.isolation in ("replay_host", "replay_device"):
         pipe.send(Phase("caching batches for replay"))
-    source_of_batches, rules = batch_source(order, batches, _root(order), rank.own_use if rank else None)
-    if rank:
-        rank.meet()
+    taken_from, rules = batch_source(order, batches, _root(order), rank.own_use)
+    rank.meet()
     consumer = _consumer(order, counters)
-    taker: Consumer = rank.counted(consumer) if rank else consumer
-    rules = rank.rules(rules) if rank else rules
+    trial = _PreparedTrial(order, pipe, counters, rank, source, batches, taken_from, rank.rules(rules), consumer)
+    rank.meet()
+    trial.measure(unrepeatable)
 
-    def tell(found: Measurement, steps: Steps) -> None:
-        """Send the result while the workers live, and run in time slices until there is leave to end."""
-        pids = source_of_batches.worker_pids
-        if order.in_time_slices:
-            stop_workers(pids)
-        if rank:
-            rank.leave(found)
-        inside = source_of_batches.inside(found.waits)
-        inside = replace(inside, dataset_traits=traits_of(getattr(source, "dataset", source)))
-        result = _result(order, found, batches, source_of_batches, consumer)
-        kept = batches_of(steps, found.warmup_batches, source_of_batches.made) if planned.role == "sweep" else ()
-        if rank:
-            result = rank.added(result, consumer, steps, batches)
-        note = ". ".join(filter(None, (_note_of(consumer), unrepeatable())))
-        pipe.send(replace(result, inside=inside, worker_pids=pids, batches=kept, consumer_note=note))
-        take_slices(pipe, counters, steps, cycle=rules.cycle, workers=pids)
 
-    def begin() -> None:
+@dataclass(frozen=True)
+class _PreparedTrial:
+    """A trial of this process that can be measured: `taken_from` gives the batches of `batches`, made of `source`."""
+
+    order: TrialOrder
+    pipe: Connection
+    counters: SharedCounters
+    rank: AloneInTrial
+    source: Any
+    batches: Batches
+    taken_from: BatchSource
+    rules: Rules
+    consumer: Consumer
+
+    def measure(self, unrepeatable: Callable[[], str]) -> None:
+        """Measure, and report to the run. `unrepeatable` names what torch cannot repeat exactly."""
+        from loaderbench.recorder import measure
+
+        self.pipe.send(Phase("first batch and warm-up"))
+        with closing(self.batches):
+            measure(
+                self.taken_from,
+                self.rank.counted(self.consumer),
+                self.rules,
+                batch_size=self.batches.batch_size,
+                on_steady=self._begin,
+                on_closed=lambda found, steps: self._report(found, steps, unrepeatable()),
+                on_progress=lambda: self.pipe.send(Progress()),
+            )
+
+    def _begin(self) -> None:
         """Say that the steady state begins, and note it inside the loader."""
-        pipe.send(Phase("steady state"))
-        source_of_batches.begin()
+        self.pipe.send(Phase("steady state"))
+        self.taken_from.begin()
 
-    if rank:
-        rank.meet()
-    pipe.send(Phase("first batch and warm-up"))
-    with closing(batches):
-        measure(
-            source_of_batches,
-            taker,
-            rules,
-            batch_size=batches.batch_size,
-            on_steady=begin,
-            on_closed=tell,
-            on_progress=lambda: pipe.send(Progress()),
+    def _report(self, found: Measurement, steps: Steps, unrepeatable: str) -> None:
+        """Send the result while the workers live, and run in time slices until the run lets the trial end."""
+        pids = self.taken_from.worker_pids
+        if self.order.in_time_slices:
+            stop_workers(pids)
+        self.rank.leave(found)
+        inside = self._inside(found)  # first: what is read of the workers is of the steady state
+        result = replace(
+            self._result(found),
+            inside=inside,
+            worker_pids=pids,
+            batches=self._kept(found, steps),
+            consumer_note=". ".join(filter(None, (_note_of(self.consumer), unrepeatable))),
+        )
+        self.pipe.send(self.rank.added(result, self.consumer, steps, self.batches))
+        take_slices(self.pipe, self.counters, steps, cycle=self.rules.cycle, workers=pids)
+
+    def _inside(self, found: Measurement) -> LoaderInside:
+        from loaderbench.datasets.traits import traits_of
+
+        traits = traits_of(getattr(self.source, "dataset", self.source))
+        return replace(self.taken_from.inside(found.waits), dataset_traits=traits)
+
+    def _kept(self, found: Measurement, steps: Steps) -> tuple[BatchTimes, ...]:
+        """Single batches, for the report of a sweep."""
+        from loaderbench.recorder.windows import batches_of
+
+        if self.order.planned.role != "sweep":
+            return ()
+        return tuple(batches_of(steps, found.warmup_batches, self.taken_from.made))
+
+    def _result(self, found: Measurement) -> Result:
+        """The result without what is known of the inside of the loader, and of single batches."""
+        from loaderbench.consumers.device_clock import clock_of_device
+        from loaderbench.recorder import recorder_s_per_batch
+
+        replayed = self.order.planned.isolation == "replay_host"
+        return Result(
+            measurement=found,
+            recorder_s_per_batch=recorder_s_per_batch(clock_of_device),
+            samples_per_epoch=self.batches.samples_per_epoch,
+            inside=LoaderInside(),
+            can_be_stopped=self.order.in_time_slices and self.batches.can_be_stopped,
+            cuda_devices=devices_in_use(),
+            cuda_memory=peak_memory(),
+            copy_speed=_copy_speed(self.taken_from, found) if replayed else None,
+            computed_in=_type_of(self.consumer),
         )
 
 
@@ -148,7 +193,7 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
 
 def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
     """The consumer, which first finishes what the workers leave to its device."""
-    arguments = {**order.suite.loader, **order.planned.config}
+    arguments = _arguments(order)
     if not order.suite.dataset.why_not_on_device(arguments):  # where nothing is left, CUDA is not even asked for
         return consumer
     from loaderbench.consumers.accelerator import device_here
@@ -157,25 +202,6 @@ def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
     device = device_here(consumer_of(order.suite.consumer, order.consumer).device_name)
     rest = order.suite.dataset.rest_on_device(arguments, device)
     return consumer if rest is None else PreparedFirst(consumer, rest, device)
-
-
-def _result(order: TrialOrder, found: Measurement, batches: Batches, source: BatchSource, consumer: Consumer) -> Result:
-    """The result without what is known of the inside of the loader, and of single batches."""
-    from loaderbench.consumers.device_clock import clock_of_device
-    from loaderbench.recorder import recorder_s_per_batch
-
-    replayed = order.planned.isolation == "replay_host"
-    return Result(
-        measurement=found,
-        recorder_s_per_batch=recorder_s_per_batch(clock_of_device),
-        samples_per_epoch=batches.samples_per_epoch,
-        inside=LoaderInside(),
-        can_be_stopped=order.in_time_slices and batches.can_be_stopped,
-        cuda_devices=devices_in_use(),
-        cuda_memory=peak_memory(),
-        copy_speed=_copy_speed(source, found) if replayed else None,
-        computed_in=_type_of(consumer),
-    )
 
 
 def _check_imports() -> None:
@@ -208,6 +234,7 @@ def build_dataset(order: TrialOrder) -> Built:
 
 
 def _arguments(order: TrialOrder) -> dict[str, Any]:
+    """Those of the loader and the dataset: how many ranks there are is for neither."""
     given = {**order.suite.loader, **order.planned.config}
     return {name: value for name, value in given.items() if name != RANKS}
 

@@ -6,7 +6,7 @@ import time
 
 from loaderbench.diagnosis.failures import hang, no_progress
 from loaderbench.loaders import backend_of
-from loaderbench.ranks import rank_count
+from loaderbench.ranks import process_count
 from loaderbench.records import Failure
 from loaderbench.runner.protocol import TrialOrder
 
@@ -39,7 +39,7 @@ class Neighbors:
 def _samples_under_way(order: TrialOrder) -> int:
     arguments = {**order.suite.loader, **order.planned.config}
     found = backend_of(arguments).prefetch(arguments)
-    return (found.batch_size or 1) * max(1, found.workers or 1) * (rank_count(order.planned.config) or 1)
+    return (found.batch_size or 1) * max(1, found.workers or 1) * process_count(order.planned.config)
 
 
 class Patience:

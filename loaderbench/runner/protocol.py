@@ -58,7 +58,8 @@ class Result:
     `computed_in` is the type that a training step computed in; empty where none did.
 
     Of a rank, `steps` say when its last steps began and ended, and `first_batch` is a fingerprint of its first batch,
-    unless the dataset was divided among the ranks. `ranks` are the results of all ranks of a trial that has some.
+    unless the dataset was divided among the ranks. `ranks` are the results of all ranks of a trial that has some, and
+    `slowest_rank` is the place of one of them.
     """
 
     measurement: Measurement
@@ -76,6 +77,7 @@ class Result:
     steps: StepTimes | None = None
     first_batch: str = ""
     ranks: tuple[Result, ...] = ()
+    slowest_rank: int | None = None
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from loaderbench.consumers import consumer_of
 from loaderbench.datasets import Built
 from loaderbench.parent_death import ended_with_parent
 from loaderbench.ranks import this_rank
-from loaderbench.runner.measured_process import measure_here, tell_failure, write_to
+from loaderbench.runner.measured_process import measure_here, report_failure, write_to
 from loaderbench.runner.protocol import TrialOrder
-from loaderbench.runner.rank_board import RankBoard
+from loaderbench.runner.rank_counters import RankCounters
 from loaderbench.runner.rank_of_trial import RankOfTrial
 from loaderbench.runner.time_slices import SharedCounters
 
@@ -27,7 +27,7 @@ def rank_log(log: Path, rank: int) -> Path:
 
 
 def rank_main(
-    order: TrialOrder, pipes: Sequence[Connection], board_memory: Any, memory: Any, built: Built | None
+    order: TrialOrder, pipes: Sequence[Connection], rank_memory: Any, memory: Any, built: Built | None
 ) -> None:
     """Be one rank of a trial: what torch's launcher calls in each of the processes that it starts.
 
@@ -40,16 +40,16 @@ def rank_main(
                 pipe.close()
         write_to(rank_log(order.log, rank))
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the launcher's own handler was inherited
-        board = RankBoard(board_memory, len(pipes))
-        board.begin(rank, os.getpid())
+        rank_counters = RankCounters(rank_memory, len(pipes))
+        rank_counters.begin(rank, os.getpid())
         made: list[Any] = []
         try:
             _join_process_group(order, len(pipes))
-            own = RankOfTrial(order, pipes[rank], board, rank)
+            own = RankOfTrial(order, pipes[rank], rank_counters, rank)
             measure_here(order, pipes[rank], SharedCounters(memory), made, rank=own, built=built)
             _leave_process_group()  # not after an exception: others would fail of it before this one is heard
         except BaseException as error:
-            tell_failure(error, pipes[rank], made)
+            report_failure(error, pipes[rank], made)
             raise SystemExit(1) from None
 
 

@@ -1,4 +1,4 @@
-"""Starts the ranks of a trial by torch's own launcher, hears them in the trial's process, and names what fails."""
+"""Starts the ranks of a trial with torch's launcher, relays their messages to the run, and names one that fails."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from loaderbench.datasets import Built
 from loaderbench.runner.measured_process import build_dataset
 from loaderbench.runner.protocol import LEAVE, Clue, Phase, Progress, Raised, RankEnded, Result, TrialOrder
 from loaderbench.runner.rank import rank_main
-from loaderbench.runner.rank_board import RankBoard
+from loaderbench.runner.rank_counters import RankCounters
 from loaderbench.runner.rank_of_trial import WAITING
 from loaderbench.runner.rank_results import result_of_ranks
 from loaderbench.runner.time_slices import SharedCounters
 
 LOOK_S = 0.05
-OTHERS_S = 0.5  # after a rank raised: whether another died, whose end it then saw
+OTHERS_S = 0.5  # after a rank raised: another may have died first, and caused it
 STUCK_S = 1.0  # without progress, before a rank may be called late
 PROGRESS_S = 0.2
-TOLD_S = 10.0  # for what a rank says of its exception
+FAILURE_S = 10.0  # for the details of a rank's exception
 
 
 def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: SharedCounters) -> None:
-    """Start so many ranks, and send the run what they say. Raises what the launcher raises by itself."""
+    """Start so many ranks, and relay their messages to the run. Raises what the launcher itself raises."""
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # else a look for GPUs starts CUDA before ranks fork
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import elastic_launch
@@ -39,16 +39,16 @@ def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: Sha
     _import_for(order)
     built = _built_once(order, pipe)
     method = "fork" if hasattr(os, "fork") else "spawn"
-    memory = multiprocessing.get_context(method).RawArray("d", RankBoard.size(ranks))
+    memory = multiprocessing.get_context(method).RawArray("d", RankCounters.size(ranks))
     pipes = [multiprocessing.Pipe() for _ in range(ranks)]
-    hub = RankHub(order, pipe, [ours for ours, _ in pipes], RankBoard(memory, ranks), counters)
-    hub.start()
+    relay = RankRelay(order, pipe, [ours for ours, _ in pipes], RankCounters(memory, ranks), counters)
+    relay.start()
     try:
         config = _launch_config(order, ranks, method)
         elastic_launch(config, rank_main)(order, [theirs for _, theirs in pipes], memory, counters.memory, built)
     except ChildFailedError as error:
-        hub.join(TOLD_S)
-        if not hub.told:
+        relay.join(FAILURE_S)
+        if not relay.is_reported:
             raise RuntimeError(f"a rank failed: {error.get_first_failure()[1].message}") from None
         raise SystemExit(1) from None
     finally:
@@ -102,11 +102,11 @@ def _launch_config(order: TrialOrder, ranks: int, method: str) -> Any:
     )
 
 
-class RankHub(threading.Thread):
-    """Hears all ranks, and sends the run one phase, one progress, one result, or the first failure and its rank.
+class RankRelay(threading.Thread):
+    """Receives the messages of all ranks, and sends the run one phase, one progress, and one result or first failure.
 
-    The phase is that of the last rank, and progress that of all: a trial whose slowest rank stands makes none. `told`:
-    the run has its result or its failure.
+    The phase is that of the last rank. Progress needs all ranks, so a trial with a stuck rank makes none.
+    `is_reported`: the run has the result or the failure.
     """
 
     def __init__(
@@ -114,13 +114,13 @@ class RankHub(threading.Thread):
         order: TrialOrder,
         pipe: Connection,
         pipes: Sequence[Connection],
-        board: RankBoard,
+        rank_counters: RankCounters,
         counters: SharedCounters,
     ) -> None:
         super().__init__(name="loaderbench-ranks", daemon=True)
-        self.told = False
+        self.is_reported = False
         self._order, self._pipe, self._pipes = order, pipe, list(pipes)
-        self._board, self._counters = board, counters
+        self._rank_counters, self._counters = rank_counters, counters
         self._phases: list[list[str]] = [[] for _ in pipes]
         self._results: dict[int, Result] = {}
         self._progress = Advances(len(self._pipes))
@@ -128,14 +128,14 @@ class RankHub(threading.Thread):
         self._processes: dict[int, BaseProcess] = {}
 
     def run(self) -> None:
-        """Relay until the run has what it waits for, and then its leave."""
+        """Relay until the run has its result, then until it lets the trial end."""
         with suppress(OSError, EOFError):  # the run is gone, and ends this session
-            while not self.told:
+            while not self.is_reported:
                 heard = wait(self._pipes, LOOK_S)
                 for rank, pipe in enumerate(self._pipes):
-                    if pipe in heard and not self.told:
+                    if pipe in heard and not self.is_reported:
                         self._hear(rank, pipe.recv())
-                if not self.told:
+                if not self.is_reported:
                     self._look()
             self._pipe.recv()
             for pipe in self._pipes:
@@ -144,26 +144,26 @@ class RankHub(threading.Thread):
     def _hear(self, rank: int, message: Any) -> None:
         if isinstance(message, Phase):
             self._phases[rank].append(message.name)
-            self._tell_phase()
+            self._report_phase()
         elif isinstance(message, Result):
             self._results[rank] = message
         elif isinstance(message, Raised):
-            self._tell_raised(rank, message)
+            self._report_raised(rank, message)
 
     def _look(self) -> None:
         """See who died, who made progress, and who is late."""
         if (dead := self._dead()) is not None:
             self._pipe.send(dead)
-            self.told = True
+            self.is_reported = True
             return
         if len(self._results) == len(self._pipes):
             self._pipe.send(result_of_ranks([self._results[rank] for rank in sorted(self._results)]))
-            self.told = True
+            self.is_reported = True
             return
         now_s = time.monotonic()
-        states = [(len(phases), *self._board.progress(rank)) for rank, phases in enumerate(self._phases)]
+        states = [(len(phases), *self._rank_counters.progress(rank)) for rank, phases in enumerate(self._phases)]
         late = self._progress.see(states, self._resting(), now_s)
-        pid = 0 if late is None else self._board.pids[late]
+        pid = 0 if late is None else self._rank_counters.pids[late]
         self._counters.note_late(late or 0, pid)
         if self._progress.all_advanced and now_s - self._sent_s > PROGRESS_S:
             self._progress.begin()
@@ -177,18 +177,18 @@ class RankHub(threading.Thread):
         behind = any(len(phases) < most for phases in self._phases)
         return {*self._results, *(waiting if behind else ())}
 
-    def _tell_phase(self) -> None:
+    def _report_phase(self) -> None:
         last = min(self._phases, key=len)
         if len(last) > self._sent_phases:
             self._sent_phases = len(last)
             self._pipe.send(Phase(last[-1]))
 
-    def _tell_raised(self, rank: int, raised: Raised) -> None:
-        """Send it with its rank, unless another died before: then this one saw the end of that one."""
+    def _report_raised(self, rank: int, raised: Raised) -> None:
+        """Send it with its rank. If another rank died before, that one is the cause."""
         dead = self._died_before(rank)
         self._pipe.send(dead or Raised(raised.text, rank))
-        self.told = True
-        if dead is None and self._pipes[rank].poll(TOLD_S):
+        self.is_reported = True
+        if dead is None and self._pipes[rank].poll(FAILURE_S):
             clue = self._pipes[rank].recv()
             self._pipe.send(clue if isinstance(clue, Clue) else Clue(""))
 
@@ -207,10 +207,10 @@ class RankHub(threading.Thread):
 
     def _process_of(self, rank: int) -> BaseProcess | None:
         self._processes |= {child.pid: child for child in multiprocessing.active_children() if child.pid}
-        return self._processes.get(self._board.pids[rank])
+        return self._processes.get(self._rank_counters.pids[rank])
 
     def _dead(self, but: int | None = None) -> RankEnded | None:
-        """A rank that has ended without a word."""
+        """A rank that ended without a result or an error."""
         for rank, pipe in enumerate(self._pipes):
             process = self._process_of(rank)
             code = None if process is None else process.exitcode
@@ -233,14 +233,14 @@ class Advances:
         return len(self._advanced) == len(self._states)
 
     def begin(self) -> None:
-        """Count anew."""
+        """Start a new count."""
         self._advanced.clear()
 
     def see(self, states: Sequence[tuple[float, ...]], resting: set[int], now_s: float) -> int | None:
         """Compare the ranks with what they were, and return the one that is late.
 
-        `resting` ranks wait for others or have nothing left to do. Of several that stand, the one that has come least
-        far is late; none where they stand at the same place.
+        `resting` ranks wait for others or have nothing left to do. Of several stuck ranks, the one that is furthest
+        behind is late; if they are level, none is.
         """
         for rank, (state, before) in enumerate(zip(states, self._states, strict=True)):
             if state != before:
@@ -248,8 +248,8 @@ class Advances:
             if state != before or rank in resting:
                 self._advanced.add(rank)
         self._states = list(states)
-        stand = [rank for rank in range(len(states)) if now_s - self._changed_s[rank] > STUCK_S and rank not in resting]
-        stand.sort(key=lambda rank: states[rank])
-        if not stand or (len(stand) > 1 and states[stand[0]] == states[stand[1]]):
+        stuck = [rank for rank in range(len(states)) if now_s - self._changed_s[rank] > STUCK_S and rank not in resting]
+        stuck.sort(key=lambda rank: states[rank])
+        if not stuck or (len(stuck) > 1 and states[stuck[0]] == states[stuck[1]]):
             return None
-        return stand[0]
+        return stuck[0]

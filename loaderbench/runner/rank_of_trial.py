@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -14,19 +15,46 @@ from loaderbench.recorder import Measurement, NoBatchesError, Rules, Steps
 from loaderbench.recorder.batches import table_of
 from loaderbench.recorder.steps import RecentSteps, StepTimes
 from loaderbench.runner.protocol import Phase, Result, TrialOrder
-from loaderbench.runner.rank_board import CountedConsumer, JointRules, RankBoard
+from loaderbench.runner.rank_counters import CountedConsumer, JointRules, RankCounters
 
 WAITING = "waiting for the other ranks"
 _LOOKED_AT = 1_024  # numbers of each tensor
 
 
+class AloneInTrial:
+    """A trial's only process, which has no other rank to wait for."""
+
+    @property
+    def own_use(self) -> Callable[[], ProgramUse] | None:
+        """What this program uses; `None` for this process and those below it."""
+        return None
+
+    def meet(self) -> None:
+        """Wait until every rank is here."""
+
+    def rules(self, own: Rules) -> Rules:
+        """How long all ranks are measured."""
+        return own
+
+    def counted(self, consumer: Consumer) -> Consumer:
+        """The consumer, which may count its batches."""
+        return consumer
+
+    def leave(self, found: Measurement) -> None:
+        """Take no more batches."""
+
+    def added(self, result: Result, *_: Any) -> Result:
+        """The result with what is compared between ranks."""
+        return result
+
+
 @dataclass
-class RankOfTrial:
+class RankOfTrial(AloneInTrial):
     """What a rank does together with the others of its trial. `first_batch` is the fingerprint of its first batch."""
 
     order: TrialOrder
     pipe: Connection
-    board: RankBoard
+    rank_counters: RankCounters
     rank: int
     first_batch: str = ""
 
@@ -39,26 +67,27 @@ class RankOfTrial:
 
     def rules(self, own: Rules) -> JointRules:
         """Those of all ranks."""
-        return JointRules.of(own, self.board, self.rank)
+        return JointRules.of(own, self.rank_counters, self.rank)
 
     def counted(self, consumer: Consumer) -> CountedConsumer:
         """The same consumer, whose batches are counted."""
-        return CountedConsumer(consumer, self.board, self.rank, self._keep_first)
+        return CountedConsumer(consumer, self.rank_counters, self.rank, self._keep_first)
 
     def _keep_first(self, batch: Any) -> None:
         self.first_batch = fingerprint(batch)
 
-    def own_use(self) -> ProgramUse:
+    @property
+    def own_use(self) -> Callable[[], ProgramUse]:
         """That of all ranks, which are one program."""
-        return use_of_ranks([pid for pid in self.board.pids if pid])
+        return lambda: use_of_ranks([pid for pid in self.rank_counters.pids if pid])
 
     def leave(self, found: Measurement) -> None:
         """Take no more batches. Raises `NoBatchesError` where the others wait for one."""
         kind = consumer_of(self.order.suite.consumer, self.order.consumer)
-        if found.ended_early and kind.in_step and self.board.ranks > 1:
+        if found.ended_early and kind.in_step and self.rank_counters.ranks > 1:
             taken = f"{found.warmup_batches + found.batches} batches"
             raise NoBatchesError(f"the loader ran out of data after {taken}; ranks that train together need as many")
-        self.board.leave(self.rank)
+        self.rank_counters.leave(self.rank)
 
     def added(self, result: Result, consumer: Consumer, steps: Steps, batches: Batches) -> Result:
         """The result with what is compared between ranks."""

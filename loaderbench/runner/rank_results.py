@@ -19,7 +19,8 @@ ONE_RANK = "one rank"
 
 def result_of_ranks(results: Sequence[Result]) -> Result:
     """One result; its rates are those of `samples_per_s` of each rank, which `ranks` keeps."""
-    slowest = results[slowest_of(results)]
+    place = slowest_of(results)
+    slowest = results[place]
     note = ". ".join(filter(None, (slowest.consumer_note, _same_samples(results))))
     return replace(
         slowest,
@@ -30,6 +31,7 @@ def result_of_ranks(results: Sequence[Result]) -> Result:
         cuda_memory=tuple(peak for result in results for peak in result.cuda_memory),
         consumer_note=note,
         ranks=tuple(results),
+        slowest_rank=place,
     )
 
 

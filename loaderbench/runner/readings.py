@@ -31,9 +31,10 @@ from loaderbench.records import (
     TimelinePoint,
 )
 from loaderbench.runner.protocol import Result
-from loaderbench.runner.rank_results import rank_waits, slowest_of
+from loaderbench.runner.rank_results import rank_waits
 
 MAX_WAIT_POINTS = 1_000
+_READ_TOGETHER = tuple(one.name for one in fields(ResourceUse) if one.name != "not_measured")
 _HIDDEN = "the system hides its processes (no /proc)"
 
 
@@ -43,9 +44,9 @@ def loop_times(result: Result) -> LoopTimes:
     Of several ranks, the rate is that of all together, and the waits are those of the slowest.
     """
     times = _of_one(result)
-    if not result.ranks:
+    if result.slowest_rank is None:
         return times
-    slowest = result.ranks[slowest_of(result.ranks)].measurement
+    slowest = result.ranks[result.slowest_rank].measurement
     return replace(
         times,
         samples_per_s=sum(rank.measurement.samples_per_s for rank in result.ranks),
@@ -59,7 +60,7 @@ def rank_readings(
 ) -> tuple[RankReadings, ...]:
     """Each rank of a trial by itself; its GPUs are its own, and other resources were read of all ranks together."""
     waits, why_not = rank_waits(result.ranks)
-    together = dict.fromkeys(READ_TOGETHER, "read of all ranks together")
+    together = dict.fromkeys(_READ_TOGETHER, "read of all ranks together")
     return tuple(
         completed_rank(
             RankReadings(rank=rank, rank_wait_share=waits.get(rank)),
@@ -72,9 +73,6 @@ def rank_readings(
         )
         for rank, found in enumerate(result.ranks)
     )
-
-
-READ_TOGETHER = tuple(one.name for one in fields(ResourceUse) if one.name != "not_measured")
 
 
 def _of_one(result: Result) -> LoopTimes:

@@ -29,7 +29,6 @@ from loaderbench.runner.failure_details import explained
 from loaderbench.runner.patience import Neighbors
 from loaderbench.runner.protocol import Result, TrialOrder
 from loaderbench.runner.rank import rank_log
-from loaderbench.runner.rank_results import slowest_of
 from loaderbench.runner.readings import inside_with_blocked, loop_times, rank_readings, resource_use, timeline_of
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.trial_process import TrialProcess
@@ -113,11 +112,10 @@ class TrialRunner:
         if slices is not None:
             trial, times = replace(trial, time_slices=slices), replace(times, samples_per_s=slices.samples_per_s)
         use = resource_use(result, sampling, self._environment, self._gpu_monitor)
-        if result.ranks:
+        if result.slowest_rank is not None:
             found = rank_readings(result, sampling, self._environment, self._gpu_monitor)
-            slowest = slowest_of(result.ranks)
-            trial = replace(trial, ranks=found, slowest_rank=slowest)
-            rate = result.ranks[slowest].measurement.samples_per_s
+            trial = replace(trial, ranks=found, slowest_rank=result.slowest_rank)
+            rate = result.ranks[result.slowest_rank].measurement.samples_per_s
             use = replace(use, metrics={**use.metrics, "slowest_rank_samples_per_s": rate})
         return completed_trial(trial, times, use, inside_with_blocked(result, sampling), default=NO_LOOP)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from loaderbench.loaders import backend_of
 from loaderbench.plan import Plan, isolation_left_out, isolation_seconds
-from loaderbench.ranks import rank_count
+from loaderbench.ranks import process_count
 from loaderbench.recorder.measure import FEWEST_BATCHES, batches_wanted
 from loaderbench.records import Config, PlannedTrial, Reasons, Trial
 from loaderbench.session.conditions import Conditions
@@ -106,7 +106,7 @@ class IsolationPlanner:
         arguments = {**self._suite.loader, **config}
         ahead = backend_of(arguments).prefetch(arguments).batches or 0
         rate = max(rates_by_round(config, trials).values(), default=0.0)
-        ranks = rank_count(config) or 1
+        ranks = process_count(config)
         at_least = ranks * (ahead + batches_wanted(math.ceil(batch))) * batch
         wanted = FILES_SHARE * rate * isolation_seconds(self._suite) + at_least
         files = min(self._files, math.ceil(wanted * self._files / epoch))

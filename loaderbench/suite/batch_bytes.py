@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loaderbench.loaders import backend_of
-from loaderbench.ranks import rank_count
+from loaderbench.ranks import process_count
 from loaderbench.records import Config
 from loaderbench.suite.model import Suite
 
@@ -22,4 +22,4 @@ def prefetched_bytes(suite: Suite, config: Config) -> int | None:
     """
     found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
     each = batch_bytes(suite, config)
-    return None if each is None or found.batches is None else found.batches * each * (rank_count(config) or 1)
+    return None if each is None or found.batches is None else found.batches * each * process_count(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from loaderbench.records import Rank
 from loaderbench.report import numbers, style, words
@@ -79,34 +79,29 @@ def _label(one: Rank, ranks: Sequence[Rank]) -> str:
 
 
 def _table(title: str, ranks: Sequence[Rank]) -> Table:
-    """A rank each; devices where there are any."""
-    with_host = any(one.host for one in ranks)
-    with_device = any(one.device for one in ranks)
-    with_waits = any(one.rank_wait_share is not None for one in ranks)
-    columns = (
-        Column("Rank", numeric=True),
-        *((Column("Host"),) if with_host else ()),
-        *((Column("Device"),) if with_device else ()),
-        Column("Samples/s", numeric=True),
-        Column("Data wait", numeric=True, title="share of step time"),
-        *((Column("Wait for ranks", numeric=True, title="share of step time"),) if with_waits else ()),
-        Column("Verdict", prose=True),
+    """A row for each rank. Hosts, devices and waits for other ranks are left out if no rank has any."""
+    share = "share of step time"
+    columns: tuple[tuple[Column, Callable[[Rank], Text], bool], ...] = (
+        (Column("Rank", numeric=True), lambda one: Text(str(one.rank)), True),
+        (Column("Host"), lambda one: words.outside(one.host, words.NAME_LIMIT), any(one.host for one in ranks)),
+        (Column("Device"), lambda one: Text(one.device or ""), any(one.device for one in ranks)),
+        (Column("Samples/s", numeric=True), lambda one: numbers.quantity(one.samples_per_s), True),
+        (Column("Data wait", numeric=True, title=share), lambda one: numbers.share(one.data_wait_share), True),
+        (
+            Column("Wait for ranks", numeric=True, title=share),
+            lambda one: numbers.share(one.rank_wait_share),
+            any(one.rank_wait_share is not None for one in ranks),
+        ),
+        (Column("Verdict", prose=True), _verdict, True),
     )
-    shown = {"host": with_host, "device": with_device, "waits": with_waits}
-    return Table(title, columns, tuple(_row(one, shown) for one in ranks))
+    shown = [(column, value) for column, value, is_shown in columns if is_shown]
+    rows = tuple(Row(tuple(value(one) for _, value in shown)) for one in ranks)
+    return Table(title, tuple(column for column, _ in shown), rows)
 
 
-def _row(one: Rank, shown: Mapping[str, bool]) -> Row:
+def _verdict(one: Rank) -> Text:
     bound = one.verdict.bound
-    return Row((
-        Text(str(one.rank)),
-        *((words.outside(one.host, words.NAME_LIMIT),) if shown["host"] else ()),
-        *((Text(one.device or ""),) if shown["device"] else ()),
-        numbers.quantity(one.samples_per_s),
-        numbers.share(one.data_wait_share),
-        *((numbers.share(one.rank_wait_share),) if shown["waits"] else ()),
-        Text(one.verdict.headline if bound == "unknown" else f"{bound}-bound: {one.verdict.headline}"),
-    ))  # fmt: skip
+    return Text(one.verdict.headline if bound == "unknown" else f"{bound}-bound: {one.verdict.headline}")
 
 
 def _spread(by_wait: Sequence[Rank]) -> Paragraph:

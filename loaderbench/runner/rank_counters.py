@@ -1,7 +1,7 @@
-"""What the ranks of a trial tell each other in shared memory: all are measured in the same window.
+"""Counters of all ranks of a trial in shared memory, by which they agree on one window to be measured in.
 
-A rank that is warm goes on until all are, and one that has measured enough goes on until all have: none is measured
-while another rests. Ranks that take steps together also end after the same step, or one would wait for the others.
+A rank that is warm continues until all are warm, and a rank that has measured enough continues until all have. No rank
+is measured while another one is idle. Ranks that step together also end after the same step; otherwise one would hang.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ AHEAD = 4
 """Steps that ranks can be apart at most if they take them together: a host runs two ahead of its device."""
 
 
-class RankBoard:
-    """A few doubles for each rank, which it alone writes, and the step that all end with; all 0 at first."""
+class RankCounters:
+    """A few doubles for each rank, which only that rank writes, and the last step of all ranks; all 0 at first."""
 
     def __init__(self, memory: Any, ranks: int) -> None:
         self._memory, self.ranks = memory, ranks
@@ -96,38 +96,45 @@ class JointRules(Rules):
     """The rules of one rank: those of a trial by itself, once they hold in all ranks."""
 
     own: Rules
-    board: RankBoard
+    rank_counters: RankCounters
     rank: int
 
     @classmethod
-    def of(cls, own: Rules, board: RankBoard, rank: int) -> JointRules:
+    def of(cls, own: Rules, rank_counters: RankCounters, rank: int) -> JointRules:
         """For this rank."""
-        return cls(**{one.name: getattr(own, one.name) for one in fields(Rules)}, own=own, board=board, rank=rank)
+        return cls(
+            **{one.name: getattr(own, one.name) for one in fields(Rules)},
+            own=own,
+            rank_counters=rank_counters,
+            rank=rank,
+        )
 
     def warmed_up(self, moments_s: Sequence[float]) -> bool:
         """Say whether this rank has been warm, and all others are."""
-        self.board.done(self.rank, len(moments_s))
-        return self.board.is_warm(self.rank) if self.own.warmed_up(moments_s) else False
+        self.rank_counters.done(self.rank, len(moments_s))
+        return self.rank_counters.is_warm(self.rank) if self.own.warmed_up(moments_s) else False
 
     def closed(self, moments_s: Sequence[float], warmup: int) -> bool:
         """Say whether all ranks have measured long enough, and this one has come to the last common step."""
-        self.board.done(self.rank, len(moments_s))
+        self.rank_counters.done(self.rank, len(moments_s))
         if self.own.closed(moments_s, warmup):
-            self.board.has_enough(self.rank)
-        return self.board.may_end(self.rank, len(moments_s))
+            self.rank_counters.has_enough(self.rank)
+        return self.rank_counters.may_end(self.rank, len(moments_s))
 
 
 class CountedConsumer:
-    """A consumer that notes on the board that a batch has come, before it takes it. `first` gets the first one."""
+    """A consumer that counts each batch before it takes it. `first` gets the first one."""
 
-    def __init__(self, consumer: Consumer, board: RankBoard, rank: int, first: Callable[[Any], None]) -> None:
-        self._consumer, self._board, self._rank = consumer, board, rank
+    def __init__(
+        self, consumer: Consumer, rank_counters: RankCounters, rank: int, first: Callable[[Any], None]
+    ) -> None:
+        self._consumer, self._rank_counters, self._rank = consumer, rank_counters, rank
         self._first: Callable[[Any], None] | None = first
         self.wait_clock = consumer.wait_clock
 
     def consume(self, batch: Any, samples: int) -> None:
         """Take one batch."""
-        self._board.got(self._rank)
+        self._rank_counters.got(self._rank)
         if self._first is not None:
             self._first(batch)
             self._first = None

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from loaderbench.recorder import Rules
-from loaderbench.runner.rank_board import AHEAD, JointRules, RankBoard
+from loaderbench.runner.rank_counters import AHEAD, JointRules, RankCounters
 from loaderbench.runner.rank_launch import STUCK_S, Advances
 
 
-def board(ranks: int) -> RankBoard:
-    return RankBoard([0.0] * RankBoard.size(ranks), ranks)
+def rank_counters(ranks: int) -> RankCounters:
+    return RankCounters([0.0] * RankCounters.size(ranks), ranks)
 
 
 def at_rate(steps_per_s: float, seconds: float) -> list[float]:
     return [step / steps_per_s for step in range(1, int(seconds * steps_per_s) + 2)]
 
 
-def test_a_rank_that_is_warm_goes_on_until_all_are() -> None:
-    common = board(2)
+def test_a_warm_rank_continues_until_all_are_warm() -> None:
+    common = rank_counters(2)
     fast, slow = (JointRules.of(Rules(1.0), common, rank) for rank in (0, 1))
 
     assert not fast.warmed_up(at_rate(100, 1.1))
@@ -30,7 +28,7 @@ def test_a_rank_that_is_warm_goes_on_until_all_are() -> None:
 
 
 def test_ranks_at_different_rates_end_once_all_have_measured_enough() -> None:
-    common = board(2)
+    common = rank_counters(2)
     fast, slow = (JointRules.of(Rules(1.0, wanted=5), common, rank) for rank in (0, 1))
 
     assert not fast.closed(at_rate(100, 2.0), 1)
@@ -42,7 +40,7 @@ def test_ranks_at_different_rates_end_once_all_have_measured_enough() -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_ranks_in_step_end_after_the_same_step(first: int) -> None:
-    common = board(2)
+    common = rank_counters(2)
     rules = [JointRules.of(Rules(1.0, wanted=5), common, rank) for rank in (0, 1)]
     ended: dict[int, int] = {}
     for step in range(2, 60):
@@ -55,7 +53,7 @@ def test_ranks_in_step_end_after_the_same_step(first: int) -> None:
 
 
 def test_a_rank_that_has_left_is_not_waited_for() -> None:
-    common = board(2)
+    common = rank_counters(2)
     rules = JointRules.of(Rules(1.0, wanted=5), common, 1)
     common.leave(0)
 
@@ -63,11 +61,8 @@ def test_a_rank_that_has_left_is_not_waited_for() -> None:
     assert rules.closed(at_rate(10, 3.0), 1)
 
 
-See = Callable[..., "int | None"]
-
-
 def seen(*looks: tuple[tuple[int, int], ...], resting: frozenset[int] = frozenset()) -> tuple[int | None, bool]:
-    """Who is late after looks at the states of all ranks, each longer apart than a rank may stand."""
+    """Who is late after looks at the states of all ranks, each longer apart than a rank may be stuck."""
     progress = Advances(len(looks[0]))
     late = None
     now_s = progress._changed_s[0]
@@ -77,11 +72,11 @@ def seen(*looks: tuple[tuple[int, int], ...], resting: frozenset[int] = frozense
     return late, progress.all_advanced
 
 
-def test_the_rank_that_stands_is_late() -> None:
+def test_a_stuck_rank_is_late() -> None:
     assert seen(((1, 5), (1, 5)), ((1, 9), (1, 5))) == (1, True)
 
 
-def test_of_ranks_that_all_stand_the_one_that_came_least_far_is_late() -> None:
+def test_of_several_stuck_ranks_the_one_furthest_behind_is_late() -> None:
     assert seen(((1, 6), (1, 5)), ((1, 6), (1, 5))) == (1, True)
     assert seen(((1, 5), (1, 5)), ((1, 5), (1, 5))) == (None, True)
 
