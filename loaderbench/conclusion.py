@@ -89,6 +89,8 @@ def rank(measured: Measured) -> Ranking:
         return Ranking(configurations, None, ONE_CONFIGURATION, from_outside)
     comparable = _of_the_job(configurations, measured.plan.baseline)
     best, why = choose_best(comparable, measured.plan.baseline, measured.sweep, measured.plan.rounds, measured.loader)
+    if best is not None and len(comparable) < len(configurations):
+        best = replace(best, why_this_one=f"{best.why_this_one}, among configs with {RANKS}={best.config[RANKS]}")
     return Ranking(configurations, best, why)
 
 
