@@ -11,24 +11,24 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     """Validate a suite and print its plan, without measuring."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
-    from loaderbench.consumers import consumer_of, describe_demand, needs_accelerator, resolve_consumer
+    from loaderbench.consumers import consumer_of, describe_demand, resolve_consumer
     from loaderbench.environment import cpus_allotted
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
     from loaderbench.records import config_name, format_scalar
+    from loaderbench.session.gpu_needs import needs_gpu
 
     loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
     for said in loaded.warnings:
         print(f"Warning: {said}", file=sys.stderr)
     gpus, cpus = count_gpus(), cpus_allotted()
     what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
-    needs_gpu = needs_accelerator(loaded.suite.consumer)
-    accelerator = gpus > 0 or needs_gpu  # without one, the plan is that of a machine that has one
+    accelerator = gpus > 0 or needs_gpu(loaded.suite)  # without one, the plan is that of a machine that has one
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
     print(f"{loaded.suite.name}: {what}")
     print(f"Available CPUs: {cpus:g}; GPUs: {gpus or 'none'}; consumer: {consumer}")
-    if needs_gpu and not gpus:
+    if accelerator and not gpus:
         print("This suite needs a GPU: `run` works only on a machine that has one")
     found = consumer_of(loaded.suite.consumer, consumer)
     if said := found.describe():

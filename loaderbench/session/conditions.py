@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import psutil
 
-from loaderbench.consumers import consumer_of, needs_accelerator, resolve_consumer
+from loaderbench.consumers import consumer_of, resolve_consumer
 from loaderbench.datasets import Inputs, page_cache
 from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
@@ -21,6 +21,7 @@ from loaderbench.plan import Plan, make_plan, rank_counts
 from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
+from loaderbench.session.gpu_needs import needs_gpu, why_not_decoded
 from loaderbench.session.listener import Listener
 from loaderbench.store import note_without_parquet
 from loaderbench.suite import LoadedSuite
@@ -87,8 +88,7 @@ class Conditions:
 
 def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener, started_at: str) -> Conditions:
     """Look at data and machine, and plan. Raises `MissingError` where something that is needed is not there."""
-    needs_gpu = needs_accelerator(loaded.suite.consumer)
-    environment = _with_gpu(loaded, server) if needs_gpu else None
+    environment = _with_gpu(loaded, server) if needs_gpu(loaded.suite) else None
     inputs = prepare_inputs(loaded, listener)
     if environment is None:
         listener.doing("importing torch")
@@ -130,6 +130,8 @@ def _consumer(loaded: LoadedSuite, environment: Environment, why_none: str | Non
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=gpus > 0, why_none=why_none)
     kind, ranks = consumer_of(loaded.suite.consumer, consumer), max(rank_counts(loaded.suite))
     if gpus and (why := kind.why_not_on(gpus)):
+        raise MissingError(why)
+    if why := why_not_decoded(loaded.suite, environment.gpus, why_none):
         raise MissingError(why)
     if ranks > 1 and (why := kind.why_not_in_ranks(ranks, gpus)):
         raise MissingError(f"sweep.ranks: {why}")
