@@ -16,16 +16,21 @@ from loaderbench.records import Reasons
 
 CYCLES_PER_S = 1.7e9
 LAUNCH_S = 4e-6
+DECODED_PER_S = 2_000.0
 BYTES_PER_S = {True: 25e9, False: 8e9}
 
 
 @dataclass
 class SimulatedGpu:
-    """`make_clock` makes the clock that is checked; `oversleeps_s` is what the system adds to each sleep."""
+    """`make_clock` makes the clock that is checked; `oversleeps_s` is what the system adds to each sleep.
+
+    `psnr_db` is how near its JPEGs are to those of the CPU.
+    """
 
     device: SimulatedDevice
     make_clock: Callable[[], WaitClock] = CudaWaitClock
     oversleeps_s: float = 80e-6
+    psnr_db: float | None = 38.0
 
     def launch_kernel(self) -> None:
         self.device.launch(1e-6)
@@ -51,6 +56,14 @@ class SimulatedGpu:
         size_bytes, pinned = prepared
         copy = self.device.launch if pinned else self.device.copy_pageable
         copy(size_bytes / BYTES_PER_S[pinned])
+
+    def decode(self, images: int) -> None:
+        self.device.host(LAUNCH_S)
+        self.device.launch(images / DECODED_PER_S)
+
+    def decoded_psnr_db(self) -> float | None:
+        self.decode(1)
+        return self.psnr_db
 
     def now_s(self) -> float:
         return self.device.now_s

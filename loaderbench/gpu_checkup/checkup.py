@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from loaderbench.gpu_checkup.copies import check_copies
 from loaderbench.gpu_checkup.coverage import ReadNvml, check_coverage, check_idle
+from loaderbench.gpu_checkup.decoding import check_decoding
 from loaderbench.gpu_checkup.overhead import check_overhead
 from loaderbench.gpu_checkup.records import CheckedDevice, GpuCheck
 from loaderbench.gpu_checkup.usable import named
@@ -13,7 +14,7 @@ from loaderbench.gpu_checkup.waits import PLANTED, check_event_timer, check_wait
 
 
 def check_device(device: CheckedDevice, read_nvml: ReadNvml) -> Iterator[GpuCheck]:
-    """Look for other programs, launch a kernel, plant waits, measure what our clock costs, read NVML and copy."""
+    """Look for other programs, launch a kernel, plant waits, measure what our clock costs, read NVML, copy, decode."""
     yield from _attempt("other_programs", "Other programs on the GPU", lambda: [check_idle(read_nvml)])
     kernel = _attempt("kernel", "Kernel", lambda: [_check_kernel(device)])
     yield from kernel
@@ -42,6 +43,7 @@ def _check_timed(device: CheckedDevice, rate_hz: float, read_nvml: ReadNvml) -> 
     yield from covered
     values, reasons = covered[0].found, covered[0].not_measured
     yield from _attempt("copy", "Copy to the GPU", lambda: check_copies(device, values, reasons))
+    yield from _attempt("decode", "JPEG decoding on the GPU", lambda: [check_decoding(device)])
 
 
 def _check_kernel(device: CheckedDevice) -> GpuCheck:

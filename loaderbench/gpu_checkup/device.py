@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
+from functools import cached_property
 from typing import Any, cast
 
 import torch
 
 from loaderbench.consumers import WaitClock
 from loaderbench.consumers.cuda import CudaWaitClock
+from loaderbench.datasets.encoded import decode_jpegs
+from loaderbench.datasets.photos import photo_jpeg
 from loaderbench.gpu_checkup.records import TimedEvent
 from loaderbench.gpu_checkup.usable import launch_kernel
 
@@ -49,6 +53,22 @@ class CudaDevice:
         """Queue the copy; a copy from pageable memory returns when the host has handed it over."""
         host, there = prepared
         there.copy_(host, non_blocking=True)
+
+    def decode(self, images: int) -> None:
+        """By the decoder of `decoder: device`."""
+        decode_jpegs([self._photo] * images, torch.device("cuda", self._index))
+
+    def decoded_psnr_db(self) -> float | None:
+        """Source: ITU-T J.340, for 8 bits."""
+        places = torch.device("cuda", self._index), torch.device("cpu")
+        here, there = (decode_jpegs([self._photo], place)[0].cpu().float() for place in places)
+        squared_error = float(((here - there) ** 2).mean())
+        return 10 * math.log10(255**2 / squared_error) if squared_error else None
+
+    @cached_property
+    def _photo(self) -> torch.Tensor:
+        """Of 506x466 pixels, 4:2:0 like most."""
+        return torch.frombuffer(bytearray(photo_jpeg(0, 1)), dtype=torch.uint8)
 
     def now_s(self) -> float:
         """The host's monotonic clock."""

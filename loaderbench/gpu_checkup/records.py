@@ -68,6 +68,12 @@ class CheckedDevice(Protocol):
     def copy(self, prepared: Any) -> None:
         """Queue the copy from the host to the device."""
 
+    def decode(self, images: int) -> None:
+        """Decode a photo as often as this in one call, as trials do. Raises what the decoder says."""
+
+    def decoded_psnr_db(self) -> float | None:
+        """How near its pixels are to those of the CPU; `None` where they are the same. Raises as `decode` does."""
+
     def now_s(self) -> float:
         """The host's clock."""
         ...

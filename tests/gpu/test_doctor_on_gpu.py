@@ -26,7 +26,7 @@ def test_known_waits_are_read_right_and_the_file_says_so(command: Cli, tmp_path:
     for name in WAITS:
         assert states[name][0] == "passed", states[name]
     assert states["clock_overhead_device"][0] == "passed", states
-    assert {"clock_overhead_host", "nvml", "copy_pinned", "copy_pageable"} <= set(states)
+    assert {"clock_overhead_host", "nvml", "copy_pinned", "copy_pageable", "decode"} <= set(states)
     assert "failed" not in {state for state, _ in states.values()}, states
     assert result.returncode == 0, result.stderr
     assert torch.cuda.get_device_name(0) == found["environment"]["gpus"][0]["name"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from simulated_device import patch
 from simulated_gpu import BYTES_PER_S, CYCLES_PER_S, nvml_of
 
 from loaderbench.consumers.cuda import CudaWaitClock
+from loaderbench.datasets.encoded import decode_jpegs
 from loaderbench.gpu_checkup import device as of_cuda
 from loaderbench.gpu_checkup.checkup import check_device
 from loaderbench.gpu_checkup.device import CudaDevice
@@ -22,10 +24,18 @@ from loaderbench.runner.gpu_checks import check_gpu
 
 def test_it_spins_sleeps_and_reads_by_the_clock_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     device, launched, current = patch(monkeypatch), list[str](), list[int]()
+    decoded: list[str] = []
+
+    def decode(files: Sequence[torch.Tensor], where: torch.device) -> list[torch.Tensor]:
+        decoded.append(str(where))
+        device.launch(len(files) * 1e-3)
+        return decode_jpegs(files[:1], torch.device("cpu"))
+
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: device.launch(cycles / CYCLES_PER_S))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _: device.synchronize())
     monkeypatch.setattr(torch.cuda, "set_device", current.append)
     monkeypatch.setattr(of_cuda, "launch_kernel", launched.append)
+    monkeypatch.setattr(of_cuda, "decode_jpegs", decode)
     monkeypatch.setattr(time, "perf_counter", lambda: device.now_s)
     monkeypatch.setattr(time, "sleep", device.host)
 
@@ -39,7 +49,9 @@ def test_it_spins_sleeps_and_reads_by_the_clock_of_trials(monkeypatch: pytest.Mo
     gpu = WithoutMemory(1)
     found = list(check_device(gpu, nvml_of(device)))
     assert {check.state for check in found} == {"passed"}, found
-    assert len(found) == 11
+    assert len(found) == 12
+    assert set(decoded) == {"cuda:1", "cpu"}
+    assert found[-1].said.endswith(" images/s; the pixels of the CPU"), "the CPU plays the GPU"
     assert (launched, current) == (["cuda:1"], [1]), "events are recorded on the current device"
     assert isinstance(gpu.wait_clock(), CudaWaitClock)
 

@@ -35,7 +35,7 @@ def test_a_sound_device_passes_every_check(device: SimulatedDevice) -> None:
     assert {check.state for check in found.values()} == {"passed"}, found
     assert list(found) == [
         "other_programs", "kernel", "event_timer", "wait_of_idle_device", "wait_of_busy_device", "wait_mixed",
-        "clock_overhead_host", "clock_overhead_device", "nvml", "copy_pinned", "copy_pageable",
+        "clock_overhead_host", "clock_overhead_device", "nvml", "copy_pinned", "copy_pageable", "decode",
     ]  # fmt: skip
     idle, busy = found["wait_of_idle_device"], found["wait_of_busy_device"]
     assert estimate(idle.found["wait_s"]) == pytest.approx(0.02008), "the sleep that was asked for, and its delay"
@@ -44,6 +44,8 @@ def test_a_sound_device_passes_every_check(device: SimulatedDevice) -> None:
     assert estimate(found["copy_pinned"].found["gb_per_s"]) == pytest.approx(25)
     assert found["copy_pinned"].expected["link_gb_per_s"] == pytest.approx(31.5, abs=0.01)
     assert "3.1\N{MULTIPLICATION SIGN}" in found["copy_pageable"].said
+    assert estimate(found["decode"].found["images_per_s"]) == pytest.approx(2_000, rel=0.01)
+    assert found["decode"].said.endswith(" images/s; PSNR 38 dB against the CPU")
     assert device.now_s < 20, "a minute at most, with the start of CUDA"
 
 
@@ -181,3 +183,33 @@ def test_a_link_below_its_best_is_a_warning(device: SimulatedDevice, link: dict[
     copies = checked(SimulatedGpu(device), nvml_of(device, **link))["copy_pinned"]
     assert copies.state == "warning"
     assert said in copies.said
+
+
+def test_wrong_colors_are_a_warning_and_the_same_pixels_have_no_distance(device: SimulatedDevice) -> None:
+    wrong = checked(SimulatedGpu(device, psnr_db=14.0))["decode"]
+    assert wrong.state == "warning"
+    assert wrong.said.endswith("PSNR 14 dB against the CPU, less than 30 dB: do not train on such images")
+    same = checked(SimulatedGpu(device, psnr_db=None))["decode"]
+    assert (same.state, same.not_measured) == ("passed", {"psnr_db": "identical pixels"})
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "said"),
+    [
+        (RuntimeError("Not compiled with nvJPEG"), "warning", "`decoder: device` does not work here"),
+        (ImportError("No module named 'torchcodec'"), "warning", "`decoder: device` does not work here"),
+        (RuntimeError(STICKY), "failed", "device_assert: "),
+    ],
+)
+def test_a_torchvision_that_does_not_decode_on_the_gpu_is_a_warning_and_an_error_of_cuda_is_none(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str, said: str
+) -> None:
+    gpu = SimulatedGpu(device)
+
+    def raises() -> None:
+        raise error
+
+    monkeypatch.setattr(gpu, "decoded_psnr_db", raises)
+    found = checked(gpu)["decode"]
+    assert found.state == state
+    assert said in found.said
