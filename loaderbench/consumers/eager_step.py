@@ -59,12 +59,31 @@ class EagerStep:
         """Train on a batch."""
         images = self._prepared(images)
         with self._precision():
-            scores = self.model(images)
-            loss = self._loss(scores, labels.long() % scores.shape[1])
+            loss = self._loss_of(self._scores(images), labels.long())
         self.optimizer.zero_grad(set_to_none=True)
         self._scaler.scale(loss).backward()
         self._scaler.step(self.optimizer)
         self._scaler.update()
+
+    def _scores(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Those of the model, and of its auxiliary classifiers, if any.
+
+        Raises `TypeError` for images that it does not take. The text of an error of the device is kept.
+        """
+        try:
+            found = self.model(images)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except (RuntimeError, ValueError, AssertionError) as error:
+            shape = tuple(images.shape)
+            raise TypeError(
+                f"consumer.model: {self._options.model} failed on images of shape {shape}: {error}"
+            ) from error
+        return (found,) if isinstance(found, torch.Tensor) else tuple(scores for scores in found if scores is not None)
+
+    def _loss_of(self, scores: tuple[torch.Tensor, ...], labels: torch.Tensor) -> Any:
+        losses = [self._loss(each, labels % each.shape[1]) for each in scores]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
     def _precision(self) -> torch.autocast:
         """Mixed precision, if any. Autocast's cache of cast weights is off under CUDA graphs."""

@@ -175,6 +175,13 @@ class ConsumerKind(Part):
         """Yield what is wrong with the options taken together. `chosen`: `kind` names this one, and not `auto`."""
         yield from ()
 
+    def why_not_made(self) -> str:
+        """Why no trial can make it with the packages of this machine; empty where one can.
+
+        Called in a process that has imported torch and torchvision.
+        """
+        return ""
+
     def targets(self) -> list[str]:
         """What has to be importable before anything is measured: names of the form `package.module:name`."""
         return []

@@ -11,7 +11,7 @@ from pydantic import Field
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, OptionProblem
 from loaderbench.consumers.step_options import CPU, MIXED, PRECISIONS, Optimizer, StepOptions
 from loaderbench.consumers.training_rates import DEFAULT_MODEL
-from loaderbench.options import Count
+from loaderbench.options import Count, nearest
 
 _DEVICE = "Where the step computes: cuda (the GPU that torch has, of any kind), cuda:N, xpu, xpu:N, mps, or cpu."
 _PRECISION = "Precision of the training step, or of the published rate."
@@ -90,6 +90,15 @@ class Model(ConsumerKind):
         for option, what in self.step.problems():
             if chosen or self.asked_for or option != "precision":
                 yield OptionProblem(option, what)
+
+    def why_not_made(self) -> str:
+        """Say that torchvision has no such classifier."""
+        from torchvision import models
+
+        known = models.list_models(module=models)
+        if self.model.lower() in known:
+            return ""
+        return f"consumer.model: torchvision has no classifier {self.model!r}{nearest(self.model, known)}"
 
     def why_not_on(self, gpus: int) -> str:
         """Say which GPU does not exist, or that one alone cannot share batches; empty where it can run."""

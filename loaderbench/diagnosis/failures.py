@@ -79,6 +79,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "there is no such GPU: compare CUDA_VISIBLE_DEVICES with the list of nvidia-smi -L",
     ),
     (
+        "device_missing",
+        r"Found no NVIDIA driver on your system|Torch not compiled with CUDA enabled",
+        "torch finds no GPU here: `loaderbench doctor` says why; use a machine with a GPU, or emulate one",
+    ),
+    (
         "device_driver",
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|unsupported display driver",
         "the driver does not fit this torch: update it, or install a torch for an older CUDA",
@@ -124,6 +129,11 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "not_for_a_classifier",
         r"consumer\.kind: model trains an image classifier",
         "set consumer.kind: target to measure your own step, or kind: auto to copy batches and emulate a GPU",
+    ),
+    (
+        "model_input",
+        r"consumer\.model: \w+ failed on images of shape",
+        "set consumer.image_size to the size that the model takes, a larger batch, or another model",
     ),
     (
         "target",

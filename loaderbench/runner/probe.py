@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from loaderbench.consumers import AUTO, consumer_of, resolve_consumer
+from loaderbench.consumers import AUTO, ConsumerKind, consumer_of, resolve_consumer
 from loaderbench.errors import MissingError
 from loaderbench.records import Gpu, Reasons
 from loaderbench.runner.server import TrialServer
@@ -39,12 +39,13 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     """Ask, and look up what a suite names.
 
     Nothing is asked where processes may not use a GPU. Raises `MissingError`, with the command that repairs it, where
-    torch and torchvision cannot be imported, and where a target is not to be found: each trial would fail by it.
+    torch and torchvision cannot be imported, and where a target or a model is not to be found: each trial would fail.
     """
     if not server.uses_devices:
         return Probe((), {"gpus": NO_DEVICE})
     names = _targets(suite) if suite else []
-    answer = server.ask(_answer, names, folder or Path(), timeout_s=PROBE_TIMEOUT_S)
+    kind = _kind_on_gpu(suite) if suite else None
+    answer = server.ask(_answer, names, folder or Path(), kind, timeout_s=PROBE_TIMEOUT_S)
     if isinstance(answer, MissingError):
         raise answer
     if isinstance(answer, str):
@@ -62,9 +63,14 @@ def _gpus_of(suite: Suite | None, gpus: Sequence[Gpu]) -> Sequence[Gpu]:
     """The GPUs that trials use: the one that the suite names, or all."""
     if suite is None:
         return gpus[:1]
-    kind = consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
+    kind = _kind_on_gpu(suite)
     index = int(kind.device_name.partition(":")[2] or 0)
     return gpus if kind.uses_all_gpus else gpus[index : index + 1]
+
+
+def _kind_on_gpu(suite: Suite) -> ConsumerKind:
+    """The consumer where there is a GPU."""
+    return consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
 
 
 def _why_unusable(server: TrialServer, gpu: Gpu) -> str:
@@ -90,14 +96,23 @@ def _targets(suite: Suite) -> list[str]:
     return [*stepped, *suite.dataset.targets(suite.sweep)]
 
 
-def _answer(pipe: Connection, names: list[str], folder: Path) -> None:
+def _answer(pipe: Connection, names: list[str], folder: Path, kind: ConsumerKind | None) -> None:
     from loaderbench.runner import preload
 
     with suppress(BrokenPipeError):  # the parent is gone
         if preload.IMPORT_ERROR is not None:
             pipe.send(preload.IMPORT_ERROR)
         else:
-            pipe.send(_first_missing(names, folder) or _devices())
+            pipe.send(_first_missing(names, folder) or _devices_for(kind))
+
+
+def _devices_for(kind: ConsumerKind | None) -> Probe | MissingError:
+    """The devices, or why no trial can make the consumer; one that needs a GPU is made only where there is one."""
+    found = _devices()
+    if kind is None or (kind.needs_accelerator and not found.gpus):
+        return found
+    why = kind.why_not_made()
+    return MissingError(why) if why else found
 
 
 def _first_missing(names: list[str], folder: Path) -> MissingError | None:

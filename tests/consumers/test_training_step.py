@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from simulated_device import patch
+from torchvision.models.googlenet import GoogLeNetOutputs
 
 from loaderbench.consumers import training_step
 from loaderbench.consumers.cuda import RunAhead
@@ -12,6 +13,7 @@ from loaderbench.consumers.eager_step import EagerStep, native_precision
 from loaderbench.consumers.step_options import StepOptions
 from loaderbench.consumers.training_step import TrainingStep
 from loaderbench.datasets.image_samples import MEAN, STD
+from loaderbench.diagnosis.failures import classify
 
 
 def test_uint8_batches_are_normalised_before_the_model_sees_them() -> None:
@@ -78,3 +80,55 @@ def test_labels_and_images_of_any_type_are_trained_on(dtype: torch.dtype, images
     before = [part.detach().clone() for part in step.model.parameters()]
     step(torch.rand(2, 3, 32, 32).to(images), torch.tensor([0, 100], dtype=dtype))
     assert not all(torch.equal(old, new) for old, new in zip(before, step.model.parameters(), strict=True))
+
+
+def step_of(monkeypatch: pytest.MonkeyPatch, net: torch.nn.Module) -> EagerStep:
+    monkeypatch.setattr("torchvision.models.get_model", lambda *_, **__: net)
+    return EagerStep(StepOptions(model="vgg11", device="cpu"), torch.device("cpu"))
+
+
+def test_images_that_the_model_does_not_take_are_named_with_their_shape() -> None:
+    step = EagerStep(StepOptions(model="squeezenet1_1", device="cpu"), torch.device("cpu"))
+    with pytest.raises(
+        TypeError, match=r"consumer.model: squeezenet1_1 failed on images of shape \(2, 3, 4, 4\): "
+    ) as said:
+        step(torch.rand(2, 3, 4, 4), torch.tensor([0, 1]))
+    assert classify(f"TypeError: {said.value}").kind == "model_input"
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."), "device_memory"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), "device_memory"),
+        (RuntimeError("CUDA error: device-side assert triggered"), "device_assert"),
+    ],
+)
+def test_an_error_of_the_device_in_the_model_is_named_as_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, raised: Exception, kind: str
+) -> None:
+    class Fails(torch.nn.Linear):
+        def forward(self, _: torch.Tensor) -> torch.Tensor:
+            raise raised
+
+    with pytest.raises((TypeError, type(raised))) as said:
+        step_of(monkeypatch, Fails(1, 1))(torch.rand(2, 3, 4, 4), torch.tensor([0, 1]))
+    assert classify(f"{type(said.value).__name__}: {said.value}").kind == kind
+
+
+def test_a_model_with_auxiliary_classifiers_trains_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As GoogLeNet and Inception return them, which leave out those that are off."""
+
+    class Several(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.main, self.auxiliary = torch.nn.Linear(3, 5), torch.nn.Linear(3, 5)
+
+        def forward(self, images: torch.Tensor) -> GoogLeNetOutputs:
+            means = images.mean((2, 3))
+            return GoogLeNetOutputs(self.main(means), self.auxiliary(means), None)
+
+    net = Several()
+    before = [part.detach().clone() for part in net.parameters()]
+    step_of(monkeypatch, net)(torch.rand(2, 3, 4, 4), torch.tensor([0, 9]))
+    assert not any(torch.equal(old, new) for old, new in zip(before, net.parameters(), strict=True))

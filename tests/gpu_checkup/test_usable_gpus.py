@@ -109,3 +109,25 @@ def test_a_suite_that_needs_a_gpu_says_why_none_can_be_used() -> None:
         MissingError, match=r"none can be used \(device_busy: in use\); use a machine with a GPU, or kind: auto"
     ):
         resolve_consumer(options, accelerator=False, why_none="device_busy: in use")
+
+
+@pytest.mark.parametrize(
+    ("consumer", "gpus", "missing"),
+    [
+        ({"kind": "model", "model": "resnet5", "device": "cpu"}, (), True),
+        ({"kind": "auto", "model": "resnet5"}, (GPU,), True),
+        ({"kind": "auto", "model": "resnet5"}, (), False),
+        ({"kind": "model", "model": "ResNet50", "device": "cpu"}, (), False),
+    ],
+)
+def test_a_model_that_torchvision_does_not_have_is_one_line_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, consumer: dict[str, Any], gpus: tuple[Gpu, ...], missing: bool
+) -> None:
+    monkeypatch.setattr(cuda, "visible_gpus", lambda: (gpus, {}))
+    monkeypatch.setattr(usable, "launch_kernel", lambda _: None)
+    suite = Suite.model_validate({"consumer": consumer})
+    if not missing:
+        assert probe(Server(), suite).gpus == gpus  # type: ignore[arg-type]
+        return
+    with pytest.raises(MissingError, match=r"consumer.model: torchvision has no classifier 'resnet5'; did you mean"):
+        probe(Server(), suite)  # type: ignore[arg-type]
