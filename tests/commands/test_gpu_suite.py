@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,27 @@ def test_without_a_gpu_it_is_one_line_that_says_what_to_do(cli: Cli, tmp_path: P
     assert line.endswith("use a machine with a GPU, or kind: auto to emulate one")
     assert result.stdout == ""
     assert list(tmp_path.rglob("*.json*")) == []
+
+
+def test_runs_on_a_gpu_try_no_fixes_and_have_time_for_their_starts_of_cuda() -> None:
+    """Of `tests/gpu`, which nobody can run here: fixes would take minutes, and each trial starts CUDA and a model."""
+    runs = 0
+    for file in sorted((Path(__file__).parents[1] / "gpu").glob("test_*.py")):
+        tree = ast.parse(file.read_text())
+        limits = {node.targets[0].id: node.value.value for node in tree.body if _is_number(node)}  # type: ignore[attr-defined]
+        for test in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+            for call in (node for node in ast.walk(test) if _is_run(node)):
+                (limit,) = (keyword.value.id for keyword in call.keywords if keyword.arg == "timeout_s")  # type: ignore[attr-defined]
+                assert limits[limit] >= 600, f"{file.name}::{test.name}"
+                assert "'--no-verify'" in ast.unparse(test), f"{file.name}::{test.name}"
+                runs += 1
+    assert runs >= 3
+
+
+def _is_number(node: ast.AST) -> bool:
+    named = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    return named and isinstance(node.value, ast.Constant) and isinstance(node.value.value, float)  # type: ignore[attr-defined]
+
+
+def _is_run(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node).startswith("command('run'")

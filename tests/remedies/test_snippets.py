@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from simulated_device import SimulatedTensor, simulated
 from torch.utils.data import DataLoader
 
 from loaderbench.datasets.image_folder import DECODERS, ON_DEVICE, TRANSFORMS
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.records import Config
+from loaderbench.remedies.fewer_copies import REMEDY as FEWER_COPIES
 from loaderbench.remedies.gpu_decode import REMEDY as GPU_DECODE
 from loaderbench.remedies.program import python_program, yaml_change
 
@@ -111,3 +113,18 @@ def test_a_dataset_of_the_users_own_stays_as_it_is() -> None:
 def test_a_change_is_told_for_a_suite_by_what_it_belongs_to() -> None:
     text = yaml_change({"num_workers": 2, "presize": 256, "pin_memory": False})
     assert text == "loader:\n  num_workers: 2\n  pin_memory: false\ndataset:\n  presize: 256"
+
+
+def test_the_code_for_copies_hides_them_behind_the_steps() -> None:
+    copy_s, step_s, steps, names = 3e-3, 10e-3, 20, dict[str, Any]()
+    exec(FEWER_COPIES.code or "", names)
+    with simulated() as machine:
+        batches = [[SimulatedTensor(machine, copy_s, number=number) for _ in range(2)] for number in range(steps)]
+        computes, seen = machine.current_stream(), list[int]()
+        for images, labels in names["prefetched"](batches, torch.device("cuda")):
+            seen += [images.number, labels.number]
+            computes.launch(step_s)
+        assert seen == [number for number in range(steps) for _ in range(2)]
+        assert computes.free_at_s == pytest.approx(2 * copy_s + steps * step_s), "only the first copy is exposed"
+        assert all(tensor.used_by == [computes] for batch in batches for tensor in batch)
+        assert machine.clock.blocked_s == 0
