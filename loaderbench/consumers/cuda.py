@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import deque
 from typing import Any
@@ -23,7 +24,7 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
     if not available and (kind := other_kind()) is not None:
         return other_gpus(kind), {}
     if not available:
-        why = str(said[-1].message).splitlines()[0] if said else "CUDA finds no usable device"
+        why = str(said[-1].message).splitlines()[0] if said else f"CUDA finds no usable device{_with_choice()}"
         return (), {"gpus": why if platform() else "torch was built without CUDA"}
     gpus = []
     for index in range(torch.cuda.device_count()):
@@ -31,6 +32,12 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
         uuid = str(getattr(found, "uuid", ""))
         gpus.append(Gpu(index, uuid, found.name, int(found.total_memory), platform=platform()))
     return tuple(gpus), {}
+
+
+def _with_choice() -> str:
+    """The user's choice of devices, if there is one: it may name none that is there."""
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"
 
 
 class CudaWaitClock:

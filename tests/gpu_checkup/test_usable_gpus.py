@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from loaderbench.consumers import cuda, resolve_consumer
 from loaderbench.errors import MissingError
@@ -101,6 +103,35 @@ def test_cuda_that_fails_when_it_is_asked_for_its_devices_is_a_reason(monkeypatc
     found = probe(Server())  # type: ignore[arg-type]
     assert found.gpus == ()
     assert "device_busy" in found.not_measured["gpus"]
+
+
+TOO_OLD = (
+    "CUDA initialization: The NVIDIA driver on your system is too old (found version 12020). Please update it\nmore"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "chosen", "why"),
+    [
+        (TOO_OLD, None, TOO_OLD.splitlines()[0]),
+        ("", None, "CUDA finds no usable device"),
+        ("", "7", "CUDA finds no usable device with CUDA_VISIBLE_DEVICES='7'"),
+    ],
+)
+def test_what_torch_says_of_a_driver_is_the_reason_and_a_choice_of_devices_is_named(
+    monkeypatch: pytest.MonkeyPatch, said: str, chosen: str | None, why: str
+) -> None:
+    def is_available() -> bool:
+        if said:
+            warnings.warn(said, UserWarning, stacklevel=1)
+        return False
+
+    monkeypatch.setattr(torch.cuda, "is_available", is_available)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert cuda.visible_gpus() == ((), {"gpus": why})
 
 
 def test_a_suite_that_needs_a_gpu_says_why_none_can_be_used() -> None:
