@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,19 @@ def test_the_model_computes_in_the_precision_that_was_asked_for(precision: str, 
     assert not all(torch.equal(a, b) for a, b in zip(before, eager.model.parameters(), strict=True)) or (
         precision == "float16"  # a scale that is too large at first skips a step, as in any training
     )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="it would use the GPUs that are here")
+def test_the_threads_of_data_parallel_compute_in_the_precision_too() -> None:
+    """Where torch finds no GPU, it calls the model itself, and no thread: the test does."""
+    options = StepOptions(model="squeezenet1_1", device="cpu", precision="bfloat16", data_parallel=True)
+    eager = EagerStep(options, torch.device("cpu"))
+    assert isinstance(eager.model, torch.nn.DataParallel)
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(eager.model, BATCH[0]).result().dtype == torch.bfloat16
+    before = [part.detach().clone() for part in eager.model.parameters()]
+    eager(*BATCH)
+    assert not all(torch.equal(a, b) for a, b in zip(before, eager.model.parameters(), strict=True))
 
 
 @pytest.mark.parametrize(
