@@ -8,12 +8,14 @@ from multiprocessing.connection import Connection
 
 from loaderbench.errors import MissingError
 from loaderbench.gpu_checkup.records import GpuCheck
+from loaderbench.monitors import count_gpus
 from loaderbench.records import Gpu
 from loaderbench.runner.probe import PROBE_TIMEOUT_S, import_advice
 from loaderbench.runner.server import TrialServer
 
 CHECKS_TIMEOUT_S = 120.0
 _DONE = "done"
+_SEE = "see `loaderbench doctor`"
 
 
 def find_gpu(server: TrialServer, index: int) -> Gpu:
@@ -25,13 +27,19 @@ def find_gpu(server: TrialServer, index: int) -> Gpu:
         raise MissingError("no GPU to check: torch or CUDA crashed, or did not start")
     gpus, reasons = answer
     if not gpus:
-        raise MissingError(f"no GPU to check: {reasons.get('gpus', 'no reason known')}; see `loaderbench doctor`")
+        raise MissingError(f"no GPU to check: {_unseen()}{reasons.get('gpus', 'no reason known')}; {_SEE}")
     if index >= len(gpus):
         raise MissingError(f"no cuda:{index} to check: CUDA shows {len(gpus)}, up to cuda:{len(gpus) - 1}")
     found: Gpu = gpus[index]
     if found.kind != "cuda":
         raise MissingError(f"cannot check {found.device} ({found.name}): --gpu checks clocks of CUDA and ROCm devices")
     return found
+
+
+def _unseen() -> str:
+    """That the driver has GPUs, if it has: then torch does not fit it."""
+    of_driver = count_gpus()
+    return f"torch finds none of the {of_driver} that the driver has: " if of_driver else ""
 
 
 def check_gpu(server: TrialServer, gpu: Gpu) -> Iterator[GpuCheck]:

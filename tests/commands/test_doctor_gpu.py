@@ -95,6 +95,18 @@ def test_a_gpu_that_cuda_does_not_show_is_refused(monkeypatch: pytest.MonkeyPatc
         gpu_checks.find_gpu(server, 1)
 
 
+def test_gpus_that_the_driver_has_and_torch_does_not_find_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = TrialServer()
+    monkeypatch.setattr(server, "ask", lambda *_, **__: ((), {"gpus": "driver too old"}))
+    for of_driver, said in [
+        (8, "torch finds none of the 8 that the driver has: driver too old; see"),
+        (0, "driver too"),
+    ]:
+        monkeypatch.setattr(gpu_checks, "count_gpus", lambda count=of_driver: count)
+        with pytest.raises(MissingError, match=f"no GPU to check: {said}"):
+            gpu_checks.find_gpu(server, 0)
+
+
 def kernel_then_crash(pipe: Connection, gpu: Gpu) -> None:
     pipe.send(GpuCheck(id="kernel", title="Kernel", state="passed", said="runs"))
     os._exit(1)
