@@ -13,7 +13,7 @@ import pytest
 from command_line import SMALL_SUITE, Cli, in_process, loaderbench
 from hypothesis import settings
 from nvml_stub import StubNvml, build, compiler
-from scheduling import TIMED, OneFileOneWorker, order, turn
+from scheduling import OneFileOneWorker, kind_of, order, turn
 from xdist.remote import Producer
 
 from loaderbench.datasets.photos import generate_photos
@@ -50,7 +50,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Its fixtures are made and taken away in a test's turn, too."""
     own = item.config._tmp_path_factory.getbasetemp()  # of this worker, in a folder of all workers
     place = own.parent if hasattr(item.config, "workerinput") else own
-    with turn(place, alone=item.get_closest_marker(TIMED) is not None):
+    with turn(place, kind_of(item)):
         return (yield)
 
 

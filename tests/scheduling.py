@@ -1,6 +1,7 @@
-"""Two tests run at a time, each file on one worker; tests that time something run last, one at a time.
+"""Several tests run at a time, each file on one worker; then those that sleep, and last, one by one, those that time.
 
-While a test runs, its worker holds a lock on a file that all workers share: exclusive if the test is marked `timed`.
+While a test runs, its worker holds a lock on a file that all workers share, one file for each kind of test. The lock is
+exclusive if the test is marked `timed`. A test starts when no test of another kind runs.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from xdist.scheduler import LoadGroupScheduling
 
 try:
     import fcntl
-except ImportError:  # Windows: `timed` tests run last, but possibly in parallel
+except ImportError:  # Windows: `timed` tests run last, but others may run meanwhile
     fcntl = None  # type: ignore[assignment]
 
-TIMED = "timed"
+USUAL, SLEEPING, TIMED = KINDS = ("usual", "sleeping", "timed")
 SHARED_RUN = "small_run"
 """A fixture that takes long: what uses it runs on one worker, in whichever file."""
 
@@ -36,30 +37,46 @@ class OneFileOneWorker(LoadGroupScheduling):
         return nodeid.partition("::")[0] if scope == nodeid else scope
 
 
+def kind_of(item: pytest.Item) -> str:
+    """Beside which others a test runs."""
+    return next((kind for kind in (TIMED, SLEEPING) if item.get_closest_marker(kind)), USUAL)
+
+
 def order(items: list[pytest.Item]) -> None:
-    """Sort what takes longest to the front, and `timed` tests, in one group, to the end."""
+    """Sort by kind, and what takes longest to the front. `timed` tests are one group."""
     for item in items:
-        if item.get_closest_marker(TIMED):
-            item.add_marker(pytest.mark.xdist_group(TIMED))
-        elif SHARED_RUN in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(SHARED_RUN))
-        elif item.get_closest_marker(BROWSER):
-            item.add_marker(pytest.mark.xdist_group(BROWSER))
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=_place)
 
 
-def _place(item: pytest.Item) -> tuple[bool, int]:
+def _group(item: pytest.Item) -> str:
+    kind = kind_of(item)
+    if kind == SLEEPING:
+        return f"{SLEEPING} {item.path.stem}"
+    if kind == TIMED:
+        return TIMED
+    if SHARED_RUN in getattr(item, "fixturenames", ()):
+        return SHARED_RUN
+    return BROWSER if item.get_closest_marker(BROWSER) else ""
+
+
+def _place(item: pytest.Item) -> tuple[int, int]:
     folder = item.path.parent.name
     rank = LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
-    return item.get_closest_marker(TIMED) is not None, rank
+    return KINDS.index(kind_of(item)), rank
 
 
 @contextmanager
-def turn(folder: Path, *, alone: bool) -> Iterator[None]:
-    """Wait until a test may run, in parallel or `alone`. While one waits to run alone, no other test starts."""
+def turn(folder: Path, kind: str) -> Iterator[None]:
+    """Wait until a test of this kind may run. While one waits, no other test starts."""
     with ExitStack() as own:
         with _held(folder / "queue.lock", alone=True):
-            own.enter_context(_held(folder / "turn.lock", alone=alone))
+            for other in KINDS:
+                if other != kind:
+                    with _held(folder / f"{other}.lock", alone=True):
+                        pass  # the last test of that kind has ended
+            own.enter_context(_held(folder / f"{kind}.lock", alone=kind == TIMED))
         yield
 
 

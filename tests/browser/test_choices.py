@@ -33,8 +33,8 @@ def cell(page: Any, row: int, column: int) -> Any:
     return page.locator("table.heat tbody tr").nth(row).locator("td.cell a").nth(column)
 
 
-def test_the_page_begins_with_the_best_configuration(visit: Any) -> None:
-    page = visit(runs.typical()).drawn()
+def test_the_page_begins_with_the_best_configuration(shared: Any) -> None:
+    page = shared(runs.typical)
 
     assert shows(page, "batch_size=128 num_workers=2")
     assert page.locator("td.is-chosen").count() == 1
@@ -95,6 +95,7 @@ def test_an_address_opens_the_page_with_its_configuration(visit: Any) -> None:
     assert shows(opened_at(visit, "#configuration=1").page, "batch_size=32 num_workers=1")
 
 
+@pytest.mark.slow
 def test_an_address_that_names_nothing_opens_the_page_with_the_best(visit: Any) -> None:
     seen = opened_at(visit, "#configuration=__proto__")
 

@@ -113,9 +113,8 @@ def test_a_table_is_one_for_whoever_listens_whatever_it_looks_like(opened: Any, 
     assert page.get_by_role("img", name="Samples/s of 5 runs, oldest first: ").count() == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1400])
-def test_axe_finds_nothing(opened: Any, scheme: str, width: int) -> None:
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1400, "dark")])
+def test_axe_finds_nothing(opened: Any, width: int, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     found = axe.Axe().run(opened(color_scheme=scheme, viewport={"width": width, "height": 740}))
 

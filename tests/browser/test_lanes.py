@@ -29,8 +29,7 @@ def test_the_lanes_have_no_barrier(visit: Any, scheme: str) -> None:
     assert seen.complaints == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scripts"), [(360, True), (1280, False)])
 def test_they_are_drawn_without_scripts_and_scroll_by_themselves(visit: Any, width: int, scripts: bool) -> None:
     seen = visit(profiles.traced(), readings, viewport={"width": width, "height": 800}, java_script_enabled=scripts)
     rectangles = seen.page.locator("#lanes rect.b-decode")

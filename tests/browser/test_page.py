@@ -19,12 +19,11 @@ def chart_ink(page: Any) -> str:
     return str(page.evaluate("document.querySelector('[data-figure=scaling] .xtick text').style.fill"))
 
 
-def test_the_page_opens_from_disk_asks_for_nothing_and_draws_its_charts(visit: Any) -> None:
-    seen = visit(runs.typical())
-    page = seen.drawn()
+def test_the_page_opens_from_disk_asks_for_nothing_and_draws_its_charts(first_visit: Any, shared: Any) -> None:
+    seen, page = first_visit(runs.typical), shared(runs.typical)
 
     assert len(seen.requests) == 1
-    assert seen.complaints == []
+    assert seen.first_complaints == []
     assert page.locator("[data-figure=scaling] svg.main-svg").count() > 0
     assert page.locator("[data-figure=scaling] .errorbar").count() == 8
     assert page.locator("[data-figure=timeline] .scatterlayer .trace").count() == 5

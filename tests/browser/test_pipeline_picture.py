@@ -92,7 +92,14 @@ def test_whoever_cannot_see_it_hears_the_parts_in_order_with_their_numbers(visit
     assert page.locator(".pipe").evaluate("(one) => one.querySelectorAll('svg:not([aria-hidden=true])').length") == 0
 
 
-@pytest.mark.parametrize("make", [runs.typical, profiles.generator, lambda: recorded("scenario_run_straggler_w4")])
+def straggler() -> Any:
+    return recorded("scenario_run_straggler_w4")
+
+
+AXE = [profiles.generator, *(pytest.param(make, marks=pytest.mark.slow) for make in (runs.typical, straggler))]
+
+
+@pytest.mark.parametrize("make", AXE)
 def test_axe_finds_nothing_in_it(shared: Any, make: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
 

@@ -88,6 +88,7 @@ def test_a_dataset_that_makes_batches_in_one_call_does_so_still(dataset: Any) ->
     assert not torch.equal(drawn(0, dataset=dataset), drawn(0)), "one seed for each batch"
 
 
+@pytest.mark.slow
 def test_workers_that_are_spawned_draw_the_same() -> None:
     assert torch.equal(drawn(1, epochs=1, multiprocessing_context="spawn"), drawn(0, epochs=1))
 

@@ -68,7 +68,7 @@ def test_a_gpu_without_performance_metrics_says_so(stub_nvml: StubNvml, settings
     assert stub_nvml.run_python(PERFORMANCE.format(uuid="GPU-0")) == [None, None, None, "NVML: Not Supported"]
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_trial_has_the_mean_of_its_performance_or_why_not(stub_nvml: StubNvml) -> None:
     stub_nvml.set(gpm=1, gpm_2=80)
     found = stub_nvml.run_python(USE)
@@ -92,7 +92,7 @@ show(asdict(gpu_use(gpu(0, "GPU-0"), readings.readings, window, monitor.why_not(
 """
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_energy_of_a_sample_is_by_the_counter_and_else_by_the_power(stub_nvml: StubNvml) -> None:
     stub_nvml.set(power_mw=250e3, throttle=0x4, nvmlDeviceGetPowerUsage=NOT_SUPPORTED)
     by_counter = stub_nvml.run_python(USE)
@@ -133,7 +133,7 @@ def test_link_and_place_of_a_slice_are_those_of_its_gpu(stub_nvml: StubNvml) -> 
     assert (known["numa_node"], known["pcie_max_width"], known["not_measured"]) == (1, 16, {})
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_facts_of_a_slow_driver_stop_at_their_time(stub_nvml: StubNvml) -> None:
     stub_nvml.set(call_s=0.3)
     code = """
@@ -209,7 +209,7 @@ def test_a_device_or_a_driver_that_is_not_there_is_a_reason(stub_nvml: StubNvml)
     assert (found, why_not) == ([], [{"": "NVML is unavailable: Driver Not Loaded"}])
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_device_that_is_lost_keeps_its_earlier_readings_and_the_others_theirs(stub_nvml: StubNvml) -> None:
     stub_nvml.set(gpus=2, busy_percent=40)
     code = f"""
@@ -248,19 +248,19 @@ show(gpu_use(gpu(0, "GPU-0"), readings.readings, window, {}).utilization_percent
 """
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_utilization_is_that_of_the_window_though_the_driver_s_rate_lags_by_a_second(stub_nvml: StubNvml) -> None:
     stub_nvml.set(busy_percent=100, lag_s=1, busy_from_us=4e15, sample_s=0.05)
     assert stub_nvml.run_python(UTILIZATION) > 90
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_where_the_driver_keeps_no_dated_samples_utilization_is_the_mean_of_its_rates(stub_nvml: StubNvml) -> None:
     stub_nvml.set(busy_percent=80, nvmlDeviceGetSamples=NOT_SUPPORTED, busy_from_us=4e15)
     assert 50 < stub_nvml.run_python(UTILIZATION) <= 80
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_slow_driver_slows_no_reading_of_the_processes_and_no_end(stub_nvml: StubNvml) -> None:
     stub_nvml.set(call_s=1)
     code = """
@@ -276,7 +276,7 @@ show([len(found.samples), time.monotonic() - began_s])
     assert took_s < 0.5
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_slow_driver_still_tells_what_it_can(stub_nvml: StubNvml) -> None:
     stub_nvml.set(call_s=0.2, memory_used=1000)
     code = """

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from loaderbench.records import Verdict
 
-pytestmark = pytest.mark.timed  # on busy CPUs the verdict names no cause
+# On busy CPUs the verdict names no cause: tests that compute are `timed`, and others `sleeping`.
 
 
 class Waiting(Dataset[torch.Tensor]):
@@ -91,6 +91,7 @@ def diagnose(loader: DataLoader[Any], seconds: float = 3.0) -> Verdict:
     return run_epochs(loader, seconds).verdict
 
 
+@pytest.mark.sleeping
 @pytest.mark.parametrize("planted", LOADERS)
 def test_a_planted_cause_is_named(planted: str, tmp_path: Path) -> None:
     make, expected = LOADERS[planted]
@@ -100,6 +101,7 @@ def test_a_planted_cause_is_named(planted: str, tmp_path: Path) -> None:
     assert len(found.evidence) > 2
 
 
+@pytest.mark.timed
 def test_epochs_that_are_over_before_they_begin_are_told() -> None:
     class Short(Waiting):
         def __len__(self) -> int:
@@ -109,6 +111,7 @@ def test_epochs_that_are_over_before_they_begin_are_told() -> None:
     assert (found.bound, found.stage, found.limit) == ("input", "startup", "startup")
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_workers_that_may_use_one_cpu_alone_are_told() -> None:
     class Busy(Waiting):
@@ -122,6 +125,7 @@ def test_workers_that_may_use_one_cpu_alone_are_told() -> None:
     assert (found.bound, found.limit) == ("input", "quota")
 
 
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loader_that_keeps_up_is_left_alone(workers: int) -> None:
     torch.set_num_threads(1)
@@ -132,12 +136,14 @@ def test_a_loader_that_keeps_up_is_left_alone(workers: int) -> None:
     assert (found.bound, found.stage, found.limit) == ("compute", None, "none")
 
 
+@pytest.mark.sleeping
 def test_a_transfer_that_is_marked_and_long_bounds_the_loop() -> None:
     found = run_epochs(DataLoader(Waiting(1e-5), 8), 2.0, step_s=0.002, transfer_s=0.03).verdict
     assert found.bound == "transfer"
     assert "transfer" in found.evidence[0]
 
 
+@pytest.mark.sleeping
 def test_without_tracing_the_limit_is_told_and_the_stage_is_not() -> None:
     found = run_epochs(DataLoader(Waiting(4e-3), 8, num_workers=2), 2.0, trace=False).verdict
     assert found.bound == "input"

@@ -209,6 +209,7 @@ def test_a_rank_that_runs_out_of_data_ends_the_training_of_all(measured: Measure
     assert "ran out of data after" in trial.failure.message
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_ranks_whose_run_is_killed(tmp_path: Path) -> None:
     (tmp_path / "lb_ranks.py").write_text(TARGETS)
     run = subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path)

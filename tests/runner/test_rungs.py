@@ -145,7 +145,7 @@ SLOW = {"kind": "target", "target": "lb_rung_targets:slow"}
 STEP = {"kind": "target", "target": "lb_rung_targets:step"}
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_each_rung_is_without_what_it_takes_away(runner: TrialRunner, tmp_path: Path) -> None:
     """A loader of 80 ms and a step of 5 ms, in one process: each alone, and both."""
     rungs: tuple[str, ...] = ("replay_host", "loader_warm", "end_to_end")

@@ -135,7 +135,10 @@ def thread_states(pid: int) -> list[str]:
     return [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
 
 
-@pytest.mark.parametrize(("workers", "method"), [(0, None), (2, "fork"), (1, "spawn"), (1, "forkserver")])
+SPAWN = pytest.param(1, "spawn", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("workers", "method"), [(0, None), (2, "fork"), (1, "forkserver"), SPAWN])
 def test_between_its_time_slices_nothing_of_it_runs(begin: Begin, workers: int, method: str | None) -> None:
     process = begin("work", {"batch_size": 4, "num_workers": workers, "multiprocessing_context": method}).process
     assert process.is_stopped

@@ -140,7 +140,7 @@ def test_a_dataset_is_measured_with_and_without_workers(runner: TrialRunner, tmp
         assert "workers" in trial.not_measured
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", "forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_workers_start_by_the_method_that_was_asked_for(runner: TrialRunner, tmp_path: Path, method: str) -> None:
     config = {"batch_size": 4, "num_workers": 1, "multiprocessing_context": method}
     assert completed(run(runner, tmp_path, target("numbers"), config)).batches
@@ -306,6 +306,7 @@ def kill_the_fork_server(place: Path, times: int) -> threading.Thread:
     return thread
 
 
+@pytest.mark.slow
 def test_a_trial_whose_fork_server_was_killed_is_measured_once_more(runner: TrialRunner, tmp_path: Path) -> None:
     killer = kill_the_fork_server(tmp_path, 1)
     trial = completed(run(runner, tmp_path, target("announced", place=str(tmp_path)), {"num_workers": 1}, seconds=1.0))

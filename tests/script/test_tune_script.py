@@ -55,12 +55,14 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     return place / "run", call(place, "tune", "--budget", "12s", "--out", "run", "--json", "run.json", "train.py")
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_the_script_waits_and_then_ends_as_by_an_exit_of_its_own(tuned: tuple[Path, Done]) -> None:
     _, done = tuned
     assert (done.returncode, done.stdout) == (0, "closed\n")
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_workers_are_advised_with_the_gain_that_they_had_in_trials(tuned: tuple[Path, Done]) -> None:
     folder, done = tuned
@@ -73,6 +75,7 @@ def test_workers_are_advised_with_the_gain_that_they_had_in_trials(tuned: tuple[
     assert record.best.gain.lo > 1
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_trials_have_the_script_s_own_samples_and_nothing_else_is_tuned(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned
@@ -85,6 +88,7 @@ def test_trials_have_the_script_s_own_samples_and_nothing_else_is_tuned(tuned: t
     assert record.environment.not_measured["gpus"].startswith("trials are forked from the script")
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_the_demand_is_that_of_the_script_s_own_step(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned
@@ -96,6 +100,7 @@ def test_the_demand_is_that_of_the_script_s_own_step(tuned: tuple[Path, Done]) -
     assert record.assumed_demand.samples_per_s > of_script.samples_per_s
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_the_change_is_a_diff_of_the_line_that_made_the_loader(tuned: tuple[Path, Done]) -> None:
     _, done = tuned
@@ -107,6 +112,7 @@ def test_the_change_is_a_diff_of_the_line_that_made_the_loader(tuned: tuple[Path
     assert lines[-1] == "Report: run/report.html"
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_the_file_of_the_run_is_that_of_the_trials(tuned: tuple[Path, Done]) -> None:
     folder, _ = tuned

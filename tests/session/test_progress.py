@@ -180,6 +180,7 @@ def assert_only_shrinks(shown: list[Progress], plan: Plan) -> None:
     assert {progress.total for progress in shown if progress.phase == "Sweep"} <= {plan.trials}
 
 
+@pytest.mark.slow
 def test_the_time_left_of_a_real_run_only_shrinks_through_all_its_phases(tmp_path: Path, photos: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         f"dataset: {{root: {photos}}}\nloader: {{drop_last: true}}\nsweep: {{batch_size: [4], num_workers: [0, 1]}}\n"

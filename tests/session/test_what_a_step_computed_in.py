@@ -19,7 +19,7 @@ measure: {rounds: 1, seconds: 0.1, verify: false}
 STEP = "{kind: KIND, model: squeezenet1_1, device: cpu, image_size: 32, precision: bfloat16}"
 
 
-@pytest.mark.parametrize("kind", ["model", "auto"])
+@pytest.mark.parametrize("kind", ["model", pytest.param("auto", marks=pytest.mark.slow)])
 def test_a_step_says_what_it_computed_in(cli: Cli, tmp_path: Path, kind: str) -> None:
     (tmp_path / "s.yaml").write_text(SUITE.replace("CONSUMER", STEP.replace("KIND", kind)))
     done = cli("run", "s.yaml", "--out", "r", "--progress", "none")

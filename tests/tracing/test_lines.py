@@ -226,7 +226,7 @@ class Slow(Dataset[Any]):
 SLEEPS = Slow.__getitem__.__code__.co_firstlineno + 1
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_profile_names_the_line_and_leaves_the_interpreter_as_it_was(workers: int) -> None:
     usual_s, seen_s = sys.getswitchinterval(), set()

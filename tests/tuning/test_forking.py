@@ -71,7 +71,7 @@ def test_an_epoch_that_is_under_way_is_whole_afterwards(printed: list[str]) -> N
     assert len(printed) == 5
 
 
-@pytest.mark.parametrize("number", [9, 15])
+@pytest.mark.parametrize("number", [pytest.param(9, marks=pytest.mark.slow), 15])
 def test_a_copy_and_its_copies_end_with_the_process(tmp_path: Path, number: int) -> None:
     text = f"""
     def begin():
