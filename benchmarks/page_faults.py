@@ -33,13 +33,20 @@ def main() -> None:
     ):
         found = [fault_s(advice, step, faults) for _ in range(rounds)]
         known = [each_s * 1e6 for each_s in found if each_s is not None]
-        low, middle, high = quantiles(known, n=4) if len(known) > 1 else (float("nan"),) * 3
-        print(f"| {name} | {middle:.2f} ({low:.2f} to {high:.2f}) | {threshold_s * 1e6:g} |")
+        print(f"| {name} | {told(known)} | {threshold_s * 1e6:g} |")
+
+
+def told(each_us: list[float]) -> str:
+    """Median and quartiles, or why there are none."""
+    if len(each_us) < 2:
+        return "not measured: the kernel gave no such pages"
+    low, middle, high = quantiles(each_us, n=4)
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def fault_s(advice: int, step: int, faults: Callable[[], int]) -> float | None:
     """System seconds per fault; `None` if the kernel gave no such page."""
-    with mmap.mmap(-1, SIZE) as memory:
+    with mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:  # shared memory has no huge pages
         memory.madvise(advice)
         before, began_s = faults(), system_s()
         for place in range(0, SIZE, step):

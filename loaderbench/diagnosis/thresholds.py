@@ -44,8 +44,9 @@ KERNEL = 0.5
 """Of the CPU time. System calls take the kernel's time, too: page faults have to account for most of it."""
 
 FAULT_S, HUGE_FAULT_S = 2.5e-6, 2e-4
-"""About what the kernel needs for a page fault with zeroing, of 4 KiB and of 2 MiB: on virtual machines, 2.0 to 3.5 and
-175 microseconds were measured. Twice as much still counts (`MOST`), since other work slows the memory."""
+"""About what the kernel needs for a page fault with zeroing, of 4 KiB and of 2 MiB. `benchmarks/page_faults.py`
+measured 2.1 to 4.3 and 190 to 250 microseconds on a virtual machine. Twice as much still counts (`MOST`), since other
+work slows the memory."""
 
 BYTES_GROW, BYTES_SEEN = 0.5, 0.15
 """The part of the blocked time that grows with the bytes read. Where W readers share one way, each waits for the bytes

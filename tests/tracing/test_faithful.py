@@ -148,16 +148,16 @@ def test_an_index_that_is_a_batch_counts_as_its_samples() -> None:
     sampler = BatchSampler(SequentialSampler(range(64)), 16, drop_last=False)
     _, found = traced(DataLoader(ByTheBatch(), batch_size=None, sampler=sampler))
     assert found.samples == 64
-    assert sum(found.times.sums_s) / 64 == pytest.approx(0.0005, rel=0.3)
+    assert 0.00049 < sum(found.times.sums_s) / 64 < 0.004, "a busy CPU may delay the end of a sleep"
 
 
 def test_a_slow_sample_of_a_subset_has_its_own_path() -> None:
     dataset = FolderStyle(24)
     reverse = Subset(dataset, list(reversed(range(24))))
     _, found = traced(DataLoader(reverse, batch_size=4))
-    slowest = loader_inside(found, reverse).sample_times.slowest[0]
-    assert slowest.path == "/photos/7.jpg"
-    assert slowest.index == 24 - 1 - 7
+    slowest = loader_inside(found, reverse).sample_times.slowest
+    (planted,) = (one for one in slowest if one.path == "/photos/7.jpg")  # a busy CPU may slow others more
+    assert planted.index == 24 - 1 - 7
 
 
 def test_slow_samples_of_before_a_mark_make_room() -> None:
