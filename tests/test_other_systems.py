@@ -35,9 +35,9 @@ def test_every_module_can_be_imported() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def run_without_proc(folder: Path, *, rounds: int, environment: str = "") -> RunRecord:
+def run_without_proc(folder: Path, *, environment: str = "") -> RunRecord:
     (folder / "lb_small.py").write_text(TARGETS)
-    (folder / "s.yaml").write_text(SUITE.format(batches="[4]", rounds=rounds))
+    (folder / "s.yaml").write_text(SUITE.format(batches="[4]", rounds=1).replace("[0, 2]", "[0, 1]"))
     done = shell(folder, f"mount -t tmpfs -o ro tmpfs /proc && {environment} {RUN} --out r", apart=True)
     assert done.returncode == 0, done.stderr
     return read_run(folder / "r")
@@ -46,10 +46,10 @@ def run_without_proc(folder: Path, *, rounds: int, environment: str = "") -> Run
 @pytest.mark.slow
 @mounts
 def test_a_run_measures_with_spawn_and_says_why_the_rest_is_missing(tmp_path: Path) -> None:
-    run = run_without_proc(tmp_path, rounds=2, environment=f"PYTHONPATH={OTHER}")
+    run = run_without_proc(tmp_path, environment=f"PYTHONPATH={OTHER}")
     assert run.environment.start_method == "spawn"
     assert run.environment.not_measured["open_files_limit"] == "the system does not say"
-    assert [trial.status for trial in run.sweep] == ["completed"] * 4
+    assert [trial.status for trial in run.sweep] == ["completed"] * 2
     for trial in run.sweep:
         assert (trial.samples_per_s or 0) > 0
         assert (trial.cpu_percent_of_allotted, trial.rss_bytes, trial.machine, trial.workers) == (None,) * 4
@@ -61,7 +61,7 @@ def test_a_run_measures_with_spawn_and_says_why_the_rest_is_missing(tmp_path: Pa
 @mounts
 @pytest.mark.slow
 def test_without_proc_linux_measures_too(tmp_path: Path) -> None:
-    run = run_without_proc(tmp_path, rounds=1)
+    run = run_without_proc(tmp_path)
     assert run.environment.start_method == "forkserver"
     assert [trial.status for trial in run.sweep] == ["completed"] * 2
     assert {trial.rss_bytes for trial in run.sweep} == {None}

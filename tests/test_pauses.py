@@ -20,7 +20,8 @@ PAUSE_S = 5.0
 @pytest.mark.slow
 def test_a_trial_that_was_paused_is_measured_again(tmp_path: Path) -> None:
     (tmp_path / "lb_small.py").write_text(TARGETS)
-    (tmp_path / "s.yaml").write_text(SUITE.format(batches="[4]", rounds=3).replace("seconds: 0.1", "seconds: 2"))
+    suite = SUITE.format(batches="[4]", rounds=2).replace("seconds: 0.1", "seconds: 2")
+    (tmp_path / "s.yaml").write_text(suite.replace("lb_small:samples", "lb_small:waiting"))
     command = [sys.executable, "-m", "loaderbench", "run", "s.yaml", "-q", "--out", "r"]
     running = psutil.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
     while running.poll() is None and not _is_measuring(tmp_path / "r"):
@@ -37,7 +38,7 @@ def test_a_trial_that_was_paused_is_measured_again(tmp_path: Path) -> None:
 
     assert running.wait(120) == 0
     run = read_run(tmp_path / "r")
-    assert [trial.status for trial in run.sweep] == ["completed"] * 6
+    assert [trial.status for trial in run.sweep] == ["completed"] * 4
     waits_s = [trial.data_wait.max_s for trial in run.sweep if trial.data_wait]
     assert waits_s
     assert max(waits_s) < PAUSE_S, "a pause was measured as a data wait"
