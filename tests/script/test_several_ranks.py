@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripts import HEAD, profile, write
@@ -22,7 +24,6 @@ TRAINING = (
     HEAD
     + """\
 from torch import distributed, nn
-from loaderbench import Profiler
 
 SLOW = os.environ.get('SLOW', '1').split(',')
 
@@ -34,13 +35,11 @@ def main():
     data = Slow(8000, float(os.environ.get('SLOW_S', 0.005)) if str(rank) in SLOW else 0.0005)
     sampler = torch.utils.data.DistributedSampler(data)
     loader = DataLoader(data, batch_size=8, num_workers=1, sampler=sampler)
-    {before}
-    for step, (inputs, labels) in enumerate({batches}):
+    for step, (inputs, labels) in enumerate(loader):
         nn.functional.cross_entropy(model(inputs), labels).backward()
         time.sleep(0.01)
-        if step == 120:
+        if step == 80:
             break
-    {after}
     distributed.destroy_process_group()
 
 main()
@@ -68,30 +67,105 @@ for inputs, labels in loader:
     optimizer.step()
 """
 
-GATHER = """\
-prof.stop()
-    run = prof.gather()
-    with open(f"rank{rank}.json", "w") as file:
-        import json; json.dump(run.to_dict(), file)
+ASKED_IN_EACH = (
+    HEAD
+    + """\
+import json
+from torch import distributed, nn
+from loaderbench import Profiler
+from loaderbench.monitors.machine import other_ranks, use_of_this_program
+from loaderbench.script.in_process import LoaderRecording
+
+torch.set_num_threads(1)
+distributed.init_process_group("gloo")
+rank = distributed.get_rank()
+model = nn.parallel.DistributedDataParallel(nn.Linear(8, 4))
+
+
+def train(recorded):
+    data = Slow(8000, 0.005 if rank == 1 else 0.0005)
+    sampler = torch.utils.data.DistributedSampler(data)
+    loader = DataLoader(data, batch_size=8, num_workers=1, sampler=sampler)
+    for step, (inputs, labels) in enumerate(recorded(loader)):
+        nn.functional.cross_entropy(model(inputs), labels).backward()
+        time.sleep(0.01)
+        if step == 80:
+            break
+
+
+def gather():
+    profiler = Profiler("train", trace=True).start()
+    train(profiler.iter)
+    profiler.stop()
+    return profiler.gather().to_dict()
+
+
+def record():
+    own = LoaderRecording(out="run")
+    own.start()
+    train(iter)
+    own.finish()
+
+
+def look_at_the_others():
+    # One rank asks what it and the others use, before and after the other one computes.
+    before, own_s = use_of_this_program(), time.process_time()
+    distributed.barrier()
+    if rank == 1:
+        until_s = time.process_time() + 1
+        while time.process_time() < until_s:
+            pass
+    distributed.barrier()
+    if rank == 1:
+        return None
+    cpus, others = sorted(os.sched_getaffinity(0)), other_ranks()
+    of_others_s = use_of_this_program().cpu_s - before.cpu_s - (time.process_time() - own_s)
+    os.sched_setaffinity(0, cpus[:1])
+    os.sched_setaffinity(others[0], cpus[1:] or cpus)
+    apart = other_ranks()
+    for pid in (0, *others):
+        os.sched_setaffinity(pid, cpus)
+    return {
+        "cpus": len(cpus), "others": len(others), "apart": len(apart), "ranks": before.ranks,
+        "of_others_s": of_others_s,
+    }
+
+
+said = {"seen": look_at_the_others()}
+distributed.barrier()
+said["gathered"] = gather()
+distributed.barrier()
+record()
+with open(f"rank{rank}.json", "w") as file:
+    json.dump(said, file)
+distributed.barrier()
+distributed.destroy_process_group()
 """
+)
 
 
-def started(script: Path) -> subprocess.CompletedProcess[str]:
-    """Two ranks of the script, in its folder."""
-    command = [*TORCHRUN, str(script)]
-    return subprocess.run(command, cwd=script.parent, capture_output=True, text=True, timeout=300, check=False)
+@dataclass(frozen=True)
+class Asked:
+    """What two ranks that torchrun started left behind: their folder, what they printed, and what each was told."""
+
+    folder: Path
+    printed: str
+    told: list[dict[str, Any]]
 
 
-def training(**parts: str) -> str:
-    found = TRAINING
-    for name, text in parts.items():
-        found = found.replace(f"{{{name}}}", text)
-    return found
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """Each rank looks at the other one, then records itself with a profiler, then with a callback."""
+    place = tmp_path_factory.mktemp("asked")
+    command = [*TORCHRUN, str(write(place, ASKED_IN_EACH))]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return Asked(place, done.stderr, [json.loads((place / f"rank{rank}.json").read_text()) for rank in (0, 1)])
 
 
 def test_rank_0_tunes_on_its_share_of_the_cpus_and_all_ranks_end(tmp_path: Path) -> None:
     write(tmp_path, TUNED)
-    command = ["tune", "--budget", "20s", "--out", "run", "--", *TORCHRUN, "train.py"]
+    command = ["tune", "--budget", "8s", "--out", "run", "--", *TORCHRUN, "train.py"]
     done = subprocess.run(
         [sys.executable, "-m", "loaderbench", *command],
         cwd=tmp_path,
@@ -111,7 +185,7 @@ def test_rank_0_tunes_on_its_share_of_the_cpus_and_all_ranks_end(tmp_path: Path)
 
 
 def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(tmp_path: Path) -> None:
-    write(tmp_path, training(before="", batches="loader", after=""))
+    write(tmp_path, TRAINING)
     done = profile(tmp_path, "--out", "run", "--", *TORCHRUN, "train.py")
     assert done.returncode == 0, done.stderr
     assert [line[:22] for line in done.stderr.splitlines() if line.startswith("Loader:")] == ["Loader: rank 1: loader"]
@@ -125,85 +199,41 @@ def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(t
     assert fast.rank_wait_share > 0.3 > slow.rank_wait_share
 
 
-def test_rank_0_gathers_what_all_ranks_recorded(tmp_path: Path) -> None:
-    before = 'prof = Profiler("train", trace=True).start()'
-    script = write(tmp_path, training(before=before, batches="prof.iter(loader)", after=GATHER))
-    done = started(script)
-    assert done.returncode == 0, done.stderr
-    first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
+def test_rank_0_gathers_what_all_ranks_recorded(asked: Asked) -> None:
+    first, second = (told["gathered"] for told in asked.told)
     assert [one["rank"] for one in first["ranks"]] == [0, 1]
     assert (first["verdict"]["rank"], first["trials"][0]["rank"]) == (1, 1)
     assert first["ranks"][0]["rank_wait_share"] > 0.3
     assert (second["ranks"], [trial["rank"] for trial in second["trials"]]) == ([], [1])
 
 
-def test_with_a_callback_in_each_rank_rank_0_writes_the_run_of_all(tmp_path: Path) -> None:
-    begin = (
-        "from loaderbench.script.in_process import LoaderRecording\n    own = LoaderRecording(out='run'); own.start()"
-    )
-    script = write(tmp_path, training(before=begin, batches="loader", after="own.finish()"))
-    done = started(script)
-    assert done.returncode == 0, done.stderr
-    assert [place.parent.name for place in tmp_path.glob("*/run.json")] == ["run"]
-    assert [one.rank for one in load(tmp_path / "run").ranks] == [0, 1]
-    assert done.stderr.count("Report: run/report.html") == 1
+def test_with_a_callback_in_each_rank_rank_0_writes_the_run_of_all(asked: Asked) -> None:
+    assert [place.parent.name for place in asked.folder.glob("*/run.json")] == ["run"]
+    assert [one.rank for one in load(asked.folder / "run").ranks] == [0, 1]
+    assert asked.printed.count("Report: run/report.html") == 1
 
 
-def test_other_ranks_on_this_machine_are_no_other_programs(tmp_path: Path) -> None:
-    """One rank asks what it and the others use, while the other one computes."""
-    script = write(
-        tmp_path,
-        HEAD
-        + """\
-from loaderbench.monitors.machine import other_ranks, use_of_this_program
-from torch import distributed
-
-distributed.init_process_group("gloo")
-rank, until_s = distributed.get_rank(), time.monotonic() + 2
-distributed.barrier()
-if rank == 1:
-    while time.monotonic() < until_s:
-        pass
-distributed.barrier()
-if rank == 0:
-    assert len(other_ranks()) == 1
-    cpus = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, cpus[:1])
-    os.sched_setaffinity(other_ranks()[0], cpus[1:] or cpus)
-    assert len(other_ranks()) == (len(cpus) < 2)
-    os.sched_setaffinity(0, cpus)
-    assert use_of_this_program().ranks == 2
-    assert use_of_this_program().cpu_s - time.process_time() > 1.5
-distributed.barrier()
-distributed.destroy_process_group()
-""",
-    )
-    done = started(script)
-    assert done.returncode == 0, done.stderr
+def test_other_ranks_on_this_machine_are_no_other_programs(asked: Asked) -> None:
+    seen = asked.told[0]["seen"]
+    assert (seen["others"], seen["ranks"]) == (1, 2)
+    assert seen["apart"] == (1 if seen["cpus"] < 2 else 0), "a rank with CPUs of its own takes none of these"
+    assert seen["of_others_s"] > 0.8
 
 
 @pytest.mark.skipif(not possible(), reason="needs root and iproute2")
-@pytest.mark.parametrize(
-    ("slow", "named"),
-    [
-        ("3", "rank 3 on lb-b holds back the other 3 ranks"),
-        ("2,3", " on lb-b hold"),  # one rank or both: the other may wait for it with its batch ready
-    ],
-    ids=["rank", "machine"],
-)
-def test_the_ranks_of_two_machines_become_one_run_on_the_first(tmp_path: Path, slow: str, named: str) -> None:
-    write(tmp_path, training(before="", batches="loader", after=""))
+def test_the_ranks_of_two_machines_become_one_run_on_the_first(tmp_path: Path) -> None:
+    write(tmp_path, TRAINING)
     with two_machines() as machines:
         started = [
-            start_on(machine, profile_of_machine(number), tmp_path, {"SLOW": slow, "SLOW_S": "0.02"})
+            start_on(machine, profile_of_machine(number), tmp_path, {"SLOW": "3", "SLOW_S": "0.02"})
             for number, machine in enumerate(machines)
         ]
         (_, first), (_, second) = (one.communicate(timeout=300) for one in started)
     assert [one.returncode for one in started] == [0, 0], first + second
     run = load(tmp_path / "run0")
     assert [(one.rank, one.host) for one in run.ranks] == [(0, "lb-a"), (1, "lb-a"), (2, "lb-b"), (3, "lb-b")]
-    assert str(run.verdict.rank) in slow
-    assert named in first
+    assert run.verdict.rank == 3
+    assert "rank 3 on lb-b holds back the other 3 ranks" in first
     assert run.ranks[0].rank_wait_share > max(0.3, run.ranks[3].rank_wait_share)
     assert "holds back" not in second
     assert f"the verdict of all ranks is printed by rank 0's machine, {ADDRESSES['lb-a']}" in second
