@@ -95,7 +95,7 @@ def assert_finished_without_repeating(folder: Path, before: Sequence[Trial], lef
 
 @pytest.mark.slow
 def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_what_is_pasted_measures_nothing_twice(
-    place: Path,
+    cli: Cli, place: Path
 ) -> None:
     (place / "s.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3").replace("photos", "nowhere"))
     arguments = ["run", "s.yaml", "--out", "a run", "--data", "photos", "-P", "num_workers=0", "--seed", "7"]
@@ -113,8 +113,8 @@ def test_an_interrupted_run_says_how_to_go_on_with_its_flags_and_what_is_pasted_
     assert command == "loaderbench run s.yaml --resume 'a run'"
     before, left = read_trials(place / "a run"), read_run(place / "a run")
     assert before
-    again = f"{shlex.quote(sys.executable)} -m {command} --no-verify"
-    done = subprocess.run(again, shell=True, cwd=place, capture_output=True, text=True, timeout=300, check=False)
+    _, *pasted = shlex.split(command)
+    done = cli(*pasted, "--no-verify")
     assert done.returncode == 0, done.stderr
     assert_finished_without_repeating(place / "a run", before, left)
     run = read_run(place / "a run")
