@@ -26,12 +26,37 @@ STEP = re.compile(
 )
 
 
-@dataclass
+MEASURE = ("Add a dataset kind", "Add a loader backend", "Add a consumer", "Add an axis", "Add a monitor's metric")
+"""Examples that run a benchmark: all in one copy of the package and one interpreter, which imports torch once."""
+
+IN_TURN = """\
+import contextlib, io, json, os, sys, traceback
+from pathlib import Path
+from loaderbench.commands.app import main
+
+if __name__ == "__main__":
+    done = []
+    for heading, folder, command in json.loads(sys.argv[1]):
+        os.chdir(folder)
+        sys.argv = ["loaderbench", *command]
+        printed, code = io.StringIO(), 0
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code or 0
+            except Exception:
+                code = traceback.format_exc()
+        done.append([heading, command, code, printed.getvalue()])
+    print(json.dumps(done))
+"""
+
+
+@dataclass(frozen=True)
 class Place:
-    """A copy of the package, and the commands of an example with what each printed."""
+    """Where the commands of an example ran."""
 
     folder: Path
-    printed: dict[str, str]
 
     def run(self, name: str = "out") -> dict[str, Any]:
         """The record of a run."""
@@ -45,25 +70,29 @@ def examples() -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def follow(heading: str, folder: Path) -> Place:
-    """Do what an example says, in a copy of the package in `folder`."""
+def copy_package(folder: Path) -> None:
     shutil.copytree(ROOT / "loaderbench", folder / "loaderbench", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / EXAMPLE).mkdir(parents=True)
-    shutil.copy(ROOT / EXAMPLE / "run.json", folder / EXAMPLE)
-    place = Place(folder, {})
+
+
+def edit(heading: str, package: Path, place: Path) -> None:
+    """Make the files of an example and its changes: those of the package in its copy, others in `place`."""
     for step in STEP.finditer(examples()[heading]):
         if step["new"]:
-            file = folder / step["new"]
+            file = (package if step["new"].startswith("loaderbench/") else place) / step["new"]
             assert not file.exists(), f"{step['new']} is there already"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(step["text"], encoding="utf-8")
         elif step["file"]:
-            insert(folder / step["file"], step["line"], step["text"])
-        elif step["language"] == "console":
-            commands = [line[2:] for line in step["text"].splitlines() if line.startswith("$ ")]
-            place.printed |= {command: call(command, folder) for command in commands}
-    assert place.printed, f"{heading}: runs nothing"
-    return place
+            insert(package / step["file"], step["line"], step["text"])
+
+
+def commands(heading: str) -> list[list[str]]:
+    """The arguments of each command of an example."""
+    blocks = [step["text"] for step in STEP.finditer(examples()[heading]) if step["language"] == "console"]
+    found = [shlex.split(line[2:]) for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    assert found, f"{heading}: runs nothing"
+    assert {program for program, *_ in found} == {"loaderbench"}
+    return [arguments for _, *arguments in found]
 
 
 def insert(file: Path, line: str, text: str) -> None:
@@ -75,21 +104,48 @@ def insert(file: Path, line: str, text: str) -> None:
     file.write_text("".join(lines), encoding="utf-8")
 
 
-def call(command: str, folder: Path) -> str:
-    """Run a command as written, with the copied package in place of the installed one."""
-    program, *arguments = shlex.split(command)
-    assert program == "loaderbench"
-    result = subprocess.run(
-        [sys.executable, "-m", "loaderbench", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
+def python(package: Path, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """An interpreter with the copied package in place of the installed one."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(package)},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
-    return result.stdout
+
+
+def follow(heading: str, folder: Path) -> Place:
+    """Do what an example says, in a copy of the package in `folder`."""
+    copy_package(folder)
+    (folder / EXAMPLE).mkdir(parents=True)
+    shutil.copy(ROOT / EXAMPLE / "run.json", folder / EXAMPLE)
+    edit(heading, folder, folder)
+    for command in commands(heading):
+        done = python(folder, folder, "-m", "loaderbench", *command)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return Place(folder)
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """The folder of the examples that measure, and what went wrong in which; each has a folder of its own there."""
+    folder = tmp_path_factory.mktemp("together")
+    copy_package(folder)
+    steps = []
+    for number, heading in enumerate(MEASURE):
+        place = folder / str(number)
+        place.mkdir()
+        edit(heading, folder, place)
+        steps += [(heading, str(place), command) for command in commands(heading)]
+    (folder / "in_turn.py").write_text(IN_TURN)
+    done = python(folder, folder, "in_turn.py", json.dumps(steps))
+    assert done.returncode == 0, done.stderr
+    ended = json.loads(done.stdout.splitlines()[-1])
+    wrong = {heading: f"{command}\n{printed}\n{code}" for heading, command, code, printed in ended if code}
+    return folder, wrong
 
 
 def completed(record: dict[str, Any], axis: str) -> list[Any]:
@@ -162,12 +218,21 @@ def test_every_example_is_followed() -> None:
     assert list(ASSERTIONS) == list(examples())
 
 
-MEASURE = ("Add a dataset kind", "Add a loader backend", "Add a consumer", "Add an axis", "Add a monitor's metric")
-
-
-@pytest.mark.parametrize(
-    "heading", [pytest.param(name, marks=pytest.mark.slow if name in MEASURE else ()) for name in ASSERTIONS]
-)
+@pytest.mark.parametrize("heading", [name for name in ASSERTIONS if name not in MEASURE])
 def test_an_example_works_as_written(heading: str, tmp_path: Path) -> None:
-    assert_it_works = ASSERTIONS[heading]
-    assert_it_works(follow(heading, tmp_path))
+    ASSERTIONS[heading](follow(heading, tmp_path))
+
+
+@pytest.mark.parametrize("heading", MEASURE)
+def test_an_example_needs_no_other_one(heading: str, tmp_path: Path) -> None:
+    """Its changes fit into the package as it is."""
+    copy_package(tmp_path)
+    edit(heading, tmp_path, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", MEASURE)
+def test_an_example_measures_as_written(heading: str, together: tuple[Path, dict[str, str]]) -> None:
+    folder, wrong = together
+    assert heading not in wrong, wrong[heading]
+    ASSERTIONS[heading](Place(folder / str(MEASURE.index(heading))))
