@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from quick_server import quick_server
 
 CLAIM = "from loaderbench.runner.scratch import claim_scratch; print(claim_scratch(), flush=True); input()"
 TARGETS = """
@@ -132,7 +133,8 @@ def test_where_a_socket_s_path_would_be_too_long_it_lies_in_a_shorter_place(tmp_
 def test_a_process_that_was_asked_ends_with_whoever_asked(tmp_path: Path) -> None:
     (tmp_path / "lb_asked.py").write_text(ASKED)
     ask = "import lb_asked; from loaderbench.runner import TrialServer as S; S().ask(lb_asked.wait, timeout_s=1000)"
-    asking = subprocess.Popen([sys.executable, "-c", ask], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    command, environment = [sys.executable, "-c", ask], quick_server(tmp_path)
+    asking = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
     assert asking.stdout is not None
     asked = psutil.Process(int(asking.stdout.readline()))
     asking.kill()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from quick_server import quick_server
 
 WHILE_IT_STARTS = """
 import os, signal, sys, threading
@@ -49,13 +51,14 @@ except KeyboardInterrupt:
 """
 
 
-def run(script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)
+def run(script: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_the_server_starts_reaches_this_process_and_not_the_server() -> None:
-    result = run(WHILE_IT_STARTS)
+def test_ctrl_c_while_the_server_starts_reaches_this_process_and_not_the_server(tmp_path: Path) -> None:
+    result = run(WHILE_IT_STARTS, quick_server(tmp_path))
     assert result.stderr == ""
     assert result.stdout.splitlines() == ["interrupted", "a process 3", "exit code 0 of 1 server"]
 
@@ -82,8 +85,7 @@ print("exit code", process.exitcode, "of another server:", forkserver._forkserve
 
 
 @pytest.mark.slow
-def test_a_fork_server_that_is_killed_before_it_answers_is_started_anew() -> None:
-    command = [sys.executable, "-c", KILLED_BEFORE_IT_ANSWERS]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def test_a_fork_server_that_is_killed_before_it_answers_is_started_anew(tmp_path: Path) -> None:
+    done = run(KILLED_BEFORE_IT_ANSWERS, quick_server(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[-3:-1] == ["a process", "exit code 0 of another server: True"]
