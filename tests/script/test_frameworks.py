@@ -250,7 +250,24 @@ def test_a_callback_records_what_the_command_does(tmp_path: Path, package: str) 
     assert trial.epochs is not None
     assert trial.epochs.begun == EPOCHS
     assert set(trial.stages or {}) >= {"sample", "collate"} or "read" in (trial.stages or {})
-    under_the_command = profile(tmp_path, "--out", "again", "train.py")
-    assert under_the_command.returncode == 0, under_the_command.stderr
-    assert "its callback does nothing" in under_the_command.stderr
-    assert (tmp_path / "again" / "run.json").exists()
+
+
+WITH_A_CALLBACK = """\
+from loaderbench.script.in_process import LoaderRecording
+
+if __name__ == "__main__":
+    callback = LoaderRecording(out="run")
+    callback.start()
+    for batch in DataLoader(Slow(320), batch_size=8):
+        time.sleep(0.001)
+    print(len(callback.finish()))
+"""
+
+
+def test_under_the_command_what_a_callback_calls_does_nothing(tmp_path: Path) -> None:
+    write(tmp_path, HEAD + WITH_A_CALLBACK)
+    done = profile(tmp_path, "--out", "again", "train.py")
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert "its callback does nothing" in done.stderr
+    assert not (tmp_path / "run").exists()
+    assert load(tmp_path / "again").trials[0].samples
