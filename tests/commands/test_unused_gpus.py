@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds 
 
 SUITE = """\
 name: small
-dataset: {generate: {images: 24}}
+dataset: {root: photos}
 sweep: {batch_size: [4], num_workers: [0]}
 measure: {rounds: 1, seconds: 0.1, verify: false}
 """
@@ -35,9 +35,10 @@ def test_a_driver_that_is_not_loaded_has_no_gpu(stub_nvml: StubNvml, command: Cl
 
 
 def test_a_run_says_so_before_its_trials_and_with_its_verdict(
-    stub_nvml: StubNvml, command: Cli, tmp_path: Path
+    stub_nvml: StubNvml, command: Cli, photos: Path, tmp_path: Path
 ) -> None:
     stub_nvml.set(gpus=8)
+    (tmp_path / "photos").symlink_to(photos, target_is_directory=True)
     (tmp_path / "s.yaml").write_text(SUITE)
     found = command("run", "s.yaml", "--out", "r", **stub_nvml.environment)
     assert found.returncode == 0, found.stderr
@@ -51,7 +52,10 @@ def test_a_run_says_so_before_its_trials_and_with_its_verdict(
     assert run.environment.not_measured["gpus"]
 
 
-def test_where_a_gpu_was_asked_for_nothing_is_measured(stub_nvml: StubNvml, command: Cli, tmp_path: Path) -> None:
+def test_where_a_gpu_was_asked_for_nothing_is_measured(
+    stub_nvml: StubNvml, command: Cli, photos: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "photos").symlink_to(photos, target_is_directory=True)
     (tmp_path / "s.yaml").write_text(f"{SUITE}consumer: {{kind: model}}\n")
     found = command("run", "s.yaml", "--progress", "none", **stub_nvml.environment)
     assert found.returncode == 5

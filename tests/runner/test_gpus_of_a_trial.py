@@ -19,10 +19,20 @@ TESTS = Path(__file__).parents[1]
 SIMULATED = f"{TESTS}:{TESTS / 'kernels_run'}"
 SUITE = """\
 name: two gpus
-dataset: {generate: {images: 24}}
+dataset: {kind: target, target: "lb_gpus:samples"}
 sweep: {batch_size: [4], num_workers: [0]}
 consumer: {kind: target, target: "simulated_gpus:step"}
 measure: {rounds: 1, seconds: 1, verify: false}
+"""
+SAMPLES = """import time, torch
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self): return 1024
+    def __getitem__(self, index):
+        time.sleep(0.005)
+        return torch.zeros(3, 32, 32), 0
+
+def samples(): return Samples()
 """
 
 
@@ -37,6 +47,7 @@ def two_gpus(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     slow = {"throttle@1": 0x4 | 0x40, "pcie_generation@1": 3, "pcie_max_generation@1": 4, "numa_node@1": 1}
     stub.set({**others, **slow}, gpus=2, sample_s=0.05, power_mw=250e3)
     (place / "s.yaml").write_text(SUITE)
+    (place / "lb_gpus.py").write_text(SAMPLES)
     known = {"PYTHONPATH": SIMULATED, **stub.environment}
     found = loaderbench("run", "s.yaml", "--out", "r", "--progress", "none", cwd=place, **known)
     assert found.returncode == 0, found.stderr
@@ -88,6 +99,7 @@ def by_nvml(use: GpuUse) -> set[str]:
 def measured(stub: StubNvml, command: Cli, folder: Path, **environment: str) -> GpuUse:
     """The one GPU of the first trial of a run."""
     (folder / "s.yaml").write_text(SUITE)
+    (folder / "lb_gpus.py").write_text(SAMPLES)
     known = {"PYTHONPATH": SIMULATED, **stub.environment, **environment}
     found = command("run", "s.yaml", "--out", "r", "--progress", "none", **known)
     assert found.returncode == 0, found.stderr
