@@ -6,12 +6,22 @@ import pytest
 import run_factory as runs
 import run_profiles as profiles
 
+from loaderbench.records import RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-STATES = [runs.typical, runs.gpu_run, runs.all_failed, runs.partly_failed, runs.one_trial, runs.interrupted]
+
+
+def with_gpus() -> RunRecord:
+    """Two devices, and one round: axe-core takes longer than in proportion to the rows of trials."""
+    return runs.typical(rounds=1, gpus=runs.gpu_run().environment.gpus, cpus=16)
+
+
+STATES = [runs.typical, with_gpus, runs.all_failed, runs.partly_failed, runs.one_trial, runs.interrupted]
 STATES += [profiles.traced, profiles.nothing_measured]
+DARK = [with_gpus, runs.one_trial, profiles.nothing_measured]
+CASES = [*((make, "light") for make in STATES), *((make, "dark") for make in DARK)]
 
 
 def findings(page: Any) -> list[str]:
@@ -21,11 +31,6 @@ def findings(page: Any) -> list[str]:
     said = Axe().run(page).response
     assert len(said["passes"]) > 10, "it looked at nothing"
     return [f"{one['id']}: {x['html'][:120]} {x['failureSummary']}" for one in said["violations"] for x in one["nodes"]]
-
-
-EVERY_DAY = [(runs.typical, "light"), (runs.all_failed, "light"), (profiles.traced, "light"), (runs.one_trial, "dark")]
-ALL = [*((make, "light") for make in STATES), *((make, "dark") for make in STATES[1:8:3])]
-CASES = [pytest.param(*case, marks=[] if case in EVERY_DAY else pytest.mark.slow) for case in ALL]
 
 
 @pytest.mark.parametrize(("make", "scheme"), CASES)
