@@ -28,6 +28,7 @@ for path in sorted((root / "loaderbench").rglob("*.py")):
 """
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported() -> None:
     environment = {**os.environ, "PYTHONPATH": str(OTHER)}
     command = [sys.executable, "-c", EVERYTHING, str(ROOT)]

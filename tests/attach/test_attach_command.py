@@ -92,7 +92,7 @@ def waiting(training: Training, tmp_path_factory: pytest.TempPathFactory) -> tup
     return place, seen
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_loader_that_waits_is_named_with_its_line(waiting: tuple[Path, Seen]) -> None:
     place, (found, said) = waiting
     assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
@@ -109,7 +109,7 @@ def test_a_loader_that_waits_is_named_with_its_line(waiting: tuple[Path, Seen]) 
     assert "as a slow disk" in (place / "seen" / "report.html").read_text()
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_saved_look_is_concluded_again_as_it_was(waiting: tuple[Path, Seen]) -> None:
     place, (found, _) = waiting
     saved = load_concluded(place / "seen")
@@ -119,7 +119,7 @@ def test_a_saved_look_is_concluded_again_as_it_was(waiting: tuple[Path, Seen]) -
     assert 'name="num_workers=2"' in (place / "seen.xml").read_text()
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_loader_that_keeps_up_is_not_blamed(training: Training, tmp_path: Path) -> None:
     process = training(0.0, 0.3, 1)
     found, said = attach(tmp_path, process.pid, "--seconds", "4")

@@ -91,6 +91,7 @@ def opened_at(visit: Any, address: str) -> Any:
     return seen
 
 
+@pytest.mark.slow
 def test_an_address_opens_the_page_with_its_configuration(visit: Any) -> None:
     assert shows(opened_at(visit, "#configuration=1").page, "batch_size=32 num_workers=1")
 
@@ -155,6 +156,7 @@ def test_without_scripts_a_cell_leads_to_its_trial(visit: Any) -> None:
     assert page.locator(".choose:visible").count() == 0
 
 
+@pytest.mark.slow
 def test_without_a_named_best_panel_step_and_timeline_agree_from_the_start(visit: Any) -> None:
     page = visit(runs.without_best()).drawn()
 
@@ -167,6 +169,7 @@ def only_best(run: RunRecord) -> list[TimelinePoint]:
     return [point for point in runs.timeline(run) if point.trial == own]
 
 
+@pytest.mark.slow
 def test_the_only_timeline_there_is_comes_back_with_its_configuration(visit: Any) -> None:
     page = visit(runs.typical(), only_best).drawn()
     cell(page, 0, 0).click()
@@ -216,6 +219,7 @@ def test_a_browser_that_cannot_unpack_leads_to_the_trial_instead(visit: Any) -> 
     assert seen.page.locator(".choose:visible, .downloads:visible").count() == 0
 
 
+@pytest.mark.slow
 def test_the_arrow_keys_pass_over_what_was_not_run(visit: Any) -> None:
     run = runs.typical()
     some = tuple(c for i, c in enumerate(run.configurations) if i != 1)

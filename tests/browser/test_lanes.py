@@ -21,6 +21,7 @@ def readings(run: RunRecord) -> Readings:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.slow
 def test_the_lanes_have_no_barrier(visit: Any, scheme: str) -> None:
     seen = visit(profiles.traced(), readings, color_scheme=scheme, viewport={"width": 1200, "height": 900})
     seen.page.evaluate("document.querySelectorAll('#lanes details').forEach((fold) => { fold.open = true; })")

@@ -50,9 +50,7 @@ def test_without_scripts_the_whole_report_can_be_read_and_the_metric_chosen(visi
         runs.all_failed,
         runs.partly_failed,
         hostile,
-        surrogates,
-        runs.one_trial,
-        runs.interrupted,
+        *(pytest.param(make, marks=pytest.mark.slow) for make in (surrogates, runs.one_trial, runs.interrupted)),
     ],
 )
 def test_a_narrow_screen_does_not_scroll_sideways(first_visit: Any, make: Any) -> None:
@@ -62,7 +60,10 @@ def test_a_narrow_screen_does_not_scroll_sideways(first_visit: Any, make: Any) -
     assert seen.first_complaints == []
 
 
-PROFILES = [profiles.traced, profiles.untraced, profiles.generator, profiles.nothing_measured, profiles.hostile_profile]
+PROFILES = [
+    *(profiles.traced, profiles.generator, profiles.nothing_measured),
+    *(pytest.param(make, marks=pytest.mark.slow) for make in (profiles.untraced, profiles.hostile_profile)),
+]
 
 
 @pytest.mark.parametrize("make", PROFILES)
@@ -112,6 +113,7 @@ def test_the_tables_of_a_profile_stay_within_their_column(shared: Any) -> None:
     assert all(content == box for content, box in widths)
 
 
+@pytest.mark.slow
 def test_the_colours_follow_the_system_until_others_are_chosen_charts_included(visit: Any) -> None:
     page = visit(runs.typical(), color_scheme="dark").drawn()
     dark, dark_ink = background(page), chart_ink(page)

@@ -13,7 +13,8 @@ from run_recorded import recorded
 pytestmark = pytest.mark.browser
 
 EXAMPLE = "example_two_cores"
-NAMES = [EXAMPLE, "scenario_run_straggler_w4", "synthetic_traced_profile", "profile_generator_untraced", "run_resumed"]
+MORE = ("scenario_run_straggler_w4", "synthetic_traced_profile", "run_resumed")
+NAMES = [EXAMPLE, "profile_generator_untraced", *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)]
 COLOURS = """(selector) => { const look = getComputedStyle(document.querySelector(selector));
   return [look.fill, look.stroke, look.color]; }"""
 

@@ -51,7 +51,9 @@ def test_without_a_verb_the_help_is_printed_and_it_is_wrong_use(cli: Cli) -> Non
     assert len(result.stderr.splitlines()) > 10
 
 
-@pytest.mark.parametrize("arguments", ["show", "show --md -", "compare"])
+@pytest.mark.parametrize(
+    "arguments", ["show", *(pytest.param(more, marks=pytest.mark.slow) for more in ("show --md -", "compare"))]
+)
 def test_a_reader_that_leaves_is_no_gate_that_failed(arguments: str) -> None:
     verb, *flags = arguments.split()
     runs = [str(EXAMPLE)] * (2 if verb == "compare" else 1)

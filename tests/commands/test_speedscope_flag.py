@@ -27,7 +27,7 @@ measure: {rounds: 2, seconds: 1, verify: false}
 """
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_run_of_own_code_names_its_line_and_writes_its_stacks(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "lb_own_data.py").write_text(OWN)
     (tmp_path / "own.yaml").write_text(SUITE)

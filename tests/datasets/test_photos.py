@@ -49,6 +49,7 @@ def everything_in(folder: Path) -> list[Path]:
     return list(folder.rglob("*"))
 
 
+@pytest.mark.slow
 def test_bytes_per_pixel_are_within_a_tenth_of_a_thousand_photographs(photos):
     assert mean_bytes_per_pixel(photos) == pytest.approx(IMAGENET_MEAN_BYTES_PER_PIXEL, rel=0.10)
 
@@ -62,12 +63,14 @@ def test_other_seeds_and_small_sets_ask_for_the_same_bytes_per_pixel(seed):
 
 
 @pytest.mark.parametrize("measure", IMAGENET_QUANTILES)
+@pytest.mark.slow
 def test_sizes_are_spread_as_in_a_thousand_photographs(photos, measure):
     ratios = np.quantile(measured(photos)[measure], LEVELS) / np.array(IMAGENET_QUANTILES[measure])
     assert ratios[1:4] == pytest.approx(1.0, rel=0.15)
     assert ratios == pytest.approx(1.0, rel=0.30)  # a dozen of 256 photos lie beyond each of the outer quantiles
 
 
+@pytest.mark.slow
 def test_each_photo_has_about_the_bytes_its_recipe_asks_for(photos):
     recipes = [draw_recipe(0, index) for index in range(256)]
     paths = sorted(photos.rglob("*.jpg"), key=lambda path: path.name)
@@ -76,12 +79,14 @@ def test_each_photo_has_about_the_bytes_its_recipe_asks_for(photos):
     assert np.quantile(errors, 0.9) < 0.03
 
 
+@pytest.mark.slow
 def test_most_are_landscape_and_a_quarter_is_portrait(photos):
     sizes = measured(photos)
     assert np.mean(sizes["width"] > sizes["height"]) == pytest.approx(0.69, abs=0.06)
     assert np.mean(sizes["width"] < sizes["height"]) == pytest.approx(0.27, abs=0.06)
 
 
+@pytest.mark.slow
 def test_shares_of_grey_pictures_and_of_chroma_subsampling_are_those_of_photographs(photos):
     modes, chroma = [], []
     for path in photos.rglob("*.jpg"):
@@ -93,12 +98,14 @@ def test_shares_of_grey_pictures_and_of_chroma_subsampling_are_those_of_photogra
     assert chroma.count("4:2:0") / len(modes) == pytest.approx(0.26, abs=0.06)
 
 
+@pytest.mark.slow
 def test_half_are_saved_at_the_photo_sites_quality_and_a_quarter_far_coarser(photos):
     coarseness = [np.mean(Image.open(path).quantization[0]) for path in photos.rglob("*.jpg")]
     assert np.quantile(coarseness, 0.5) == pytest.approx(4.6, abs=0.1)
     assert 8 < np.quantile(coarseness, 0.8) < 30
 
 
+@pytest.mark.slow
 def test_class_folders_are_even_and_read_by_image_folder(photos):
     datasets = pytest.importorskip("torchvision.datasets")
     folder = datasets.ImageFolder(photos)

@@ -38,7 +38,7 @@ def test_a_profile_has_the_gpu_that_its_process_uses(stub_nvml: StubNvml) -> Non
     assert not any(name.startswith("gpu0") for name in found["drawn"])
 
 
-@pytest.mark.timed
+@pytest.mark.sleeping
 def test_a_slow_driver_delays_no_batch_and_no_beginning_of_an_epoch(stub_nvml: StubNvml) -> None:
     stub_nvml.set(gpus=2, call_s=1)
     found = stub_nvml.run_python(LOOP)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from scripts import HEAD, write
 
 from loaderbench.result import load
@@ -71,6 +72,7 @@ def test_it_records_from_start_to_finish_and_leaves_torch_as_it_was(tmp_path: Pa
     assert (found.trials[0].batches, found.record.name) == (40, "train_loader")
 
 
+@pytest.mark.slow
 def test_a_rank_has_a_folder_of_its_own_and_one_that_cannot_be_used_costs_a_line(tmp_path: Path) -> None:
     (tmp_path / "file-rank3").write_text("a file")
     done = run(tmp_path, ONE_AFTER_ANOTHER, "run", "", "file", RANK="3", WORLD_SIZE="4")

@@ -168,6 +168,7 @@ def test_an_interrupt_that_is_sent_to_the_command_reaches_the_script(tmp_path: P
     assert load(tmp_path / "run").trials[0].batches > 10
 
 
+@pytest.mark.slow
 def test_a_script_that_ends_at_once_within_its_first_batches_is_not_said_to_have_no_loader(tmp_path: Path) -> None:
     write(tmp_path, LONG.format(body="os._exit(9)"))
     done = profile(tmp_path, "train.py")
@@ -175,6 +176,7 @@ def test_a_script_that_ends_at_once_within_its_first_batches_is_not_said_to_have
     assert done.stderr == ("loaderbench: nothing was saved: the script ended soon, by a signal, os._exit or os.exec*\n")
 
 
+@pytest.mark.slow
 def test_the_start_method_is_chosen_by_the_script_however_late(tmp_path: Path) -> None:
     late = (
         "import multiprocessing\n"
@@ -348,6 +350,7 @@ def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
     assert load(tmp_path / "run").record.suite["script"] == "mine.py --steps 3"
 
 
+@pytest.mark.slow
 def test_a_script_that_cannot_be_recorded_runs_on_and_a_line_says_why(tmp_path: Path) -> None:
     broken = "import loaderbench.profiler.source\ndel loaderbench.profiler.source.alike\n"
     write(tmp_path, f"{HEAD}{broken}print(sum(1 for _ in DataLoader(Slow(80, 0), batch_size=8)))\n")

@@ -153,6 +153,7 @@ def test_a_step_that_takes_the_workers_cores_is_interference(tmp_path: Path) -> 
     assert found["isolation"]["interference_s"]["est"] > 0.1 * whole
 
 
+@pytest.mark.slow
 def test_an_emulated_accelerator_is_not_replayed_to(cli: Cli, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         f"dataset: {{root: '{photos}'}}\nloader: {{shuffle: true}}\nsweep: {{batch_size: [2], num_workers: [1, 2]}}\n"
