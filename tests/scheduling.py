@@ -25,7 +25,7 @@ SHARED_RUN = "small_run"
 BROWSER = "browser"
 """Tests that share the pages they opened."""
 
-LONGEST_FIRST = ("session", "browser", "runner", "commands", "profiler", "tracing")
+LONGEST_FIRST = ("session", "browser", "script", "runner", "tuning", "commands", "profiler", "tracing")
 """Folders of tests that take longest: the short files left at the end fill up the workers."""
 
 
