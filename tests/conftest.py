@@ -6,17 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import SMALL_SUITE, Cli, in_process, loaderbench
 from hypothesis import settings
 from nvml_stub import StubNvml, build, compiler
-from scheduling import OneFileOneWorker, kind_of, order, turn
+from scheduling import OneFileOneWorker, Turn, kind_of, order
 from xdist.remote import Producer
 
 from loaderbench.datasets.photos import generate_photos
+
+TURN = Turn()
 
 settings.register_profile("any machine", deadline=None)  # no test asserts how fast a machine is
 settings.load_profile("any machine")
@@ -45,13 +46,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order(items)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
     """Its fixtures are made and taken away in a test's turn, too."""
     own = item.config._tmp_path_factory.getbasetemp()  # of this worker, in a folder of all workers
-    place = own.parent if hasattr(item.config, "workerinput") else own
-    with turn(place, kind_of(item)):
-        return (yield)
+    TURN.come(own.parent if hasattr(item.config, "workerinput") else own, kind_of(item))
+
+
+def pytest_sessionfinish() -> None:
+    TURN.end()
 
 
 @pytest.fixture(scope="session")

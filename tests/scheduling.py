@@ -1,7 +1,8 @@
 """Several tests run at a time, each file on one worker; then those that sleep, and last, one by one, those that time.
 
-While a test runs, its worker holds a lock on a file that all workers share, one file for each kind of test. The lock is
-exclusive if the test is marked `timed`. A test starts when no test of another kind runs.
+From its first test of a kind to the last, a worker holds a lock on a file that all workers share, one file for each
+kind: exclusive for `timed` tests. Tests of a kind start when no worker has any of an earlier kind left: xdist hands
+them out in order, and ends a worker for which it has no more.
 """
 
 from __future__ import annotations
@@ -67,17 +68,26 @@ def _place(item: pytest.Item) -> tuple[int, int]:
     return KINDS.index(kind_of(item)), rank
 
 
-@contextmanager
-def turn(folder: Path, kind: str) -> Iterator[None]:
-    """Wait until a test of this kind may run. While one waits, no other test starts."""
-    with ExitStack() as own:
-        with _held(folder / "queue.lock", alone=True):
-            for other in KINDS:
-                if other != kind:
-                    with _held(folder / f"{other}.lock", alone=True):
-                        pass  # the last test of that kind has ended
-            own.enter_context(_held(folder / f"{kind}.lock", alone=kind == TIMED))
-        yield
+class Turn:
+    """The kind of tests that this worker is at."""
+
+    def __init__(self) -> None:
+        self._kind, self._lock = "", ExitStack()
+
+    def come(self, folder: Path, kind: str) -> None:
+        """Wait until a test of this kind may run."""
+        if kind == self._kind:
+            return
+        self.end()
+        for earlier in KINDS[: KINDS.index(kind)]:
+            with _held(folder / f"{earlier}.lock", alone=True):
+                pass  # the last worker that had such tests has come to others
+        self._lock.enter_context(_held(folder / f"{kind}.lock", alone=kind == TIMED))
+        self._kind = kind
+
+    def end(self) -> None:
+        """Let others go on. A process that was forked meanwhile has the file open, and must not keep the lock."""
+        self._lock.close()
 
 
 @contextmanager
@@ -90,4 +100,4 @@ def _held(file: Path, *, alone: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile holds the file open, too
+            fcntl.flock(lock, fcntl.LOCK_UN)
