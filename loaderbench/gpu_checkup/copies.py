@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loaderbench.diagnosis.pcie import PcieLink
+from loaderbench.gpu_checkup.rates import finished_per_s
 from loaderbench.gpu_checkup.records import CheckedDevice, CheckState, GpuCheck, Value
 from loaderbench.records import Interval, Reasons
-from loaderbench.statistics.intervals import rate_interval
 
 SIZE_BYTES = 128 << 20
 LEAST_SHARE_OF_LINK = 0.5
-_COPIES, _UNCOUNTED = 12, 2
+_COPIES = 12
 _LINK = ("pcie_generation", "pcie_max_generation", "pcie_width", "pcie_max_width")
 
 
@@ -49,15 +49,7 @@ def check_copies(device: CheckedDevice, nvml: Mapping[str, Value], reasons: Reas
 def copy_gb_per_s(device: CheckedDevice, *, pinned: bool, size_bytes: int = SIZE_BYTES) -> Interval:
     """Copy one buffer again and again, each time until it has arrived."""
     prepared = device.prepare_copy(size_bytes, pinned=pinned)
-    rates = []
-    for number in range(_UNCOUNTED + _COPIES):
-        device.synchronize()
-        began_s = device.now_s()
-        device.copy(prepared)
-        device.synchronize()
-        if number >= _UNCOUNTED:
-            rates.append(size_bytes / 1e9 / (device.now_s() - began_s))
-    return rate_interval(rates)
+    return finished_per_s(device, lambda: device.copy(prepared), size_bytes / 1e9, calls=_COPIES)
 
 
 def _link(generation: Value, lanes: Value) -> PcieLink:
