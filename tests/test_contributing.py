@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -117,16 +118,23 @@ def python(package: Path, place: Path, *arguments: str) -> subprocess.CompletedP
     )
 
 
-def follow(heading: str, folder: Path) -> Place:
-    """Do what an example says, in a copy of the package in `folder`."""
+def follow(heading: str, folder: Path) -> list[subprocess.CompletedProcess[str]]:
+    """Do what an example says, in a copy of the package in `folder`; return how its commands ended."""
     copy_package(folder)
     (folder / EXAMPLE).mkdir(parents=True)
     shutil.copy(ROOT / EXAMPLE / "run.json", folder / EXAMPLE)
     edit(heading, folder, folder)
-    for command in commands(heading):
-        done = python(folder, folder, "-m", "loaderbench", *command)
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return Place(folder)
+    return [python(folder, folder, "-m", "loaderbench", *command) for command in commands(heading)]
+
+
+def changed_modules(folder: Path) -> list[Path]:
+    """Modules of the copied package that are new or not as they are in the repository."""
+    found = [file.relative_to(folder) for file in (folder / "loaderbench").rglob("*.py")]
+    return [
+        file
+        for file in found
+        if not (ROOT / file).exists() or (ROOT / file).read_bytes() != (folder / file).read_bytes()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -220,14 +228,21 @@ def test_every_example_is_followed() -> None:
 
 @pytest.mark.parametrize("heading", [name for name in ASSERTIONS if name not in MEASURE])
 def test_an_example_works_as_written(heading: str, tmp_path: Path) -> None:
-    ASSERTIONS[heading](follow(heading, tmp_path))
+    ended = follow(heading, tmp_path)
+    assert [one.returncode for one in ended] == [0] * len(ended), "".join(one.stdout + one.stderr for one in ended)
+    ASSERTIONS[heading](Place(tmp_path))
 
 
 @pytest.mark.parametrize("heading", MEASURE)
 def test_an_example_needs_no_other_one(heading: str, tmp_path: Path) -> None:
-    """Its changes fit into the package as it is."""
+    """Its changes apply to an unmodified copy of the package."""
     copy_package(tmp_path)
+    assert changed_modules(tmp_path) == []
     edit(heading, tmp_path, tmp_path)
+    changed = changed_modules(tmp_path)
+    assert changed
+    for module in changed:
+        ast.parse((tmp_path / module).read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow

@@ -113,7 +113,11 @@ def test_a_table_is_one_for_whoever_listens_whatever_it_looks_like(opened: Any, 
     assert page.get_by_role("img", name="Samples/s of 5 runs, oldest first: ").count() == 1
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1400, "dark")])
+LOOKS = [(360, "light"), (1400, "dark")]
+MORE_LOOKS = [pytest.param(*look, marks=pytest.mark.slow) for look in ((360, "dark"), (1400, "light"))]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [*LOOKS, *MORE_LOOKS])
 def test_axe_finds_nothing(opened: Any, width: int, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     found = axe.Axe().run(opened(color_scheme=scheme, viewport={"width": width, "height": 740}))

@@ -30,7 +30,11 @@ def test_the_lanes_have_no_barrier(visit: Any, scheme: str) -> None:
     assert seen.complaints == []
 
 
-@pytest.mark.parametrize(("width", "scripts"), [(360, True), (1280, False)])
+WAYS = [(360, True), (1280, False)]
+MORE_WAYS = [pytest.param(*way, marks=pytest.mark.slow) for way in ((360, False), (1280, True))]
+
+
+@pytest.mark.parametrize(("width", "scripts"), [*WAYS, *MORE_WAYS])
 def test_they_are_drawn_without_scripts_and_scroll_by_themselves(visit: Any, width: int, scripts: bool) -> None:
     seen = visit(profiles.traced(), readings, viewport={"width": width, "height": 800}, java_script_enabled=scripts)
     rectangles = seen.page.locator("#lanes rect.b-decode")

@@ -19,6 +19,7 @@ from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.reading import Traced
 
 WORKERS = pytest.mark.parametrize("workers", [0, 1])
+ATTEMPTS = 12
 
 
 def traced(loader: DataLoader[Any]) -> tuple[list[Any], Traced]:
@@ -136,28 +137,34 @@ def test_samples_made_in_threads_are_counted() -> None:
 
 
 class ByTheBatch(Dataset[Any]):
+    took_s = 0.0
+
     def __len__(self) -> int:
         return 64
 
     def __getitem__(self, indices: list[int]) -> Any:
-        sleep(0.008)
+        self.took_s += sleep(0.008)
         return torch.tensor(indices)
 
 
 def test_an_index_that_is_a_batch_counts_as_its_samples() -> None:
     sampler = BatchSampler(SequentialSampler(range(64)), 16, drop_last=False)
-    _, found = traced(DataLoader(ByTheBatch(), batch_size=None, sampler=sampler))
+    dataset = ByTheBatch()
+    _, found = traced(DataLoader(dataset, batch_size=None, sampler=sampler))
     assert found.samples == 64
-    assert 0.00049 < sum(found.times.sums_s) / 64 < 0.004, "a busy CPU may delay the end of a sleep"
+    assert sum(found.times.sums_s) == pytest.approx(dataset.took_s, rel=0.1)
 
 
 def test_a_slow_sample_of_a_subset_has_its_own_path() -> None:
     dataset = FolderStyle(24)
     reverse = Subset(dataset, list(reversed(range(24))))
-    _, found = traced(DataLoader(reverse, batch_size=4))
-    slowest = loader_inside(found, reverse).sample_times.slowest
-    (planted,) = (one for one in slowest if one.path == "/photos/7.jpg")  # a busy CPU may slow others more
-    assert planted.index == 24 - 1 - 7
+    for _ in range(ATTEMPTS):  # another program may delay some other sample even longer
+        _, found = traced(DataLoader(reverse, batch_size=4))
+        slowest = loader_inside(found, reverse).sample_times.slowest[0]
+        if slowest.path == "/photos/7.jpg":
+            break
+    assert slowest.path == "/photos/7.jpg"
+    assert slowest.index == 24 - 1 - 7
 
 
 def test_slow_samples_of_before_a_mark_make_room() -> None:

@@ -179,10 +179,13 @@ def test_cpu_time_is_apart_from_wall_time() -> None:
 
 
 def test_the_slowest_sample_is_named_with_its_stage() -> None:
-    _, found = traced(FolderStyle(), num_workers=2)
-    (planted,) = (one for one in found.slowest if one.index == 7)  # a busy CPU may slow others more
-    assert planted.stage[0] == "sample"
-    assert planted.wall_s > 0.03
+    for _ in range(ATTEMPTS):  # another program may delay some other sample even longer
+        _, found = traced(FolderStyle(), num_workers=2)
+        slowest = found.slowest[0]
+        if slowest.index == 7:
+            break
+    assert (slowest.index, slowest.stage[0]) == (7, "sample")
+    assert slowest.wall_s > 0.03
 
 
 def test_the_dataset_s_own_state_stays_the_user_s() -> None:
