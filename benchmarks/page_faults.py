@@ -33,10 +33,10 @@ def main() -> None:
     ):
         found = [fault_s(advice, step, faults) for _ in range(rounds)]
         known = [each_s * 1e6 for each_s in found if each_s is not None]
-        print(f"| {name} | {told(known)} | {threshold_s * 1e6:g} |")
+        print(f"| {name} | {quartiles_of(known)} | {threshold_s * 1e6:g} |")
 
 
-def told(each_us: list[float]) -> str:
+def quartiles_of(each_us: list[float]) -> str:
     """Median and quartiles, or why there are none."""
     if len(each_us) < 2:
         return "not measured: the kernel gave no such pages"

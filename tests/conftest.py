@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> None:
     """Its fixtures are made and taken away in a test's turn, too."""
     own = item.config._tmp_path_factory.getbasetemp()  # of this worker, in a folder of all workers
-    TURN.come(own.parent if hasattr(item.config, "workerinput") else own, kind_of(item))
+    TURN.move_to(own.parent if hasattr(item.config, "workerinput") else own, kind_of(item))
 
 
 def pytest_sessionfinish() -> None:

@@ -1,8 +1,8 @@
-"""Several tests run at a time, each file on one worker; then those that sleep, and last, one by one, those that time.
+"""Which tests run at the same time: first the usual ones, each file on one worker; then `sleeping`; last `timed`.
 
-From its first test of a kind to the last, a worker holds a lock on a file that all workers share, one file for each
-kind: exclusive for `timed` tests. Tests of a kind start when no worker has any of an earlier kind left: xdist hands
-them out in order, and ends a worker for which it has no more.
+All workers share a lock file for each kind of test. A worker holds the lock of its current kind until it moves on to
+the next kind; for `timed` tests, the lock is exclusive. A kind starts once no worker has tests of an earlier kind left:
+xdist hands tests out in order, and shuts down a worker when there are no more for it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class OneFileOneWorker(LoadGroupScheduling):
 
 
 def kind_of(item: pytest.Item) -> str:
-    """Beside which others a test runs."""
+    """One of `KINDS`, by the marker of the test."""
     return next((kind for kind in (TIMED, SLEEPING) if item.get_closest_marker(kind)), USUAL)
 
 
 def order(items: list[pytest.Item]) -> None:
-    """Sort by kind, and what takes longest to the front. `timed` tests are one group."""
+    """Sort tests by kind, then the longest first, and group those that share something."""
     for item in items:
         if group := _group(item):
             item.add_marker(pytest.mark.xdist_group(group))
@@ -69,24 +69,24 @@ def _place(item: pytest.Item) -> tuple[int, int]:
 
 
 class Turn:
-    """The kind of tests that this worker is at."""
+    """Which kind of tests this worker is running."""
 
     def __init__(self) -> None:
         self._kind, self._lock = "", ExitStack()
 
-    def come(self, folder: Path, kind: str) -> None:
-        """Wait until a test of this kind may run."""
+    def move_to(self, folder: Path, kind: str) -> None:
+        """Wait until tests of this kind may run."""
         if kind == self._kind:
             return
         self.end()
         for earlier in KINDS[: KINDS.index(kind)]:
             with _held(folder / f"{earlier}.lock", alone=True):
-                pass  # the last worker that had such tests has come to others
+                pass  # no worker has such tests left
         self._lock.enter_context(_held(folder / f"{kind}.lock", alone=kind == TIMED))
         self._kind = kind
 
     def end(self) -> None:
-        """Let others go on. A process that was forked meanwhile has the file open, and must not keep the lock."""
+        """Release the lock explicitly: a forked process may still have the file open."""
         self._lock.close()
 
 

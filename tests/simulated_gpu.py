@@ -24,7 +24,7 @@ BYTES_PER_S = {True: 25e9, False: 8e9}
 class SimulatedGpu:
     """`make_clock` makes the clock that is checked; `oversleeps_s` is what the system adds to each sleep.
 
-    `psnr_db` is how near its JPEGs are to those of the CPU.
+    `psnr_db` is the PSNR of its decoded JPEGs against those of the CPU.
     """
 
     device: SimulatedDevice

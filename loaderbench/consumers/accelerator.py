@@ -40,7 +40,7 @@ def other_kind() -> str | None:
 
 
 def device_here(name: str) -> str:
-    """The device that a suite means: plain `cuda` is the accelerator of this machine, whatever its kind."""
+    """The device that a suite asks for. Plain `cuda` is the accelerator of this machine: CUDA, ROCm, XPU or MPS."""
     return (other_kind() or name) if name == CUDA else name
 
 

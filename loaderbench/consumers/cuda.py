@@ -35,7 +35,7 @@ def visible_gpus() -> tuple[tuple[Gpu, ...], Reasons]:
 
 
 def _with_choice() -> str:
-    """The user's choice of devices, if there is one: it may name none that is there."""
+    """The user's `CUDA_VISIBLE_DEVICES`, if it is set: it may hide every GPU."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"
 

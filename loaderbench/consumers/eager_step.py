@@ -66,9 +66,9 @@ class EagerStep:
         self._scaler.update()
 
     def _scores(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Those of the model, and of its auxiliary classifiers, if any.
+        """Scores of the model, and of its auxiliary classifiers if it has any.
 
-        Raises `TypeError` for images that it does not take. The text of an error of the device is kept.
+        Raises `TypeError` if the model fails. The original error is in its text, since it may come from the device.
         """
         try:
             found = self.model(images)

@@ -176,7 +176,7 @@ class ConsumerKind(Part):
         yield from ()
 
     def why_not_made(self) -> str:
-        """Why no trial can make it with the packages of this machine; empty where one can.
+        """Why the installed packages cannot build this consumer; empty if they can.
 
         Called in a process that has imported torch and torchvision.
         """

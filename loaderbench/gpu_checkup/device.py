@@ -55,7 +55,7 @@ class CudaDevice:
         there.copy_(host, non_blocking=True)
 
     def decode(self, images: int) -> None:
-        """By the decoder of `decoder: device`."""
+        """Decode with the decoder of `decoder: device`."""
         decode_jpegs([self._photo] * images, torch.device("cuda", self._index))
 
     def decoded_psnr_db(self) -> float | None:

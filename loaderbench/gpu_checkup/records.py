@@ -69,10 +69,10 @@ class CheckedDevice(Protocol):
         """Queue the copy from the host to the device."""
 
     def decode(self, images: int) -> None:
-        """Decode a photo as often as this in one call, as trials do. Raises what the decoder says."""
+        """Decode this many copies of one photo in one call, as trials do. Raises any error of the decoder."""
 
     def decoded_psnr_db(self) -> float | None:
-        """How near its pixels are to those of the CPU; `None` where they are the same. Raises as `decode` does."""
+        """PSNR of its pixels against the CPU's; `None` if they are identical. Raises any error of the decoder."""
 
     def now_s(self) -> float:
         """The host's clock."""

@@ -37,7 +37,7 @@ def find_gpu(server: TrialServer, index: int) -> Gpu:
 
 
 def _unseen() -> str:
-    """That the driver has GPUs, if it has: then torch does not fit it."""
+    """How many GPUs the driver has, if any: then this torch does not work with the driver."""
     of_driver = count_gpus()
     return f"torch finds none of the {of_driver} that the driver has: " if of_driver else ""
 

@@ -39,7 +39,7 @@ def probe(server: TrialServer, suite: Suite | None = None, folder: Path | None =
     """Ask, and look up what a suite names.
 
     Nothing is asked where processes may not use a GPU. Raises `MissingError`, with the command that repairs it, where
-    torch and torchvision cannot be imported, and where a target or a model is not to be found: each trial would fail.
+    torch and torchvision cannot be imported, and if a target or a model does not exist: each trial would fail.
     """
     if not server.uses_devices:
         return Probe((), {"gpus": NO_DEVICE})
@@ -69,7 +69,7 @@ def _gpus_of(suite: Suite | None, gpus: Sequence[Gpu]) -> Sequence[Gpu]:
 
 
 def _kind_on_gpu(suite: Suite) -> ConsumerKind:
-    """The consumer where there is a GPU."""
+    """The consumer that a machine with a GPU would use."""
     return consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
 
 
@@ -107,7 +107,7 @@ def _answer(pipe: Connection, names: list[str], folder: Path, kind: ConsumerKind
 
 
 def _devices_for(kind: ConsumerKind | None) -> Probe | MissingError:
-    """The devices, or why no trial can make the consumer; one that needs a GPU is made only where there is one."""
+    """The devices, or why the consumer cannot be built. One that needs a GPU is only built if there is one."""
     found = _devices()
     if kind is None or (kind.needs_accelerator and not found.gpus):
         return found

@@ -1,4 +1,4 @@
-"""What of a suite cannot run without a GPU: its consumer, and decoders that leave the files to the GPU."""
+"""What in a suite needs a GPU: the consumer, and decoders that run on the GPU."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _TO_DO = "use another decoder, or decode on the CPU in the training step with co
 
 
 def needs_gpu(suite: Suite) -> bool:
-    """Whether some of its trials need a GPU; a consumer that `auto` chooses never does."""
+    """Whether any trial needs a GPU. A consumer that `auto` chooses never does."""
     return needs_accelerator(suite.consumer) or bool(_left_to_gpu(suite))
 
 
 def why_not_decoded(suite: Suite, gpus: Sequence[Gpu], why_none: str | None = None) -> str:
-    """Why no GPU of a machine can decode what the suite leaves to one, with what to do; empty where one can.
+    """Why the machine's GPUs cannot decode for this suite, and what to do; empty if they can or need not.
 
-    Each of those trials would fail by it. `why_none` is the reason for no GPU, if it is known.
+    Every such trial would fail. `why_none` says why there is no GPU, if that is known.
     """
     left = _left_to_gpu(suite)
     if not left or (gpus and gpus[0].kind == "cuda"):
@@ -32,7 +32,7 @@ def why_not_decoded(suite: Suite, gpus: Sequence[Gpu], why_none: str | None = No
 
 
 def _left_to_gpu(suite: Suite) -> str:
-    """What workers leave to a GPU in some configuration; empty where the step computes on the CPU, or for nothing."""
+    """What a GPU has to decode in at least one configuration; empty if nothing, or if the step runs on the CPU."""
     kind = consumer_of(suite.consumer, resolve_consumer(suite.consumer, accelerator=True))
     if kind.device_name == CPU:
         return ""
@@ -42,7 +42,7 @@ def _left_to_gpu(suite: Suite) -> str:
 
 
 def _values(suite: Suite, axis: str) -> list[Any]:
-    """All that an option of the dataset is in some configuration."""
+    """All values that an option of the dataset takes in the suite."""
     swept = suite.sweep.get(axis, getattr(suite.dataset, axis))
     values = swept if isinstance(swept, list) else [swept]
     return [*values, suite.baseline[axis]] if axis in suite.baseline else values

@@ -146,11 +146,11 @@ distributed.destroy_process_group()
 
 @dataclass(frozen=True)
 class Asked:
-    """What two ranks that torchrun started left behind: their folder, what they printed, and what each was told."""
+    """Results of two ranks started by torchrun: their folder, their output, and the answers that each rank saved."""
 
     folder: Path
     printed: str
-    told: list[dict[str, Any]]
+    answers: list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(t
 
 
 def test_rank_0_gathers_what_all_ranks_recorded(asked: Asked) -> None:
-    first, second = (told["gathered"] for told in asked.told)
+    first, second = (answers["gathered"] for answers in asked.answers)
     assert [one["rank"] for one in first["ranks"]] == [0, 1]
     assert (first["verdict"]["rank"], first["trials"][0]["rank"]) == (1, 1)
     assert first["ranks"][0]["rank_wait_share"] > 0.3
@@ -214,7 +214,7 @@ def test_with_a_callback_in_each_rank_rank_0_writes_the_run_of_all(asked: Asked)
 
 
 def test_other_ranks_on_this_machine_are_no_other_programs(asked: Asked) -> None:
-    seen = asked.told[0]["seen"]
+    seen = asked.answers[0]["seen"]
     assert (seen["others"], seen["ranks"]) == (1, 2)
     assert seen["apart"] == (1 if seen["cpus"] < 2 else 0), "a rank with CPUs of its own takes none of these"
     assert seen["of_others_s"] > 0.8
