@@ -15,7 +15,7 @@ _ID, _TITLE = "decode", "JPEG decoding on the GPU"
 
 
 def check_decoding(device: CheckedDevice) -> GpuCheck:
-    """Decode batches of one photo. A torchvision that cannot decode on the GPU is a warning; errors of CUDA are raised."""
+    """Decode batches of one photo. A torchvision without a GPU decoder is a warning. CUDA errors are raised."""
     try:
         psnr_db = device.decoded_psnr_db()
     except (RuntimeError, ImportError) as error:
