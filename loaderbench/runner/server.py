@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import time
@@ -21,7 +22,7 @@ from loaderbench.runner.processes import end_session, enter_own_session
 from loaderbench.runner.scratch import claim_scratch
 
 PRELOAD = "loaderbench.fork_server"
-DYING_S = 0.5
+DYING_S = 2.0
 _FORKED = (
     "cannot start trials in a process forked from one that ran loaderbench; "
     "start it with spawn, or run loaderbench as a command"
@@ -64,12 +65,12 @@ class TrialServer:
         pid = getattr(forkserver._forkserver, "_forkserver_pid", None)
         if self.method != "forkserver" or pid is None:
             return False
-        with suppress(psutil.Error):
-            server, until_s = psutil.Process(pid), time.monotonic() + DYING_S
-            while server.status() != psutil.STATUS_ZOMBIE:
+        with suppress(psutil.Error, ChildProcessError):
+            until_s = time.monotonic() + DYING_S
+            while not _has_ended(pid):
                 if time.monotonic() > until_s:
                     return False
-                time.sleep(DYING_S / 50)
+                time.sleep(0.01)
         return True
 
     def start(self, target: Callable[..., None], *args: object) -> BaseProcess:
@@ -77,8 +78,7 @@ class TrialServer:
         try:
             return self._start(target, *args)
         except (EOFError, ConnectionError):
-            if not self.has_died():
-                raise
+            self.has_died()  # waits for its end: before that, no other server is started
             return self._start(target, *args)
 
     def _start(self, target: Callable[..., None], *args: object) -> BaseProcess:
@@ -124,6 +124,16 @@ class TrialServer:
         """Make a two-way pipe; give the second end to a process that is started here."""
         ends: tuple[Any, Any] = self._context.Pipe(duplex=True)
         return ends
+
+
+def _has_ended(child: int) -> bool:
+    """Whether this child can be waited for: `forkserver` starts another server only then.
+
+    A killed process with threads is a zombie earlier than that.
+    """
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
 def _answer(target: Callable[..., None], pipe: Any, *args: object) -> None:

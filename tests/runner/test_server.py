@@ -1,13 +1,19 @@
-"""Ctrl-C while the fork server starts is neither lost nor does it reach the server."""
+"""Ctrl-C while the fork server starts is neither lost nor does it reach the server; one that dies is started anew."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
+from multiprocessing import forkserver
 from pathlib import Path
 
+import psutil
 import pytest
 from quick_server import quick_server
+
+from loaderbench.runner import TrialServer, server
 
 WHILE_IT_STARTS = """
 import os, signal, sys, threading
@@ -89,3 +95,24 @@ def test_a_fork_server_that_is_killed_before_it_answers_is_started_anew(tmp_path
     done = run(KILLED_BEFORE_IT_ANSWERS, quick_server(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[-3:-1] == ["a process", "exit code 0 of another server: True"]
+
+
+A_THREAD_OUTLIVES_THE_FIRST = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(100,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system tells no more than that a process is a zombie")
+def test_a_fork_server_one_of_whose_threads_still_runs_is_not_dead_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", A_THREAD_OUTLIVES_THE_FIRST]) as dying:
+        while psutil.Process(dying.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        monkeypatch.setattr(forkserver._forkserver, "_forkserver_pid", dying.pid)
+        monkeypatch.setattr(server, "DYING_S", 0.1)
+        assert not TrialServer().has_died()
+        dying.kill()
+        monkeypatch.undo()
+        monkeypatch.setattr(forkserver._forkserver, "_forkserver_pid", dying.pid)
+        assert TrialServer().has_died()
