@@ -1,4 +1,4 @@
-"""Waits until a script imports torch's `DataLoader`, and records each epoch that one begins."""
+"""Waits until a script imports torch's `DataLoader`, or fastai's, and records each epoch that one begins."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import atexit
 import os
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from loaderbench.script.recorder import ScriptRecorder
 
 HOME_OF_LOADERS = "torch.utils.data.dataloader"
+HOME_OF_FASTAI = "fastai.data.load"
+Change = Callable[[ModuleType], None]
 _MARK = "is_recorded_by_loaderbench"
 
 
@@ -33,10 +35,11 @@ def install() -> None:
 
 
 class _Watcher(MetaPathFinder):
-    """Finds one module, as the others do, and has it changed once it is there."""
+    """Finds the modules in which epochs begin, as the others do, and has each changed once it is there."""
 
     def __init__(self, order: RecordOrder) -> None:
         self._order = order
+        self._awaited: dict[str, Change] = {HOME_OF_LOADERS: self._record_torch}
 
     def find_spec(
         self,
@@ -44,20 +47,31 @@ class _Watcher(MetaPathFinder):
         path: Sequence[str] | None = None,  # noqa: ARG002 - part of the protocol
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        if name != HOME_OF_LOADERS:
+        change = self._awaited.pop(name, None)
+        if change is None:
             return None
-        sys.meta_path.remove(self)
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Changed(spec.loader, self._order)
+            spec.loader = _Changed(spec.loader, change)
         return spec
+
+    def _record_torch(self, module: ModuleType) -> None:
+        recorded = record_epochs(module.DataLoader, self._order)
+        recorded.undo.append(partial(sys.meta_path.remove, self))
+
+        def record_fastai(of_fastai: ModuleType) -> None:
+            from loaderbench.script.fastai import record_iterators
+
+            record_iterators(of_fastai, recorded)
+
+        self._awaited[HOME_OF_FASTAI] = record_fastai
 
 
 class _Changed(Loader):
-    """Loads a module as another loader does, and replaces the one place where an epoch begins."""
+    """Loads a module as another loader does, and changes the one place in it where an epoch begins."""
 
-    def __init__(self, own: Loader, order: RecordOrder) -> None:
-        self._own, self._order = own, order
+    def __init__(self, own: Loader, change: Change) -> None:
+        self._own, self._change = own, change
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._own.create_module(spec)
@@ -66,17 +80,18 @@ class _Changed(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self._own
         self._own.exec_module(module)
-        record_epochs(module.DataLoader, self._order)
+        self._change(module)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)
 
 
-def record_epochs(kind: Any, order: RecordOrder) -> None:
+def record_epochs(kind: Any, order: RecordOrder) -> RecordedKind:
     """Record the epochs of each loader of this kind in this process, until the script ends or enough is recorded."""
     changed = RecordedKind(kind, order)
     changed.change()
     atexit.register(changed.finish)
+    return changed
 
 
 def is_recorded(kind: Any) -> bool:
@@ -85,9 +100,13 @@ def is_recorded(kind: Any) -> bool:
 
 
 class RecordedKind:
-    """A kind of loader with two functions replaced: one notes where a loader is made, one records its epochs."""
+    """A kind of loader with two functions replaced: one notes where a loader is made, one records its epochs.
+
+    `undo` is called at the end too: what was changed beside these two.
+    """
 
     def __init__(self, kind: Any, order: RecordOrder) -> None:
+        self.undo: list[Callable[[], None]] = []
         self._kind, self._order, self._own_pid = kind, order, os.getpid()
         self._usual, self._usual_init = kind.__iter__, kind.__init__
         self._makers = Makers()
@@ -109,7 +128,7 @@ class RecordedKind:
 
         @wraps(self._usual)
         def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807
-            recorder = self._recorder() if self._is_here else None
+            recorder = self.recorder()
             begun: Iterator[Any] = self._usual(loader) if recorder is None else recorder.epoch(loader)
             return begun
 
@@ -117,14 +136,19 @@ class RecordedKind:
         self._kind.__init__, self._kind.__iter__ = __init__, __iter__
         self._ours = __init__, __iter__
 
-    def _recorder(self) -> ScriptRecorder | None:
-        """Made with the first epoch: importing it costs more than all the rest. `None` where that fails, and why."""
+    def recorder(self) -> ScriptRecorder | None:
+        """Made with the first epoch: importing it costs more than all the rest.
+
+        `None` in another process, and where making it fails, which a line says.
+        """
+        if not self._is_here:
+            return None
         if self._made is None:
             drawn = random.getstate()  # a library that is imported for it draws
             try:
                 from loaderbench.script.recorder import ScriptRecorder
 
-                self._made = ScriptRecorder(self._order, self._usual, self._give_back, self._makers)
+                self._made = ScriptRecorder(self._order, self._begin, self._give_back, self._makers)
             except Exception as error:
                 self._give_back()
                 print(f"loaderbench: cannot record this script: {type(error).__name__}: {error}", file=sys.stderr)
@@ -132,8 +156,16 @@ class RecordedKind:
                 random.setstate(drawn)
         return self._made
 
+    def _begin(self, loader: Any) -> Iterator[Any]:
+        """Begin an epoch as without us; another library's loader knows how."""
+        own = getattr(loader, "begin_epoch", None)
+        begun: Iterator[Any] = self._usual(loader) if isinstance(loader, self._kind) or own is None else own()
+        return begun
+
     def _give_back(self) -> None:
         """Undo the changes, unless somebody has changed them since."""
+        while self.undo:
+            self.undo.pop()()
         own_init, own_iter = self._ours
         if self._kind.__iter__ is own_iter:
             self._kind.__iter__ = self._usual

@@ -39,6 +39,7 @@ def place_of(loader: Any, made: CodeLine | None = None) -> Place:
     come attributes of `self` and objects that hold the loader, from the innermost on. Without a name it is called by
     its dataset's type. The line is that of the innermost code that is no library's.
     """
+    loader = getattr(loader, "of_user", loader)
     frames = list(_frames())
     own = next((frame for frame in frames if not is_library(frame.f_code.co_filename)), frames[-1] if frames else None)
     file, line = (own.f_code.co_filename, own.f_lineno) if own else ("", 0)
@@ -85,7 +86,20 @@ def _key_of(names: Any, loader: Any) -> str | None:
     """The name of the loader itself, or else of an object that wraps it, as a framework's own loader does."""
     own = [(name, value) for name, value in list(names.items()) if _is_users(name)]
     found = next((name for name, value in own if value is loader), None)
+    found = found or next((part for name, value in own if (part := _one_of(name, value, loader))), None)
     return found or next((name for name, value in own if _holds(value, loader)), None)
+
+
+def _one_of(name: str, value: Any, loader: Any) -> str | None:
+    """`dls.train` or `dls.valid`, where it is one of fastai's several loaders; a learner holds them as its `dls`."""
+    held = getattr(value, "__dict__", {})
+    if "dls" in held:
+        return _one_of(f"{name}.dls", held["dls"], loader)
+    loaders = held.get("loaders")
+    if not isinstance(loaders, list):
+        return None
+    place = next((at for at, one in enumerate(loaders) if one is loader), None)
+    return place if place is None else f"{name}.{dict(enumerate(('train', 'valid'))).get(place, place)}"
 
 
 def _holds(value: Any, loader: Any) -> bool:

@@ -62,6 +62,7 @@ class ScriptTuner:
 
         if self.is_done or profiler.steady_batches < SETTLED_BATCHES or not torch.is_grad_enabled():
             return
+        trains = trains or hasattr(profiler.source, "begin_epoch")  # fastai has optimizers of its own
         if not trains and time.monotonic() < self._began_s + PATIENCE_S:
             return
         self.is_done = True

@@ -31,6 +31,7 @@ DEEPEST = 48
 """Frames of a stack, from the fetcher down; those below are charged to the last of them."""
 
 _FETCH = os.path.join("torch", "utils", "data", "_utils", "fetch.py")  # noqa: PTH118 - the end of a path, as text
+_OF_FASTAI = {"create_batches": os.path.join("data", "load.py"), "chunked": os.path.join("fastcore", "basics.py")}  # noqa: PTH118
 
 
 class LineClock:
@@ -119,11 +120,17 @@ def frames_below_fetcher(frame: FrameType) -> list[FrameType]:
     """The frames of a thread from the fetcher of samples down, without our own; none for a thread that is above it."""
     found: list[FrameType] = []
     here: FrameType | None = frame
-    while here is not None and not here.f_code.co_filename.endswith(_FETCH):
+    while here is not None and not _is_fetcher(here.f_code):
         if not is_ours(here.f_code.co_filename):
             found.append(here)
         here = here.f_back
     return [] if here is None else found[::-1][:DEEPEST]
+
+
+def _is_fetcher(code: CodeType) -> bool:
+    """Whether this asks for samples, and is none of what makes them."""
+    end = _OF_FASTAI.get(code.co_name, _FETCH)
+    return code.co_filename.endswith(end)
 
 
 def frame_of(code: CodeType, line: int) -> CodeFrame:

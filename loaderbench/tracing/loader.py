@@ -14,7 +14,7 @@ from loaderbench.tracing.attach import Attachment, InProcess
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.made import Made, MadeBatches
-from loaderbench.tracing.parts import Finder, SampleProxy
+from loaderbench.tracing.parts import Finder, SampleProxy, maker_of
 from loaderbench.tracing.reading import Mark, Traced, mark, read
 from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
 from loaderbench.tracing.tracer import Tracer
@@ -105,12 +105,12 @@ class LoaderTrace:
         self._persistent = None
 
     def _in_process(self, tracer: Tracer) -> Iterator[Any]:
-        dataset = self._loader.dataset
+        dataset = getattr(self._loader, "passed", self._loader.dataset)
         tracer.bind()
         attachment = self._attachment_of(dataset, tracer)
         replaced: dict[str, Any] = {"collate_fn": TracedCollate(self._loader.collate_fn)}
         pipe = any(kind.__name__ in _DATAPIPES for kind in type(dataset).__mro__)
-        if not attachment.holds(dataset) and not pipe:
+        if not attachment.holds(maker_of(dataset)) and not pipe:
             replaced["dataset"] = SampleProxy(dataset, tracer)
         with _replaced(vars(self._loader), replaced):
             attachment.attach()
@@ -177,9 +177,9 @@ def _replaced(attributes: dict[str, Any], new: dict[str, Any]) -> Iterator[None]
 
 
 def is_loader(source: Any) -> bool:
-    """Whether it is torch's `DataLoader`; where torch is not loaded, nothing is."""
+    """Whether it is torch's `DataLoader`, or one of fastai's, by its parts; where torch is not loaded, nothing is."""
     data = sys.modules.get("torch.utils.data")
-    return data is not None and isinstance(source, data.DataLoader)
+    return data is not None and (isinstance(source, data.DataLoader) or hasattr(source, "begin_epoch"))
 
 
 class IterableTrace:

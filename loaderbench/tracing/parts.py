@@ -13,7 +13,7 @@ from loaderbench.tracing.clock import IDLE, LIGHT_S, cpu_now_s, now_s, thread
 from loaderbench.tracing.tracer import Tracer
 
 MAX_DATASETS = 200  # of a dataset of datasets: the others' samples are timed as one stage
-_TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai")
+_TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai", "fastai", "fastcore")
 _TRANSFORM_WORDS = ("transform", "augment", "preprocess")
 _WITHOUT_CLASS = ("builtins", "functools", "torch.jit")  # modules of callables whose class cannot be given a method
 
@@ -49,6 +49,7 @@ class Finder:
 
     def dataset(self, dataset: Any, *, inside: bool = True) -> Parts:
         """Add a dataset, the datasets within it and, if `inside`, what they are made of."""
+        dataset = maker_of(dataset)
         if id(dataset) in self._seen or self._datasets >= MAX_DATASETS:
             return self.parts
         self._seen.add(id(dataset))
@@ -131,10 +132,21 @@ def _is_dataset(value: Any) -> bool:
     return "Dataset" in kinds and (hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__"))
 
 
-def sample_methods(base: type, tracer: Tracer) -> dict[str, Callable[..., Any]]:
-    """`__getitem__` and `__getitems__` of a class, or `__iter__` of an iterable one."""
+def maker_of(dataset: Any) -> Any:
+    """What makes the samples: fastai's loader makes whole batches, behind what torch takes for an iterable dataset."""
+    return dataset.d if type(dataset).__module__ == "fastai.data.load" and hasattr(dataset, "d") else dataset
+
+
+def sample_methods(base: Any, tracer: Tracer) -> dict[str, Callable[..., Any]]:
+    """`__getitem__` and `__getitems__` of a class, `__iter__` of an iterable one, or those of fastai's loader."""
+    if hasattr(base, "do_item") and hasattr(base, "do_batch"):
+        item, batch = base.do_item, base.do_batch
+        return {
+            "do_item": lambda self, index: tracer.sample(index or 0, item, self, index),
+            "do_batch": lambda self, samples: tracer.collate(functools.partial(batch, self), samples),
+        }
     if "IterableDataset" in {kind.__name__ for kind in base.__mro__}:
-        begin = base.__iter__  # type: ignore[attr-defined]
+        begin = base.__iter__
         return {"__iter__": lambda self: CountedIterator(begin(self), tracer)}
     methods: dict[str, Callable[..., Any]] = {}
     if (one := getattr(base, "__getitem__", None)) is not None:

@@ -19,6 +19,7 @@ from typing import Any
 from loaderbench.tuning.dividing import each_worker_gives_all
 
 NO_FORK = "this system cannot fork a process, and a loader exists in its own process alone"
+NOT_OF_TORCH = "only torch's DataLoader is tried with other arguments; change num_workers of this one by hand"
 NOT_DIVIDED = "each worker would give all samples of this IterableDataset"
 MOST_OBJECTS = 20_000
 MOST_OF_ONE = 200  # of a list of files, all are alike
@@ -30,6 +31,8 @@ def why_not_tried(loader: Any) -> str:
     """One line; empty where trials are possible."""
     if not hasattr(os, "fork"):
         return NO_FORK
+    if hasattr(loader, "begin_epoch"):  # another library's
+        return NOT_OF_TORCH
     if each_worker_gives_all(loader):
         return f"{NOT_DIVIDED} ({type(loader.dataset).__name__} does not call get_worker_info)"
     if names := _iterators_of(loader):

@@ -183,11 +183,22 @@ if __name__ == "__main__":
     main(parser.parse_args())
 """  # of the shape of references/classification/train.py
 
+FASTAI = """\
+from fastai.data.core import DataLoaders
+from fastai.data.load import DataLoader as Loader
+from fastai.learner import Learner
+
+if __name__ == "__main__":
+    dls = DataLoaders(Loader(Slow(480), bs=8, num_workers=2, shuffle=True), Loader(Slow(160, 0.001), bs=8))
+    Learner(dls, torch.nn.Linear(8, 4), loss_func=torch.nn.CrossEntropyLoss()).fit(2)
+"""
+
 SCRIPTS = {
     "lightning": LIGHTNING, "accelerate": ACCELERATE, "transformers": HUGGING_FACE, "ignite": IGNITE, "timm": TIMM,
-    "torchvision": TORCHVISION,
+    "torchvision": TORCHVISION, "fastai": FASTAI,
 }  # fmt: skip
 EPOCHS = 2
+VALIDATED = ("lightning", "fastai")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +210,7 @@ EPOCHS = 2
         ("ignite", "train_loader"),
         ("timm", "loader"),
         ("torchvision", "data_loader"),
+        ("fastai", "dls.train"),
     ],
 )
 def test_every_epoch_is_recorded_with_its_stages_and_a_validation_apart(
@@ -222,8 +234,9 @@ def test_every_epoch_is_recorded_with_its_stages_and_a_validation_apart(
     assert EPOCHS * 60 - left_out <= counted <= EPOCHS * 60 - EPOCHS
     assert trial.stages, trial.not_measured
     assert trial.samples == 8 * (trial.batches or 0)
-    validations = [load(file.parent).trials for file in (tmp_path / "run").glob("val_loader/run.json")]
-    assert [trial.config["num_workers"] for (trial,) in validations] == ([0] if package == "lightning" else [])
+    validations = [load(file.parent).trials for file in (tmp_path / "run").glob("*val*/run.json")]
+    assert [trial.config["num_workers"] for (trial,) in validations] == ([0] if package in VALIDATED else [])
+    assert all(trial.stages for (trial,) in validations)
 
 
 ASKED = 'callbacks=[Callback("run")]'

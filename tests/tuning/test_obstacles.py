@@ -21,7 +21,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from loaderbench.tuning.obstacles import NO_FORK, why_not_tried
+from loaderbench.script.fastai import FastaiLoader
+from loaderbench.tuning.obstacles import NO_FORK, NOT_OF_TORCH, why_not_tried
 
 
 class Holding:
@@ -157,3 +158,8 @@ def test_code_of_the_dataset_is_not_called() -> None:
 def test_a_system_without_fork_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork")
     assert why_not_tried(loader_over(1)) == NO_FORK
+
+
+def test_a_loader_that_is_not_torch_s_is_not_tried() -> None:
+    of_fastai = FastaiLoader(SimpleNamespace(d=SimpleNamespace(dataset=[1], bs=1), worker_init_fn=None))
+    assert why_not_tried(of_fastai) == NOT_OF_TORCH
