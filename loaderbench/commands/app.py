@@ -101,7 +101,8 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered goes nowhere, without a complaint
             sys.exit(128 + _SIGPIPE)
         if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
-            _end(f"loaderbench: {error.format_message()} (see loaderbench --help)", getattr(error, "exit_code", 2))
+            said = " ".join(error.format_message().split())  # of its own, the library breaks some over lines
+            _end(f"loaderbench: {said} (see loaderbench --help)", getattr(error, "exit_code", 2))
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             _end(f"loaderbench: {error.strerror}; raise the limit with `ulimit -n`", MissingError.exit_code)
         traceback.print_exc()

@@ -35,13 +35,18 @@ class ScriptCommand(TyperCommand):
             if args[place] == "--":
                 ctx.meta[LAUNCHER] = True
                 break
-            if args[place] == "-m":
+            if self._ends_with_module_flag(args[place]):
                 args = [*args[: place + 2], "--", *args[place + 2 :]]
                 break
             place += 2 if args[place] in with_value else 1
         else:
             args = [*args[:place], "--", *args[place:]] if place < len(args) else args
         return super().parse_args(ctx, args)
+
+    def _ends_with_module_flag(self, word: str) -> bool:
+        """Whether it is `-m`, or short flags such as `-qm`, the last of which is."""
+        short = {name[1:] for option in self.params for name in option.opts if len(name) == 2}
+        return not word.startswith("--") and word.endswith("m") and short.issuperset(word[1:])
 
     def _flags_with_value(self) -> set[str]:
         return {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}

@@ -25,7 +25,9 @@ MAX_NODES = 10_000  # an alias bomb needs more
 MAX_BITS = 63  # of a whole number, beside its sign: what torch holds
 _UNREADABLE = (YAMLError, ValueError, LookupError, ArithmeticError, RecursionError)  # what ruamel.yaml fails with
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_IN_FLOW = '; inside { } or [ ] put "${NAME}" in quotes, or give a number a line of its own'
+_MARKS = "{}[],"  # these end a plain scalar inside { } and [ ]
+_STAND_INS = "".join(chr(0xF8E0 + index) for index in range(len(_MARKS)))  # of the private use area
+_HIDE, _SHOW = str.maketrans(_MARKS, _STAND_INS), str.maketrans(_STAND_INS, _MARKS)
 _CORE = "tag:yaml.org,2002:"
 _KINDS = {"map": "a mapping", "seq": "a list", "int": "an integer", "float": "a number", "bool": "true or false"}
 _TAGS = {"map", "seq", "int", "float", "bool", "null", "str", "timestamp"}
@@ -60,11 +62,10 @@ def parse_text(text: str, texts: Collection[KeyPath] = ()) -> ParsedText:
     """Parse one YAML document; at `texts` what comes from a variable stays text. Raises `TextError`."""
     yaml = YAML(typ="safe", pure=True)
     try:
-        root = yaml.compose(text)
+        root = yaml.compose(_with_variables_hidden(text))
     except MarkedYAMLError as error:
-        mark = _mark(error)
-        hint = _IN_FLOW if "${" in "".join(text.splitlines()[mark.line - 1 : mark.line]) else ""
-        raise TextError(f"not valid YAML: {error.problem or error.context}{hint}", mark) from None
+        what = str(error.problem or error.context).translate(_SHOW)
+        raise TextError(f"not valid YAML: {what}", _mark(error)) from None
     except _UNREADABLE as error:
         first = str(error).splitlines() or [type(error).__name__]
         raise TextError(f"not valid YAML: {first[0]}", Position(1, 1)) from None
@@ -102,7 +103,7 @@ class _Reader:
     def _mapping(self, node: MappingNode, path: KeyPath) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key, where = str(key_node.value), _position(key_node)
+            key, where = str(key_node.value).translate(_SHOW), _position(key_node)
             if not isinstance(key_node, ScalarNode):
                 raise TextError("a key must be a plain word", where, path)
             if key in found:
@@ -113,7 +114,7 @@ class _Reader:
         return found
 
     def _scalar(self, node: Node, path: KeyPath) -> Any:
-        text, tag = node.value, str(node.tag)
+        text, tag = node.value.translate(_SHOW), str(node.tag)
         if "${" in text:
             text = _substitute(text, _position(node), path)
             plain = not getattr(node, "style", None)  # `${N:-3}` is the number 3; quoted, it stays text
@@ -133,6 +134,11 @@ class _Reader:
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
             raise TextError(f"integer of more than {MAX_BITS} bits", _position(node), path)
         return value
+
+
+def _with_variables_hidden(text: str) -> str:
+    """The text with its columns kept, in which `${NAME:-a,b}` is one scalar also inside { } and [ ]."""
+    return _VARIABLE.sub(lambda found: found[0] if "\n" in found[0] else found[0].translate(_HIDE), text)
 
 
 def _substitute(text: str, position: Position, path: KeyPath) -> str:

@@ -161,12 +161,13 @@ def test_data_for_a_target_is_refused(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", [["runn", "x"], ["run"], ["run", "x", "--no-such-flag"], ["run", "x", "--rounds", "three"]]
+    "call", [["runn", "x"], ["run"], ["run", "x", "--no-such-flag"], ["run", "x", "--rounds", "three"], ["schema"]]
 )
 def test_a_call_that_cannot_be_parsed_is_one_line(cli: Cli, call: list[str]) -> None:
     result = cli(*call)
     assert result.returncode == 2
     assert one_line(result.stderr).startswith("loaderbench: ")
+    assert "\\n" not in result.stderr
 
 
 def test_the_version_is_told(cli: Cli) -> None:

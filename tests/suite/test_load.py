@@ -127,8 +127,13 @@ def test_a_name_and_a_folder_from_the_environment_stay_text(
     assert (suite.name, getattr(suite.dataset, "root", None)) == (given, given)
 
 
-def test_a_variable_between_braces_is_told_to_be_quoted(tmp_path: Path) -> None:
-    assert 'put "${NAME}" in quotes' in refusal(tmp_path, "measure: {rounds: ${LB_ROUNDS:-3}}")
+def test_a_variable_between_braces_needs_no_quotes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LB_WORKERS", "2")
+    text = "measure: {rounds: ${LB_NO:-5}, seconds: 0.5}\nsweep: {num_workers: [0, ${LB_WORKERS}]}"
+    suite = load_suite(write(tmp_path, f"{text}\nname: ${{LB_NO:-a,b}}\n# ${{LB_NO:-\nbaseline: {{}}\n")).suite
+    assert (suite.name, suite.measure.rounds, suite.measure.seconds) == ("a,b", 5, 0.5)
+    assert suite.sweep["num_workers"] == [0, 2]
+    assert refusal(tmp_path, "measure: {rounds: ${LB_NO:-x}, secs: 1}").startswith("1:19: measure.rounds: expected an")
 
 
 def test_an_empty_variable_means_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
