@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 from loaderbench.commands.app import app
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Bound, Limit, RunRecord, Stage, Verdict, WaitParts, WorkerStates
+from loaderbench.records import Bound, Confidence, Limit, RunRecord, Stage, Verdict, WaitParts, WorkerStates
 from loaderbench.suite import Suite, load_suite
 
 ROOT = Path(__file__).parents[1]
@@ -166,6 +166,7 @@ CAUSES: dict[Limit, Facts] = {
     "workers": replace(HALF, workers=1, own_cpus=1.0),
     "oversubscription": replace(HALF, loads=QUEUE),
     "quota": replace(HALF, throttled_share=0.5),
+    "neighbors": replace(HALF, own_cpus=0.7, idle_cpus=0.0, others_cpus=1.3),
     "storage_latency": WAITING,
     "storage_bandwidth": replace(WAITING, bytes_share=0.9),
     "lock": replace(WAITING, loads=replace(STORAGE, blocked_on={"lock": 1.0})),
@@ -181,12 +182,13 @@ def test_the_page_of_a_limit_shows_the_line_that_a_terminal_prints_for_it(limit:
     assert cause is not None
     assert cause.limit == limit
     said = cause.clause
-    verdict = Verdict(bound="input", stage="decode", limit=limit, headline=said, evidence=(), confidence="high")
+    confidence: Confidence = "low" if limit == "neighbors" else "high"
+    verdict = Verdict(bound="input", stage="decode", limit=limit, headline=said, evidence=(), confidence=confidence)
     assert f"\n{verdict}\n" in (ROOT / "docs" / "reference" / "verdicts" / f"limit-{limit}.md").read_text()
 
 
 def test_every_limit_that_a_rule_names_has_its_line() -> None:
-    never = {"none", "neighbors", "imbalance"}  # of no wait, or reserved
+    never = {"none", "imbalance"}  # of no wait, or by the ranks
     assert set(CAUSES) == set(get_args(Limit)) - never
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.headline import limit_of_work, threads_compete, where
+from loaderbench.diagnosis.headline import NEIGHBORS, limit_of_work, threads_compete, where
 from loaderbench.diagnosis.limits import (
     busiest,
     cpus_left,
@@ -61,24 +61,25 @@ from loaderbench.records import Evidence, Limit, Stage
 
 _STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
 _ONE_THREAD = "the main process works in one thread"
-_HELD_IN_TRANSIT: dict[Limit | None, str] = {
+_HELD_IN_TRANSIT: dict[Limit, str] = {
     "cpu": "CPUs saturated",
     "lock": "the main process is busy",
     "workers": "finished batches wait in transit",
+    "neighbors": NEIGHBORS,
 }
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Stage, limit, and the facts they follow from. `limit` is `None` where other programs leave it open.
+    """Stage, limit, and the facts they follow from.
 
-    `clause` is the cause in the words of a headline, empty where the limit is open. `named` is what the user has named
+    `clause` is the cause in the words of a headline. `named` is what the user has named
     the part of the sample that the cause is about, where they have. `read_inside` is the stage that files are read in,
     where that is not `read` itself.
     """
 
     stage: Stage
-    limit: Limit | None
+    limit: Limit
     why: Evidence
     clause: str = ""
     named: str | None = None
@@ -90,10 +91,10 @@ class Cause:
         return self.named or self.stage
 
 
-def _cause(work: str, limit: Limit | None, why: Evidence, clause: str) -> Cause:
+def _cause(work: str, limit: Limit, why: Evidence, clause: str) -> Cause:
     """A part of a sample that the user named is of the stage `sample`."""
-    stage, said = _STAGES.get(work), clause if limit else ""
-    return Cause(stage, limit, why, said) if stage else Cause("sample", limit, why, said, named=work)
+    stage = _STAGES.get(work)
+    return Cause(stage, limit, why, clause) if stage else Cause("sample", limit, why, clause, named=work)
 
 
 def _why(label: str, figures: str) -> Evidence:
@@ -162,8 +163,8 @@ def main_process_is_late(facts: Facts) -> Cause | None:
         return None
     why = _why("Main process", f"{in_percent(share)} of the wait is its own work, outside every sample")
     limit = limit_of_one_thread(facts)
-    saturated = f"CPUs saturated{where('main_process', facts)}"
-    return _cause("main_process", limit, why, _ONE_THREAD if limit == "lock" else saturated)
+    full = f"{NEIGHBORS if limit == 'neighbors' else 'CPUs saturated'}{where('main_process', facts)}"
+    return _cause("main_process", limit, why, _ONE_THREAD if limit == "lock" else full)
 
 
 def batches_are_long_on_the_way(facts: Facts) -> Cause | None:

@@ -8,11 +8,15 @@ from loaderbench.diagnosis.thresholds import SPARE_CPUS
 from loaderbench.diagnosis.wording import in_percent, stage_name
 from loaderbench.records import Limit
 
+NEIGHBORS = "other programs use the CPUs"
 
-def limit_of_work(limit: Limit | None, facts: Facts) -> str:
+
+def limit_of_work(limit: Limit, facts: Facts) -> str:
     """What keeps the work itself from going faster: too few workers, no CPU, or nothing that workers would help."""
     if limit == "workers":
         return _workers(facts)
+    if limit == "neighbors":
+        return NEIGHBORS
     if cpus_left(facts) < SPARE_CPUS:
         return "CPUs saturated"
     return "batches too small for workers" if facts.tiny_batches else "more workers would not help"

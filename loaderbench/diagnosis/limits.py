@@ -27,25 +27,25 @@ def disturbed(facts: Facts) -> bool:
     return idle is not None and others is not None and idle < IDLE_CPUS and others >= DISTURBING_CPUS
 
 
-def limit_of_cpus(facts: Facts) -> Limit | None:
-    """More workers where this program leaves CPUs, cheaper work where it does not; open where others hold them."""
+def limit_of_cpus(facts: Facts) -> Limit:
+    """More workers where this program leaves CPUs, cheaper work where it does not, unless others hold them."""
     if disturbed(facts):
-        return None
+        return "neighbors"
     return "workers" if cpus_left(facts) >= SPARE_CPUS else "cpu"
 
 
-def limit_of_one_thread(facts: Facts) -> Limit | None:
+def limit_of_one_thread(facts: Facts) -> Limit:
     """One thread does it all: what it needs is not more CPUs, unless there are none."""
     own_s = facts.sampler_s if facts.workers else facts.next_s or 0.0
     if (facts.next_cpu_s or 0.0) < MOST * own_s:  # it waits, for something else than a CPU
         return "lock"
-    return None if disturbed(facts) else "lock" if cpus_left(facts) >= SPARE_CPUS else "cpu"
+    return "neighbors" if disturbed(facts) else "lock" if cpus_left(facts) >= SPARE_CPUS else "cpu"
 
 
-def limit_of_transport(facts: Facts) -> Limit | None:
+def limit_of_transport(facts: Facts) -> Limit:
     """What keeps batches from coming faster that are made already."""
     if disturbed(facts):
-        return None
+        return "neighbors"
     if kernel_works(facts):
         return "memory"
     if cpus_left(facts) < SPARE_CPUS:

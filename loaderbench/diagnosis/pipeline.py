@@ -246,7 +246,7 @@ def _bottleneck(verdict: Verdict, facts: Facts, bounds: Bounds) -> PartName | No
     if verdict.stage == READ and verdict.limit in _STORAGE:
         return "storage"
     full = verdict.limit == "cpu" and bounds.cpus is not None and bounds.cpus <= EQUAL * (bounds.workers or bounds.cpus)
-    return "cpus" if full or verdict.limit in ("oversubscription", "quota") else "workers"
+    return "cpus" if full or verdict.limit in ("oversubscription", "quota", "neighbors") else "workers"
 
 
 def _reason(trials: list[Trial], name: str, otherwise: str) -> str:

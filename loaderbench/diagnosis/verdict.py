@@ -33,7 +33,6 @@ CLEARLY_BELOW, CLEARLY_ABOVE = 0.025, 0.10
 _ONE_LESS: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 _NO_STAGES = "nothing was measured inside the loader"
 _UNTRACED = "use Profiler(trace=True) to measure inside the loader"
-_DISTURBED = "other programs use the CPUs"
 _ALONE = Evidence("consumer", "Consumer", "none; throughput is that of the loader alone")
 
 
@@ -130,12 +129,9 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
     why = _UNTRACED if consumer_kind(consumer).of_loop else _NO_STAGES
     if facts is None or cause is None:
         return replace(found, not_measured={"stage": why, "limit": why})
-    if cause.limit is None:
-        busy = Evidence("cause", "Other programs", f"{facts.others_cpus or 0:.1f} of {facts.cpus:g} CPUs busy")
-        return _unknown(f"cause unknown; {_DISTURBED}", busy, cause.why, *found.evidence_parts)
     timed = bool(facts.cpu_s) or cause.stage != "sample"
     caused = replace(
-        _led_by(found, cause.why),
+        _led_by(found, *_neighbors(cause, facts), cause.why),
         stage=cause.stage if timed else None,
         work=cause.work if timed else None,
         read_inside=cause.read_inside,
@@ -147,6 +143,12 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
         not_measured={},
     )
     return caused if caused.stage else replace(caused, not_measured={"stage": why})
+
+
+def _neighbors(cause: Cause, facts: Facts) -> tuple[Evidence, ...]:
+    """How many CPUs other programs hold, where these are what is missing."""
+    held = f"{facts.others_cpus or 0:.1f} of {facts.cpus:g} CPUs busy"
+    return (Evidence("cause", "Other programs", held),) if cause.limit == "neighbors" else ()
 
 
 def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:

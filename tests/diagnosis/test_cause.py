@@ -153,10 +153,10 @@ def test_fewer_workers_are_not_advised_when_they_were_slower() -> None:
     assert cause_of(replace(many, fewer_are_slower=True)) == ("decode", "cpu")
 
 
-def test_where_others_hold_the_cpus_the_limit_is_left_open() -> None:
+def test_where_others_hold_the_cpus_they_are_the_limit() -> None:
     busy_machine = replace(DECODING, idle_cpus=0.0, others_cpus=0.95)
     assert disturbed(busy_machine)
-    assert cause_of(busy_machine) == ("decode", None)
+    assert cause_of(busy_machine) == ("decode", "neighbors")
     assert not disturbed(replace(busy_machine, idle_cpus=30.0))
 
 

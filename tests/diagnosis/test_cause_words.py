@@ -176,8 +176,14 @@ def test_threads_and_the_cpus_they_compete_for_are_counted(threads: float, cpus:
     assert headline(crowded).startswith(clause)
 
 
-def test_a_limit_that_is_left_open_has_no_clause() -> None:
-    assert headline(DISTURBED) == ""
+def test_of_what_needs_a_cpu_the_headline_says_that_others_hold_them() -> None:
+    held = {"idle_cpus": 0.0, "others_cpus": 0.95}
+    for facts, stage in (
+        (DISTURBED, "decode is the largest stage (77% of CPU time)"),
+        (transported(**held), "worker-to-main IPC is the bottleneck"),
+        (sampler(sampler_s=1.0, next_cpu_s=0.9, **held), "the main process is the bottleneck"),
+    ):
+        assert headline(facts) == f"other programs use the CPUs; {stage}"
 
 
 def test_slow_samples_are_shown_by_their_share_of_loading_time() -> None:

@@ -128,7 +128,7 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
     ),
     "on a busy machine it takes twice as many threads": (
         replace(crowd(0.7, 4.99), others_cpus=0.95),
-        ("decode", None),
+        ("decode", "neighbors"),
         replace(crowd(0.7, 5.0), others_cpus=0.95),
         ("decode", "oversubscription"),
     ),
@@ -321,10 +321,10 @@ def test_others_disturb_where_they_use_a_third_of_a_cpu_and_leave_less(
     assert disturbed(replace(DECODING, idle_cpus=idle, others_cpus=others)) == found
 
 
-def test_where_others_hold_the_cpus_no_limit_is_named_of_what_needs_one() -> None:
+def test_where_others_hold_the_cpus_they_limit_what_needs_one() -> None:
     disturbing = {"idle_cpus": 0.0, "others_cpus": 0.95}
-    assert cause_of(transported(**disturbing)) == ("transport", None)
-    assert cause_of(sampler(sampler_s=1.0, next_cpu_s=0.9, **disturbing)) == ("main_process", None)
+    assert cause_of(transported(**disturbing)) == ("transport", "neighbors")
+    assert cause_of(sampler(sampler_s=1.0, next_cpu_s=0.9, **disturbing)) == ("main_process", "neighbors")
     assert cause_of(sampler(sampler_s=1.0, next_cpu_s=0.1, **disturbing)) == ("main_process", "lock")
 
 

@@ -267,10 +267,10 @@ def test_a_start_of_the_epochs_that_is_the_cause_is_said_once() -> None:
     assert [part.label for part in found.evidence_parts if part.about == "epoch"] == ["Head-of-line blocking"]
 
 
-def test_where_others_hold_the_cpus_nothing_is_blamed_and_it_says_how_much_they_use() -> None:
+def test_where_others_hold_the_cpus_bound_and_stage_are_told_and_how_much_they_use() -> None:
     found = decide(caused(0.6, 0.5, 0.7, replace(DECODING, idle_cpus=0.0, others_cpus=0.95)), "emulated", 1, doubts=0)
-    assert (found.bound, found.stage, found.limit, found.confidence) == ("unknown", None, None, "low")
-    assert found.headline == "cause unknown; other programs use the CPUs"
+    assert (found.bound, found.stage, found.limit, found.confidence) == ("input", "decode", "neighbors", "low")
+    assert found.headline.startswith("other programs use the CPUs; decode is the largest stage")
     assert found.evidence[0] in ("Other programs: 0.9 of 2 CPUs busy", "Other programs: 1.0 of 2 CPUs busy")
     assert any("60% of step time (50\N{EN DASH}70%)" in line for line in found.evidence[1:])
 

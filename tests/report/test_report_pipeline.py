@@ -115,7 +115,7 @@ def test_its_sentences_are_short(name: str) -> None:
         ("run_a_rung_fails", "bottleneck: main process", "Most of the time is spent outside"),
         ("scenario_bandwidth_folder_w2", "bottleneck", "Workers wait for storage"),
         ("run_pruned", "bottleneck", "The main process waits for storage"),
-        ("scenario_decode_w0", "narrowest", "Without workers, loading and training take turns"),
+        ("scenario_decode_w0", "bottleneck", "Other programs hold CPUs"),
         ("run_ladder_interference", "narrowest", "The limits do not include time spent waiting"),
     ],
 )

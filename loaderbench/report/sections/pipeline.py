@@ -40,6 +40,7 @@ _WHY: dict[Limit | None, str] = {
     "startup": "Each epoch starts with a wait for its first batch. The limits apply to the time after it.",
     "quota": "A CPU quota or an affinity mask holds the loader back. The limit assumes all available CPUs.",
     "oversubscription": "Threads wait for a CPU. The limits do not include this wait.",
+    "neighbors": "Other programs hold CPUs. The limit assumes all available CPUs.",
     "memory": "Page faults delay this stage. The limits include only part of that time.",
 }
 """Why a limit of this kind does not show as the narrowest part."""
