@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OF_SCRIPT = "script"
 """The folder, within that of the trials, for what was recorded of the script itself."""
 
-_NOTHING = "loaderbench: nothing was tuned: no training loop reached 30 batches"
+_NOTHING = "loaderbench: nothing was tuned: no training loop reached 30 batches (a loop trains if an optimizer steps)"
 
 
 def tune(
@@ -64,7 +64,7 @@ def tune(
 
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
-    budget_s = checked_budget_s(budget)
+    budget_s = checked_budget_s(budget, "--budget")
     check_outputs(json_file, md_file, junit)
     folder = make_run_folder(f"tune-{script_name(script or [], module)}", out)
     ended = run_script(command, launcher=launcher, tuning=Tuning(budget_s, folder, keep_training))

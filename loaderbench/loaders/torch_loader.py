@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
-from loaderbench.options import Check, boolean, integer, number, one_of, text
+from loaderbench.options import Check, boolean, integer, nearest, number, one_of, text
 from loaderbench.ranks import has_ranks
 from loaderbench.records import Config, Scalar
 
@@ -273,8 +273,8 @@ def _usable(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
     dropped = ("shuffle", *WORKER_OPTIONS, *(() if arguments.get("num_workers") else NEEDS_WORKERS))
     kept = {name: value for name, value in arguments.items() if name not in dropped}
-    if unknown := sorted(kept.keys() - inspect.signature(torch.utils.data.DataLoader.__init__).parameters.keys()):
-        raise TypeError(
-            f"unknown argument of the target and of DataLoader (torch {torch.__version__}): {', '.join(unknown)}"
-        )
+    known = inspect.signature(torch.utils.data.DataLoader.__init__).parameters.keys()
+    if unknown := sorted(kept.keys() - known):
+        what = f"unknown argument of the target and of DataLoader (torch {torch.__version__}): {', '.join(unknown)}"
+        raise TypeError(what + nearest(unknown[0], known))
     return kept

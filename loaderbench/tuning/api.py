@@ -58,14 +58,14 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     return _keywords(loader, found.arguments)
 
 
-def checked_budget_s(budget: str | float) -> float:
-    """Seconds. Raises `UsageError` for what is no duration, or too short."""
+def checked_budget_s(budget: str | float, given: str = "budget") -> float:
+    """Seconds. Raises `UsageError` for what is no duration, or too short; `given` is what the line begins with."""
     try:
         seconds = float(parse_duration_s(budget))
     except (TypeError, ValueError) as error:
-        raise UsageError(f"budget: {error}") from None
+        raise UsageError(f"{given}: {error}") from None
     if not seconds >= LEAST_S:
-        raise UsageError(f"budget: {budget} is too short to compare anything; use {LEAST_S:.0f}s or more")
+        raise UsageError(f"{given}: {budget} is too short to compare anything; use {LEAST_S:.0f}s or more")
     return seconds
 
 

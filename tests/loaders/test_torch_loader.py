@@ -116,3 +116,8 @@ def test_code_without_workers_has_no_argument_that_torch_refuses_then() -> None:
     assert "prefetch_factor" not in text
     assert "persistent_workers" not in text
     assert "prefetch_factor=2" in "\n".join(LOADER_BACKENDS["torch"].code({**arguments, "num_workers": 1}, ()))
+
+
+def test_an_unknown_argument_is_named_with_the_nearest_of_a_dataloader() -> None:
+    with pytest.raises(TypeError, match=r"DataLoader .*: num_worker; did you mean num_workers"):
+        build_loader(DATA, {"batch_size": 4, "num_worker": 2}, seed=0)

@@ -116,6 +116,7 @@ def test_its_sentences_are_short(name: str) -> None:
         ("scenario_bandwidth_folder_w2", "bottleneck", "Workers wait for storage"),
         ("run_pruned", "bottleneck", "The main process waits for storage"),
         ("scenario_decode_w0", "bottleneck", "Other programs hold CPUs"),
+        ("synthetic_quiet_decode_w0", "bottleneck: decode", "Without workers, loading and training take turns"),
         ("run_ladder_interference", "narrowest", "The limits do not include time spent waiting"),
     ],
 )

@@ -169,8 +169,8 @@ def test_a_script_without_a_loop_has_nothing_to_tune(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--budget", "1s", "train.py"], "budget: 1s is too short to compare anything; use 5s or more"),
-        (["--budget", "soon", "train.py"], "budget: expected a duration such as 90s, 10m or 1h30m, got 'soon'"),
+        (["--budget", "1s", "train.py"], "loaderbench: --budget: 1s is too short to compare anything; use 5s or more"),
+        (["--budget", "soon", "train.py"], "loaderbench: --budget: expected a duration such as 90s, 10m or 1h30m"),
         (["other.py"], "other.py: no such script"),
     ],
 )
