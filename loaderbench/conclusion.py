@@ -126,6 +126,8 @@ def _conclusions(measured: Measured) -> Conclusions:
         "isolation": (isolation, why_no_isolation),
         "gpu_memory": (gpu_memory, why_no_memory),
         "overhead": (overhead, "no trial completed"),
+        "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
+        "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
         "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
     }
     return Conclusions(
@@ -147,6 +149,10 @@ def _conclusions(measured: Measured) -> Conclusions:
         ranks=ranks,
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
+
+
+def _no_demand(measured: Measured) -> str:
+    return "the run did not keep it" if measured.consumer == "emulated" else "no GPU was emulated"
 
 
 def _verdict_of_rank(measured: Measured, trial: Trial) -> Verdict:

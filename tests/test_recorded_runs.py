@@ -167,6 +167,8 @@ def _of_record(recorded: dict[str, Any], today: dict[str, Any], place: str) -> I
         where = f"{place}.{name}" if place else name
         if name not in today:
             yield f"{where}: recorded {_short(recorded[name])}, is gone"
+        elif name not in recorded and place.endswith("not_measured"):
+            continue  # a value that was missing without a reason has one now
         elif name not in recorded:
             yield f"{where}: is new, {_short(today[name])}"
         elif name in PROSE or place.endswith("not_measured"):
@@ -219,6 +221,14 @@ def test_the_planted_stage_is_named_also_where_other_programs_hold_the_cpus(
 ) -> None:
     found = conclude(read_run(put(name, tmp_path / name))).verdict
     assert (found.bound, found.stage, found.limit, found.confidence) == ("input", planted, "neighbors", "low")
+
+
+@pytest.mark.parametrize("name", ["example_two_cores", "run_pruned", "profile_steps_marked"])
+def test_what_a_run_lacks_has_its_reason(name: str, tmp_path: Path) -> None:
+    run = conclude(read_run(put(name, tmp_path / name)))
+    for record in (run, run.noise, *run.configurations):
+        missing = {field for field, value in vars(record).items() if value is None}
+        assert missing <= record.not_measured.keys()
 
 
 def test_the_recordings_cover_every_cause() -> None:

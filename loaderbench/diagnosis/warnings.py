@@ -43,10 +43,15 @@ def describe_noise(trials: Sequence[Trial], twins: Sequence[Trial]) -> Noise:
     ]
     config = twins[0].config if twins else {}
     aa = ratio_interval(rates_by_round(config, twins), rates_by_round(config, trials))
+    spread = max(times_s) / min(times_s) if times_s else None
+    known = {
+        "reference_decode_spread": (spread, "no reference image was decoded next to the trials"),
+        "aa_difference": (aa, f"it needs {FEWEST_ROUNDS} rounds with both of the pair"),
+    }
     return Noise(
-        reference_decode_spread=max(times_s) / min(times_s) if times_s else None,
+        reference_decode_spread=spread,
         aa_difference=aa,
-        not_measured={} if aa else {"aa_difference": f"it needs {FEWEST_ROUNDS} rounds with both of the pair"},
+        not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
 
 

@@ -38,7 +38,14 @@ def summarise(
     ranks = {id(configuration): rank for rank, configuration in enumerate(order, 1)}
     top = next((c for c in order if len(rates_by_round(c.config, trials)) >= FEWEST_ROUNDS), None)
     tied = {id(c) for c in ranked if top is not None and ties(c.config, top.config, trials)}
-    return tuple(replace(c, rank=ranks.get(id(c)), tied_with_best=id(c) in tied) for c in found)
+    return tuple(_ranked(c, ranks.get(id(c)), tied=id(c) in tied) for c in found)
+
+
+def _ranked(found: Configuration, rank: int | None, *, tied: bool) -> Configuration:
+    """With its rank, or with the reason for none."""
+    why = found.not_measured.get("samples_per_s", "configs with another number of ranks are not ranked")
+    reasons = found.not_measured if rank is not None else {**found.not_measured, "rank": why}
+    return replace(found, rank=rank, tied_with_best=tied, not_measured=reasons)
 
 
 def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float]:
