@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -51,8 +52,8 @@ _CROPS = {
 }
 
 
-def folder_code(options: Mapping[str, Any]) -> Iterator[str]:
-    """`dataset`, from `root`."""
+def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
+    """`dataset`, from `root`, in each of so many ranks."""
     decoder = _DECODERS.get(str(options.get("decoder")), "")
     yield "from torchvision.datasets import ImageFolder"
     if options.get("presize"):
@@ -67,13 +68,17 @@ def folder_code(options: Mapping[str, Any]) -> Iterator[str]:
     yield f"dataset = ImageFolder(root, transform=transform{loads})"
     if options.get("image_cache"):
         yield _source("shared_images.py")
-        made = "SharedImages(dataset.samples, dataset.loader, room_bytes=room_bytes())"
+        cache = "SharedImages" if ranks == 1 else "HostImages"
+        if ranks > 1:
+            yield _source("host_images.py")
+        made = f"{cache}(dataset.samples, dataset.loader, room_bytes=room_bytes())"
         yield f"dataset.loader = {made}  # decodes all of them, once"
 
 
 def _source(file: str) -> str:
-    """A module of ours that stands on its own."""
+    """A module of ours that stands on its own, or on one that precedes it."""
     text = (_DATASETS / file).read_text(encoding="utf-8").partition("from __future__ import annotations")[2]
+    text = re.sub("^from loaderbench.*\n", "", text, flags=re.MULTILINE)
     return text.replace("  # type: ignore[misc]", "")
 
 

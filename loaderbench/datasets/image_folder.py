@@ -195,9 +195,9 @@ class ImageFolder(DatasetOfOptions):
 
         return pixel_changes(self, pairs, ask)
 
-    def code(self) -> Sequence[str]:
+    def code(self, ranks: int = 1) -> Sequence[str]:
         """`torchvision.datasets.ImageFolder` with the same decoder, transform, copies and cache."""
-        return [*folder_code.folder_code({name: getattr(self, name) for name in self.axes})]
+        return [*folder_code.folder_code({name: getattr(self, name) for name in self.axes}, ranks)]
 
     def code_after(self) -> str:
         """Decode or normalise on the device what was left to it."""

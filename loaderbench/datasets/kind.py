@@ -151,8 +151,8 @@ class DatasetKind(Part):
         """How much the samples of each pair differ."""
         return [PixelChange(None, "this kind of dataset cannot compare samples")] * len(pairs)
 
-    def code(self) -> Sequence[str] | None:
-        """Parts of a program that make `dataset` from `root`; `None` where the user has `dataset`."""
+    def code(self, ranks: int = 1) -> Sequence[str] | None:
+        """Parts of a program of so many ranks that make `dataset` from `root`; `None` where the user has `dataset`."""
         return None
 
     def code_after(self) -> str:

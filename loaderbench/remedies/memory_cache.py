@@ -3,7 +3,8 @@
 Triggers when decoding saturates the CPUs or reading waits for storage, and the decoded images should fit in a third of
 the memory.
 
-What it does: decodes all images once into shared memory that all workers read.
+What it does: decodes all images once into shared memory that all workers read. In a run with the axis `ranks`, its
+program shares it among all ranks of a machine under torchrun.
 
 How to confirm: measure again; read and decode time per sample fall after the first epoch.
 """
@@ -42,5 +43,5 @@ REMEDY = CauseRemedy(
     change=option(image_cache="shared_memory"),
     relieves={"decode": 0.1, "read": 0.05},
     costs=("Shared memory for all decoded images, about twelve times their files",),
-    caveat="The first epoch is as slow as before. Ranks of one machine have to share it: else each holds a copy",
+    caveat="The first epoch is as slow as before. Several ranks of one machine have to share it: measure it with ranks",
 )

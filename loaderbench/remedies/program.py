@@ -22,7 +22,7 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
     ranks = rank_count(arguments)
     arguments.pop(RANKS, None)
     dataset = None if saved is None else saved.with_axes(config)
-    made = None if dataset is None else dataset.code()
+    made = None if dataset is None else dataset.code(ranks or 1)
     backend = backend_of(arguments)
     others = own_arguments(arguments, LOADER_BACKENDS.values()).items()
     own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes()}}

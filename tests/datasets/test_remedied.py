@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable
-from multiprocessing import Pipe
+from multiprocessing import Pipe, get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.utils.data import DataLoader
 
 from loaderbench.datasets import DatasetOrder, image_folder
 from loaderbench.datasets.decoders import DECODERS, decode_pillow
+from loaderbench.datasets.host_images import HostImages
 from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples
 from loaderbench.datasets.presized import presized_copies
 from loaderbench.datasets.shared_images import SharedImages
@@ -169,6 +171,56 @@ def test_shared_images_are_what_the_decoder_gave_in_workers_too(
     dataset = ImageSamples(photos, cache, TRANSFORMS["imagenet_eval"](True))
     batch = next(iter(DataLoader(dataset, batch_size=4, num_workers=1, multiprocessing_context=method)))
     assert batch[0].shape == (4, 3, 224, 224)
+
+
+def in_rank(rank: int, job: str, samples: list[tuple[str, int]], made: Any, room_bytes: int = 1 << 30) -> None:
+    """Make a cache as a rank of torchrun does; the first one then changes its memory, and the other sends its own."""
+    torch.set_num_threads(1)  # as torchrun sets it
+    os.environ |= {"LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": job}
+    try:
+        cache = HostImages(samples, decode_pillow if rank == 0 else None, room_bytes=room_bytes)  # type: ignore[arg-type]
+    except (MemoryError, ConnectionError, ValueError) as error:
+        made.send(str(error))
+        return
+    if rank == 0:
+        cache._block.numpy()[cache._places[samples[0][0]][0]] = 77
+    else:
+        made.recv()
+    made.send(np.asarray(cache(samples[0][0])))
+
+
+def of_two_ranks(job: str, orders: list[dict[str, Any]]) -> list[Any]:
+    """What each of two ranks sent."""
+    pipes = [Pipe() for _ in orders]
+    ranks = [
+        get_context("fork").Process(target=in_rank, args=(rank, job), kwargs={"made": pipes[rank][1], **order})
+        for rank, order in enumerate(orders)
+    ]
+    for rank in ranks:
+        rank.start()
+    found = [pipes[0][0].recv()]
+    pipes[1][0].send("look")
+    found.append(pipes[1][0].recv())
+    for rank in ranks:
+        rank.join()
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranks share nothing elsewhere")
+def test_the_ranks_of_a_machine_have_one_copy_that_the_first_decodes(photos: list[tuple[str, int]]) -> None:
+    first, other = of_two_ranks(f"one-{os.getpid()}", [{"samples": photos}, {"samples": photos}])
+    assert first.shape == (375, 500, 3)
+    assert np.array_equal(first, other)
+    assert other[0, 0, 0] == 77, "the memory of the first rank"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranks share nothing elsewhere")
+def test_what_keeps_ranks_from_sharing_is_one_line_in_each_that_cannot(photos: list[tuple[str, int]]) -> None:
+    full = of_two_ranks(f"full-{os.getpid()}", [{"samples": photos, "room_bytes": 1_000}, {"samples": photos}])
+    assert "more than 1,000 bytes" in full[0]
+    assert "could not decode" in full[1]
+    _, other = of_two_ranks(f"lists-{os.getpid()}", [{"samples": photos}, {"samples": photos[:2]}])
+    assert "different lists of files" in other
 
 
 def test_images_that_do_not_fit_are_refused_by_the_bytes_they_would_need(photos: list[tuple[str, int]]) -> None:

@@ -38,6 +38,7 @@ CHANGES: dict[str, Config] = {
     "uint8": {"normalize": "device"},
     "copies": {"presize": 64},
     "cache": {"image_cache": "shared_memory", "num_workers": 1},
+    "cache_of_ranks": {"image_cache": "shared_memory", "ranks": 2},
     **{f"decoder_{name}": {"decoder": name} for name in DECODERS},
     **{f"transform_{name}": {"transform": name} for name in TRANSFORMS if name != "to_tensor"},
     "all_together": {

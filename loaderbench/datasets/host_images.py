@@ -1,0 +1,94 @@
+"""Decoded images in memory that all ranks of a machine share: one of them decodes, for the workers of all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from loaderbench.datasets.shared_images import SharedImages
+
+MEETING_S = 600.0  # for the ranks of a machine to reach the cache; decoding may take longer
+
+
+class HostImages(SharedImages):
+    """The same under torchrun, filled by the first rank of each machine. Ranks make their caches in the same order.
+
+    The memory is handed over as file descriptors, so it is freed with the last process that has it. Raises
+    `ValueError` for ranks with different files, `ConnectionError` where the first rank failed, `TimeoutError` where
+    ranks do not meet.
+    """
+
+    made: ClassVar[int] = 0
+
+    def __init__(self, samples: Sequence[tuple[str, int]], loader: Callable[[str], Any], *, room_bytes: int) -> None:
+        rank, ranks = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        self._paths = list(dict.fromkeys(path for path, _ in samples))
+        address, HostImages.made = _address(HostImages.made), HostImages.made + 1
+        if ranks == 1 or sys.platform != "linux":
+            super().__init__(samples, loader, room_bytes=room_bytes)
+        elif rank > 0:
+            self._take(address)
+        else:
+            with socket.socket(socket.AF_UNIX) as place:
+                place.bind(address)
+                place.listen(ranks)
+                place.settimeout(MEETING_S)
+                said, files = b"", list[int]()
+                try:
+                    super().__init__(samples, loader, room_bytes=room_bytes)
+                    said, files = self._to_hand_over()
+                finally:  # the others hear of a failure, too
+                    for _ in range(ranks - 1):
+                        with place.accept()[0] as other:
+                            socket.send_fds(other, [said or b"failed"], files)
+
+    def _to_hand_over(self) -> tuple[bytes, list[int]]:
+        rows = [(begin, *shape) for begin, shape in self._places.values()]
+        self._index = torch.tensor(rows, dtype=torch.int64)
+        shared = [tensor.untyped_storage()._share_fd_cpu_() for tensor in (self._block, self._index)]
+        said = bytes([self._as_image]) + shared[0][1].to_bytes(8, "big") + _digest(self._paths)
+        return said, [file for file, _ in shared]
+
+    def _take(self, address: str) -> None:
+        until_s = time.monotonic() + MEETING_S
+        with socket.socket(socket.AF_UNIX) as place:
+            while place.connect_ex(address):
+                if time.monotonic() > until_s:
+                    raise TimeoutError("the first rank of this machine made no such cache; make it in every rank")
+                time.sleep(0.05)
+            said, files, _, _ = socket.recv_fds(place, 64, 2)
+        if not files:
+            raise ConnectionError("the first rank of this machine could not decode the images; see its error")
+        try:
+            if said[9:] != _digest(self._paths):
+                raise ValueError("the ranks of this machine have different lists of files; give all of them the same")
+            rows = _mapped(files[1], 4 * 8 * len(self._paths)).view(torch.int64).view(-1, 4).tolist()
+            self._block, self._as_image = _mapped(files[0], int.from_bytes(said[1:9], "big")), bool(said[0])
+            self._places = {
+                path: (begin, tuple(shape)) for path, (begin, *shape) in zip(self._paths, rows, strict=True)
+            }
+        finally:
+            for file in files:
+                os.close(file)
+
+
+def _address(number: int) -> str:
+    """Where the ranks of this machine meet for their cache of this number: a name that no file has."""
+    job = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
+    return "\0decoded-images-" + _digest([*job, str(number)]).hex()
+
+
+def _digest(texts: Sequence[str]) -> bytes:
+    return hashlib.sha256("\n".join(texts).encode(errors="surrogateescape")).digest()
+
+
+def _mapped(file: int, size: int) -> torch.Tensor:
+    storage: Any = torch.UntypedStorage
+    return torch.empty(0, dtype=torch.uint8).set_(storage._new_shared_fd_cpu(file, size))
