@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Verdict, WorkerStates
+from loaderbench.records import Config, Limit, Verdict, WorkerStates
 from loaderbench.remedies import Diagnosis, candidates_for
 from loaderbench.remedies.workers import workers_that_fit, workers_that_hide
 
@@ -16,24 +19,44 @@ def test_idle_cpus_are_divided_by_the_ranks(ranks: int, own_cpus: float, fitting
     assert workers_that_fit(facts) == fitting
 
 
-def test_workers_of_all_ranks_beyond_the_cpus_are_tried_with_fewer() -> None:
+def tried(limit: Limit, *, ranks: int, workers: int, cpus: int = 16, options: Any = None) -> dict[str, Config]:
+    """The fixes that are tried where decoding on so many workers a rank has this limit."""
     facts = Facts(
-        workers=4,
-        cpus=16,
-        ranks=8,
+        workers=workers,
+        cpus=cpus,
+        ranks=ranks,
         cpu_s={"decode": 4e-3},
         wall_s={"decode": 4e-3},
         loads=WorkerStates(on_cpu_share=0.5, run_queue_share=0.5, blocked_share=0.0, runnable_threads=4.0),
-        own_cpus=16.0,
+        own_cpus=float(cpus),
         samples_per_s=4_000,
-        ranks_of_rate=8,
+        ranks_of_rate=ranks,
+        bytes_per_sample=1e5,
     )
-    verdict = Verdict(
-        bound="input", stage="decode", limit="oversubscription", headline="", evidence=(), confidence="high"
-    )
-    config = {"ranks": 8, "batch_size": 32, "num_workers": 4}
-    candidates = {found.id: found.change for found in candidates_for(Diagnosis(verdict, facts, config, {}))}
-    assert candidates["fewer_workers"] == {"num_workers": 2}
+    verdict = Verdict(bound="input", stage="decode", limit=limit, headline="", evidence=(), confidence="high")
+    config: Config = {"ranks": ranks, "batch_size": 32, "num_workers": workers}
+    found = Diagnosis(verdict, facts, config, {}, options=options, files=100, shared_memory_bytes=1 << 34)
+    return {candidate.id: candidate.change for candidate in candidates_for(found)}
+
+
+@pytest.mark.parametrize("limit", ["oversubscription", "cpu"])
+def test_workers_of_all_ranks_beyond_the_cpus_are_tried_with_fewer(limit: Limit) -> None:
+    assert tried(limit, ranks=8, workers=4)["fewer_workers"] == {"num_workers": 2}
+    assert tried(limit, ranks=4, workers=1, cpus=2)["fewer_workers"] == {"num_workers": 0}
+    assert "fewer_workers" not in tried(limit, ranks=8, workers=2)
+
+
+def test_one_process_is_tried_with_fewer_only_where_threads_compete_and_never_with_none() -> None:
+    assert tried("oversubscription", ranks=1, workers=4, cpus=1)["fewer_workers"] == {"num_workers": 1}
+    assert "fewer_workers" not in tried("cpu", ranks=1, workers=32)
+
+
+def test_ranks_that_compete_are_tried_with_less_decoding_too() -> None:
+    options = ImageFolder().model_dump()
+    assert tried("oversubscription", ranks=8, workers=2, options=options)["memory_cache"] == {
+        "image_cache": "shared_memory"
+    }
+    assert "memory_cache" not in tried("oversubscription", ranks=1, workers=32, options=options)
 
 
 def test_workers_that_only_wait_are_divided_too() -> None:

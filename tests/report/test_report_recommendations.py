@@ -14,6 +14,7 @@ from loaderbench.records import (
     Config,
     Interval,
     PixelChange,
+    Recommendation,
     RunRecord,
     SampleTimes,
     SlowSample,
@@ -81,6 +82,19 @@ def test_samples_that_were_not_compared_say_why() -> None:
     assert isinstance(fold.blocks[0], Breakdown)
     cells = [row.cells[-1] for row in fold.blocks[0].tables[0].rows]
     assert {cell.text for cell in cells} == {"not measured: x"}
+
+
+def test_where_no_fix_gained_those_that_were_tried_are_named_with_their_ratio() -> None:
+    run = verified()
+    reason = "Tried, no gain above 10%: 0.88\u00d7 (0.73\u20131.05\u00d7)"
+    fine = replace(run.recommendations[0], id="presize_offline", title="Smaller", status="already_ok", reason=reason)
+    untried = replace(fine, id="pin_memory")
+
+    def said(*found: Recommendation) -> str | None:
+        return next(iter(build_document(replace(run, recommendations=found)).all(Cards))).empty
+
+    assert said(fine, untried) == f"No fixes. Smaller: {reason}."
+    assert said(untried) == "No fixes: nothing to change was found."
 
 
 def test_a_card_compares_with_what_its_gain_is_over() -> None:

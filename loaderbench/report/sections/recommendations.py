@@ -138,7 +138,14 @@ def _empty(run: RunRecord) -> str:
         return f"No fixes: {words.plain(reason, words.SENTENCE_LIMIT)}."
     if run.verdict.bound == "unknown":
         return "No fixes: the cause of the data wait is unknown."
-    return "No fixes: nothing to change was found."
+    tried = {found.id for found in run.verification.tried} if run.verification else set()
+    in_vain = [r for r in run.recommendations if r.status == "already_ok" and r.id in tried]
+    said = [
+        f"{words.plain(r.title, words.LABEL_LIMIT)}: {words.plain(r.reason, words.SENTENCE_LIMIT)}."
+        for r in in_vain
+        if r.reason
+    ]
+    return " ".join(["No fixes." if said else "No fixes: nothing to change was found.", *said])
 
 
 def _aside(found: Recommendation) -> Fact:
