@@ -12,12 +12,14 @@ class Candidate:
     """A remedy as a changed trial. `estimate` is the ratio of samples/s that is expected, changed over unchanged.
 
     `effort` for the user: 0 is an argument, 1 code, 2 other samples or another order, 3 a copy of the data.
+    Those with `first` are tried before all others, and an estimate does not matter then.
     """
 
     id: str
     change: Config
     estimate: float | None = None
     effort: int = 1
+    first: bool = False
 
 
 @dataclass(frozen=True)

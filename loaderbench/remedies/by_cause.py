@@ -35,6 +35,7 @@ class CauseRemedy:
     `title_for` gives a more exact one for a diagnosis. `untried` says why no trial can measure the gain, `untried_for`
     why none can where it was diagnosed. `relieves` are the parts of a stage's time that are left, as others report
     them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples differ afterwards.
+    `ends_contention`: it ends waits of threads for one another, of which estimates know nothing; it is tried first.
     """
 
     id: str
@@ -51,6 +52,7 @@ class CauseRemedy:
     caveat: str | None = None
     changes_pixels: bool = False
     title_for: Callable[[Diagnosis], str] | None = None
+    ends_contention: bool = False
 
     @property
     def changes(self) -> bool:
@@ -63,7 +65,7 @@ class CauseRemedy:
         if self._why_untried(diagnosis) or diagnosis.profile or not change or not self.applies(diagnosis):
             return None
         expected = estimate(diagnosis.facts, change, self.relieves, diagnosis.demand)
-        return Candidate(self.id, change, expected, self.effort)
+        return Candidate(self.id, change, expected, self.effort, self.ends_contention)
 
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Advise it if it fits the cause and is not in place yet."""

@@ -43,6 +43,7 @@ REMEDY = MeasuredFirst(
         id="fewer_workers",
         title="Set num_workers={num_workers}",
         effort=0,
+        ends_contention=True,
         applies=_compete,
         change=lambda found: {"num_workers": _share_of_rank(found.facts)},
     ),

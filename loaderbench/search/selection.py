@@ -37,7 +37,7 @@ class ForwardSelection:
         self._random = random.Random(seed)
         self._round = self._in_step = 0
         self._final = False
-        called_for = sorted(propose(present) or (), key=lambda found: -(found.estimate or 0.0))
+        called_for = sorted(propose(present) or (), key=lambda found: (not found.first, -(found.estimate or 0.0)))
         self._live, self._waiting = list(called_for[:most]), list(called_for[most:])
         self._seen = {candidate.id for candidate in called_for}
 

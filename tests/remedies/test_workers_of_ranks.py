@@ -8,9 +8,10 @@ import pytest
 
 from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Config, Limit, Verdict, WorkerStates
+from loaderbench.records import Candidate, Config, Limit, Verdict, WorkerStates
 from loaderbench.remedies import Diagnosis, candidates_for
 from loaderbench.remedies.workers import workers_that_fit, workers_that_hide
+from loaderbench.search import ForwardSelection
 
 
 @pytest.mark.parametrize(("ranks", "own_cpus", "fitting"), [(1, 2.0, 64), (8, 16.0, 8), (4, 8.0, 16), (64, 64.0, 1)])
@@ -19,7 +20,14 @@ def test_idle_cpus_are_divided_by_the_ranks(ranks: int, own_cpus: float, fitting
     assert workers_that_fit(facts) == fitting
 
 
-def tried(limit: Limit, *, ranks: int, workers: int, cpus: int = 16, options: Any = None) -> dict[str, Config]:
+def tried(limit: Limit, **job: Any) -> dict[str, Config]:
+    """The changes that are tried where a job has this limit."""
+    return {found.id: found.change for found in candidates_of(limit, **job)}
+
+
+def candidates_of(
+    limit: Limit, *, ranks: int, workers: int, cpus: int = 16, options: Any = None
+) -> tuple[Candidate, ...]:
     """The fixes that are tried where decoding on so many workers a rank has this limit."""
     facts = Facts(
         workers=workers,
@@ -36,7 +44,7 @@ def tried(limit: Limit, *, ranks: int, workers: int, cpus: int = 16, options: An
     verdict = Verdict(bound="input", stage="decode", limit=limit, headline="", evidence=(), confidence="high")
     config: Config = {"ranks": ranks, "batch_size": 32, "num_workers": workers}
     found = Diagnosis(verdict, facts, config, {}, options=options, files=100, shared_memory_bytes=1 << 34)
-    return {candidate.id: candidate.change for candidate in candidates_for(found)}
+    return candidates_for(found)
 
 
 @pytest.mark.parametrize("limit", ["oversubscription", "cpu"])
@@ -44,6 +52,18 @@ def test_workers_of_all_ranks_beyond_the_cpus_are_tried_with_fewer(limit: Limit)
     assert tried(limit, ranks=8, workers=4)["fewer_workers"] == {"num_workers": 2}
     assert tried(limit, ranks=4, workers=1, cpus=2)["fewer_workers"] == {"num_workers": 0}
     assert "fewer_workers" not in tried(limit, ranks=8, workers=2)
+
+
+def test_fewer_workers_are_tried_before_what_is_expected_to_gain_more() -> None:
+    fewer, cache = (
+        Candidate("fewer_workers", {"num_workers": 1}, 0.7, 0, first=True),
+        Candidate("memory_cache", {"image_cache": "shared_memory"}, 2.0),
+    )
+    now: Config = {"ranks": 2, "num_workers": 4}
+    selection = ForwardSelection(now, now, lambda _: [cache, fewer], seed=0, most=1)
+    assert selection.candidates == [fewer]
+    tried_first = [found.id for found in candidates_of("oversubscription", ranks=8, workers=4) if found.first]
+    assert tried_first == ["fewer_workers"]
 
 
 def test_one_process_is_tried_with_fewer_only_where_threads_compete_and_never_with_none() -> None:
