@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import threading
@@ -36,6 +37,25 @@ FIRST_SAVE_S = 2.0
 """After that, what is recorded is saved, then after twice as long and so on: a script may end without a last word."""
 
 LONGEST_SAVE_S = 60.0
+LONGEST_HELD_S = 10.0
+
+_saving = threading.RLock()  # again by the same thread: a sampler may iterate over another loader
+_held: list[bool] = []
+
+
+def _hold_saving() -> None:
+    """Before this process forks, whoever forks it: the copy would wait for ever for a module that saving imports."""
+    _held.append(_saving.acquire(timeout=LONGEST_HELD_S))
+
+
+def _release_saving() -> None:
+    """In this process and in the copy."""
+    if _held.pop():
+        _saving.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_saving, after_in_parent=_release_saving, after_in_child=_release_saving)
 
 
 class RecordedEpoch:
@@ -117,7 +137,6 @@ class ScriptRecorder:
             (Path(order.folder) / BEGUN).touch()
         self._begun: Any = None  # by torch, for the epoch that was begun last
         self._of_loader: BaseException | None = None
-        self._saving = threading.RLock()  # a sampler may iterate over another loader while its epoch begins
         self._over = threading.Event()
         self._steps = StepStages(watches_optimizers=self._tuner is not None)
         threading.Thread(target=self._save_now_and_then, daemon=True).start()
@@ -138,7 +157,7 @@ class ScriptRecorder:
                     self._steps.end()
                 return self._usual(loader)
             self._steps.begin()
-            with self._saving:  # the epoch may fork
+            with _saving:
                 begun = self._recorded_epoch(found, loader)
             found.epoch = weakref.ref(begun)
             return begun
@@ -210,7 +229,7 @@ class ScriptRecorder:
 
     def _between_batches(self, profiler: LoaderProfiler) -> None:
         if self._tuner is not None and not self._tuner.is_done:
-            with self._saving:  # a copy of this process must not hold what another thread has locked
+            with _saving:  # a copy of this process must not hold what another thread has locked
                 self._tuner.consider(profiler, trains=self._steps.optimizes, save=self._save)
 
     def _epoch_ended(self) -> None:
@@ -226,7 +245,7 @@ class ScriptRecorder:
     def _save(self) -> None:
         """Never in the way of the script."""
         try:
-            with self._saving:
+            with _saving:
                 write_recordings(Path(self._order.folder), [_recording_of(one) for one in list(self._recorded)])
         except Exception as error:
             _say(f"cannot save what was recorded: {type(error).__name__}: {error}")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from scripts import HEAD, write
 
 from loaderbench.result import load
+from loaderbench.script import recorder
 
 OWN = (
     HEAD
@@ -81,3 +84,24 @@ def test_a_rank_has_a_folder_of_its_own_and_one_that_cannot_be_used_costs_a_line
     assert "Traceback" not in done.stderr
     for folder in ("run-rank3", "reports/profile-train-rank3-*"):
         assert [place.name for place in tmp_path.glob(f"{folder}/run.json")] == ["run.json"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+def test_no_process_is_forked_while_another_thread_saves() -> None:
+    """The copy would have the locks of modules that the thread is importing, and nobody to release them."""
+    saves, saved = threading.Event(), []
+
+    def save() -> None:
+        with recorder._saving:
+            saves.set()
+            time.sleep(0.2)
+            saved.append(True)
+
+    thread = threading.Thread(target=save)
+    thread.start()
+    saves.wait()
+    copy = os.fork()
+    if copy == 0:
+        os._exit(0 if saved else 1)
+    thread.join()
+    assert os.waitpid(copy, 0)[1] == 0
