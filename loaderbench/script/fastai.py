@@ -9,6 +9,8 @@ from types import ModuleType
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
+from loaderbench.tracing.other_loader import OtherLoader
+
 Iterate = Callable[[Any], Iterator[Any]]
 """Makes torch's iterator over the object that fastai passes to it."""
 
@@ -50,12 +52,8 @@ def _epoch(recorded: Recorded, iterate: Iterate, passed: Any) -> Iterator[Any]:
     return begun
 
 
-class FastaiLoader:
-    """A loader of fastai with the attributes of torch's.
-
-    `passed` is what fastai passes to torch, and `of_user` the loader that the script knows. What fastai does with a
-    batch afterwards, on the device where it trains (`after_batch`), belongs to the step.
-    """
+class FastaiLoader(OtherLoader):
+    """A loader of fastai. The transforms of a batch (`after_batch`) come after its iterator and belong to the step."""
 
     collate_fn = None  # a batch arrives whole: `do_batch` makes it
     sampler = None

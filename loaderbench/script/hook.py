@@ -8,7 +8,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial, wraps
+from functools import wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -57,7 +57,7 @@ class _Watcher(MetaPathFinder):
 
     def _record_torch(self, module: ModuleType) -> None:
         recorded = record_epochs(module.DataLoader, self._order)
-        recorded.undo.append(partial(sys.meta_path.remove, self))
+        recorded.undo.append(self._leave)
 
         def record_fastai(of_fastai: ModuleType) -> None:
             from loaderbench.script.fastai import record_iterators
@@ -65,6 +65,10 @@ class _Watcher(MetaPathFinder):
             record_iterators(of_fastai, recorded)
 
         self._awaited[HOME_OF_FASTAI] = record_fastai
+
+    def _leave(self) -> None:
+        with suppress(ValueError):  # the script removed it
+            sys.meta_path.remove(self)
 
 
 class _Changed(Loader):
@@ -102,7 +106,7 @@ def is_recorded(kind: Any) -> bool:
 class RecordedKind:
     """A kind of loader with two functions replaced: one notes where a loader is made, one records its epochs.
 
-    `undo` is called at the end too: what was changed beside these two.
+    `undo` holds what undoes all other changes; it is called at the end too.
     """
 
     def __init__(self, kind: Any, order: RecordOrder) -> None:
@@ -157,9 +161,8 @@ class RecordedKind:
         return self._made
 
     def _begin(self, loader: Any) -> Iterator[Any]:
-        """Begin an epoch as without us; another library's loader knows how."""
-        own = getattr(loader, "begin_epoch", None)
-        begun: Iterator[Any] = self._usual(loader) if isinstance(loader, self._kind) or own is None else own()
+        """Begin an epoch as without us; a loader of another library knows how."""
+        begun: Iterator[Any] = self._usual(loader) if isinstance(loader, self._kind) else loader.begin_epoch()
         return begun
 
     def _give_back(self) -> None:

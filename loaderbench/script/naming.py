@@ -12,6 +12,7 @@ from typing import Any
 
 from loaderbench.code_places import is_library, is_ours
 from loaderbench.records.code import CodeLine
+from loaderbench.tracing.other_loader import OtherLoader
 
 _MOST_FRAMES = 60
 
@@ -39,7 +40,8 @@ def place_of(loader: Any, made: CodeLine | None = None) -> Place:
     come attributes of `self` and objects that hold the loader, from the innermost on. Without a name it is called by
     its dataset's type. The line is that of the innermost code that is no library's.
     """
-    loader = getattr(loader, "of_user", loader)
+    if isinstance(loader, OtherLoader):
+        loader = loader.of_user
     frames = list(_frames())
     own = next((frame for frame in frames if not is_library(frame.f_code.co_filename)), frames[-1] if frames else None)
     file, line = (own.f_code.co_filename, own.f_lineno) if own else ("", 0)
@@ -91,15 +93,13 @@ def _key_of(names: Any, loader: Any) -> str | None:
 
 
 def _one_of(name: str, value: Any, loader: Any) -> str | None:
-    """`dls.train` or `dls.valid`, where it is one of fastai's several loaders; a learner holds them as its `dls`."""
-    held = getattr(value, "__dict__", {})
-    if "dls" in held:
-        return _one_of(f"{name}.dls", held["dls"], loader)
-    loaders = held.get("loaders")
-    if not isinstance(loaders, list):
+    """`dls.train` or `dls.valid`, for one of fastai's `DataLoaders`; a `Learner` holds them as its `dls`."""
+    if not type(value).__module__.startswith("fastai."):
         return None
-    place = next((at for at, one in enumerate(loaders) if one is loader), None)
-    return place if place is None else f"{name}.{dict(enumerate(('train', 'valid'))).get(place, place)}"
+    of_learner = getattr(value, "__dict__", {}).get("dls")
+    name, loaders = (name, value) if of_learner is None else (f"{name}.dls", of_learner)
+    parts = ((part, getattr(loaders, part, None)) for part in ("train", "valid"))
+    return next((f"{name}.{part}" for part, own in parts if own is loader), None)
 
 
 def _holds(value: Any, loader: Any) -> bool:

@@ -44,12 +44,12 @@ _held: list[bool] = []
 
 
 def _hold_saving() -> None:
-    """Before this process forks, whoever forks it: the copy would wait for ever for a module that saving imports."""
+    """Before any fork: if saving is importing a module then, the child would block forever on that module's lock."""
     _held.append(_saving.acquire(timeout=LONGEST_HELD_S))
 
 
 def _release_saving() -> None:
-    """In this process and in the copy."""
+    """After the fork, in the parent and in the child."""
     if _held.pop():
         _saving.release()
 
@@ -229,7 +229,7 @@ class ScriptRecorder:
 
     def _between_batches(self, profiler: LoaderProfiler) -> None:
         if self._tuner is not None and not self._tuner.is_done:
-            with _saving:  # a copy of this process must not hold what another thread has locked
+            with _saving:  # nothing is saved during trials
                 self._tuner.consider(profiler, trains=self._steps.optimizes, save=self._save)
 
     def _epoch_ended(self) -> None:

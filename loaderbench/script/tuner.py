@@ -17,6 +17,7 @@ from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.tuning_ranks import one_rank_tunes
+from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning import OwnLoop, Tuned, TuneOrder, TuningInterrupted, tune_loader
 from loaderbench.tuning.own_loader import present_arguments
 
@@ -62,7 +63,7 @@ class ScriptTuner:
 
         if self.is_done or profiler.steady_batches < SETTLED_BATCHES or not torch.is_grad_enabled():
             return
-        trains = trains or hasattr(profiler.source, "begin_epoch")  # fastai has optimizers of its own
+        trains = trains or isinstance(profiler.source, OtherLoader)  # fastai has its own optimizers
         if not trains and time.monotonic() < self._began_s + PATIENCE_S:
             return
         self.is_done = True

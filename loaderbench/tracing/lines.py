@@ -31,7 +31,11 @@ DEEPEST = 48
 """Frames of a stack, from the fetcher down; those below are charged to the last of them."""
 
 _FETCH = os.path.join("torch", "utils", "data", "_utils", "fetch.py")  # noqa: PTH118 - the end of a path, as text
-_OF_FASTAI = {"create_batches": os.path.join("data", "load.py"), "chunked": os.path.join("fastcore", "basics.py")}  # noqa: PTH118
+_OF_FASTAI = {
+    "create_batches": os.path.join("fastai", "data", "load.py"),  # noqa: PTH118
+    "chunked": os.path.join("fastcore", "basics.py"),  # noqa: PTH118
+}
+"""Functions of fastai that ask for samples, and the ends of their files."""
 
 
 class LineClock:
@@ -128,7 +132,7 @@ def frames_below_fetcher(frame: FrameType) -> list[FrameType]:
 
 
 def _is_fetcher(code: CodeType) -> bool:
-    """Whether this asks for samples, and is none of what makes them."""
+    """Whether this asks for samples, and does not make them."""
     end = _OF_FASTAI.get(code.co_name, _FETCH)
     return code.co_filename.endswith(end)
 

@@ -14,6 +14,7 @@ from loaderbench.tracing.attach import Attachment, InProcess
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.made import Made, MadeBatches
+from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tracing.parts import Finder, SampleProxy, maker_of
 from loaderbench.tracing.reading import Mark, Traced, mark, read
 from loaderbench.tracing.taking import NotifyingSampler, Taken, TakingClock
@@ -105,7 +106,7 @@ class LoaderTrace:
         self._persistent = None
 
     def _in_process(self, tracer: Tracer) -> Iterator[Any]:
-        dataset = getattr(self._loader, "passed", self._loader.dataset)
+        dataset = self._loader.passed if isinstance(self._loader, OtherLoader) else self._loader.dataset
         tracer.bind()
         attachment = self._attachment_of(dataset, tracer)
         replaced: dict[str, Any] = {"collate_fn": TracedCollate(self._loader.collate_fn)}
@@ -177,9 +178,9 @@ def _replaced(attributes: dict[str, Any], new: dict[str, Any]) -> Iterator[None]
 
 
 def is_loader(source: Any) -> bool:
-    """Whether it is torch's `DataLoader`, or one of fastai's, by its parts; where torch is not loaded, nothing is."""
+    """Whether it is torch's `DataLoader`, or one that is traced as such; nothing is before torch is imported."""
     data = sys.modules.get("torch.utils.data")
-    return data is not None and (isinstance(source, data.DataLoader) or hasattr(source, "begin_epoch"))
+    return data is not None and isinstance(source, data.DataLoader | OtherLoader)
 
 
 class IterableTrace:

@@ -14,6 +14,7 @@ from loaderbench.tracing.tracer import Tracer
 
 MAX_DATASETS = 200  # of a dataset of datasets: the others' samples are timed as one stage
 _TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai", "fastai", "fastcore")
+_FASTAI = "fastai.data.load"
 _TRANSFORM_WORDS = ("transform", "augment", "preprocess")
 _WITHOUT_CLASS = ("builtins", "functools", "torch.jit")  # modules of callables whose class cannot be given a method
 
@@ -133,13 +134,13 @@ def _is_dataset(value: Any) -> bool:
 
 
 def maker_of(dataset: Any) -> Any:
-    """What makes the samples: fastai's loader makes whole batches, behind what torch takes for an iterable dataset."""
-    return dataset.d if type(dataset).__module__ == "fastai.data.load" and hasattr(dataset, "d") else dataset
+    """What makes the samples. fastai hides its loader, which makes whole batches, in what torch takes for a dataset."""
+    return dataset.d if type(dataset).__module__ == _FASTAI and hasattr(dataset, "d") else dataset
 
 
 def sample_methods(base: Any, tracer: Tracer) -> dict[str, Callable[..., Any]]:
     """`__getitem__` and `__getitems__` of a class, `__iter__` of an iterable one, or those of fastai's loader."""
-    if hasattr(base, "do_item") and hasattr(base, "do_batch"):
+    if any((kind.__module__, kind.__name__) == (_FASTAI, "DataLoader") for kind in base.__mro__):
         item, batch = base.do_item, base.do_batch
         return {
             "do_item": lambda self, index: tracer.sample(index or 0, item, self, index),

@@ -16,6 +16,7 @@ from threading import Thread
 from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
+from loaderbench.tracing.other_loader import OtherLoader
 from loaderbench.tuning.dividing import each_worker_gives_all
 
 NO_FORK = "this system cannot fork a process, and a loader exists in its own process alone"
@@ -31,7 +32,7 @@ def why_not_tried(loader: Any) -> str:
     """One line; empty where trials are possible."""
     if not hasattr(os, "fork"):
         return NO_FORK
-    if hasattr(loader, "begin_epoch"):  # another library's
+    if isinstance(loader, OtherLoader):
         return NOT_OF_TORCH
     if each_worker_gives_all(loader):
         return f"{NOT_DIVIDED} ({type(loader.dataset).__name__} does not call get_worker_info)"
