@@ -12,5 +12,5 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="cheaper_collate",
     title="Simplify collate_fn: stack arrays of one shape",
-    applies=lambda found: found.named(stages={"collate"}, limits={"cpu"}),
+    applies=lambda found: found.named(stages={"collate"}, limits={"cpu", "neighbors"}),
 )

@@ -12,5 +12,5 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="cheaper_read",
     title="Read less: smaller files or one memory-mapped file",
-    applies=lambda found: found.named(stages={"read"}, limits={"cpu", "workers", "memory"}),
+    applies=lambda found: found.named(stages={"read"}, limits={"cpu", "workers", "memory", "neighbors"}),
 )

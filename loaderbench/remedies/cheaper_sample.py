@@ -12,5 +12,5 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="cheaper_sample",
     title="Speed up __getitem__: cache or use a compiled library",
-    applies=lambda found: found.named(stages={"sample", "transform"}, limits={"cpu"}),
+    applies=lambda found: found.named(stages={"sample", "transform"}, limits={"cpu", "neighbors"}),
 )

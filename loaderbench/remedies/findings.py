@@ -59,15 +59,17 @@ class Diagnosis:
     def cpu_goes_to(self, stage: Stage) -> bool:
         """Whether this stage is the bottleneck of CPUs, or takes at least `WORTH_LESS` of their time.
 
-        That is where the CPUs in use are saturated, or where more workers would use others but do not fit. Several
-        ranks saturate them with workers and main processes that compete, of which fewer workers may end only a part.
+        That is where the CPUs in use are saturated, by this program or by others too, or where more workers would use
+        more of them but do not fit. Ranks also saturate them where their threads compete.
         """
         whole = sum(self.facts.cpu_s.values())
         part = self.facts.cpu_s.get(stage, 0.0) / whole if whole > 0 else 0.0
         named = self.verdict.stage == stage
-        limits: tuple[Limit, ...] = ("cpu", "quota") if self.workers_fit else ("cpu", "quota", "workers")
+        limits: set[Limit] = {"cpu", "quota", "neighbors"}
+        if not self.workers_fit:
+            limits.add("workers")
         if self.facts.ranks > 1:
-            limits = (*limits, "oversubscription")
+            limits.add("oversubscription")
         return self.named(limits=limits) and (named or part >= WORTH_LESS)
 
     def option(self, name: str) -> Any:

@@ -16,7 +16,7 @@ REMEDY = CauseRemedy(
     title="Decode at reduced scale with Image.draft",
     effort=2,
     applies=lambda found: (
-        found.named(stages={"decode"}, limits={"cpu", "workers", "memory", "oversubscription"})
+        found.named(stages={"decode"}, limits={"cpu", "workers", "memory", "oversubscription", "neighbors"})
         and large_images(found.facts)
         and found.option("decoder") in (None, "pillow")
     ),

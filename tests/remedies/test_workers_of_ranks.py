@@ -79,6 +79,12 @@ def test_ranks_that_compete_are_tried_with_less_decoding_too() -> None:
     assert "memory_cache" not in tried("oversubscription", ranks=1, workers=32, options=options)
 
 
+def test_beside_other_programs_cheaper_stages_are_tried_and_no_more_workers() -> None:
+    found = tried("neighbors", ranks=1, workers=2, options=ImageFolder().model_dump())
+    assert {"faster_decoder", "memory_cache", "uint8_transport"} & found.keys()
+    assert not {"more_workers", "fewer_workers"} & found.keys()
+
+
 def test_workers_that_only_wait_are_divided_too() -> None:
     assert workers_that_hide(Facts(workers=1, cpus=16)) == 32
     assert workers_that_hide(Facts(workers=1, cpus=16, ranks=8)) == 8

@@ -97,6 +97,13 @@ def test_where_no_fix_gained_those_that_were_tried_are_named_with_their_ratio() 
     assert said(untried) == "No fixes: nothing to change was found."
 
 
+def test_where_other_programs_leave_nothing_to_try_the_page_says_what_to_do() -> None:
+    run = replace(runs.typical(), recommendations=(), verification=None)
+    held = replace(run, verdict=replace(run.verdict, limit="neighbors"))
+    found = next(iter(build_document(held).all(Cards))).empty
+    assert found == "No fixes: other programs use the CPUs. Stop them, then run again."
+
+
 def test_a_card_compares_with_what_its_gain_is_over() -> None:
     run = verified()
     change: Config = {"num_workers": 4}

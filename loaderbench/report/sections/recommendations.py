@@ -138,6 +138,8 @@ def _empty(run: RunRecord) -> str:
         return f"No fixes: {words.plain(reason, words.SENTENCE_LIMIT)}."
     if run.verdict.bound == "unknown":
         return "No fixes: the cause of the data wait is unknown."
+    if run.verdict.limit == "neighbors" and run.verification is None:
+        return "No fixes: other programs use the CPUs. Stop them, then run again."
     tried = {found.id for found in run.verification.tried} if run.verification else set()
     in_vain = [r for r in run.recommendations if r.status == "already_ok" and r.id in tried]
     said = [
