@@ -40,12 +40,13 @@ LONGEST_SAVE_S = 60.0
 LONGEST_HELD_S = 10.0
 
 _saving = threading.RLock()  # again by the same thread: a sampler may iterate over another loader
+_saving_pid = os.getpid()  # a forked child has no thread that saves
 _held: list[bool] = []
 
 
 def _hold_saving() -> None:
     """Before any fork: if saving is importing a module then, the child would block forever on that module's lock."""
-    _held.append(_saving.acquire(timeout=LONGEST_HELD_S))
+    _held.append(os.getpid() == _saving_pid and _saving.acquire(timeout=LONGEST_HELD_S))
 
 
 def _release_saving() -> None:

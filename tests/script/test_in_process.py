@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -104,4 +105,24 @@ def test_no_process_is_forked_while_another_thread_saves() -> None:
     if copy == 0:
         os._exit(0 if saved else 1)
     thread.join()
+    assert os.waitpid(copy, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+def test_a_copy_that_was_forked_during_tuning_forks_from_any_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "LONGEST_HELD_S", -1)  # without a limit
+
+    def fork_again() -> None:
+        if (copy := os.fork()) == 0:
+            os._exit(0)
+        os.waitpid(copy, 0)
+
+    with recorder._saving:
+        copy = os.fork()
+        if copy == 0:
+            signal.alarm(30)  # ends one that waits for the lock
+            thread = threading.Thread(target=fork_again)
+            thread.start()
+            thread.join()
+            os._exit(0)
     assert os.waitpid(copy, 0)[1] == 0
