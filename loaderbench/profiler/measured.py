@@ -16,7 +16,7 @@ from loaderbench.profiler.source import length_of
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import Config, DatasetSummary, Measured, PlanSummary, Readings
 from loaderbench.records.words import utc_now
-from loaderbench.tracing.loader import is_loader
+from loaderbench.tracing.loader import is_loader, start_method_of
 
 WAIT_OF_HOST = "data wait: host time in next(), since the loop used no CUDA device"
 WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around next()"
@@ -36,7 +36,7 @@ def measured_so_far(
 ) -> tuple[Measured, Readings]:
     """What was recorded until now, as a run that nobody has concluded from; `script` is one that was run unchanged."""
     config = _config(observer.source)
-    environment = describe_machine(_start_method(observer.source), observer.described_gpus, observer.no_gpu)
+    environment = describe_machine(start_method_of(observer.source), observer.described_gpus, observer.no_gpu)
     trial = make_trial(recorder, observer, config, environment)
     axes = {axis: [value] for axis, value in config.items()}
     own = {} if script is None else {"script": script.command}
@@ -68,16 +68,6 @@ def _config(source: Any) -> Config:
         config["prefetch_factor"] = source.prefetch_factor
         config["persistent_workers"] = bool(source.persistent_workers)
     return config
-
-
-def _start_method(source: Any) -> str:
-    context = getattr(source, "multiprocessing_context", None)
-    if context is not None:
-        return str(context.get_start_method())
-    import multiprocessing
-
-    chosen = multiprocessing.get_start_method(allow_none=True)  # without it, asking would choose the default for good
-    return chosen or multiprocessing.get_all_start_methods()[0]
 
 
 def _describe(source: Any, place: str | None) -> DatasetSummary:

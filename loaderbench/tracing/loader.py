@@ -177,6 +177,17 @@ def _replaced(attributes: dict[str, Any], new: dict[str, Any]) -> Iterator[None]
         attributes.update(before)
 
 
+def start_method_of(source: Any) -> str:
+    """How its workers start: its own context's method, else the process's, as far as that has been chosen."""
+    context = getattr(source, "multiprocessing_context", None)
+    if context is not None:
+        return str(context.get_start_method())
+    import multiprocessing
+
+    chosen = multiprocessing.get_start_method(allow_none=True)  # without it, asking would choose the default for good
+    return chosen or multiprocessing.get_all_start_methods()[0]
+
+
 def is_loader(source: Any) -> bool:
     """Whether it is torch's `DataLoader`, or one that is traced as such; nothing is before torch is imported."""
     data = sys.modules.get("torch.utils.data")

@@ -10,6 +10,7 @@ from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.torch_loader import worker_ladder
 from loaderbench.records import Scalar
 from loaderbench.suite import LoadedSuite, Suite
+from loaderbench.tracing.loader import start_method_of
 from loaderbench.tuning.own_loader import TARGET, OwnLoader
 
 if TYPE_CHECKING:
@@ -20,11 +21,13 @@ SWEEP_SHARE = 0.6
 """Of the budget, for the sweep; the rest is for fixes and for the report."""
 
 START_S = 0.8  # of a forked trial with its workers, and its end
+IMPORT_S = 4.0  # CPU time of a worker that is not forked, until it has imported torch and the script
 WARM_UP = 1.5  # times the steady state
 LEAST_S, MOST_S = 0.2, 3.0  # steady state of a trial
 BATCHES = 8  # of a trial at least, those of its warm-up among them
 FEWEST = 3  # worker counts
 LEAST_TIMEOUT_S = 10.0  # of a trial; it may hang in a copy, whose process has no threads
+LATE = 5  # times the expected start, on a machine with other work, before a trial is given up
 EPOCHS = 1.3  # that a trial of whole epochs takes, its warm-up among them
 
 
@@ -76,10 +79,10 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
 
     Then workers that persist are tried, too.
     """
-    epoch_s = _epoch_s(loader, order.own)
+    epoch_s, start_s = _epoch_s(loader, order.own), _start_s(loader)
     sweep_s = SWEEP_SHARE * order.budget_s / ROUNDS
-    whole = epoch_s is not None and FEWEST * (START_S + EPOCHS * epoch_s) <= sweep_s
-    trial_s = START_S + (EPOCHS * epoch_s if whole and epoch_s else BATCHES * _batch_s(loader, order.own))
+    whole = epoch_s is not None and FEWEST * (start_s + EPOCHS * epoch_s) <= sweep_s
+    trial_s = start_s + (EPOCHS * epoch_s if whole and epoch_s else BATCHES * _batch_s(loader, order.own))
     most = max(FEWEST, int(sweep_s / trial_s))
     sweep: dict[str, list[Scalar]] = {"num_workers": _counts(loader, most)}
     fixed: dict[str, Scalar] = {"batch_size": loader.batch_size} if loader.batch_size else {}
@@ -90,7 +93,7 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
     if whole and len(persists) * len(sweep["num_workers"]) <= most:
         sweep["persistent_workers"] = [*persists]
     count = len(sweep["num_workers"]) * len(sweep.get("persistent_workers", [None]))
-    timeout_s = max(LEAST_TIMEOUT_S, order.budget_s / 4)
+    timeout_s = max(LEAST_TIMEOUT_S, order.budget_s / 4, LATE * start_s)
     suite = Suite.model_validate(
         {
             "name": order.name,
@@ -101,7 +104,7 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
             "consumer": _consumer(order.own),
             "measure": {
                 "rounds": ROUNDS,
-                "seconds": _seconds(sweep_s / count),
+                "seconds": _seconds(sweep_s / count - start_s),
                 "budget": order.budget_s,
                 "timeout_s": timeout_s,
             },
@@ -144,9 +147,17 @@ def _batch_samples(loader: DataLoader[Any], own: OwnLoop) -> float:
     return own.samples_per_batch or loader.batch_size or 1
 
 
-def _seconds(trial_s: float) -> float:
-    """The steady state of a trial that may take so long."""
-    return min(MOST_S, max(LEAST_S, round((trial_s - START_S) / WARM_UP, 2)))
+def _start_s(loader: DataLoader[Any]) -> float:
+    """Seconds until the workers of a trial are ready, about; those that are not forked import everything again."""
+    if start_method_of(loader) == "fork":
+        return START_S
+    cpus = cpus_allotted()
+    return START_S + IMPORT_S * max(1.0, max(loader.num_workers, int(cpus)) / cpus)
+
+
+def _seconds(taken_s: float) -> float:
+    """The steady state of a trial that may take batches for so long."""
+    return min(MOST_S, max(LEAST_S, round(taken_s / WARM_UP, 2)))
 
 
 def _epoch_s(loader: DataLoader[Any], own: OwnLoop) -> float | None:

@@ -72,6 +72,15 @@ def test_a_longer_budget_has_more_or_longer_trials() -> None:
     assert short.measure.seconds < long.measure.seconds
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_that_import_everything_again_have_time_to(method: str) -> None:
+    """Ten seconds were too few beside other work: a trial timed out while its two workers imported torch."""
+    forked, other = (suite_for(loader(2, multiprocessing_context=each), order(8.0)) for each in ("fork", method))
+    assert forked.measure.timeout_s == 10.0
+    assert other.measure.timeout_s > 20.0
+    assert len(other.sweep["num_workers"]) <= len(forked.sweep["num_workers"])
+
+
 def test_a_slow_step_has_fewer_configurations() -> None:
     fast, slow = (suite_for(loader(2), order(20.0, demand)) for demand in (1e4, 50.0))
     assert len(slow.sweep["num_workers"]) < len(fast.sweep["num_workers"])
