@@ -28,6 +28,7 @@ from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.judging import ENOUGH_PAIRS
 from loaderbench.statistics.ratios import times
 
 COMBINATION = "combination"
@@ -128,7 +129,8 @@ def _no_gain(advice: Recommendation, found: Judgement) -> Recommendation:
         return replace(advice, status="already_ok", reason=f"Tried, slower: {times(ratio)}")
     if found.answer == "no gain":
         return replace(advice, status="already_ok", reason=f"Tried, {NO_GAIN[0].lower()}{NO_GAIN[1:]}: {times(ratio)}")
-    why = "too few pairs" if not excludes_one(ratio) else "not significant, given how many fixes were tried"
+    certain = found.pairs >= ENOUGH_PAIRS and excludes_one(ratio)
+    why = "not significant, given how many fixes were tried" if certain else "too few pairs"
     return replace(
         advice, status="not_checked", reason=f"Tried, undecided after {found.pairs} pairs: {times(ratio)}; {why}"
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loaderbench.records import Candidate, Config, Judgement, PlannedTrial, Trial, Tried
-from loaderbench.statistics.judging import FEWEST_PAIRS, MOST_PAIRS, is_lost, judge, wants_more
+from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, MOST_PAIRS, is_lost, judge, wants_more
 
 MOST_CANDIDATES = 6  # beside each other: each costs a trial in every round
 
@@ -154,8 +154,10 @@ class ForwardSelection:
         if self.config == self._baseline or not any(tried.accepted for tried in self.tried):
             return True
         found = judge(self.config, self._baseline, done)
-        enough = not wants_more(found) or late or self._in_step >= MOST_PAIRS
-        return found.pairs >= FEWEST_PAIRS and enough
+        known = not wants_more(found)
+        if late and found.pairs < FEWEST_PAIRS:
+            return known and found.pairs >= ENOUGH_PAIRS
+        return found.pairs >= FEWEST_PAIRS and (known or late or self._in_step >= MOST_PAIRS)
 
     def _planned(self, name: str, config: Config) -> PlannedTrial:
         return PlannedTrial(id=f"v{self._round:02d}-{name}", role="remedy", config=config, round=self._round)

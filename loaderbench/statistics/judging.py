@@ -17,6 +17,9 @@ from loaderbench.statistics.intervals import excludes_one, ratio_interval
 
 DECISION_LEVEL = 0.99
 FEWEST_PAIRS, MOST_PAIRS = 5, 12
+ENOUGH_PAIRS = 3
+"""Where the time was up before `FEWEST_PAIRS`, so many are judged; with so few, the 99% interval is very wide."""
+
 WIDE = 1.08
 """More pairs are measured while the 95% interval is wider than this, as a ratio of its ends.
 
@@ -55,7 +58,7 @@ def judge(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Judgem
     ratio, strict = ratio_interval(after, before), ratio_interval(after, before, DECISION_LEVEL)
     if ratio is None or strict is None:
         return Judgement("failed" if _all_failed(changed, trials) else "undecided", None, 0)
-    if pairs < FEWEST_PAIRS:
+    if pairs < ENOUGH_PAIRS:
         return Judgement("undecided", ratio, pairs)
     if excludes_one(strict) and ratio.est < 1:
         return Judgement("loss", ratio, pairs)

@@ -82,7 +82,7 @@ def test_a_failure_without_words_is_named_by_its_kind() -> None:
 @pytest.mark.parametrize(
     ("rate", "rounds", "status", "said"),
     [(100.5, 5, "already_ok", "Tried, no gain above 10%: 1.0"), (60.0, 5, "already_ok", "Tried, slower: 0.6"),
-     (130.0, 3, "not_checked", "Tried, undecided after 3 pairs: 1.3"),
+     (130.0, 2, "not_checked", "Tried, undecided after 2 pairs: 1.29"),
      (None, 1, "not_checked", "Tried, not measured: oom: no memory is left")],
 )  # fmt: skip
 def test_what_gives_nothing_says_what_was_seen(rate: float | None, rounds: int, status: str, said: str) -> None:

@@ -22,6 +22,7 @@ from loaderbench.records import (
     Trial,
     Tried,
     Verification,
+    format_scalar,
 )
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
@@ -184,6 +185,18 @@ def test_a_fix_that_was_not_measured_is_measured_next_by_its_command() -> None:
     assert step.do == "Measure the first fix"
     assert step.command is not None
     assert step.command.startswith("loaderbench run ")
+
+
+def test_a_fix_that_was_not_measured_is_measured_on_the_configuration_of_the_verdict() -> None:
+    """Its command measured the baseline, which loads without workers, where the verdict was about two of them."""
+    run = runs.typical()
+    assert run.best is not None
+    assert run.best.config != run.baseline.config
+    untried = replace(run.recommendations[0], basis="heuristic", gain=None, change={"normalize": "device"})
+    with_default = {**run.suite, "dataset": {"normalize": "worker"}}
+    step = next_step(replace(run, suite=with_default, recommendations=(untried,)))
+    settings = [f"-P {axis}={format_scalar(value)} " for axis, value in run.best.config.items()]
+    assert all(setting in (step.command or "") for setting in settings)
 
 
 @pytest.mark.parametrize(

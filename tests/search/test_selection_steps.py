@@ -87,6 +87,10 @@ def test_out_of_time_the_comparison_ends_with_five_pairs(late_after: int, compar
     assert sizes(measured(trying(DECODER), rate, late_after=late_after)) == [2] * 5 + [2] * compared
 
 
+def test_out_of_time_three_pairs_are_enough_for_a_comparison_that_does_not_vary() -> None:
+    assert sizes(measured(trying(DECODER), still(decoder=1.2), late_after=6)) == [2] * 5 + [2] * 3
+
+
 @pytest.mark.parametrize(("late_after", "rounds"), [(0, 0), (1, 5), (4, 5), (5, 5), (6, 6), (11, 11)])
 def test_out_of_time_a_step_that_has_begun_gets_its_five_rounds_and_no_other_begins(
     late_after: int, rounds: int

@@ -101,19 +101,19 @@ def test_a_trial_takes_as_long_for_its_start_as_in_the_sweep() -> None:
 def test_no_step_begins_that_would_pass_four_fifths_of_the_time_and_the_result_is_compared_in_the_rest(
     clock: Clock,
 ) -> None:
-    """A step of one remedy takes twenty seconds, and so does the comparison."""
+    """A step of one remedy takes twenty seconds; a comparison that does not vary takes twelve."""
     began_s = clock.now_s
     rounds = run(found := verifier(clock, 100.0, MANY[:3], strict=True), clock)
     assert clock.now_s - began_s <= 100.0
     result, why = found.result([trial for each in rounds for trial in each])
     assert result is not None
     assert (why, len(result.accepted) >= 1) == ("", True)
-    assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == 5
+    assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == 3
     assert "time" in result.ended
 
 
 def test_a_strict_time_is_never_passed_and_another_is_for_the_comparison(clock: Clock) -> None:
-    for strict, compared in ((True, 0), (False, 5)):
+    for strict, compared in ((True, 0), (False, 3)):
         began_s = clock.now_s
         rounds = run(verifier(clock, 24.0, MANY[:1], strict=strict), clock, takes_s=2.3)
         assert sum(trial.config["num_workers"] == 0 for each in rounds for trial in each) == compared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loaderbench.diagnosis.subject import AT_THE_CAP
+from loaderbench.diagnosis.subject import AT_THE_CAP, find_subject
 from loaderbench.records import (
     IDENTICAL,
     Config,
@@ -158,7 +158,7 @@ def _aside(found: Recommendation) -> Fact:
 
 
 def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> Card:
-    gain, before = _gain(found, run), found.against or run.baseline.config
+    gain, before = _gain(found, run), _before(found, run)
     part = ["Part of the first fix"] if _is_part_of_first(found, run) else []
     title = words.outside(found.title, words.LABEL_LIMIT)
     badge = found.basis or "heuristic"
@@ -182,7 +182,16 @@ def _card(found: Recommendation, run: RunRecord, anchors: Mapping[str, str]) -> 
 
 def command_for(found: Recommendation, run: RunRecord) -> str | None:
     """The command that measures a fix again, or for the first time; `None` where no sweep can show it."""
-    return command_for_change(run, found.change, found.against or run.baseline.config)
+    return command_for_change(run, found.change, _before(found, run))
+
+
+def _before(found: Recommendation, run: RunRecord) -> Config:
+    """What the change starts from: its reference, or for advice without a gain, the configuration of the verdict."""
+    if found.against is not None or found.gain is not None:
+        return found.against or run.baseline.config
+    subject = find_subject(run.best, run.configurations) or run.baseline
+    changes = any(axes.key(subject.config.get(axis)) != axes.key(value) for axis, value in found.change.items())
+    return subject.config if changes else run.baseline.config
 
 
 def _over(found: Recommendation, run: RunRecord) -> str:
