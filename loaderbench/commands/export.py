@@ -2,64 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import sys
+from typing import Annotated
 
 import typer
 
 from loaderbench.commands.options import RunPlace
 from loaderbench.commands.outputs import writing
 from loaderbench.errors import UsageError
-
-if TYPE_CHECKING:
-    from loaderbench.result import Run
-
-
-def _csv(run: Run, out: Path, _: str | None) -> None:
-    run.to_dataframe().to_csv(out, index=False)
-
-
-def _parquet(run: Run, out: Path, _: str | None) -> None:
-    run.to_dataframe().to_parquet(out, index=False)
-
-
-def _perfetto(run: Run, out: Path, trial: str | None) -> None:
-    run.to_perfetto(out, trial)
-
-
-def _speedscope(run: Run, out: Path, _: str | None) -> None:
-    run.to_speedscope(out)
-
-
-def _calibration(run: Run, out: Path, _: str | None) -> None:
-    run.to_calibration(out)
-
-
-TARGETS: Mapping[str, Callable[[Run, Path, str | None], None]] = {
-    "calibration": _calibration,
-    "csv": _csv,
-    "parquet": _parquet,
-    "perfetto": _perfetto,
-    "speedscope": _speedscope,
-}
-"""Formats by name. Each writes one file, perfetto that of the trial named; may raise `OSError` and `UsageError`."""
+from loaderbench.exporters import EXPORTERS
 
 
 def export(
     run: RunPlace,
-    to: Annotated[str, typer.Option("--to", metavar="TOOL", help=f"One of {', '.join(TARGETS)}.")],
-    out: Annotated[Path, typer.Option("--out", metavar="PATH", help="File to write.")],
+    to: Annotated[str, typer.Option("--to", metavar="TOOL", help=f"One of {', '.join(EXPORTERS)}.")],
+    out: Annotated[
+        str, typer.Option("--out", metavar="PATH", help="File or folder to write, or the address of a server.")
+    ],
     trial: Annotated[str | None, typer.Option(help="Trial to draw, for perfetto.")] = None,
 ) -> None:
-    """Hand a saved run to another tool: a table of trials, a trace of one, stacks, or step times as a calibration."""
+    """Hand a saved run to another tool: a tracker, a dashboard, a table of trials, a trace, stacks."""
+    if to not in EXPORTERS:
+        raise UsageError(f"--to {to}: unknown target; expected one of {', '.join(EXPORTERS)}")
+    exporter = EXPORTERS[to]
+    if trial is not None and "trial" not in exporter.options:
+        raise UsageError(f"--trial {trial}: has no effect with --to {to}; it selects the trial of --to perfetto")
+    exporter.require()
     from loaderbench.result import load_concluded
 
-    if to not in TARGETS:
-        raise UsageError(f"--to {to}: unknown target; expected one of {', '.join(TARGETS)}")
-    if trial is not None and to != "perfetto":
-        raise UsageError(f"--trial {trial}: has no effect with --to {to}; it selects the trial of --to perfetto")
     saved = load_concluded(run)
     with writing(f"--out {out}"):
-        TARGETS[to](saved, out, trial)
-    print(out)
+        place = exporter.write(saved, out, **({"trial": trial} if trial is not None else {}))
+    print(place)
+    if exporter.look:
+        print(f"loaderbench: open it with: {exporter.look.format(out=place)}", file=sys.stderr)

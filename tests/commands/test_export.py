@@ -55,7 +55,7 @@ def test_what_cannot_be_exported_is_one_line(cli: Cli, small_run: Any, photos: P
     folder, _ = small_run
     (tmp_path / "one.yaml").write_text(f"name: one\ndataset: {{root: {photos}}}\n")
     for arguments, words in (
-        (("export", folder, "--to", "excel", "--out", "x"), "one of calibration, csv, parquet, perfetto, speedscope"),
+        (("export", folder, "--to", "excel", "--out", "x"), "one of calibration, csv, mlflow, parquet, perfetto"),
         (("export", folder, "--to", "csv", "--out", tmp_path / "no" / "x"), "cannot write"),
         (("export", folder, "--to", "perfetto", "--out", "x", "--trial", "x"), "expected one of r1-"),
         (("show", folder, "--perfetto", tmp_path / "no" / "x"), "cannot write"),

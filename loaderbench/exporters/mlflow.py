@@ -1,0 +1,88 @@
+"""MLflow: a run with the report as an artifact, and a nested run for each configuration with its rounds."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from loaderbench.errors import MissingError
+from loaderbench.exporters.exporter import Exporter
+
+if TYPE_CHECKING:
+    from loaderbench.exporters.table import Numbers, Row
+    from loaderbench.records import RunRecord
+    from loaderbench.result import Run
+
+_MOST_TEXT = 4_000  # characters of a tag, in every store
+_MOST_PARAM = 500  # the same for a parameter
+
+
+def _write(run: Run, out: str) -> str:
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # the library would report its use to its makers
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # newer ones write to no folder unless asked to
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # instead of minutes without an answer
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    try:
+        _log(MlflowClient(tracking_uri=out), run)
+    except MlflowException as error:
+        raise MissingError(f"--out {out}: MLflow: {' '.join(str(error).split())[:300]}") from None
+    except ModuleNotFoundError as error:  # a part of MLflow that only some addresses need
+        raise MissingError(f"--out {out}: {error.name} is not installed; pip install mlflow") from None
+    return out
+
+
+def _log(client: Any, run: Run) -> None:
+    from loaderbench.exporters.table import facts, rows, run_name, summary
+    from loaderbench.report.heat_map_picture import heat_map_pictures
+    from loaderbench.store import run_json
+
+    record = run.record
+    known = client.get_experiment_by_name(record.name)
+    experiment = known.experiment_id if known else client.create_experiment(record.name)
+    tags = {"mlflow.note.content": f"```\n{run}```"[:_MOST_TEXT], "mlflow.source.name": "loaderbench"}
+    began, ended = _milliseconds(record)
+    parent = client.create_run(experiment, began, tags, run_name(record)).info.run_id
+    _batch(client, parent, summary(record), ended, step=0, params=facts(record))
+    client.log_text(parent, run.to_html(), "report.html")
+    client.log_text(parent, run_json(record), "run.json")
+    for metric, picture in heat_map_pictures(run.document):
+        client.log_image(parent, picture, f"heat_map_{metric.id}.png")
+    for row in rows(record):
+        own = client.create_run(experiment, began, {"mlflow.parentRunId": parent}, row.name).info.run_id
+        _log_row(client, own, row, ended)
+    client.set_terminated(parent, "FINISHED" if record.complete else "KILLED", ended)
+
+
+def _log_row(client: Any, run_id: str, row: Row, ended: int) -> None:
+    from loaderbench.records import format_scalar
+
+    axes = {axis: format_scalar(value) for axis, value in row.config.items()}
+    _batch(client, run_id, row.numbers, ended, step=0, params=axes)
+    for one in row.rounds:
+        named = {f"rounds/{name}": value for name, value in one.numbers.items()}
+        _batch(client, run_id, named, ended, step=one.number, params={})
+    client.set_terminated(run_id, "FINISHED" if row.numbers else "FAILED", ended)
+
+
+def _batch(client: Any, run_id: str, numbers: Numbers, at: int, *, step: int, params: Mapping[str, str]) -> None:
+    from mlflow.entities import Metric, Param
+
+    metrics = [Metric(name, value, at, step) for name, value in numbers.items()]
+    client.log_batch(run_id, metrics, [Param(name, text[:_MOST_PARAM]) for name, text in params.items()])
+
+
+def _milliseconds(run: RunRecord) -> tuple[int, int]:
+    """Begin and end of the run, as the store counts time."""
+    from loaderbench.records.words import moment
+
+    began, ended = moment(run.started_at), moment(run.finished_at)
+    began = began or ended
+    return (round(began.timestamp() * 1000), round((ended or began).timestamp() * 1000)) if began else (0, 0)
+
+
+EXPORTER = Exporter(_write, extra="mlflow", libraries=("mlflow",), look="mlflow ui --backend-store-uri {out}")

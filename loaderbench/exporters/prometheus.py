@@ -1,0 +1,90 @@
+"""Prometheus: a text file of gauges, for the textfile collector of node_exporter.
+
+It is valid both as Prometheus' text format and as OpenMetrics: https://prometheus.io/docs/specs/om/open_metrics_spec/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loaderbench.exporters.exporter import Exporter
+
+if TYPE_CHECKING:
+    from prometheus_client.core import GaugeMetricFamily
+
+    from loaderbench.exporters.table import Row
+    from loaderbench.records import RunRecord
+    from loaderbench.result import Run
+
+_TAKEN = ("suite", "job", "instance", "le", "quantile")
+"""Labels that mean something else, here or to Prometheus."""
+
+
+def _write(run: Run, out: str) -> str:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.openmetrics.exposition import generate_latest
+
+    registry = CollectorRegistry()
+    registry.register(_Gauges(run.record))
+    place = Path(out)
+    part = place.with_name(f".{place.name}.part")  # of a name that the collector does not read
+    try:
+        part.write_bytes(generate_latest(registry))
+        part.replace(place)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    return out
+
+
+class _Gauges:
+    """The numbers of a run as the library collects them: a gauge for each, with the axes as labels."""
+
+    def __init__(self, run: RunRecord) -> None:
+        from loaderbench.exporters.table import rows
+
+        self._run, self._rows = run, rows(run)
+        axes = dict.fromkeys(axis for row in self._rows for axis in row.config)
+        self._labels = {axis: _label(axis) for axis in axes}
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield one gauge after the other."""
+        from loaderbench.records.metrics import METRICS
+        from loaderbench.records.words import moment
+
+        for metric in METRICS:
+            said = f"{metric.label}{f' ({metric.hint})' if metric.hint else ''}, {metric.unit}"
+            for end, bound in (("", ""), ("_lo", ", lower bound (95%)"), ("_hi", ", upper bound (95%)")):
+                name = f"{metric.id}{end}"
+                if own := [(row, row.numbers[name]) for row in self._rows if name in row.numbers]:
+                    yield self._gauge(name, f"{said}{bound}", own)
+        best = [(row, float(row.is_best)) for row in self._rows]
+        yield self._gauge("is_best", "1 for the recommended configuration, 0 for all others", best)
+        if finished := moment(self._run.finished_at):
+            yield self._gauge(
+                "finished_timestamp_seconds", "Unix time at the end of the run", [(None, finished.timestamp())]
+            )
+
+    def _gauge(self, name: str, said: str, values: Sequence[tuple[Row | None, float]]) -> GaugeMetricFamily:
+        from prometheus_client.core import GaugeMetricFamily
+
+        from loaderbench.records import format_scalar
+
+        gauge = GaugeMetricFamily(f"loaderbench_{name}", said, labels=["suite", *self._labels.values()])
+        for row, value in values:
+            config = row.config if row else {}
+            own = [format_scalar(config[axis]) if axis in config else "" for axis in self._labels]
+            gauge.add_metric([self._run.name, *own], value)
+        return gauge
+
+
+def _label(axis: str) -> str:
+    """The name of an axis as a label: letters, digits and underscores."""
+    name = re.sub(r"\W", "_", axis, flags=re.ASCII)
+    return f"axis_{name}" if name in _TAKEN or name[:1].isdigit() or name.startswith("__") else name
+
+
+EXPORTER = Exporter(_write, extra="prometheus", libraries=("prometheus_client",))

@@ -1,0 +1,120 @@
+"""What every tracker gets of a run: each configuration with its numbers by name, and the run in words.
+
+The numbers are those of the one table of metrics. An interval adds its bounds under `_lo` and `_hi`. What was not
+measured is left out, never 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+
+from loaderbench.records import Config, Configuration, Interval, RunRecord, Trial, config_name, varying
+from loaderbench.records.metrics import METRICS
+from loaderbench.records.words import moment
+
+Numbers = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One completed trial of a configuration."""
+
+    number: int
+    numbers: Numbers
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration over all its rounds. `name` is unique in the run and fit for a folder."""
+
+    name: str
+    config: Config
+    numbers: Numbers
+    rounds: tuple[Round, ...]
+    is_best: bool
+
+
+def rows(run: RunRecord) -> list[Row]:
+    """The configurations of a run, in its order."""
+    by_id, names = {trial.id: trial for trial in run.sweep}, dict[str, int]()
+    found = []
+    for configuration in run.configurations:
+        name = in_a_path(config_name(varying(configuration.config, run.plan.axes) or configuration.config))
+        names[name] = names.get(name, 0) + 1
+        trials = [by_id[one] for one in configuration.trials if one in by_id and by_id[one].status == "completed"]
+        found.append(
+            Row(
+                name=name if names[name] == 1 else f"{name}-{names[name]}",
+                config=configuration.config,
+                numbers=numbers_of(configuration),
+                rounds=tuple(Round(trial.round, numbers_of_trial(trial)) for trial in trials),
+                is_best=run.best is not None and run.best.config == configuration.config,
+            )
+        )
+    return found
+
+
+def numbers_of(configuration: Configuration) -> Numbers:
+    """Every metric of a configuration."""
+    found = ((metric.id, metric.of_configuration(configuration)) for metric in METRICS if metric.over_rounds)
+    return dict(pair for name, value in found for pair in _named(name, value))
+
+
+def numbers_of_trial(trial: Trial) -> Numbers:
+    """Every metric of a trial."""
+    return dict(pair for metric in METRICS for pair in _named(metric.id, metric.of_trial(trial)))
+
+
+def summary(run: RunRecord) -> Numbers:
+    """The numbers of the best configuration, or of the only one, and the gain over the baseline."""
+    own = [row for row in rows(run) if row.is_best] or (rows(run) if len(run.configurations) == 1 else [])
+    gain = run.best.gain if run.best is not None else None
+    return {**(own[0].numbers if own else {}), **dict(_named("gain_over_baseline", gain))}
+
+
+def facts(run: RunRecord) -> dict[str, str]:
+    """The run in words, by name: what was found, and under which conditions."""
+    verdict, environment = run.verdict, run.environment
+    named = {
+        "verdict": str(verdict),
+        "bound": verdict.bound,
+        "stage": verdict.stage,
+        "limit": verdict.limit,
+        "confidence": verdict.confidence,
+        "best": config_name(run.best.config) if run.best else None,
+        "baseline": config_name(run.baseline.config),
+        "dataset": run.dataset.description,
+        "consumer": run.consumer,
+        "cpu": environment.cpu_model,
+        "cpus_allotted": f"{environment.cpus_allotted:g}",
+        "gpus": ", ".join(gpu.name for gpu in environment.gpus),
+        "torch": environment.versions.get("torch"),
+        "python": environment.python,
+        "loaderbench": run.loaderbench_version,
+    }
+    return {name: text for name, text in named.items() if text}
+
+
+def run_name(run: RunRecord) -> str:
+    """`images-20261124T213000Z`: the suite and when the run started, fit for a folder."""
+    started = moment(run.started_at)
+    return in_a_path(run.name) + (f"-{started:%Y%m%dT%H%M%SZ}" if started else "")
+
+
+def in_a_path(text: str) -> str:
+    """The text as one part of a path that a shell needs no quotes for."""
+    return re.sub(r"[^\w.=+-]+", ",", text).strip(",.")[:150] or "unnamed"
+
+
+def _named(name: str, value: Interval | float | None) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Interval):
+        yield from (pair for end, one in _ends(name, value) for pair in _named(end, one))
+    elif value is not None and isfinite(value):
+        yield name, float(value)
+
+
+def _ends(name: str, found: Interval) -> tuple[tuple[str, float | None], ...]:
+    return (name, found.est), (f"{name}_lo", found.lo), (f"{name}_hi", found.hi)

@@ -1,0 +1,112 @@
+"""Visdom: an environment on a running server, with verdict, rates, rounds and heat maps in windows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from loaderbench.errors import MissingError, UsageError
+from loaderbench.exporters.exporter import Exporter
+
+if TYPE_CHECKING:
+    from loaderbench.exporters.table import Row
+    from loaderbench.result import Run
+
+_PORTS = {"http": 8097, "https": 443}
+_HOME = "http://localhost"
+_RATE = "samples_per_s"
+_FRAME = '<div style="color: #1f2328; padding: 8px 16px">{}</div>'
+
+
+def _write(run: Run, out: str) -> str:
+    import numpy as np
+
+    from loaderbench.exporters.table import rows, run_name
+    from loaderbench.report.heat_map_picture import heat_map_pictures
+
+    client, place = _connected(out, run_name(run.record))
+    found = rows(run.record)
+    client.text(_FRAME.format(run._repr_html_()), win="verdict", opts={"title": "Verdict", "width": 760, "height": 700})
+    _draw(client, "rates", "Samples/s (95%)", _bars(found), "")
+    _draw(client, "rounds", "Samples/s by round", _lines(found), "round")
+    for metric, picture in heat_map_pictures(run.document):
+        channels_first = np.asarray(picture).transpose(2, 0, 1)
+        size = {"width": picture.width // 2, "height": picture.height // 2 + 40}
+        client.image(channels_first, win=f"heat map {metric.id}", opts={"title": f"Heat map: {metric.label}", **size})
+    client.save([client.env])
+    return place
+
+
+def _connected(out: str, run_name: str) -> tuple[Any, str]:
+    """The server and environment that `out` names, and its address: `http://host:8097/env/NAME`, or a part of it."""
+    from visdom import Visdom
+
+    logging.getLogger("visdom").setLevel(logging.ERROR)
+    url = urlsplit(out if "://" in out else f"{_HOME}/env/{out}")
+    try:
+        port = url.port or _PORTS[url.scheme]
+    except (KeyError, ValueError):
+        raise UsageError(f"--out {out}: expected a Visdom server such as {_HOME}:{_PORTS['http']}") from None
+    base, _, env = url.path.partition("/env/")
+    base, env = base.rstrip("/"), unquote(env) or run_name
+    server = f"{url.scheme}://{url.hostname}"
+    try:
+        client = Visdom(
+            server=server, port=port, base_url=base or "/", env=env, raise_exceptions=True, use_incoming_socket=False
+        )
+        answers = client.check_connection()
+    except ConnectionError:
+        answers = False
+    if not answers:
+        said = (
+            f"--out {out}: no Visdom server at {server}:{port}{base}; start one: python -m visdom.server -port {port}"
+        )
+        raise MissingError(said)
+    return client, f"{server}:{port}{base}/env/{env}"
+
+
+def _draw(client: Any, win: str, title: str, traces: Sequence[dict[str, Any]], x_title: str) -> None:
+    across = {"title": {"text": x_title}, "type": "category", "automargin": True}
+    layout = {
+        "title": {"text": title},
+        "showlegend": len(traces) > 1,
+        "legend": {"orientation": "h", "y": -0.2},
+        "xaxis": across,
+        "yaxis": {"rangemode": "tozero"},
+    }
+    opts = {"title": title, "width": 640, "height": 460}
+    client._send({"data": traces, "layout": layout, "win": win, "eid": client.env, "opts": opts})
+
+
+def _bars(found: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rate of each configuration with its interval."""
+    own = [row for row in found if _RATE in row.numbers]
+    up, down = ([_arm(row, end) for row in own] for end in ("_hi", "_lo"))
+    interval = {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
+    names, rates = [row.name.replace(",", "<br>") for row in own], [row.numbers[_RATE] for row in own]
+    return [{"type": "bar", "x": names, "y": rates, "error_y": interval}]
+
+
+def _arm(row: Row, end: str) -> float | None:
+    """How far an end of the interval is from the estimate; `None` where there is no interval."""
+    bound = row.numbers.get(f"{_RATE}{end}")
+    return None if bound is None else abs(bound - row.numbers[_RATE])
+
+
+def _lines(found: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rate of each configuration in each round."""
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": row.name,
+            "x": [one.number for one in row.rounds if _RATE in one.numbers],
+            "y": [one.numbers[_RATE] for one in row.rounds if _RATE in one.numbers],
+        }
+        for row in found
+    ]
+
+
+EXPORTER = Exporter(_write, extra="visdom", libraries=("visdom",))
