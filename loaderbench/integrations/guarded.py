@@ -1,0 +1,101 @@
+"""A loader of a test as what trials measure: it exists in the test's process and its copies alone."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loaderbench.datasets.target import Target
+from loaderbench.errors import MissingError, UsageError
+from loaderbench.runner.forking import ForkingServer
+from loaderbench.session import run_suite
+from loaderbench.suite import LoadedSuite, Suite
+from loaderbench.tuning.forked import call_in_copy
+from loaderbench.tuning.obstacles import NO_FORK
+
+TARGET = "loaderbench.integrations.guarded:guarded_loader"
+_guarded: list[Any] = []
+
+
+@dataclass(frozen=True)
+class GuardOrder:
+    """What to measure of a loader, and for how long. `name` is the test's, `file` the one that it is in."""
+
+    name: str
+    file: Path
+    rounds: int
+    seconds: float
+    demand: float | None = None
+
+
+class GuardedLoader(Target):
+    """The kind `target`, for a loader that a test holds. `of` is the test."""
+
+    of: str = ""
+
+    def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:  # noqa: ARG002 - part of the protocol
+        """Name the test, by which the runs of its loader are comparable."""
+        return f"loader of {self.of}"
+
+    def targets(self, sweep: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+        """None that would have to be imported."""
+        return []
+
+
+def guarded_loader() -> Any:
+    """The loader, made anew where the test gave a function; a GPU is out of reach of a forked process."""
+    from torch.utils.data import DataLoader
+
+    given = _guarded[0]
+    loader = given() if callable(given) else given
+    if isinstance(loader, DataLoader):
+        loader = copy.copy(loader)
+        vars(loader).update(_iterator=None, pin_memory=False)
+    return loader
+
+
+def measure_guarded(loader: Any, order: GuardOrder, folder: Path) -> None:
+    """Measure a loader, or what a function returns, in forked copies of this process, and write a run folder.
+
+    Raises `MissingError` where this system cannot fork, and `UsageError` for what keeps it from being measured.
+    """
+    if not hasattr(os, "fork"):
+        raise MissingError(NO_FORK)
+    from loaderbench.runner import preload  # noqa: F401 - once here, and not in each trial of each test
+
+    gc.unfreeze()  # which that import froze, for a process that only forks
+    _guarded[:] = [loader]
+    try:
+        found = call_in_copy(lambda: _measure(_suite(order), folder))
+    finally:
+        _guarded.clear()
+    if found.interrupted:
+        raise KeyboardInterrupt
+    if found.raised:
+        raise UsageError(found.raised)
+
+
+def _measure(loaded: LoadedSuite, folder: Path) -> None:
+    gc.freeze()  # what the copy inherited is not its own to free
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # those of pytest write past the log of a trial
+    run_suite(loaded, folder, server=ForkingServer())
+
+
+def _suite(order: GuardOrder) -> LoadedSuite:
+    consumer = {"kind": "none"} if order.demand is None else {"kind": "emulated", "demand": order.demand}
+    suite = Suite.model_validate(
+        {
+            "name": order.name,
+            "dataset": {"kind": "target", "target": TARGET},
+            "consumer": consumer,
+            "measure": {"rounds": order.rounds, "seconds": order.seconds, "verify": False},
+        }
+    )
+    own = GuardedLoader.model_validate({"kind": "target", "target": TARGET, "of": order.name})
+    return LoadedSuite(suite.model_copy(update={"dataset": own}), order.file)

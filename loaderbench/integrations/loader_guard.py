@@ -1,0 +1,162 @@
+"""A test of a loader's throughput: several processes, an interval, and three outcomes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import pytest
+
+from loaderbench.diagnosis.failures import last_words
+from loaderbench.errors import LoaderbenchError, MissingError, UsageError
+from loaderbench.integrations.guarded import GuardOrder, measure_guarded
+from loaderbench.records import Gate, GateResult, RunRecord
+from loaderbench.result import Run, load_concluded
+from loaderbench.statistics.comparison import compare_runs
+from loaderbench.statistics.gates import judge_gate, parse_gate
+from loaderbench.store import folder_of
+from loaderbench.store.writing import PAGE_FILE, RUN_FILE
+
+ROUNDS, SECONDS = 5, 1.0
+FALL = "samples_per_s:-5%"
+"""The gate of a reference run where no other is given."""
+
+WhenUndecided = Literal["skip", "fail"]
+Loader = Callable[[], Iterable[Any]] | Iterable[Any]
+
+
+class LoaderGuard:
+    """The value of the fixture `loader_guard`: call it to measure a loader and hold it to limits."""
+
+    def __init__(self, request: pytest.FixtureRequest, *, update: bool) -> None:
+        """`update`: reference runs are written, and nothing is compared with them."""
+        self._request, self._update = request, update
+
+    def __call__(
+        self,
+        loader: Loader,
+        *,
+        samples_per_s: float | None = None,
+        fail_if: str | Sequence[str] = (),
+        reference: str | os.PathLike[str] | None = None,
+        demand: float | None = None,
+        rounds: int = ROUNDS,
+        seconds: float = SECONDS,
+        inconclusive: WhenUndecided = "skip",
+    ) -> Run:
+        """Measure a loader in `rounds` processes, each for `seconds` of steady state, and return the run.
+
+        `loader` is a function that makes one, or a loader: any iterable of batches. `samples_per_s` is the rate that it
+        must reach. `fail_if` takes gates as `loaderbench run --fail-if` does. `reference` is the run that they compare
+        with, relative to the test's folder. `demand` is the rate at which training takes samples, in samples/s.
+
+        The test fails if a whole 95% interval is beyond its limit, or if the loader fails. If the interval includes the
+        limit, or the runs cannot be compared, the test is skipped with the reason; `inconclusive="fail"` fails it.
+        """
+        __tracebackhide__ = True
+        place = None if reference is None else self._request.path.parent / reference
+        try:
+            gates, before = _gates(samples_per_s, fail_if, place), self._reference(place)
+            if why := _why_not_here():
+                _undecided(why, inconclusive)
+            run = self._measured(loader, demand, rounds, seconds)
+        except LoaderbenchError as error:
+            said = str(error)
+        else:
+            _refuse_failed_trials(run)
+            self._record(run)
+            if place is not None and before is None:
+                _keep(run, place)
+                pytest.skip(f"reference run written to {place}")
+            _judge(run, gates, before, inconclusive)
+            return run
+        pytest.fail(said)
+
+    def _reference(self, place: Path | None) -> RunRecord | None:
+        """The run to compare with; `None` where there is none, or where it is to be written."""
+        if place is None or self._update:
+            return None
+        if not place.exists():
+            raise MissingError(f"no reference run at {place}; write it with: pytest --loaderbench-update")
+        return load_concluded(place).record
+
+    def _measured(self, loader: Loader, demand: float | None, rounds: int, seconds: float) -> Run:
+        folder = self._request.getfixturevalue("tmp_path_factory").mktemp("loaderbench") / "run"
+        file = Path(os.path.relpath(self._request.path))  # as a reference run keeps it, which others have elsewhere
+        measure_guarded(loader, GuardOrder(self._request.node.nodeid, file, rounds, seconds, demand), folder)
+        return load_concluded(folder)
+
+    def _record(self, run: Run) -> None:
+        """Add the rate to the test's properties, which JUnit XML has."""
+        rate = run.record.configurations[0].samples_per_s
+        found = {} if rate is None else {"": rate.est, "_lo": rate.lo, "_hi": rate.hi}
+        for end, value in found.items():
+            if value is not None:
+                self._request.node.user_properties.append((f"samples_per_s{end}", value))
+
+
+def _gates(samples_per_s: float | None, fail_if: str | Sequence[str], reference: Path | None) -> list[Gate]:
+    """The limits of a call. Raises `UsageError` for an invalid one, and where there is none."""
+    texts = [fail_if] if isinstance(fail_if, str) else [*fail_if]
+    if samples_per_s is not None:
+        texts.append(f"samples_per_s<{samples_per_s:f}".rstrip("0").rstrip("."))
+    if not texts and reference is not None:
+        texts.append(FALL)
+    if not texts:
+        raise UsageError("loader_guard: no limit; add samples_per_s=500, fail_if=... or reference=...")
+    gates = [parse_gate(text, "fail_if") for text in texts]
+    for gate in gates:
+        if gate.kind == "change" and reference is None:
+            raise UsageError(f"fail_if {gate.text}: a change needs a reference run; add reference=PATH")
+    return gates
+
+
+def _why_not_here() -> str:
+    """Why a rate would say nothing; empty where it can be measured."""
+    others = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT") or 1) - 1
+    if others > 0:
+        return f"{others + 1} workers of pytest-xdist share the CPUs; run this test with -n 0"
+    return ""
+
+
+def _refuse_failed_trials(run: Run) -> None:
+    """Fail the test where the loader did: a rate of the other processes would hide it."""
+    __tracebackhide__ = True
+    failures = [trial.failure for trial in run.record.sweep if trial.failure is not None]
+    if failures:
+        said = f"the loader failed in {len(failures)} of {len(run.record.sweep)} processes: {failures[0].kind}"
+        where = f"Log: {run.folder}/logs"
+        pytest.fail(f"{said}: {last_words(failures[0].message)}\n{failures[0].hint}\n{where}")
+
+
+def _judge(run: Run, gates: Sequence[Gate], before: RunRecord | None, inconclusive: WhenUndecided) -> None:
+    """Fail or skip the test as its gates ask; a failure counts before what is inconclusive."""
+    __tracebackhide__ = True
+    comparison = None if before is None else compare_runs(before, run.record)
+    results = [judge_gate(gate, run.record, comparison) for gate in gates]
+    if failed := [result for result in results if result.outcome == "failed"]:
+        pytest.fail(f"{_said(failed)}\n{run.record.verdict}\nReport: {run.folder}/{PAGE_FILE}")
+    if undecided := [result for result in results if result.outcome == "inconclusive"]:
+        _undecided(_said(undecided), inconclusive)
+
+
+def _said(results: Sequence[GateResult]) -> str:
+    return "; ".join(f"{result.gate.text}: {result.said}" for result in results)
+
+
+def _undecided(why: str, inconclusive: WhenUndecided) -> NoReturn:
+    """End the test without an answer."""
+    __tracebackhide__ = True
+    if inconclusive == "fail":
+        pytest.fail(f"inconclusive: {why}")
+    pytest.skip(f"inconclusive: {why}")
+
+
+def _keep(run: Run, place: Path) -> None:
+    """Write `run.json` as the reference run: to the file, or into the folder."""
+    file = place if place.suffix == ".json" else place / RUN_FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(folder_of(run.folder or Path()) / RUN_FILE, file)

@@ -1,0 +1,29 @@
+"""The pytest plugin: the fixture `loader_guard`, which holds a loader to a throughput in a user's own tests.
+
+pytest imports this file wherever `loaderbench` is installed, so it imports nothing until a test uses the fixture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from loaderbench.integrations.loader_guard import LoaderGuard
+
+UPDATE = "--loaderbench-update"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag that writes reference runs."""
+    said = "Measure and write the reference runs of loader_guard, instead of comparing with them."
+    parser.getgroup("loaderbench").addoption(UPDATE, action="store_true", help=said)
+
+
+@pytest.fixture
+def loader_guard(request: pytest.FixtureRequest) -> LoaderGuard:
+    """Hold a loader to a limit: `loader_guard(make_loader, samples_per_s=500)`. Measures in several processes."""
+    from loaderbench.integrations.loader_guard import LoaderGuard
+
+    return LoaderGuard(request, update=request.config.getoption(UPDATE))

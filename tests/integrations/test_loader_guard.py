@@ -1,0 +1,152 @@
+"""The pytest plugin, in the pytest of a user: it changes nothing until a test asks for it, and then decides."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loaderbench.integrations import loader_guard as guard
+from loaderbench.integrations.guarded import _guarded
+
+pytest_plugins = ["pytester"]
+LIGHT = ("torch", "pandas", "plotly", "numpy", "loaderbench.records", "loaderbench.integrations.loader_guard")
+
+TESTS = """
+import pytest
+
+def make():
+    return [([0.0] * 8, [0] * 8)] * 50
+
+def test_fast(loader_guard):
+    run = loader_guard(make, samples_per_s=1, rounds=2, seconds=0.02)
+    assert run.configurations[0].samples_per_s.est > 1
+
+def test_slow(loader_guard):
+    loader_guard(make(), samples_per_s=1e12, rounds=2, seconds=0.02)
+
+def test_open(loader_guard):
+    loader_guard(make, samples_per_s=1, rounds=1, seconds=0.02)
+
+def test_broken(loader_guard):
+    def broken():
+        raise ValueError("no such shard")
+    loader_guard(broken, samples_per_s=1, rounds=1, seconds=0.02)
+"""
+
+WRONG = """
+import pytest
+
+def test_no_limit(loader_guard):
+    loader_guard(list)
+
+def test_no_gate(loader_guard):
+    loader_guard(list, fail_if="sample_per_s<5")
+
+def test_no_reference(loader_guard):
+    loader_guard(list, fail_if="samples_per_s:-5%")
+
+def test_not_written(loader_guard):
+    loader_guard(list, reference="loader.json")
+"""
+
+REFERENCE = """
+def test_reference(loader_guard):
+    loader_guard(lambda: [([0.0] * 8, [0] * 8)] * 50, reference="reference/loader.json",
+                 fail_if="samples_per_s:-99%", rounds=2, seconds=0.02)
+"""
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pytest of the user has no other workers, whatever this one has."""
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(pytester: pytest.Pytester, text: str, *flags: str) -> pytest.RunResult:
+    pytester.makepyfile(test_loader=text)
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", "-rs", *flags)
+
+
+def test_the_plugin_imports_nothing_that_a_user_pays_for() -> None:
+    code = f"import sys, loaderbench.integrations.pytest_plugin\nprint([n for n in {LIGHT} if n in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_it_is_registered_and_does_nothing_to_other_tests(pytester: pytest.Pytester) -> None:
+    done = run(pytester, "def test_other(): pass", "--fixtures-per-test")
+    assert "loader_guard" not in done.stdout.str()
+    assert "loader_guard" in run(pytester, "def test_other(): pass", "--fixtures").stdout.str()
+
+
+@pytest.fixture
+def imported() -> None:
+    """torch, which the pytest of the user would else import, and forget with every module that is new."""
+    import loaderbench.runner.preload  # noqa: F401
+
+
+@pytest.mark.usefixtures("imported")
+def test_a_rate_passes_fails_or_is_left_open_and_a_broken_loader_fails(pytester: pytest.Pytester) -> None:
+    done = run(pytester, TESTS, "--junitxml=found.xml")
+    done.assert_outcomes(passed=1, failed=2, skipped=1)
+    said = done.stdout.str()
+    assert "Failed: samples_per_s<1000000000000: " in said
+    assert "Report: " in said
+    assert "inconclusive: samples_per_s<1: " in said
+    assert "(no interval: one process)" in said
+    assert "the loader failed in 1 of 1 processes: error: ValueError: no such shard" in said
+    assert "in measure_guarded" not in said
+    assert 'name="samples_per_s_lo"' in (pytester.path / "found.xml").read_text()
+    assert not _guarded
+
+
+def test_what_is_wrong_is_said_in_one_line_at_the_call(pytester: pytest.Pytester) -> None:
+    done = run(pytester, WRONG)
+    done.assert_outcomes(failed=4)
+    lines = [line for line in done.stdout.lines if line.startswith("E ")]
+    for line, words in zip(
+        lines,
+        ("no limit; add", "did you mean samples_per_s?", "add reference=PATH", "no reference run at"),
+        strict=True,
+    ):
+        assert words in line
+
+
+def test_beside_other_workers_nothing_is_measured(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "4")
+    text = "def test_loader(loader_guard):\n    loader_guard(None, samples_per_s=1)"
+    done = run(pytester, text)
+    done.assert_outcomes(skipped=1)
+    assert "inconclusive: 4 workers of pytest-xdist share the CPUs" in done.stdout.str()
+    run(pytester, text.replace("=1)", '=1, inconclusive="fail")')).assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize(("rate", "text"), [(500, "samples_per_s<500"), (0.5, "samples_per_s<0.5")])
+def test_a_rate_is_a_gate(rate: float, text: str) -> None:
+    [gate] = guard._gates(rate, (), None)
+    assert (gate.text, gate.limit) == (text, rate)
+
+
+def test_a_reference_without_a_gate_is_held_to_five_percent() -> None:
+    assert [gate.text for gate in guard._gates(None, (), Path("loader.json"))] == ["samples_per_s:-5%"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("imported")
+def test_a_reference_is_written_and_compared_with_and_one_of_another_machine_is_not(pytester: pytest.Pytester) -> None:
+    written = run(pytester, REFERENCE, "--loaderbench-update")
+    written.assert_outcomes(skipped=1)
+    place = pytester.path / "reference" / "loader.json"
+    assert f"reference run written to {place}" in written.stdout.str()
+    assert str(pytester.path) not in place.read_text()
+    run(pytester, REFERENCE).assert_outcomes(passed=1)
+    record = json.loads(place.read_text())
+    record["environment"]["cpu_model"] = "Another CPU"
+    place.write_text(json.dumps(record))
+    elsewhere = run(pytester, REFERENCE)
+    elsewhere.assert_outcomes(skipped=1)
+    assert "The runs cannot be compared: the CPU was Another CPU before" in elsewhere.stdout.str()
