@@ -49,6 +49,8 @@ Run = TypeVar("Run", bound=Measured)
 
 ONE_CONFIGURATION = "a profile measures one config"
 NO_ISOLATION = "a profile has no isolation runs"
+NO_FINAL = "this run had no final"
+NO_PREDICTION = "every rate is measured; no config is predicted from others"
 NOT_VERIFIED = "this run tried no fixes"
 
 
@@ -83,15 +85,37 @@ class Ranking:
 
 def rank(measured: Measured) -> Ranking:
     """Summarise and choose."""
-    configurations = summarise(measured.plan.configs, measured.sweep, measured.plan.baseline)
+    finals = measured.finals
+    configurations = _with_why(
+        summarise(measured.plan.configs, measured.sweep, measured.plan.baseline, finals), measured
+    )
     if measured.kind == "profile":
         from_outside = any(trial.is_from_outside for trial in measured.sweep)
         return Ranking(configurations, None, ONE_CONFIGURATION, from_outside)
     comparable = _of_the_job(configurations, measured.plan.baseline)
-    best, why = choose_best(comparable, measured.plan.baseline, measured.sweep, measured.plan.rounds, measured.loader)
+    best, why = choose_best(
+        comparable,
+        measured.plan.baseline,
+        measured.sweep,
+        measured.plan.rounds,
+        measured.loader,
+        finals=finals,
+        dropped=measured.dropped,
+    )
     if best is not None and len(comparable) < len(configurations):
         best = replace(best, why_this_one=f"{best.why_this_one}, among configs with {RANKS}={best.config[RANKS]}")
     return Ranking(configurations, best, why)
+
+
+def _with_why(configurations: Sequence[Configuration], measured: Measured) -> tuple[Configuration, ...]:
+    """The same, with the reason for what an adaptive sweep did not look at."""
+    why = {tuple(found.config.items()): found.why for found in measured.dropped if not found.rounds}
+    return tuple(
+        replace(found, not_measured=dict.fromkeys(found.not_measured, said))
+        if (said := why.get(tuple(found.config.items())))
+        else found
+        for found in configurations
+    )
 
 
 def _of_the_job(configurations: Sequence[Configuration], baseline: Config) -> tuple[Configuration, ...]:
@@ -128,6 +152,8 @@ def _conclusions(measured: Measured) -> Conclusions:
         "overhead": (overhead, "no trial completed"),
         "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
         "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
+        "final": (measured.final, measured.left_out.get("final") or NO_FINAL),
+        "prediction": (None, NO_PREDICTION),
         "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
     }
     return Conclusions(

@@ -12,7 +12,7 @@ from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of
 from loaderbench.ranks import RANKS, process_count
 from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_name, varying
 from loaderbench.statistics.intervals import FEWEST_ROUNDS
-from loaderbench.suite import Suite
+from loaderbench.suite import Strategy, Suite
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
@@ -23,6 +23,11 @@ VERIFY_SECONDS = 1.0  # of a trial that tries a remedy: pairs say more than long
 BEFORE_SLICES_SECONDS = 0.2  # of it alone, in which its stages are timed, before its time slices
 VERIFY_S = 120.0  # for trying remedies, where the suite has no budget
 MOST_VERIFY_S = 4 * VERIFY_S  # where each trial starts CUDA
+FINAL_S = 10.0  # for the final of a sweep, if its trials are short
+FINAL_TRIALS = 4  # that it has time for, however long they take
+FINAL_SHARE = 0.2  # of the time of the sweep, at most
+SWEEP_SHARE = 0.6  # of a budget, for an adaptive sweep; the rest is for isolation runs and fixes
+ROUND_SHARE = 0.5  # of the time that is left to an adaptive sweep, for a round before the one that can name a winner
 ISOLATION_SHARE = 0.5  # of a trial's steady state; an isolation run is compared with others of its kind, not ranked
 LEAST_ISOLATION_S = 0.5
 
@@ -45,6 +50,8 @@ class Plan:
     verify_trial_s: float = 0.0
     verify_steady_s: float = 0.0
     start_s: float = 0.0
+    strategy: Strategy = "grid"
+    budget_s: float | None = None
 
     @property
     def estimated_s(self) -> float:
@@ -66,6 +73,40 @@ class Plan:
             start_s=self.start_s + extra_s,
         )
 
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether rounds drop configurations that can no longer be the best."""
+        return self.strategy == "adaptive"
+
+    @property
+    def fewest_rounds(self) -> int:
+        """In how many rounds a configuration has to be measured to win, where so many are planned."""
+        return min(self.rounds, FEWEST_ROUNDS)
+
+    @property
+    def sweep_s(self) -> float | None:
+        """The part of the budget that an adaptive sweep may use; `None` without one, or for a grid."""
+        if self.budget_s is None or not self.is_adaptive:
+            return None
+        return SWEEP_SHARE * self.budget_s if self.verify_s or self.isolation_runs else self.budget_s
+
+    @property
+    def first_look(self) -> int:
+        """How many configurations the first round has time for, about."""
+        count = len(self.configurations)
+        if self.sweep_s is None:
+            return count
+        room = (self.sweep_s - FIRST_CHILD_S) / self.trial_s
+        share = ROUND_SHARE if self.fewest_rounds > 1 else 1.0
+        return max(1, min(count, int(share * (room - self.with_twins))))
+
+    @property
+    def final_s(self) -> float:
+        """How long finalists of the sweep may meet; 0 where too few rounds name any."""
+        if not self.with_twins:
+            return 0.0
+        return min(FINAL_SHARE * self.trials * self.trial_s, max(FINAL_S, FINAL_TRIALS * self.verify_trial_s))
+
     def trial(self, config: Config, round_number: int) -> PlannedTrial:
         """Name the trial of a configuration in a round."""
         name = f"r{round_number}-c{self.configurations.index(config):02d}"
@@ -79,6 +120,11 @@ class Plan:
     def twin(self, round_number: int) -> PlannedTrial:
         """Name the trial that measures the baseline again, as if it were another configuration."""
         return PlannedTrial(id=f"r{round_number}-aa", role="twin", config=self.baseline, round=round_number)
+
+    def final(self, config: Config, round_number: int) -> PlannedTrial:
+        """Name the trial of a finalist in a round of the final."""
+        name = f"f{round_number}-c{self.configurations.index(config):02d}"
+        return PlannedTrial(id=name, role="final", config=config, round=round_number)
 
     def isolation(self, name: IsolationName, config: Config, round_number: int) -> PlannedTrial:
         """Name the trial of a configuration with parts of it taken away."""
@@ -98,7 +144,7 @@ class Plan:
 
     @property
     def trials(self) -> int:
-        """How many trials the sweep has, twins included."""
+        """How many trials the sweep has at most, twins included."""
         return self.rounds * (len(self.configurations) + self.with_twins)
 
     @property
@@ -158,6 +204,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         verify_trial_s=start_s + verify_trial_s,
         verify_steady_s=before_slices_seconds(suite) + verify_seconds(suite),
         start_s=start_s,
+        strategy=suite.measure.strategy,
+        budget_s=suite.measure.budget,
     )
 
 

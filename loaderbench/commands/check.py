@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from loaderbench.commands.options import Axes, Data, SuiteFile
+from loaderbench.commands.options import Axes, Budget, Data, Rounds, Strategy, SuiteFile
 
 
-def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
+def check(
+    suite: SuiteFile,
+    data: Data = None,
+    axes: Axes = None,
+    strategy: Strategy = None,
+    rounds: Rounds = None,
+    budget: Budget = None,
+) -> None:
     """Validate a suite and print its plan, without measuring."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import describe_plan
@@ -18,7 +25,8 @@ def check(suite: SuiteFile, data: Data = None, axes: Axes = None) -> None:
     from loaderbench.records import config_name, format_scalar
     from loaderbench.session.gpu_needs import needs_gpu
 
-    loaded = load_with_flags(suite, data=data, axes=axes or [], measure={})
+    measure = {"strategy": strategy, "rounds": rounds, "budget": budget}
+    loaded = load_with_flags(suite, data=data, axes=axes or [], measure=measure)
     for said in loaded.warnings:
         print(f"Warning: {said}", file=sys.stderr)
     gpus, cpus = count_gpus(), cpus_allotted()

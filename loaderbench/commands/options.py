@@ -13,6 +13,12 @@ Axes = Annotated[
     list[str] | None,
     typer.Option("-P", metavar="AXIS=V1,V2", help="Set or add an axis: -P num_workers=0,2,4."),
 ]
+Strategy = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="grid: all configurations in all rounds. adaptive: drops slower ones."),
+]
+Rounds = Annotated[int | None, typer.Option(metavar="N", help="Repeats per configuration.")]
+Budget = Annotated[str | None, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 10m or 1h30m.")]
 
 
 class ProgressKind(str, Enum):

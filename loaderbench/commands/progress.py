@@ -145,21 +145,41 @@ def provisional(verdict: Verdict, after: str, report: Path) -> str:
 
 
 def time_left(progress: Done) -> str:
-    """The time left of the whole run in words; fixes end sooner where none is left to try."""
+    """The time left of the whole run in words; a phase without a total may end sooner."""
     if progress.left_s < ALMOST_DONE_S:
         return "almost done"
-    return f"{'up to' if progress.phase == 'Fixes' else 'about'} {_minutes(progress.left_s)} left"
+    return f"{'up to' if progress.total is None else 'about'} {_minutes(progress.left_s)} left"
 
 
 def describe_plan(plan: Plan) -> str:
     """One line on how much there is to do."""
     size, rounds = len(plan.configurations), plan.rounds
+    if plan.is_adaptive:
+        return _describe_adaptive(plan)
     sweep = f"{count(size * rounds, 'trial')} ({count(size, 'configuration')}, {count(rounds, 'round')})"
     others = [count(rounds, "A/A trial")] if plan.with_twins else []
-    others += [f"up to {count(plan.isolation_trials, 'isolation run')}"] if plan.isolation_trials else []
-    more = f", plus {' and '.join(others)}" if others else ""
-    fixes = f", then up to {_minutes(plan.verify_s)} to try fixes" if plan.verify_s else ""
-    return f"{sweep}{more}; about {_minutes(plan.estimated_s)}{fixes}"
+    return f"{sweep}{_plus(plan, others)}; about {_minutes(plan.estimated_s)}{_then_fixes(plan)}"
+
+
+def _describe_adaptive(plan: Plan) -> str:
+    """The most that an adaptive sweep may take, and how much of a large grid its budget allows to look at."""
+    size, twins = len(plan.configurations), plan.fewest_rounds if plan.with_twins else 0
+    each = f"{count(size, 'configuration')}, adaptive: {count(plan.rounds, 'round')} at most"
+    others = [count(twins, "A/A trial")] if twins else []
+    takes_s = plan.estimated_s if plan.budget_s is None else min(plan.budget_s, plan.estimated_s)
+    said = f"up to {count(size * plan.rounds, 'trial')} ({each}){_plus(plan, others)}; up to {_minutes(takes_s)}"
+    if plan.first_look < size:
+        return f"{said}; the budget allows a first look at about {plan.first_look} of them, spread evenly over the axes"
+    return said if plan.budget_s is not None else f"{said}{_then_fixes(plan)}"
+
+
+def _plus(plan: Plan, others: list[str]) -> str:
+    runs = [f"up to {count(plan.isolation_trials, 'isolation run')}"] if plan.isolation_trials else []
+    return f", plus {' and '.join([*others, *runs])}" if others or runs else ""
+
+
+def _then_fixes(plan: Plan) -> str:
+    return f", then up to {_minutes(plan.verify_s)} to try fixes" if plan.verify_s else ""
 
 
 def _place(progress: Done, of: str) -> str:

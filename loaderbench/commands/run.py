@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from loaderbench.commands.gates import FailIf, Gates, JunitFile, WarnIf, raise_for, write_junit_and_summary
-from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
+from loaderbench.commands.options import Axes, Budget, Data, ProgressKind, Rounds, Strategy, SuiteFile
 from loaderbench.commands.outputs import (
     STDOUT,
     JsonFile,
@@ -36,12 +36,12 @@ def run(
     suite: SuiteFile,
     data: Data = None,
     axes: Axes = None,
-    strategy: Annotated[str | None, typer.Option(metavar="NAME", help="Search strategy: grid.")] = None,
-    rounds: Annotated[int | None, typer.Option(metavar="N", help="Repeats per configuration.")] = None,
+    strategy: Strategy = None,
+    rounds: Rounds = None,
     seconds: Annotated[
         float | None, typer.Option(metavar="S", help="Minimum steady state per trial, in seconds.")
     ] = None,
-    budget: Annotated[str | None, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 10m or 1h30m.")] = None,
+    budget: Budget = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed for trial and sample order.")] = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Try no fixes; only measure and diagnose.")] = False,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Resume an interrupted run.")] = None,

@@ -65,6 +65,10 @@ from loaderbench.records.inside import (
     WaitParts as WaitParts,
     WorkerStates as WorkerStates,
 )
+from loaderbench.records.narrowing import (
+    Dropped as Dropped,
+    Final as Final,
+)
 from loaderbench.records.references import (
     config_reference as config_reference,
     gain_reference as gain_reference,

@@ -358,7 +358,8 @@ class Conclusions:
 
     `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures. `hotspots` are lines of
     code of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
-    distributed training, whose `verdict` is that of the whole.
+    distributed training, whose `verdict` is that of the whole. `prediction` would be that of configurations that were
+    not measured; this version predicts none.
     """
 
     configurations: tuple[Configuration, ...]
@@ -377,4 +378,5 @@ class Conclusions:
     gpu_memory: GpuMemory | None = None
     hotspots: tuple[Hotspot, ...] = ()
     ranks: tuple[Rank, ...] = ()
+    prediction: None = None
     not_measured: Reasons = field(default_factory=dict)

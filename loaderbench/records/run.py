@@ -8,6 +8,7 @@ from typing import Any
 from loaderbench.records.conclusions import Conclusions
 from loaderbench.records.demand import AssumedDemand
 from loaderbench.records.environment import DatasetSummary, Environment, PlanSummary
+from loaderbench.records.narrowing import Dropped, Final
 from loaderbench.records.trial import Trial
 from loaderbench.records.verification import Verification
 from loaderbench.records.words import SCHEMA_VERSION, Kind, Reasons, Role
@@ -22,7 +23,9 @@ class Measured:
     such as `measure.rounds`. `cpu_percent_before` is what other programs used of all CPUs before the first trial.
     `assumed_demand` is `None` where no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
     `in_progress`: the run is not finished, and its conclusions are provisional.
-    `left_out` says why isolation runs (by name, or under `isolation` all of them) or `verification` were not measured.
+    `dropped` are the configurations that an adaptive sweep measured in no further round.
+    `left_out` says why isolation runs (by name, or under `isolation` all of them), `final` or `verification` were not
+    measured.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Measured:
     overrides: dict[str, Any] = field(default_factory=dict)
     assumed_demand: AssumedDemand | None = None
     in_progress: bool = False
+    dropped: tuple[Dropped, ...] = ()
+    final: Final | None = None
 
     @property
     def sweep(self) -> tuple[Trial, ...]:
@@ -55,6 +60,11 @@ class Measured:
     def twins(self) -> tuple[Trial, ...]:
         """The second half of the A/A pair."""
         return self._of("twin")
+
+    @property
+    def finals(self) -> tuple[Trial, ...]:
+        """Trials of the final: the best is chosen by them and by the sweep."""
+        return self._of("final")
 
     @property
     def isolation_trials(self) -> tuple[Trial, ...]:

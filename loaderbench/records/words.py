@@ -23,7 +23,7 @@ Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
 Kind = Literal["sweep", "profile"]
 Standing = Literal["open", "already_ok", "not_checked"]
-Role = Literal["sweep", "twin", "isolation", "remedy", "probe", "profile", "rank"]
+Role = Literal["sweep", "twin", "final", "isolation", "remedy", "probe", "profile", "rank"]
 """What a trial was measured for; `rank` is one of a distributed job, but not the one that its verdict is about."""
 
 IsolationName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold"]

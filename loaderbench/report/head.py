@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 
 from loaderbench.records import Configuration, Environment, RunRecord, Trial
 from loaderbench.report import numbers, words
@@ -123,8 +124,21 @@ def warnings(run: RunRecord) -> tuple[Text, ...]:
     return tuple(words.sentence(text) for text in run.warnings)
 
 
+def _narrowed(run: RunRecord) -> list[str]:
+    """How an adaptive sweep and a final came to the best configuration."""
+    of, rounds = numbers.count(run.plan.configurations, "config"), Counter(found.rounds for found in run.dropped)
+    unseen = next((found.why for found in run.dropped if not found.rounds), "")
+    said = [f"{rounds[0]:,} of {of} not measured: {unseen}"] if rounds[0] else []
+    parts = [f"{rounds[after]:,} after {numbers.count(after, 'round')}" for after in sorted(rounds) if after]
+    said += [f"Adaptive sweep of {of}: dropped {', '.join(parts)}"] if parts else []
+    if run.final is not None:
+        met = f"{len(run.final.finalists)} configs met in {numbers.count(run.final.rounds, 'round')}"
+        said.append(f"Final: {met}; {run.final.ended}")
+    return said
+
+
 def notes(run: RunRecord) -> tuple[Text, ...]:
     """What changes nothing in the verdict, with the reason why an axis lost values if no note gives it."""
-    said = [*run.notes, *run.remarks]
+    said = [*_narrowed(run), *run.notes, *run.remarks]
     said += [f"{axis}: {why}" for axis, why in run.plan.collapsed.items() if not any(why in note for note in said)]
     return tuple(words.sentence(text) for text in said)

@@ -1,6 +1,7 @@
 """Which configuration next: of a sweep, and of remedies that are tried on top of one another."""
 
+from loaderbench.search.adaptive import Adaptive
 from loaderbench.search.grid import Grid, why_pruned
 from loaderbench.search.selection import MOST_CANDIDATES, ForwardSelection, Propose
 
-__all__ = ["MOST_CANDIDATES", "ForwardSelection", "Grid", "Propose", "why_pruned"]
+__all__ = ["MOST_CANDIDATES", "Adaptive", "ForwardSelection", "Grid", "Propose", "why_pruned"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -10,7 +11,7 @@ from loaderbench.loaders import backend_of
 from loaderbench.loaders.worker_options import SHARING
 from loaderbench.plan import Plan
 from loaderbench.ranks import RANKS
-from loaderbench.records import Config, PlannedTrial, Trial, config_label, in_bytes
+from loaderbench.records import Config, Dropped, PlannedTrial, Trial, config_label, in_bytes
 
 BytesOf = Callable[[Config], "int | None"]
 """Bytes of the batches that a configuration has in shared memory at once; `None` where that is not known."""
@@ -28,8 +29,12 @@ class Grid:
         self._random = random.Random(plan.seed)
         self._round = 0
 
-    def next_round(self) -> Sequence[PlannedTrial]:
-        """Return each configuration once, shuffled, until the rounds are used up."""
+    def next_round(self, known: Sequence[Trial] = (), room: float = math.inf) -> Sequence[PlannedTrial]:  # noqa: ARG002
+        """Return each configuration once, shuffled, until the rounds are used up.
+
+        `known` are the trials of the sweep so far, those of an earlier call among them; `room` is how many more fit in
+        its time. Both matter to a search that adapts.
+        """
         self._round += 1
         if self._round > self._plan.rounds:
             return []
@@ -38,6 +43,10 @@ class Grid:
             order.append(self._plan.twin(self._round))
         self._random.shuffle(order)
         return order
+
+    def dropped(self, known: Sequence[Trial], why_short: str = "") -> tuple[Dropped, ...]:  # noqa: ARG002
+        """No configuration."""
+        return ()
 
     def why_not(self, planned: PlannedTrial, done: Sequence[Trial]) -> str | None:
         """Prune what would run out of memory or hang as another did.

@@ -18,7 +18,17 @@ from loaderbench.environment import describe_machine
 from loaderbench.errors import MissingError
 from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan, rank_counts
-from loaderbench.records import AssumedDemand, DatasetSummary, Environment, Measured, Reasons, Trial, Verification
+from loaderbench.records import (
+    AssumedDemand,
+    DatasetSummary,
+    Dropped,
+    Environment,
+    Final,
+    Measured,
+    Reasons,
+    Trial,
+    Verification,
+)
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
 from loaderbench.session.gpu_needs import needs_gpu, why_not_decoded
@@ -56,7 +66,14 @@ class Conditions:
         return bool(self.environment.gpus)
 
     def measured(
-        self, trials: Sequence[Trial], verification: Verification | None, left_out: Reasons, why_partial: str | None
+        self,
+        trials: Sequence[Trial],
+        verification: Verification | None,
+        left_out: Reasons,
+        why_partial: str | None,
+        *,
+        dropped: tuple[Dropped, ...] = (),
+        final: Final | None = None,
     ) -> Measured:
         """The run with these trials."""
         suite, plan = self.loaded.suite, self.plan
@@ -72,6 +89,8 @@ class Conditions:
             consumer=self.consumer,
             trials=tuple(trials),
             cpu_percent_before=self.cpu_percent_before,
+            dropped=dropped,
+            final=final,
             verification=verification,
             left_out=dict(left_out),
             notes=(

@@ -11,9 +11,11 @@ from loaderbench.consumers import NOTHING, consumer_kind, consumer_of
 from loaderbench.datasets import DatasetOrder, Inputs, Samples
 from loaderbench.loaders import backend_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
+from loaderbench.ranks import rank_count
 from loaderbench.records import Config, PixelChange, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer
 from loaderbench.runner.guard import SessionGuard, guard
+from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Listener
 from loaderbench.store import Store
 from loaderbench.suite import LoadedSuite, Suite
@@ -44,13 +46,13 @@ class Measuring:
     def __call__(self, planned: PlannedTrial) -> Outcome:
         """Measure it."""
         order = self._order(planned)
-        if planned.role == "remedy":
+        if planned.role in ("final", "remedy"):
             order = order.lasting(verify_seconds(order.suite))
         return self._runner.run(isolation_order(order, self.files_alone) if planned.isolation else order)
 
     @property
     def sliced_seconds(self) -> float:
-        """How long each trial that tries a remedy is measured in time slices, all of them together."""
+        """How long each trial of a final or of a remedy is measured in time slices, all of them together."""
         return verify_seconds(self._loaded.suite)
 
     def begin(self, planned: PlannedTrial) -> Begun:
@@ -94,6 +96,13 @@ def consumer_for(planned: PlannedTrial, own: str) -> str:
     """The run's `own` consumer; none for the loader alone, nor for a remedy where the demand would cap the gain."""
     capped = planned.role == "remedy" and consumer_kind(own).capped
     return NOTHING if capped or planned.isolation in LOADER_ALONE else own
+
+
+def is_alone(planned: PlannedTrial, made: Conditions) -> bool:
+    """Whether the trial has several ranks, which end together, or uses a GPU, whose memory is for one."""
+    if rank_count(planned.config) is not None:
+        return True
+    return made.accelerator and may_use_device(planned, made.loaded.suite, made.consumer)
 
 
 def may_use_device(planned: PlannedTrial, suite: Suite, own: str) -> bool:

@@ -15,12 +15,13 @@ from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.conditions import find_conditions
+from loaderbench.session.final import measure_final
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
 from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
 from loaderbench.session.signals import put_off_signals, restored_signals
-from loaderbench.session.steps import Session, measure_sweep
+from loaderbench.session.steps import LATER_STEPS, Session, measure_sweep
 from loaderbench.session.verifying import try_remedies
 from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite, Override, load_suite
@@ -76,7 +77,7 @@ def _run_into(
     """Prepare, measure, conclude, write."""
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
-    nothing_yet = conditions.measured((), None, dict.fromkeys(("isolation", "verification"), NOT_ENDED), NOT_ENDED)
+    nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)
     if earlier is not None:
         refuse_changes(earlier, nothing_yet)
         store.keep_only(earlier.trials.values())
@@ -91,9 +92,10 @@ def _run_into(
 
 
 def _measure(session: Session) -> None:
-    """The sweep, the isolation runs, the remedies; a signal ends any of them, and what was measured is kept."""
+    """Sweep, final, isolation runs, remedies; a signal ends any of them, and what was measured is kept."""
     try:
         measure_sweep(session, lambda after: _show_so_far(session, after))
+        measure_final(session)
         if session.found.why_partial is None and (session.plan.isolation_trials or session.plan.verify_s):
             _show_so_far(session, "the sweep")
         found = rank(session.so_far()).subject

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 from loaderbench.errors import Terminated
-from loaderbench.records import Measured, PlannedTrial, Readings, Reasons, Role, Trial, Verification
+from loaderbench.records import (
+    Dropped,
+    Final,
+    Measured,
+    PlannedTrial,
+    Readings,
+    Reasons,
+    Role,
+    Trial,
+    Verification,
+)
 from loaderbench.runner import Outcome, not_tried
-from loaderbench.search import Grid
+from loaderbench.search import Adaptive, Grid
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Listener, Progress
 from loaderbench.session.measuring import Measuring, consumer_for
@@ -22,8 +34,9 @@ from loaderbench.session.time_left import TimeLeft, mean_trial_s
 from loaderbench.store import Store
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
-Step = Literal["sweep", "isolation", "remedies"]
+Step = Literal["sweep", "final", "isolation", "remedies"]
 
+LATER_STEPS = ("final", "isolation", "verification")
 ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 
 
@@ -36,6 +49,8 @@ class Measurements:
 
     trials: list[Trial] = field(default_factory=list)
     timeline: Readings = field(default_factory=Readings)
+    dropped: tuple[Dropped, ...] = ()
+    final: Final | None = None
     verification: Verification | None = None
     left_out: Reasons = field(default_factory=dict)
     why_partial: str | None = None
@@ -74,18 +89,28 @@ class Session:
 
     def so_far(self) -> Measured:
         """The run so far."""
-        found = self.found
-        return self.conditions.measured(found.trials, found.verification, found.left_out, found.why_partial)
+        return self._measured(self.found.left_out, self.found.why_partial)
 
     def provisional(self, after: str) -> Measured:
         """The run so far, as one that is still in progress after this step."""
-        why, found = f"The run was still in progress after {after}", self.found
-        left_out = dict.fromkeys(("isolation", "verification"), why) | found.left_out
-        return replace(self.conditions.measured(found.trials, found.verification, left_out, why), in_progress=True)
+        why = f"The run was still in progress after {after}"
+        left_out = dict.fromkeys(LATER_STEPS, why) | self.found.left_out
+        return replace(self._measured(left_out, why), in_progress=True)
+
+    def _measured(self, left_out: Reasons, why_partial: str | None) -> Measured:
+        found = self.found
+        return self.conditions.measured(
+            found.trials, found.verification, left_out, why_partial, dropped=found.dropped, final=found.final
+        )
 
     def measure(self, planned: PlannedTrial) -> Trial:
         """Measure a trial and keep it."""
         return self.keep(self.measuring(planned))
+
+    def of_sweep(self) -> list[Trial]:
+        """The trials of the sweep so far, and those of an earlier call that are still to be taken over."""
+        here = {trial.id: trial for trial in self.found.of("sweep", "twin")}
+        return [*({**self._earlier, **here}).values()]
 
     def from_earlier(self, planned: PlannedTrial) -> Trial | None:
         """The trial as an earlier call has measured it, which is kept; `None` where it has not."""
@@ -107,6 +132,13 @@ class Session:
         self.store.append(outcome.trial)
         return outcome.trial
 
+    @property
+    def sweep_until_s(self) -> float:
+        """The monotonic time at which the sweep ends, if it has not ended by itself; infinite without a budget."""
+        if self.plan.sweep_s is not None:
+            return self.began_s + self.plan.sweep_s
+        return math.inf if self.deadline_s is None else self.deadline_s
+
     def is_late(self, takes_s: float) -> bool:
         """Whether the budget leaves no time for this."""
         return self.deadline_s is not None and time.monotonic() + takes_s > self.deadline_s
@@ -122,7 +154,8 @@ class Session:
         put_off_signals(found.late_signals)
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         found.why_partial = self._interrupted()
-        found.left_out.setdefault("isolation", found.why_partial)
+        for step in ("final", "isolation") if self.step == "sweep" else ("isolation",):
+            found.left_out.setdefault(step, found.why_partial)
         if found.verification is None:
             found.left_out.setdefault("verification", found.why_partial)
 
@@ -130,34 +163,69 @@ class Session:
         done, of = len(self.found.of("sweep", "twin")), self.plan.trials
         if self.step == "remedies":
             return "interrupted while trying fixes, after the sweep"
+        if self.step == "final":
+            return "interrupted after the sweep, during its final"
         if done == of:
             return "interrupted after the sweep, during the isolation runs"
         return f"interrupted after {done} of {of} trials"
 
 
 def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:
-    """Every configuration, round after round; `round_ended` hears of each one but the last: `round 1 of 3`."""
+    """Round after round, as the plan's strategy proposes; `round_ended` hears of each one but the last: `round 1 of 3`.
+
+    An adaptive sweep that its budget ends is complete where a configuration has rounds enough to win.
+    """
     found, plan = session.found, session.plan
-    search = Grid(plan, partial(prefetched_bytes, session.conditions.loaded.suite))
+    search = (Adaptive if plan.is_adaptive else Grid)(plan, partial(prefetched_bytes, session.conditions.loaded.suite))
+    round_, is_late = 0, False
+    while found.why_partial is None and not is_late:
+        proposed = search.next_round(session.of_sweep(), _room(session))
+        if not proposed:
+            break
+        round_, is_late = proposed[0].round, _measure_round(session, search, proposed)
+        found.dropped = search.dropped(session.of_sweep(), _why_short(session))
+        if not is_late and round_ < plan.rounds:
+            round_ended(f"round {round_} of {plan.rounds}")
+        if not is_late and plan.rounds > 1 and not any(trial.status == "completed" for trial in found.trials):
+            found.why_partial = ALL_FAILED
+    cut_short = is_late or (session.budget_s is not None and round_ < plan.fewest_rounds)
+    if found.why_partial is None and cut_short and not _names_a_winner(session):
+        done = len(found.of("sweep", "twin"))
+        found.why_partial = f"{session.budget_used_up} was used up after {done} trial{'' if done == 1 else 's'}"
+
+
+def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTrial]) -> bool:
+    """Measure these trials; whether time was up before the last of them."""
+    found, going_on = session.found, [planned.config for planned in proposed if planned.role == "sweep"]
 
     def progress() -> Progress:
-        return session.time_left.in_sweep(found.of("sweep", "twin"))
+        return session.time_left.in_sweep(found.of("sweep", "twin"), going_on)
 
-    while (proposed := search.next_round()) and found.why_partial is None:
-        for planned in proposed:
-            done = found.of("sweep", "twin")
-            if session.is_late(mean_trial_s(done, plan.trial_s)):
-                trials = "1 trial" if len(done) == 1 else f"{len(done)} trials"
-                found.why_partial = f"{session.budget_used_up} was used up after {trials}"
-                break
-            session.listener.trial_started(planned, progress())
-            why_not = search.why_not(planned, done)
-            trial = session.from_earlier(planned) or (
-                session.measure(planned) if why_not is None else session.leave_out(planned, why_not)
-            )
-            session.listener.trial_ended(trial, progress())
-        round_ = proposed[0].round
-        if found.why_partial is None and round_ < plan.rounds:
-            round_ended(f"round {round_} of {plan.rounds}")
-        if plan.rounds > 1 and not any(trial.status == "completed" for trial in found.trials):
-            found.why_partial = found.why_partial or ALL_FAILED
+    for planned in proposed:
+        done = found.of("sweep", "twin")
+        if time.monotonic() + mean_trial_s(done, session.plan.trial_s) > session.sweep_until_s:
+            return True
+        session.listener.trial_started(planned, progress())
+        why_not = search.why_not(planned, done)
+        trial = session.from_earlier(planned) or (
+            session.measure(planned) if why_not is None else session.leave_out(planned, why_not)
+        )
+        session.listener.trial_ended(trial, progress())
+    return False
+
+
+def _why_short(session: Session) -> str:
+    return "" if session.budget_s is None else f"{session.budget_used_up} left no time for it"
+
+
+def _room(session: Session) -> float:
+    """How many trials the sweep has time for."""
+    each_s = mean_trial_s(session.found.of("sweep", "twin"), session.plan.trial_s)
+    return (session.sweep_until_s - time.monotonic()) / each_s
+
+
+def _names_a_winner(session: Session) -> bool:
+    """Whether an adaptive sweep has measured a configuration in rounds enough; a grid has to measure all of them."""
+    sweep = [trial for trial in session.found.of("sweep") if trial.status == "completed"]
+    rounds = Counter(tuple(trial.config.items()) for trial in sweep)
+    return session.plan.is_adaptive and max(rounds.values(), default=0) >= session.plan.fewest_rounds

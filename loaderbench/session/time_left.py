@@ -11,10 +11,11 @@ from statistics import fmean
 from loaderbench.plan import Plan
 from loaderbench.records import Config, Trial
 from loaderbench.session.listener import Phase, Progress
+from loaderbench.statistics.intervals import FEWEST_ROUNDS
 
 
 class TimeLeft:
-    """Estimates the time left of the whole run: the sweep, the isolation runs and the fixes that may be tried.
+    """Estimates the time left of the whole run: sweep, final, isolation runs, and the fixes that may be tried.
 
     What is not measured yet counts at its longest: fixes take all of the time they may take. An estimate that would
     grow stays where it is, so a listener may show each one as it comes.
@@ -25,11 +26,22 @@ class TimeLeft:
         self._plan, self._deadline_s = plan, deadline_s
         self._began_s, self._left_s = time.monotonic(), math.inf
 
-    def in_sweep(self, done: Sequence[Trial]) -> Progress:
-        """After these trials of the sweep, twins included."""
-        plan = self._plan
-        later_s = plan.isolation_trials * plan.isolation_s + plan.verify_s
-        return self._progress("Sweep", len(done), plan.trials, sweep_left_s(done, plan) + later_s, done)
+    def in_sweep(self, done: Sequence[Trial], going_on: Sequence[Config] | None = None) -> Progress:
+        """After these trials of the sweep, twins included. An adaptive one measures only those `going_on` further."""
+        plan, total = self._plan, None if self._plan.is_adaptive else self._plan.trials
+        left_s = sweep_left_s(done, plan, going_on if plan.is_adaptive else None)
+        if plan.sweep_s is not None:
+            left_s = max(0.0, min(left_s, self._began_s + plan.sweep_s - time.monotonic()))
+        return self._progress("Sweep", len(done), total, left_s + plan.final_s + self._after_final_s, done)
+
+    @property
+    def _after_final_s(self) -> float:
+        return self._plan.isolation_trials * self._plan.isolation_s + self._plan.verify_s
+
+    def in_final(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
+        """After `tried` trials of the final, which ends at the monotonic time `until_s` at the latest."""
+        left_s = max(0.0, until_s - time.monotonic()) + self._after_final_s
+        return self._progress("Final", tried, None, left_s, sweep)
 
     def in_isolation(self, done: int, total: int, runs: Sequence[Trial], sweep: Sequence[Trial]) -> Progress:
         """After `done` of `total` isolation runs, of which `runs` were measured."""
@@ -53,10 +65,11 @@ class TimeLeft:
         return allowed_s if self._plan.verify_s else min(left_s, allowed_s)
 
 
-def sweep_left_s(done: Sequence[Trial], plan: Plan) -> float:
+def sweep_left_s(done: Sequence[Trial], plan: Plan, going_on: Sequence[Config] | None = None) -> float:
     """Seconds for the rest of the sweep: each configuration takes as long as it took in earlier rounds.
 
-    One that was not measured yet takes as long as the plan expects, or as the others if they took longer.
+    One that was not measured yet takes as long as the plan expects, or as the others if they took longer. Those of an
+    adaptive sweep that are `going_on` may do so to the last round; `None` is all of the plan.
     """
     took_s: dict[object, list[float]] = defaultdict(list)
     for trial in done:
@@ -68,8 +81,10 @@ def sweep_left_s(done: Sequence[Trial], plan: Plan) -> float:
     def expected_s(config: Config) -> float:
         return fmean(took_s[_key(config)]) if _key(config) in took_s else unmeasured_s
 
-    left_s = sum((plan.rounds - rounds_done[_key(config)]) * expected_s(config) for config in plan.configurations)
-    twins = plan.rounds - sum(trial.role == "twin" for trial in done) if plan.with_twins else 0
+    left = plan.configurations if going_on is None else going_on
+    left_s = sum((plan.rounds - rounds_done[_key(config)]) * expected_s(config) for config in left)
+    of_twins = plan.rounds if going_on is None else min(plan.rounds, FEWEST_ROUNDS)
+    twins = of_twins - sum(trial.role == "twin" for trial in done) if plan.with_twins else 0
     return left_s + twins * expected_s(plan.baseline)
 
 

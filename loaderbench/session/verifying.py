@@ -10,13 +10,12 @@ from statistics import fmean
 from loaderbench.conclusion import candidates
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan
-from loaderbench.ranks import rank_count
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
 from loaderbench.runner import Outcome
 from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
 from loaderbench.session.fitting import Fitting
 from loaderbench.session.listener import Progress
-from loaderbench.session.measuring import may_use_device
+from loaderbench.session.measuring import is_alone
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.steps import Session
 from loaderbench.session.time_left import mean_trial_s
@@ -82,7 +81,7 @@ class RemedyStep:
         sweep = session.found.of("sweep")
         deadline_s = session.deadline_s
         self._until_s = until_s(session.plan, subject, sweep, session.began_s) if deadline_s is None else deadline_s
-        self._rounds = SlicedRounds(session.measuring, self._is_alone)
+        self._rounds = SlicedRounds(session.measuring, lambda planned: is_alone(planned, session.conditions))
         self._verifier = Verifier(
             session.plan,
             subject,
@@ -93,13 +92,6 @@ class RemedyStep:
             sweep=sweep,
         )
         session.step = "remedies"
-
-    def _is_alone(self, planned: PlannedTrial) -> bool:
-        """Whether the trial has several ranks, which end together, or uses a GPU, whose memory is for one."""
-        if rank_count(planned.config) is not None:
-            return True
-        conditions = self._session.conditions
-        return conditions.accelerator and may_use_device(planned, conditions.loaded.suite, conditions.consumer)
 
     def _candidates(self, config: Config) -> Sequence[Candidate] | None:
         """What the cause calls for, as far as it fits in memory."""

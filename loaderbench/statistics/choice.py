@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loaderbench.loaders import worker_count
-from loaderbench.records import Baseline, Best, Config, Configuration, Interval, Scalar, Trial, config_label
+from loaderbench.records import Baseline, Best, Config, Configuration, Dropped, Interval, Scalar, Trial, config_label
 from loaderbench.statistics.configurations import PRACTICAL_TIE, rates_by_round, ratio_of
 from loaderbench.statistics.intervals import FEWEST_ROUNDS, excludes_one
 
@@ -22,8 +22,13 @@ def choose_best(
     trials: Sequence[Trial],
     planned_rounds: int,
     loader: Mapping[str, Any],
+    *,
+    finals: Sequence[Trial] = (),
+    dropped: Sequence[Dropped] = (),
 ) -> tuple[Best | None, str]:
     """Choose the cheapest of the fastest, or say why there is none. `loader` are the fixed arguments.
+
+    `trials` are those of the sweep, `finals` those of its final, and `dropped` what the sweep measured no further.
 
     The cheapest has the fewest workers, then the least GPU memory, then the least host memory. Of equals, the sweep's
     first is chosen.
@@ -33,12 +38,15 @@ def choose_best(
     if chosen is None or chosen.samples_per_s is None:
         return None, _no_winner(configurations, trials, planned_rounds)
     gain = None if chosen.config == baseline else ratio_of(chosen.config, baseline, trials)
+    out = [found.config for found in dropped]
+    left = [found for found in configurations if found.config not in out]
+    why = why_chosen(chosen, left, [*trials, *finals], loader, of=len(configurations))
     return Best(
         config=chosen.config,
         samples_per_s=chosen.samples_per_s,
         data_wait_share=chosen.data_wait_share,
         ties=tuple(found.config for found in tied if found is not chosen),
-        why_this_one=why_chosen(chosen, configurations, trials, loader),
+        why_this_one=". ".join([why, *_not_looked_at(dropped, len(configurations))]),
         gain=gain,
         not_measured={} if gain else {"gain": _no_gain(chosen.config, baseline)},
     ), ""
@@ -86,12 +94,25 @@ def _no_gain(config: Config, baseline: Config) -> str:
     return "this is the baseline" if config == baseline else "no round has both this config and the baseline"
 
 
+def _not_looked_at(dropped: Sequence[Dropped], of: int) -> list[str]:
+    count = sum(not found.rounds for found in dropped)
+    return [f"{count} of {of} configs were not measured"] if count else []
+
+
 def why_chosen(
-    chosen: Configuration, configurations: Sequence[Configuration], trials: Sequence[Trial], loader: Mapping[str, Any]
+    chosen: Configuration,
+    configurations: Sequence[Configuration],
+    trials: Sequence[Trial],
+    loader: Mapping[str, Any],
+    *,
+    of: int = 1,
 ) -> str:
-    """Compare it with the others, and name what looked faster in too few rounds."""
+    """Compare it with the others, and name what looked faster in too few rounds.
+
+    `of` how many there were, of which `configurations` are left: a sweep has excluded the others.
+    """
     if len(configurations) == 1:
-        return "The only config"
+        return "The only config" if of == 1 else "Fastest; every other is significantly slower"
     others = [found for found in configurations if found.samples_per_s is not None and found is not chosen]
     if not others:
         return "The only config that was measured"
@@ -100,16 +121,25 @@ def why_chosen(
     faster = [found for found in others if _rank(found) < _rank(top)]
     if len(tied) > 1:
         apart = [found for found in others if not found.tied_with_best and found not in faster]
-        said = [_among_ties(chosen, top, len(tied)), *_saved(chosen, tied, loader), *_not_excluded(top, apart, trials)]
+        said = [
+            _among_ties(chosen, top, tied, trials),
+            *_saved(chosen, tied, loader),
+            *_not_excluded(top, apart, trials),
+        ]
     else:
         said = [_alone(top, others, faster, trials)]
     return ". ".join([*said, *(_too_few_rounds(found, trials) for found in faster)])
 
 
-def _among_ties(chosen: Configuration, top: Configuration, tied: int) -> str:
+def _among_ties(
+    chosen: Configuration, top: Configuration, tied: Sequence[Configuration], trials: Sequence[Trial]
+) -> str:
+    ratios = [ratio_of(found.config, top.config, trials) for found in tied]
+    close = all(ratio is not None and ratio.est >= 1 - PRACTICAL_TIE for ratio in ratios)
+    how = f"tied within {_LIMIT}" if close else "that further rounds did not separate"
     if chosen is top:
-        return f"Fastest and cheapest of {tied} configs tied within {_LIMIT}"
-    cheapest = f"Fewest workers, then least memory, of {tied} configs tied within {_LIMIT}"
+        return f"Fastest and cheapest of {len(tied)} configs {how}"
+    cheapest = f"Fewest workers, then least memory, of {len(tied)} configs {how}"
     return f"{cheapest}. Fastest estimate: {config_label(top.config)}"
 
 

@@ -16,28 +16,33 @@ from loaderbench.statistics.intervals import (
     ratio_interval,
     share_interval,
 )
+from loaderbench.statistics.racing import estimates
 
-Round = tuple[bool, int]
-"""Whether it is a round of remedies, and its number: the sweep and the remedies each count from 1."""
+Round = tuple[str, int]
+"""What it is a round of, and its number: the sweep, its final and the remedies each count from 1."""
 
 PRACTICAL_TIE = 0.05
 """A configuration whose estimate is slower by more than this is undecided, not a tie, however noisy the rounds."""
 
 
 def summarise(
-    configs: Sequence[Config], trials: Sequence[Trial], baseline: Config | None = None
+    configs: Sequence[Config], trials: Sequence[Trial], baseline: Config | None = None, finals: Sequence[Trial] = ()
 ) -> tuple[Configuration, ...]:
     """One record per configuration, in the order given.
 
     Ranks count from 1 for the highest estimate, in however few rounds; to win or to tie takes `FEWEST_ROUNDS`. With a
-    `baseline`, only configurations with as many processes as it has are ranked.
+    `baseline`, only configurations with as many processes as it has are ranked. `finals`, the trials of the final,
+    count for ranks and ties alone.
     """
     found = [_one(config, [trial for trial in trials if trial.config == config]) for config in configs]
     ranked = [c for c in found if baseline is None or c.config.get(RANKS) == baseline.get(RANKS)]
-    order = sorted((c for c in ranked if c.samples_per_s), key=_rate, reverse=True)
+    compared = [*trials, *finals]
+    rates = {id(c): rates_by_round(c.config, compared) for c in ranked if c.samples_per_s}
+    adjusted = estimates(rates)
+    order = sorted((c for c in ranked if c.samples_per_s), key=lambda c: adjusted[id(c)], reverse=True)
     ranks = {id(configuration): rank for rank, configuration in enumerate(order, 1)}
-    top = next((c for c in order if len(rates_by_round(c.config, trials)) >= FEWEST_ROUNDS), None)
-    tied = {id(c) for c in ranked if top is not None and ties(c.config, top.config, trials)}
+    top = next((c for c in order if len(rates[id(c)]) >= FEWEST_ROUNDS), None)
+    tied = {id(c) for c in ranked if top is not None and ties(c.config, top.config, compared)}
     return tuple(_ranked(c, ranks.get(id(c)), tied=id(c) in tied) for c in found)
 
 
@@ -50,8 +55,12 @@ def _ranked(found: Configuration, rank: int | None, *, tied: bool) -> Configurat
 
 def rates_by_round(config: Config, trials: Iterable[Trial]) -> dict[Round, float]:
     """Samples/s of the completed trials of a configuration."""
-    rates = {(trial.role == "remedy", trial.round): rate_of(trial) for trial in trials if trial.config == config}
+    rates = {(_step(trial), trial.round): rate_of(trial) for trial in trials if trial.config == config}
     return {found: rate for found, rate in rates.items() if rate is not None}
+
+
+def _step(trial: Trial) -> str:
+    return trial.role if trial.role in ("final", "remedy") else "sweep"
 
 
 def rate_of(trial: Trial) -> float | None:
@@ -66,16 +75,17 @@ def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Int
 
 
 def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
-    """Whether a configuration is not significantly different from another, nor slower by more than `PRACTICAL_TIE`."""
-    rounds = rates_by_round(config, trials).keys() & rates_by_round(top, trials).keys()
-    ratio = ratio_of(config, top, trials)
-    if ratio is None or len(rounds) < FEWEST_ROUNDS:
+    """Whether a configuration is not significantly different from another, nor slower by more than `PRACTICAL_TIE`.
+
+    Where both met in a final, it may look slower, but not in every round: what is still not separated is a tie, for
+    noise alone would choose between them.
+    """
+    own, its = rates_by_round(config, trials), rates_by_round(top, trials)
+    rounds, ratio = own.keys() & its.keys(), ratio_of(config, top, trials)
+    if ratio is None or len(rounds) < FEWEST_ROUNDS or excludes_one(ratio):
         return False
-    return not excludes_one(ratio) and ratio.est >= 1 - PRACTICAL_TIE
-
-
-def _rate(configuration: Configuration) -> float:
-    return configuration.samples_per_s.est if configuration.samples_per_s else 0.0
+    met = any(step == "final" for step, _ in rounds)
+    return ratio.est >= 1 - PRACTICAL_TIE or (met and any(own[at] >= its[at] for at in rounds))
 
 
 def _one(config: Config, trials: Sequence[Trial]) -> Configuration:

@@ -67,7 +67,7 @@ def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
         return Interval(difference, difference, difference)
     part = squares[0] / total
     degrees = 1 / (part**2 / (len(before) - 1) + (1 - part) ** 2 / (len(after) - 1))
-    half = _student_t(degrees, LEVEL) * math.sqrt(total)
+    half = student_t(degrees, LEVEL) * math.sqrt(total)
     return Interval(difference, difference - half, difference + half)
 
 
@@ -82,10 +82,11 @@ def _mean_and_half(values: Sequence[float], level: float = LEVEL) -> tuple[float
     count, middle = len(values), mean(values)
     if count == 1:
         return middle, None
-    return middle, _student_t(count - 1, level) * math.sqrt(variance(values, middle) / count)
+    return middle, student_t(count - 1, level) * math.sqrt(variance(values, middle) / count)
 
 
-def _student_t(degrees: float, level: float) -> float:
+def student_t(degrees: float, level: float) -> float:
+    """The bound that a value of Student's t exceeds on either side together with the probability 1 - `level`."""
     from scipy.special import stdtrit  # half a second to import, and not needed by --help
 
     return float(stdtrit(degrees, 0.5 + level / 2))

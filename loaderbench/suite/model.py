@@ -67,8 +67,14 @@ else:
     Dataset = Annotated[Union[tuple(DATASET_KINDS.values())], Field(discriminator="kind")]  # noqa: UP007
 
 
+Strategy = Literal["grid", "adaptive"]
+
+
 class Measure(Part):
     """How long and how often: `seconds` is the minimum steady state of a trial, `timeout_s` its time limit.
+
+    `strategy`: `grid` measures every configuration in every round. `adaptive` drops those that can no longer be the
+    best, and with a `budget` looks at as many as fit in it.
 
     `verify`: fixes are tried, and measured against the unmodified configuration. `deterministic`: what a seed draws
     does not depend on the number of workers, and torch uses deterministic algorithms.
@@ -77,7 +83,7 @@ class Measure(Part):
     rounds: Count = 3
     seconds: Amount = 3.0
     cache: Literal["warm", "cold"] = "warm"
-    strategy: Literal["grid"] = "grid"
+    strategy: Strategy = "grid"
     budget: Duration | None = None
     timeout_s: Amount = 300.0
     verify: bool = True

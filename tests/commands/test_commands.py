@@ -132,7 +132,10 @@ def test_a_wrong_call_is_one_line(cli: Cli, place: Path, verb: str, flags: list[
         (["--rounds", "0"], "--rounds 0:"),
         (["--seconds", "-1"], "--seconds -1"),
         (["--budget", "soon"], "expected a duration"),
-        (["--strategy", "adaptiv"], "--strategy adaptiv: expected grid, got 'adaptiv'"),
+        (
+            ["--strategy", "adaptiv"],
+            "--strategy adaptiv: expected grid or adaptive, got 'adaptiv'; did you mean adaptive?",
+        ),
         (["--out", "s.yaml/x"], "cannot write"),
         (["--out", "full"], "exists and is not empty"),
         (["--json", "no/such/folder.json"], "cannot write"),

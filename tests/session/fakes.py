@@ -110,7 +110,7 @@ def session_of(
         consumer="none",
         accelerator=False,
         environment=SimpleNamespace(shm_total_bytes=None),
-        measured=lambda trials, verification, left_out, why: (tuple(trials), verification, dict(left_out), why),
+        measured=lambda trials, verification, left_out, why, **_: (tuple(trials), verification, dict(left_out), why),
     )
     vars(made).update(conditions)
     fake: Any = notes

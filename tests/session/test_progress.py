@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 
 from loaderbench.plan import Plan
 from loaderbench.records import PlannedTrial, Trial
-from loaderbench.session import Silent, run, steps
+from loaderbench.session import Silent, run, steps, time_slicing
+from loaderbench.session.final import measure_final
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Progress
 from loaderbench.session.steps import measure_sweep
@@ -136,17 +137,26 @@ durations_s = st.floats(0.01, 500.0)
     workers=st.integers(1, 4),
     budget=st.none() | st.floats(1.0, 2_000.0),
     verify=st.booleans(),
+    strategy=st.sampled_from(["grid", "adaptive"]),
 )
 def test_the_time_left_of_any_run_only_shrinks(
-    took_s: list[float], rates: list[float | None], rounds: int, workers: int, budget: float | None, verify: bool
+    took_s: list[float],
+    rates: list[float | None],
+    rounds: int,
+    workers: int,
+    budget: float | None,
+    verify: bool,
+    strategy: str,
 ) -> None:
-    """Sweep and isolation runs as a session measures them, and fixes until their time is up."""
+    """Sweep, final and isolation runs as a session measures them, and fixes until their time is up."""
     with pytest.MonkeyPatch.context() as patch:
         clock = Clock()
         patch.setattr(steps.time, "monotonic", clock)
-        measure = {"rounds": rounds, "budget": budget, "verify": verify}
+        measure = {"rounds": rounds, "budget": budget, "verify": verify, "strategy": strategy}
         session = _session(clock, suite(sweep={"num_workers": [*range(workers)]}, measure=measure), took_s, rates)
+        patch.setattr(time_slicing.proc, "available", lambda: False)
         measure_sweep(session)
+        measure_final(session)
         measure_isolation(session, next(iter(session.plan.configurations)))
         until_s = session.deadline_s or clock.now_s + session.plan.verify_s
         for tried, took in enumerate(took_s):
@@ -174,10 +184,11 @@ def assert_only_shrinks(shown: list[Progress], plan: Plan) -> None:
     assert all(later.left_s <= before.left_s for before, later in pairwise(shown))
     assert all(progress.left_s >= 0 for progress in shown)
     phases = list(dict.fromkeys(progress.phase for progress in shown))
-    assert phases == [phase for phase in ("Sweep", "Isolation runs", "Fixes") if phase in phases]
+    assert phases == [phase for phase in ("Sweep", "Final", "Isolation runs", "Fixes") if phase in phases]
     for progress in shown:
-        assert progress.total is None if progress.phase == "Fixes" else progress.done <= (progress.total or 0)
-    assert {progress.total for progress in shown if progress.phase == "Sweep"} <= {plan.trials}
+        assert progress.total is None or (progress.phase != "Fixes" and progress.done <= progress.total)
+    total = None if plan.is_adaptive else plan.trials
+    assert {progress.total for progress in shown if progress.phase == "Sweep"} <= {total}
 
 
 @pytest.mark.slow

@@ -14,7 +14,9 @@ from loaderbench.records import PlannedTrial, Verification
 from loaderbench.runner import Outcome
 from loaderbench.search.grid import BRIEF_HANG_S
 from loaderbench.session import steps
-from loaderbench.session.steps import ALL_FAILED, measure_sweep
+from loaderbench.session.steps import ALL_FAILED, LATER_STEPS, measure_sweep
+
+TARGET = {"kind": "target", "target": "mine:data"}
 
 
 @pytest.fixture
@@ -178,7 +180,7 @@ def test_a_signal_is_noted_and_says_how_far_the_sweep_was(stop: BaseException, n
     session.stopped(stop)
     found = session.found
     assert (found.stopped_by, found.why_partial) == (number, "interrupted after 2 of 4 trials")
-    assert found.left_out == dict.fromkeys(("isolation", "verification"), found.why_partial)
+    assert found.left_out == dict.fromkeys(LATER_STEPS, found.why_partial)
 
 
 def test_a_signal_after_the_sweep_says_what_was_not_done() -> None:
@@ -205,3 +207,28 @@ def test_a_signal_that_comes_when_all_is_measured_is_put_off_and_noted() -> None
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.raise_signal(number)
     assert session.found.late_signals == [signal.SIGTERM, signal.SIGINT]
+
+
+def test_an_adaptive_sweep_leaves_a_part_of_its_budget_and_is_complete_with_what_it_looked_at(clock: Clock) -> None:
+    """Of 60 s, 36 s are for the sweep. A trial takes 2 s, so 8 configurations get a look, with the twin."""
+    measuring = FakeMeasuring(lambda one: 100.0 + float(one.config["x"] or 0), clock=clock, takes_s=2.0)
+    axes = {"num_workers": [1, 2], "x": [*range(20)]}
+    given = suite(dataset=TARGET, sweep=axes, measure={"budget": 60.0, "rounds": 3, "strategy": "adaptive"})
+    session = session_of(measuring, given)
+    measure_sweep(session)
+    found = session.found
+    assert found.why_partial is None
+    assert clock.now_s - 1000.0 <= 36.0
+    first = [trial for trial in found.trials if trial.round == 1]
+    unseen = [one for one in found.dropped if not one.rounds]
+    assert len(first) - 1 + len(unseen) == 40
+    assert {one.why for one in unseen} == {"the budget of 60 s left no time for it"}
+    assert {trial.round for trial in found.trials} == {1, 2, 3}
+
+
+def test_an_adaptive_sweep_that_names_no_winner_in_its_budget_is_incomplete(clock: Clock) -> None:
+    measuring = FakeMeasuring(clock=clock, takes_s=2.0)
+    given = suite(measure={"budget": 12.0, "rounds": 3, "strategy": "adaptive"})
+    session = session_of(measuring, given)
+    measure_sweep(session)
+    assert str(session.found.why_partial).startswith("the budget of 12 s was used up after")

@@ -40,7 +40,7 @@ WRONG = {
     "measure:\n  rouds: 3": "2:3: measure.rouds: unknown key; did you mean rounds?",
     "measure: {seconds: .nan}": "1:20: measure.seconds: expected a finite number, got nan",
     "measure: {budget: 10q}": "1:19: measure.budget: expected a duration such as 90s, 10m or 1h30m, got '10q'",
-    "measure: {strategy: gird}": "1:21: measure.strategy: expected grid, got 'gird'; did you mean grid?",
+    "measure: {strategy: gird}": "1:21: measure.strategy: expected grid or adaptive, got 'gird'; did you mean grid?",
     "dataset: {kind: imagefolder}": "1:17: dataset.kind: expected image_folder or target, got 'imagefolder'; "
     "did you mean image_folder?",
     "dataset: {kind: target}": "1:10: dataset: missing key target",

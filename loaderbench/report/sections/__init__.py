@@ -8,6 +8,7 @@ from loaderbench.report.model import Section
 from loaderbench.report.sections import (
     about,
     cost,
+    dropped,
     failures,
     flame_graph,
     gpu_memory,
@@ -36,6 +37,7 @@ SECTIONS: tuple[Builder, ...] = (
     verdict.figures,
     recommendations.section,
     sweep.section,
+    dropped.section,
     scaling.section,
     inside.sections,
     flame_graph.section,

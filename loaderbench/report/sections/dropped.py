@@ -1,0 +1,33 @@
+"""Configurations that an adaptive sweep measured in no further round: after how many, and why."""
+
+from __future__ import annotations
+
+from loaderbench.records import Dropped
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.model import Column, Details, Paragraph, Row, Section, Table, Text, Value
+from loaderbench.report.view import MOST_ROWS, View
+
+_METHOD = (
+    "After each round, a config whose ratio to the fastest excludes 1 was dropped. The interval allows for the number "
+    "of rounds and of configs."
+)
+
+
+def section(view: View) -> Section | None:
+    """A row for each, those that were measured longest first."""
+    found = sorted(view.run.dropped, key=lambda dropped: -dropped.rounds)
+    if not found:
+        return None
+    names = axes.columns(view.run)
+    columns = (*axes.headings(names), Column("Rounds", numeric=True), Column("Reason"))
+    rows = tuple(_row(dropped, names) for dropped in found[:MOST_ROWS])
+    left = len(found) - len(rows)
+    note = f"{numbers.count(left, 'more config')} in run.json." if left else None
+    table = Table("Dropped configs", columns, rows, note, sortable=True)
+    blocks = (Paragraph(Text(_METHOD), "small"), Details("All dropped configs", (table,), len(rows)))
+    return Section(id="dropped", title="Dropped configs", blocks=blocks)
+
+
+def _row(dropped: Dropped, names: list[str]) -> Row:
+    rounds = Value(str(dropped.rounds), sort=dropped.rounds)
+    return Row((*axes.cells(dropped.config, names), rounds, words.sentence(dropped.why)))

@@ -1,0 +1,169 @@
+"""Rounds that drop what can no longer be the best: a look at every configuration, then more of those that are left."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from loaderbench.plan import ROUND_SHARE, Plan
+from loaderbench.records import Config, Dropped, PlannedTrial, Trial
+from loaderbench.search.grid import BytesOf, Grid
+from loaderbench.statistics.configurations import PRACTICAL_TIE, rate_of
+from loaderbench.statistics.intervals import FEWEST_ROUNDS, ratio_interval
+from loaderbench.statistics.racing import RaceState, is_tie, standing
+from loaderbench.statistics.ratios import times
+
+FAILED = "no trial of it was completed"
+
+_AMONG = 64  # of the next in random order, the one whose values are the rarest so far is taken
+
+
+class Adaptive(Grid):
+    """Successive elimination: what is excluded as best at 95% after a round gets no more rounds.
+
+    The baseline is in every round, for gains are ratios to it, and its twin in as many as the A/A test needs. The sweep
+    ends when the best is separated from all others or tied with them. Source: Even-Dar, Mannor and Mansour, Action
+    Elimination and Stopping Conditions for the Multi-Armed Bandit, JMLR 2006; `statistics/racing.py` has that of the
+    decision.
+
+    Where time is short, the fastest go on, with half of what is left for a round (sequential halving: Karnin, Koren and
+    Somekh, Almost Optimal Exploration in Multi-Armed Bandits, ICML 2013). The first round then looks at a part of the
+    configurations, in which each value of an axis is about as frequent.
+
+    All follows from the trials of earlier rounds, so a resumed run decides the same.
+    """
+
+    def __init__(self, plan: Plan, bytes_of: BytesOf = lambda _: None) -> None:
+        super().__init__(plan, bytes_of)
+        self._numbers = {_key(config): number for number, config in enumerate(plan.configurations)}
+        self._baseline = self._numbers[_key(plan.baseline)]
+        self._order = evenly(plan.configurations, self._baseline, plan.seed)
+
+    def next_round(self, known: Sequence[Trial] = (), room: float = math.inf) -> Sequence[PlannedTrial]:
+        """Return what goes on, shuffled; nothing when the best is known or no `room` is left, in trials."""
+        self._round += 1
+        number, race = self._round, self._race(known)
+        if number > self._plan.rounds or (number > self._plan.fewest_rounds and race.is_decided(number - 1)):
+            return []
+        with_twin = self._plan.with_twins and number <= FEWEST_ROUNDS
+        field = self._field(race, number, room - with_twin)
+        if not field:
+            return []
+        order = [self._plan.trial(self._plan.configurations[one], number) for one in {*field, self._baseline}]
+        order += [self._plan.twin(number)] if with_twin else []
+        random.Random(f"{self._plan.seed} {number}").shuffle(order)
+        return order
+
+    def _field(self, race: Race, number: int, room: float) -> list[int]:
+        """Those that compete in a round. One that a later round followed is not added to: time has passed since."""
+        left = self._order if number == 1 else race.left_after(number - 1)
+        measured = [one for one in left if number in race.rounds[one]]
+        if number < race.last:
+            return measured
+        share = ROUND_SHARE if number < self._plan.fewest_rounds else 1.0
+        others = [one for one in left if number not in race.rounds[one]]
+        for_baseline = self._baseline not in left
+        fit = math.floor(min(len(left) + for_baseline, share * room)) - for_baseline
+        return [*measured, *others[: max(0, fit)]]
+
+    def dropped(self, known: Sequence[Trial], why_short: str = "") -> tuple[Dropped, ...]:
+        """Those that the last round no longer holds; `why_short` is said of the ones that nothing excludes."""
+        race = self._race(known)
+        gone = [one for one in range(len(self._order)) if one != self._baseline and race.last not in race.rounds[one]]
+        found = (self._why_dropped(race, one, why_short) for one in gone)
+        return tuple(dropped for dropped in found if dropped.why)
+
+    def _why_dropped(self, race: Race, one: int, why_short: str) -> Dropped:
+        config, rounds = self._plan.configurations[one], len(race.rounds[one])
+        at = race.standing(max(race.rounds[one], default=0))
+        if at is not None and at.is_out(one):
+            than, ratio = self._plan.configurations[at.leader], at.ratios[one]
+            said = f"{times(ratio)} the rate of {self._plan.label(than)}"
+            return Dropped(config=config, rounds=rounds, why=said, than=than, ratio=ratio)
+        why = FAILED if rounds and not race.rates[one] else why_short
+        return Dropped(config=config, rounds=rounds, why=why, not_measured=dict.fromkeys(("than", "ratio"), why))
+
+    def _race(self, known: Iterable[Trial]) -> Race:
+        return Race(((self._numbers[_key(t.config)], t) for t in known if t.role == "sweep"), self._plan.rounds - 1)
+
+
+class Race:
+    """The trials of a sweep by the number of their configuration, and what each round decides."""
+
+    def __init__(self, trials: Iterable[tuple[int, Trial]], looks: int) -> None:
+        self.rates: dict[int, dict[int, float]] = defaultdict(dict)
+        self.rounds: dict[int, set[int]] = defaultdict(set)
+        self._pruned, self._looks = set[int](), looks
+        for one, trial in trials:
+            self.rounds[one].add(trial.round)
+            if (rate := rate_of(trial)) is not None:
+                self.rates[one][trial.round] = rate
+            if trial.status == "unavailable":
+                self._pruned.add(one)
+        self.last = max((max(found) for found in self.rounds.values()), default=0)
+        self._left: dict[int, tuple[list[int], RaceState[int] | None]] = {}
+
+    def left_after(self, number: int) -> list[int]:
+        """Those that may still be the best after this round, the fastest first."""
+        return self._after(number)[0]
+
+    def standing(self, number: int) -> RaceState[int] | None:
+        """How those that were in this round stood after it; `None` where nothing was measured."""
+        return self._after(number)[1] if number else None
+
+    def _after(self, number: int) -> tuple[list[int], RaceState[int] | None]:
+        if number not in self._left:
+            before = [one for one, found in self.rounds.items() if 1 in found]
+            field = (
+                before if number == 1 else [one for one in self.left_after(number - 1) if number in self.rounds[one]]
+            )
+            found = standing({one: self._until(one, number) for one in field}, self._looks)
+            left = [one for one in field if not (found and found.is_out(one)) and not self._fails(one, number)]
+            ahead = found.estimates if found else {}
+            left.sort(key=lambda one: -ahead.get(one, -math.inf))
+            self._left[number] = left, found
+        return self._left[number]
+
+    def _went_on(self, one: int, number: int) -> bool:
+        """Whether it was measured in this round, or failed in it in an earlier call and was measured later."""
+        return max(self.rounds[one]) >= number
+
+    def is_decided(self, number: int) -> bool:
+        """Whether the best is separated from all others after this round, or tied with those that are left."""
+        found = self.standing(number)
+        if found is None:
+            return True
+        rest = [one for one in self.left_after(number) if one != found.leader]
+        ratios = (ratio_interval(self._until(one, number), self._until(found.leader, number)) for one in rest)
+        return all(ratio is not None and is_tie(ratio, PRACTICAL_TIE) for ratio in ratios)
+
+    def _until(self, one: int, number: int) -> dict[int, float]:
+        return {at: rate for at, rate in self.rates[one].items() if at <= number}
+
+    def _fails(self, one: int, number: int) -> bool:
+        """Whether nothing of it was completed, and it was tried twice or would fail as another did."""
+        return not self._until(one, number) and (number > 1 or one in self._pruned)
+
+
+def evenly(configurations: Sequence[Config], first: int, seed: int) -> list[int]:
+    """All numbers of configurations, `first` at the head: each beginning has all values of an axis about as often."""
+    left = [number for number in range(len(configurations)) if number != first]
+    random.Random(seed).shuffle(left)
+    values = {axis: len({config.get(axis) for config in configurations}) for axis in configurations[first]}
+    used = Counter(configurations[first].items())
+    order = [first]
+
+    def frequency(number: int) -> int:
+        return sum(values[axis] * used[axis, value] for axis, value in configurations[number].items())
+
+    while left:
+        rarest = min(range(min(_AMONG, len(left))), key=lambda place: frequency(left[place]))
+        order.append(left.pop(rarest))
+        used.update(configurations[order[-1]].items())
+    return order
+
+
+def _key(config: Config) -> tuple[object, ...]:
+    return tuple(config.items())

@@ -1,0 +1,112 @@
+"""The final: finalists of the sweep meet again, in time slices, until the best of them is known."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+from loaderbench.ranks import RANKS
+from loaderbench.records import Config, Final, PlannedTrial
+from loaderbench.runner import Outcome
+from loaderbench.session.listener import Progress
+from loaderbench.session.measuring import is_alone
+from loaderbench.session.steps import Session
+from loaderbench.session.time_slicing import SlicedRounds
+from loaderbench.statistics.finalists import FINAL_TIE, finalists, is_settled
+
+MOST_ROUNDS = 12
+BUDGET_SHARE = 0.5  # of what is left of a budget: isolation runs and fixes need the rest
+
+TOO_FEW_ROUNDS = "no config has rounds enough to win"
+SEPARATED = "one config is significantly faster than all others"
+TIED = f"the finalists are tied within {FINAL_TIE:.0%}"
+ALL_ROUNDS = f"{MOST_ROUNDS} rounds did not separate the finalists"
+NO_TIME = "the time for the final was used up"
+
+
+def measure_final(session: Session) -> None:
+    """Let the finalists meet where the sweep has not decided, and time is left for a round of two."""
+    found = session.found
+    session.step = "final"
+    if found.why_partial is not None:
+        found.left_out["final"] = f"incomplete sweep: {found.why_partial}"
+        return
+    final = FinalStep(session)
+    try:
+        final.run()
+    finally:  # a signal may end it
+        final.note()
+
+
+class FinalStep:
+    """The step after the sweep: rounds of its finalists, kept and shown as they end."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, plan = session, session.plan
+        self._until_s = time.monotonic() + plan.final_s
+        if session.deadline_s is not None:
+            left_s = session.deadline_s - time.monotonic()
+            share = BUDGET_SHARE if plan.verify_s or plan.isolation_runs else 1.0
+            self._until_s = min(self._until_s, time.monotonic() + share * left_s)
+        self._slices = SlicedRounds(session.measuring, lambda planned: is_alone(planned, session.conditions))
+        self._random = random.Random(plan.seed)
+        self._rounds, self._trial_s = 0, plan.verify_trial_s
+        self._entered: list[Config] = []
+        self._ended = ""
+
+    def run(self) -> None:
+        """Round after round, of those that are not excluded yet."""
+        while planned := self._next_round():
+            began_s = time.monotonic()
+            self._slices.run(planned, self._started, self._keep)
+            self._trial_s = (time.monotonic() - began_s) / len(planned)
+            self._rounds += 1
+
+    def note(self) -> None:
+        """Keep who met and why no more, or why nobody did."""
+        found = self._session.found
+        if found.of("final"):
+            ended = self._ended or "interrupted"
+            found.final = Final(finalists=tuple(self._entered), rounds=self._rounds, ended=ended)
+        else:
+            found.left_out["final"] = self._ended or "interrupted"
+
+    def _next_round(self) -> Sequence[PlannedTrial]:
+        left = self._left()
+        fit = int((self._until_s - time.monotonic()) / self._trial_s)
+        self._ended = self._why_ended(left, fit)
+        if self._ended:
+            return ()
+        self._entered = self._entered or left[:fit]
+        meeting = [config for config in left if config in self._entered]
+        self._random.shuffle(meeting)
+        return [self._session.plan.final(config, self._rounds + 1) for config in meeting]
+
+    def _left(self) -> list[Config]:
+        """The finalists by what is known now, the fastest first."""
+        plan, trials = self._session.plan, self._session.found.of("sweep", "final")
+        comparable = [one for one in plan.configurations if one.get(RANKS) == plan.baseline.get(RANKS)]
+        found = finalists(comparable, trials)
+        return [config for config in found if not self._entered or config in self._entered]
+
+    def _why_ended(self, left: Sequence[Config], fit: int) -> str:
+        trials = self._session.found.of("sweep", "final")
+        if len(left) < 2:
+            return SEPARATED if left else TOO_FEW_ROUNDS
+        if is_settled(left, trials):
+            return TIED
+        if self._rounds >= MOST_ROUNDS:
+            return ALL_ROUNDS
+        return NO_TIME if fit < (len(left) if self._entered else 2) else ""
+
+    def _started(self, planned: PlannedTrial) -> None:
+        self._session.listener.trial_started(planned, self._progress())
+
+    def _keep(self, outcome: Outcome) -> None:
+        trial = self._session.keep(outcome)
+        self._session.listener.trial_ended(trial, self._progress())
+
+    def _progress(self) -> Progress:
+        found = self._session.found
+        return self._session.time_left.in_final(len(found.of("final")), self._until_s, found.of("sweep"))
