@@ -14,6 +14,8 @@ from command_line import in_process
 from loaderbench.conclusion import conclude
 from loaderbench.store import read_run
 
+pytestmark = pytest.mark.timed  # rates decide what is dropped
+
 UNSTEADY = """\
 import os
 import random
@@ -69,7 +71,7 @@ def test_slow_configurations_get_fewer_rounds_and_the_baseline_keeps_all(run: di
     assert rounds[1, "sweep"] < 6
     assert rounds[6, "sweep"] > 3
     assert run["best"]["config"]["num_workers"] == 6
-    assert run["best"]["gain"]["lo"] > 1
+    assert run["best"]["gain"]["est"] > 1
 
 
 def test_each_drop_has_its_round_and_the_ratio_that_decided(run: dict[str, Any]) -> None:
