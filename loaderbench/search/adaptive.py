@@ -126,10 +126,6 @@ class Race:
             self._left[number] = left, found
         return self._left[number]
 
-    def _went_on(self, one: int, number: int) -> bool:
-        """Whether it was measured in this round, or failed in it in an earlier call and was measured later."""
-        return max(self.rounds[one]) >= number
-
     def is_decided(self, number: int) -> bool:
         """Whether the best is separated from all others after this round, or tied with those that are left."""
         found = self.standing(number)

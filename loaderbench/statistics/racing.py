@@ -98,7 +98,7 @@ def _logs(rates: Mapping[Name, Mapping[Round, float]]) -> dict[Name, dict[Round,
 
 
 def _fitted(logs: Mapping[Name, Mapping[Round, float]]) -> tuple[dict[Name, float], dict[Round, float]]:
-    """The effects of configurations and of rounds, each fitted to what the other leaves until both stand still."""
+    """The effects of configurations and of rounds, each fitted in turn to what the other leaves."""
     in_round: dict[Round, list[tuple[Name, float]]] = defaultdict(list)
     for name, found in logs.items():
         for at, log in found.items():
