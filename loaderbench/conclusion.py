@@ -14,9 +14,10 @@ from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.gpu_warnings import power_notes
+from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
-from loaderbench.diagnosis.ranks import describe_ranks, of_job, trials_of_ranks
+from loaderbench.diagnosis.ranks import describe_ranks, of_job, trials_of_ranks, with_evidence
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import Subject, decide
@@ -118,6 +119,8 @@ def _conclusions(measured: Measured) -> Conclusions:
     verdict = _verdict(measured, subject, config, costs, len(warnings))
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
         verdict = of_job(verdict, ranks)
+    hosts = describe_hosts(of_ranks)
+    verdict = with_evidence(verdict, storage_evidence(verdict, hosts))
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
     known = {
@@ -126,6 +129,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         "isolation": (isolation, why_no_isolation),
         "gpu_memory": (gpu_memory, why_no_memory),
         "overhead": (overhead, "no trial completed"),
+        "all_hosts": (all_hosts(hosts), "one host"),
         "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
         "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
         "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
@@ -147,6 +151,8 @@ def _conclusions(measured: Measured) -> Conclusions:
         gpu_memory=gpu_memory,
         hotspots=find_hotspots(of_config),
         ranks=ranks,
+        hosts=hosts,
+        all_hosts=all_hosts(hosts),
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
 

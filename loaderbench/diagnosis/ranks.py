@@ -84,7 +84,7 @@ def of_job(verdict: Verdict, ranks: Sequence[Rank]) -> Verdict:
         return _held_back(verdict, slow, ranks)
     together = [_wait(one) + one.rank_wait_share for one in ranks if one.rank_wait_share is not None]
     shared = median(together) if together else 0.0
-    found = _with_evidence(verdict, _range(ranks, shared))
+    found = with_evidence(verdict, _range(ranks, shared))
     if verdict.bound in ("input", "unknown") or shared < NOTICED:
         return found
     headline = f"each step waits for the slowest of {len(ranks)} ranks, and none is always the slowest"
@@ -101,7 +101,7 @@ def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) ->
     if lost:
         waits += f"; {rest} {'lose' if len(others) > 1 else 'loses'} {in_percent(median(lost))} to {_it(slow)}"
     headline = f"{named} {'holds' if one else 'hold'} back {rest}: {verdict.headline}"
-    found = _with_evidence(verdict, Evidence("ranks", "Ranks", waits))
+    found = with_evidence(verdict, Evidence("ranks", "Ranks", waits))
     return replace(found, rank=slow[0].rank, headline=headline)
 
 
@@ -109,7 +109,8 @@ def _it(slow: Sequence[Rank]) -> str:
     return "it" if len(slow) == 1 else "them"
 
 
-def _with_evidence(verdict: Verdict, evidence: Evidence | None) -> Verdict:
+def with_evidence(verdict: Verdict, evidence: Evidence | None) -> Verdict:
+    """The verdict with one more line, if there is one."""
     if evidence is None:
         return verdict
     parts = (*verdict.evidence_parts, evidence)
