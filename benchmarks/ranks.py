@@ -19,6 +19,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -138,6 +139,7 @@ def main() -> None:
     outcomes = read_outcomes(asked.results)
     done = {(one.seed, one.number) for one in outcomes}
     with ExitStack() as stack:
+        stack.callback(lambda: print(table(outcomes)))  # also where it is interrupted
         place = Path(stack.enter_context(TemporaryDirectory()))
         disks = stack.enter_context(mounted(written(place / "files"), place / "slow"))
         for number in asked.jobs:
@@ -147,7 +149,6 @@ def main() -> None:
                 if asked.results is not None:
                     with asked.results.open("a") as file:
                         file.write(json.dumps(asdict(outcomes[-1])) + "\n")
-    print(table(outcomes))
 
 
 def part_of_all(text: str) -> range:
@@ -242,7 +243,8 @@ def mounted(folder: Path, place: Path) -> Iterator[Disks]:
             time.sleep(0.05)
         yield Disks(str(folder), str(place))
     finally:
-        subprocess.run(["fusermount3", "-u", place], check=False)
+        helper = next((name for name in ("fusermount3", "fusermount") if shutil.which(name)), None)
+        subprocess.run([helper, "-uz", place] if helper else ["umount", "-l", place], check=False)
         server.wait(10)
 
 
@@ -253,13 +255,25 @@ def verdict_of(job: Job, place: Path) -> dict[str, Any]:
     script.write_text(SCRIPT)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(job.ranks)]
     command = [sys.executable, "-m", "loaderbench", "profile", "--out", str(out), "--", *torchrun, str(script)]
-    done = subprocess.run(
-        [*command, json.dumps(asdict(job))], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    if done.returncode or not (out / "run.json").exists():
-        return {"rank": "failed", "said": done.stderr[-500:]}
+    code, said = finished([*command, json.dumps(asdict(job))])
+    if code or not (out / "run.json").exists():
+        return {"rank": "failed", "said": said[-500:]}
     verdict = json.loads((out / "run.json").read_text())["verdict"]
     return {"rank": verdict["rank"], "said": f"{verdict['bound']}: {verdict['headline']}"}
+
+
+def finished(command: Sequence[str]) -> tuple[int, str]:
+    """The exit code of a command, and what it said; one that takes too long is ended with all that it started."""
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGTERM)  # torchrun then ends the ranks
+            process.communicate()
+            return 1, f"not done after {TIMEOUT_S} s"
+    return process.returncode, said
 
 
 if __name__ == "__main__":
