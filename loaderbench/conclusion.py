@@ -17,7 +17,7 @@ from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
-from loaderbench.diagnosis.ranks import describe_ranks, of_job, trials_of_ranks, with_evidence
+from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, trials_of_ranks, with_evidence
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import Subject, decide
@@ -118,7 +118,7 @@ def _conclusions(measured: Measured) -> Conclusions:
     ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
     verdict = _verdict(measured, subject, config, costs, len(warnings))
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
-        verdict = of_job(verdict, ranks)
+        verdict = of_job(verdict, ranks, loading_rates(of_ranks))
     hosts = describe_hosts(of_ranks)
     verdict = with_evidence(verdict, storage_evidence(verdict, hosts))
     overhead = describe_overhead(trials)
