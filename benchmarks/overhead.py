@@ -23,7 +23,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or torch.profiler writes a li
 from overhead_loop import BARE, OURS, TIMER, empty_loop, training_loop
 from overhead_pairs import Interval, Rounds, cpu, wall
 from overhead_photos import OFF, ON, WORKERS, Tracing, in_this_process, in_workers, lines_in_workers
-from overhead_profile import PROFILED, profiled_script
+from overhead_profile import PROFILED, RANK, profiled_rank, profiled_script
 from overhead_start import imports, memory
 
 from loaderbench.datasets.photos import cached_photos
@@ -113,6 +113,22 @@ def of_profile(effort: Effort) -> Iterator[Row]:
         added, step = taken.added_s(PROFILED, BARE, cpu), f"step of {taken.step_s(BARE) * 1e3:.2f} ms"
         what = f"added to a {step}, {workers} workers, us: {PROFILED}"
         yield Row(what, "at most 5", us(added), us(taken.added_s(PROFILED, BARE, wall)), added.mean <= 5e-6)
+    yield of_rank(profiled_rank(effort.profile_rounds))
+
+
+def of_rank(taken: Rounds) -> Row:
+    """Beyond the profile of one process."""
+    added, what = (
+        taken.added_s(RANK, PROFILED, cpu),
+        f"added to a step of {taken.step_s(PROFILED) * 1e3:.2f} ms, us: {RANK}",
+    )
+    return Row(
+        what + " (1 of 2), over one process's",
+        "at most 2",
+        us(added),
+        us(taken.added_s(RANK, PROFILED, wall)),
+        added.mean <= 2e-6,
+    )
 
 
 def of_rival(taken: Rounds, name: str, what: str, why_not: str) -> Row:

@@ -1,4 +1,4 @@
-"""What `loaderbench profile` costs a script, against the same script alone: for `overhead.py`.
+"""What `loaderbench profile` costs a script, against the same script alone, and as a rank: for `overhead.py`.
 
 Both run at the same time, and take blocks of batches in turn: one waits for its next order while the other works.
 """
@@ -15,22 +15,42 @@ from tempfile import TemporaryDirectory
 from overhead_loop import BARE, BLOCK_STEPS, STEP_S, step_of
 from overhead_pairs import Block, Rounds, Spent
 
-PROFILED = "profile"
+PROFILED, RANK = "profile", "profile of a rank"
 SCRIPT = Path(__file__).with_name("overhead_script.py")
 
 
 def profiled_script(workers: int, rounds: int) -> Rounds:
     """Rounds of both."""
-    taken, rows = Rounds(BLOCK_STEPS), len(step_of(STEP_S).batch[0])
-    script = [str(SCRIPT), str(rows), str(workers)]
+    script = _script(workers)
+    with TemporaryDirectory() as folder, _running(script) as bare, _running(_profile(folder) + script) as profiled:
+        return _taken({BARE: bare, PROFILED: profiled}, rounds)
+
+
+def profiled_rank(rounds: int) -> Rounds:
+    """Rounds of a script by itself and as the first of two ranks under torchrun, both profiled, with one worker."""
+    script = _script(1)
     with TemporaryDirectory() as folder:
-        ours = ["-m", "loaderbench", "profile", "-q", "--out", str(Path(folder) / "run")]
-        with _running(script) as bare, _running([*ours, *script]) as profiled:
-            pair = {BARE: bare, PROFILED: profiled}
-            for block in (bare, profiled) * 4:  # the profiler reads memory once in its first second
-                block()
-            for _ in range(rounds):
-                taken.take(pair)
+        alone = _profile(f"{folder}/alone") + script
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        rank = [*_profile(f"{folder}/ranks"), "--", *torchrun, *script, f"{folder}/done"]
+        with _running(alone) as single, _running(rank) as first:
+            return _taken({PROFILED: single, RANK: first}, rounds)
+
+
+def _script(workers: int) -> list[str]:
+    return [str(SCRIPT), str(len(step_of(STEP_S).batch[0])), str(workers)]
+
+
+def _profile(folder: str) -> list[str]:
+    return ["-m", "loaderbench", "profile", "-q", "--out", str(Path(folder) / "run")]
+
+
+def _taken(pair: dict[str, Block], rounds: int) -> Rounds:
+    taken = Rounds(BLOCK_STEPS)
+    for block in (*pair.values(),) * 4:  # the profiler reads memory once in its first second
+        block()
+    for _ in range(rounds):
+        taken.take(pair)
     return taken
 
 

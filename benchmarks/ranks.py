@@ -1,11 +1,15 @@
 """Is the rank that holds back the others named, and nobody where all are alike? Jobs drawn at random under torchrun.
 
-    uv run --group storage python benchmarks/ranks.py [--planted 40] [--healthy 20] [--seed 1] [--only KIND]
+    uv run --group storage python benchmarks/ranks.py [--seed 1] [--jobs 0:60] [--only KIND] [--results FILE]
 
 Each job is a training of 2, 4 or 8 ranks under `loaderbench profile -- torchrun`, with DistributedDataParallel over
 gloo and a step that sleeps, as if it were computed on a device. Planted: a rank, or half of the ranks, with slow
 samples; with samples that take CPU time; with fewer workers; with files on a slow disk (FUSE). Healthy: all fast, all
 equally slow, or slow samples scattered over all ranks. Prints a line for each job and a table.
+
+Of 60 jobs, the first 40 are planted and the last 20 healthy. Each depends on the seed and its number only, so a part
+of them (`--jobs 10:20`) is the same as in a whole run. With `--results`, each job is added to the file at once; those
+that are there already are not run again, and the table is of all of them.
 """
 
 from __future__ import annotations
@@ -15,11 +19,11 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +31,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 STEPS, TIMEOUT_S, DISK_S = 120, 300, 0.01
+PLANTED_JOBS, ALL = 40, 60
 PLANTED, HEALTHY = ("samples", "CPU", "workers", "disk"), ("fast", "all slow", "scattered")
 SCRIPT = """\
 import json, os, random, sys, time
@@ -112,39 +117,81 @@ class Disks:
     slow: str
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job; `named` is the rank of the verdict, and `failed` where there is none."""
+
+    seed: int
+    number: int
+    kind: str
+    right: bool
+    named: int | str | None
+    said: str
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--planted", type=int, default=40)
-    parser.add_argument("--healthy", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="one kind")
+    parser.add_argument("--jobs", type=part_of_all, default=range(ALL), metavar="FIRST:END")
+    parser.add_argument("--only", choices=(*PLANTED, *HEALTHY), help="one kind")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="JSON lines; continued if it exists")
     asked = parser.parse_args()
-    right, all_of = Counter[str](), Counter[str]()
+    outcomes = read_outcomes(asked.results)
+    done = {(one.seed, one.number) for one in outcomes}
     with ExitStack() as stack:
+        stack.callback(lambda: print(table(outcomes)))  # also where it is interrupted
         place = Path(stack.enter_context(TemporaryDirectory()))
         disks = stack.enter_context(mounted(written(place / "files"), place / "slow"))
-        for job in drawn(random.Random(asked.seed), asked.planted, asked.healthy, disks):
-            if asked.only in (None, job.kind):
-                named = verdict_of(job, place)
-                well = named["rank"] in job.slow_ranks if job.slow_ranks else named["rank"] is None
-                right[job.kind] += well
-                all_of[job.kind] += 1
-                slow = f"slow {list(job.slow_ranks)}" if job.slow_ranks else "healthy"
-                print(
-                    f"{'ok   ' if well else 'WRONG'} {job.kind:10} {job.ranks} ranks, {slow}: {named['said']}",
-                    flush=True,
-                )
-    print("\n| kind | right |\n| --- | --: |")
-    for kind, count in all_of.items():
-        print(f"| {kind} | {right[kind]} of {count} |")
+        for number in asked.jobs:
+            job = drawn(asked.seed, number, disks)
+            if (asked.seed, number) not in done and asked.only in (None, job.kind):
+                outcomes.append(outcome_of(job, asked.seed, number, place))
+                if asked.results is not None:
+                    with asked.results.open("a") as file:
+                        file.write(json.dumps(asdict(outcomes[-1])) + "\n")
 
 
-def drawn(draw: random.Random, planted: int, healthy: int, disks: Disks) -> Iterator[Job]:
-    """Planted jobs of each kind in turn, then healthy ones."""
-    for number in range(planted):
-        yield planted_job(PLANTED[number % len(PLANTED)], draw, disks)
-    for number in range(healthy):
-        yield healthy_job(HEALTHY[number % len(HEALTHY)], draw, disks)
+def part_of_all(text: str) -> range:
+    """`10:20`, without the last."""
+    first, _, end = text.partition(":")
+    return range(int(first or 0), min(ALL, int(end or ALL)))
+
+
+def read_outcomes(file: Path | None) -> list[Outcome]:
+    """Those of earlier calls."""
+    lines = file.read_text().splitlines() if file is not None and file.exists() else []
+    return [Outcome(**json.loads(line)) for line in lines]
+
+
+def outcome_of(job: Job, seed: int, number: int, place: Path) -> Outcome:
+    """Run a job, and print its line."""
+    named = verdict_of(job, place)
+    right = named["rank"] in job.slow_ranks if job.slow_ranks else named["rank"] is None
+    slow = f"slow {list(job.slow_ranks)}" if job.slow_ranks else "healthy"
+    print(
+        f"{number:2} {'ok   ' if right else 'WRONG'} {job.kind:10} {job.ranks} ranks, {slow}: {named['said']}",
+        flush=True,
+    )
+    return Outcome(seed, number, job.kind, right, named["rank"], named["said"])
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """How many were right, by kind, and of all planted and all healthy jobs."""
+    lines = ["", "| kind | right |", "| --- | --: |"]
+    groups = [*((kind, (kind,)) for kind in (*PLANTED, *HEALTHY)), ("all planted", PLANTED), ("all healthy", HEALTHY)]
+    for label, kinds in groups:
+        found = [one.right for one in outcomes if one.kind in kinds]
+        if found:
+            lines.append(f"| {label} | {sum(found)} of {len(found)} |")
+    return "\n".join(lines)
+
+
+def drawn(seed: int, number: int, disks: Disks) -> Job:
+    """The job of this number: planted ones of each kind in turn, then healthy ones."""
+    draw = random.Random(f"{seed}/{number}")
+    if number < PLANTED_JOBS:
+        return planted_job(PLANTED[number % len(PLANTED)], draw, disks)
+    return healthy_job(HEALTHY[number % len(HEALTHY)], draw, disks)
 
 
 def planted_job(kind: str, draw: random.Random, disks: Disks) -> Job:
@@ -196,7 +243,8 @@ def mounted(folder: Path, place: Path) -> Iterator[Disks]:
             time.sleep(0.05)
         yield Disks(str(folder), str(place))
     finally:
-        subprocess.run(["fusermount3", "-u", place], check=False)
+        helper = next((name for name in ("fusermount3", "fusermount") if shutil.which(name)), None)
+        subprocess.run([helper, "-uz", place] if helper else ["umount", "-l", place], check=False)
         server.wait(10)
 
 
@@ -207,13 +255,25 @@ def verdict_of(job: Job, place: Path) -> dict[str, Any]:
     script.write_text(SCRIPT)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(job.ranks)]
     command = [sys.executable, "-m", "loaderbench", "profile", "--out", str(out), "--", *torchrun, str(script)]
-    done = subprocess.run(
-        [*command, json.dumps(asdict(job))], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    if done.returncode or not (out / "run.json").exists():
-        return {"rank": "failed", "said": done.stderr[-500:]}
+    code, said = finished([*command, json.dumps(asdict(job))])
+    if code or not (out / "run.json").exists():
+        return {"rank": "failed", "said": said[-500:]}
     verdict = json.loads((out / "run.json").read_text())["verdict"]
     return {"rank": verdict["rank"], "said": f"{verdict['bound']}: {verdict['headline']}"}
+
+
+def finished(command: Sequence[str]) -> tuple[int, str]:
+    """The exit code of a command, and what it said; one that takes too long is ended with all that it started."""
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGTERM)  # torchrun then ends the ranks
+            process.communicate()
+            return 1, f"not done after {TIMEOUT_S} s"
+    return process.returncode, said
 
 
 if __name__ == "__main__":

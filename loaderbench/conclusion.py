@@ -14,9 +14,10 @@ from loaderbench.diagnosis.epochs import epoch_costs
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.gpu_memory import describe_gpu_memory
 from loaderbench.diagnosis.gpu_warnings import power_notes
+from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
-from loaderbench.diagnosis.ranks import describe_ranks, of_job, trials_of_ranks
+from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, trials_of_ranks, with_evidence
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
 from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import Subject, decide
@@ -141,7 +142,9 @@ def _conclusions(measured: Measured) -> Conclusions:
     ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
     verdict = _verdict(measured, subject, config, costs, len(warnings))
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
-        verdict = of_job(verdict, ranks)
+        verdict = of_job(verdict, ranks, loading_rates(of_ranks))
+    hosts = describe_hosts(of_ranks)
+    verdict = with_evidence(verdict, storage_evidence(verdict, hosts))
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
     known = {
@@ -150,6 +153,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         "isolation": (isolation, why_no_isolation),
         "gpu_memory": (gpu_memory, why_no_memory),
         "overhead": (overhead, "no trial completed"),
+        "all_hosts": (all_hosts(hosts), "one host"),
         "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
         "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
         "final": (measured.final, measured.left_out.get("final") or NO_FINAL),
@@ -173,6 +177,8 @@ def _conclusions(measured: Measured) -> Conclusions:
         gpu_memory=gpu_memory,
         hotspots=find_hotspots(of_config),
         ranks=ranks,
+        hosts=hosts,
+        all_hosts=all_hosts(hosts),
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
 

@@ -24,6 +24,12 @@ def this_rank() -> int | None:
     return rank_in(os.environ)
 
 
+def ranks_of_job() -> int | None:
+    """How many ranks its training has; `None` outside of a job."""
+    found = os.environ.get("WORLD_SIZE", "") if this_rank() is not None else ""
+    return int(found) if found.isdigit() else None
+
+
 def rank_count(config: Mapping[str, Any]) -> int | None:
     """How many ranks its trials have; `None` for a trial of one process without a launcher."""
     found = config.get(RANKS)

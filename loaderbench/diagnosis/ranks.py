@@ -6,7 +6,7 @@ the wait as a wait for data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -17,6 +17,9 @@ from loaderbench.records import Evidence, Rank, Trial, Verdict
 
 ALIKE = 0.5
 """Of the longest wait: ranks that wait at least so much of it are slow together."""
+
+FASTER = 1.1
+"""Times the rate of the job: ranks that load no faster than that would be the slowest next."""
 
 _MOST_NAMED = 4
 _FIGURES = ("samples_per_s", "data_wait_share", "rank_wait_share")
@@ -65,8 +68,26 @@ def _reasons(trial: Trial) -> dict[str, str]:
     return known if trial.gpus else {**known, "device": "no GPU in use was seen"}
 
 
-def slow_ranks(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
-    """Those whose wait for data the others wait for, the slowest first; none where most ranks are alike."""
+def loading_rates(trials: Sequence[Trial]) -> dict[int, float]:
+    """By rank, the samples/s that its workers could make if nothing waited for them; of those whose stages are known.
+
+    A rank whose batches lie ready hardly waits for data, and may be as slow as the others: it was ahead from the start.
+    """
+    rates = {}
+    for trial in trials:
+        took_s = [cost.wall_s for cost in (trial.stages or {}).values()]
+        wall_s = sum(one for one in took_s if one is not None)
+        workers = trial.config.get("num_workers") or 1
+        if trial.rank is not None and isinstance(workers, int) and wall_s > 0 and None not in took_s:
+            rates[trial.rank] = workers / wall_s
+    return rates
+
+
+def slow_ranks(ranks: Sequence[Rank], rates: Mapping[int, float] | None = None) -> tuple[Rank, ...]:
+    """Those whose wait for data the others wait for, the slowest first; none where most ranks are alike.
+
+    `rates` are what the ranks could load, where that is known: the others have to be faster than the job.
+    """
     known = sorted((one for one in ranks if one.data_wait_share is not None), key=_wait, reverse=True)
     if len(known) < 2 or known[0].verdict.bound != "input":
         return ()
@@ -74,17 +95,22 @@ def slow_ranks(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
     others = known[len(slow) :]
     if len(slow) > len(others) or _typical(slow) - _typical(others) < NOTICED:
         return ()
-    return tuple(slow)
+    return tuple(slow) if _are_faster(others, rates or {}) else ()
 
 
-def of_job(verdict: Verdict, ranks: Sequence[Rank]) -> Verdict:
-    """The verdict on the slowest rank, as one on the whole training."""
-    slow = slow_ranks(ranks)
+def _are_faster(ranks: Sequence[Rank], rates: Mapping[int, float]) -> bool:
+    known = [rates[one.rank] / one.samples_per_s for one in ranks if one.rank in rates and one.samples_per_s]
+    return not known or median(known) >= FASTER
+
+
+def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] | None = None) -> Verdict:
+    """The verdict on the slowest rank, as one on the whole training; `rates` are what each rank could load."""
+    slow = slow_ranks(ranks, rates)
     if slow:
         return _held_back(verdict, slow, ranks)
     together = [_wait(one) + one.rank_wait_share for one in ranks if one.rank_wait_share is not None]
     shared = median(together) if together else 0.0
-    found = _with_evidence(verdict, _range(ranks, shared))
+    found = with_evidence(verdict, _range(ranks, shared))
     if verdict.bound in ("input", "unknown") or shared < NOTICED:
         return found
     headline = f"each step waits for the slowest of {len(ranks)} ranks, and none is always the slowest"
@@ -101,7 +127,7 @@ def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) ->
     if lost:
         waits += f"; {rest} {'lose' if len(others) > 1 else 'loses'} {in_percent(median(lost))} to {_it(slow)}"
     headline = f"{named} {'holds' if one else 'hold'} back {rest}: {verdict.headline}"
-    found = _with_evidence(verdict, Evidence("ranks", "Ranks", waits))
+    found = with_evidence(verdict, Evidence("ranks", "Ranks", waits))
     return replace(found, rank=slow[0].rank, headline=headline)
 
 
@@ -109,7 +135,8 @@ def _it(slow: Sequence[Rank]) -> str:
     return "it" if len(slow) == 1 else "them"
 
 
-def _with_evidence(verdict: Verdict, evidence: Evidence | None) -> Verdict:
+def with_evidence(verdict: Verdict, evidence: Evidence | None) -> Verdict:
+    """The verdict with one more line, if there is one."""
     if evidence is None:
         return verdict
     parts = (*verdict.evidence_parts, evidence)

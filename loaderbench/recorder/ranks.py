@@ -11,6 +11,7 @@ from loaderbench.records import Environment, Measured, Readings, Trial
 
 NOT_TIMED = "steps are timed by the clock of the host, and not where it runs ahead of a device or from outside"
 
+_NAMED = 8
 
 _COMPARED: dict[str, Callable[[Environment], str]] = {
     "CPUs": lambda one: f"{one.cpus_allotted:g}",
@@ -36,10 +37,11 @@ class RankRun:
         return replace(self.measured.trials[0], rank=self.rank)
 
 
-def merge_ranks(runs: Sequence[RankRun]) -> tuple[Measured, Readings]:
+def merge_ranks(runs: Sequence[RankRun], ranks: int | None = None) -> tuple[Measured, Readings]:
     """One run: that of the rank that waits most for data, with the trials of the others next to its own.
 
-    The readings are that rank's. Raises `ValueError` without any rank.
+    The readings are that rank's. `ranks` is how many the training has, where that is known. Raises `ValueError` without
+    any rank.
     """
     if not runs:
         raise ValueError("there are no ranks to merge")
@@ -49,7 +51,7 @@ def merge_ranks(runs: Sequence[RankRun]) -> tuple[Measured, Readings]:
     own = next(trial for trial in trials if trial.rank == main.rank)
     others = (replace(trial, id=f"rank{trial.rank}", role="rank") for trial in trials if trial is not own)
     complete = all(one.measured.complete for one in runs)
-    notes = (*main.measured.notes, *_differences(runs))
+    notes = (*main.measured.notes, *_differences(runs), *_without_data(runs, ranks))
     return replace(main.measured, trials=(own, *others), complete=complete, notes=notes), main.readings
 
 
@@ -60,6 +62,26 @@ def _differences(runs: Sequence[RankRun]) -> Iterator[str]:
         found = {host: read(environment) for host, environment in machines.items()}
         if len(set(found.values())) > 1:
             yield f"machines differ in {label}: " + ", ".join(f"{value} on {host}" for host, value in found.items())
+
+
+def _without_data(runs: Sequence[RankRun], ranks: int | None) -> Iterator[str]:
+    """Ranks that have other data than the others, or none, in a line each."""
+    empty = [one.rank for one in runs if one.trial.status != "completed"]
+    known = {one.rank for one in runs}
+    if empty and len(empty) < len(runs):
+        yield f"no batch was counted in {_named(empty)}: does the sampler give each rank as many samples?"
+    if ranks is not None and 0 in known and (absent := sorted({*range(ranks)} - known)):
+        yield f"{_named(absent)} did not iterate over this loader, or recorded nothing"
+    lengths = {one.rank: one.measured.dataset.files for one in runs if one.measured.dataset.files is not None}
+    if len(set(lengths.values())) > 1:
+        least, most = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
+        yield f"datasets differ: {lengths[least]:,} samples in rank {least}, {lengths[most]:,} in rank {most}"
+
+
+def _named(ranks: Sequence[int]) -> str:
+    """`ranks 1, 2, 5`; the first few of many."""
+    shown = ", ".join(map(str, ranks[:_NAMED])) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
+    return f"rank{'' if len(ranks) == 1 else 's'} {shown}"
 
 
 def _waits(runs: Sequence[RankRun]) -> tuple[dict[int, float], str]:

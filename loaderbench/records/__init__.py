@@ -31,6 +31,7 @@ from loaderbench.records.conclusions import (
     Evidence as Evidence,
     Gain as Gain,
     GpuMemory as GpuMemory,
+    HostUse as HostUse,
     Hotspot as Hotspot,
     Isolation as Isolation,
     IsolationRun as IsolationRun,

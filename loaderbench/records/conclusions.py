@@ -144,6 +144,20 @@ class Rank:
     not_measured: Reasons = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class HostUse:
+    """A machine of a distributed training, or all of them, without a name: what its `ranks` load together.
+
+    `read_bytes_per_s` is what their processes asked the system for, with what came from memory.
+    """
+
+    host: str
+    ranks: int
+    samples_per_s: float | None
+    read_bytes_per_s: float | None
+    not_measured: Reasons = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Gain:
     """A ratio of `metric`, changed over unchanged: 1.25 is a quarter more.
@@ -358,7 +372,8 @@ class Conclusions:
 
     `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures. `hotspots` are lines of
     code of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
-    distributed training, whose `verdict` is that of the whole. `prediction` would be that of configurations that were
+    distributed training, whose `verdict` is that of the whole. `hosts` are its machines and `all_hosts` their sums,
+    where there are several. `prediction` would be that of configurations that were
     not measured; this version predicts none.
     """
 
@@ -378,5 +393,7 @@ class Conclusions:
     gpu_memory: GpuMemory | None = None
     hotspots: tuple[Hotspot, ...] = ()
     ranks: tuple[Rank, ...] = ()
+    hosts: tuple[HostUse, ...] = ()
+    all_hosts: HostUse | None = None
     prediction: None = None
     not_measured: Reasons = field(default_factory=dict)

@@ -15,6 +15,7 @@ from typing import Any
 
 from loaderbench.consumers import consumer_of
 from loaderbench.datasets import Built
+from loaderbench.rendezvous import why_no_ranks
 from loaderbench.runner.measured_process import build_dataset
 from loaderbench.runner.protocol import LEAVE, Clue, Phase, Progress, Raised, RankEnded, Result, TrialOrder
 from loaderbench.runner.rank import rank_main
@@ -51,6 +52,10 @@ def measure_ranks(order: TrialOrder, ranks: int, pipe: Connection, counters: Sha
         if not relay.is_reported:
             raise RuntimeError(f"a rank failed: {error.get_first_failure()[1].message}") from None
         raise SystemExit(1) from None
+    except Exception as error:
+        if said := why_no_ranks(error):
+            raise RuntimeError(f"no rank started: {said}") from None
+        raise
     finally:
         shutil.rmtree(_launcher_folder(order), ignore_errors=True)
 

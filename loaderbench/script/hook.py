@@ -12,9 +12,11 @@ from functools import wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from loaderbench.script.launcher import HOME_OF_LAUNCHER, is_rank, note_launcher, note_rank
 from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder, take_order
 
@@ -32,6 +34,8 @@ def install() -> None:
     order = take_order()
     if order is not None:
         sys.meta_path.insert(0, _Watcher(order))
+        if order.inherited and is_rank():
+            note_rank(Path(order.folder))
 
 
 class _Watcher(MetaPathFinder):
@@ -40,6 +44,8 @@ class _Watcher(MetaPathFinder):
     def __init__(self, order: RecordOrder) -> None:
         self._order = order
         self._awaited: dict[str, Change] = {HOME_OF_LOADERS: self._record_torch}
+        if order.inherited and not is_rank():
+            self._awaited[HOME_OF_LAUNCHER] = lambda _: note_launcher(Path(order.folder))
 
     def find_spec(
         self,

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from loaderbench.errors import MissingError
+from loaderbench.script.launcher import read_failure, said_if_late
 from loaderbench.script.order import RecordOrder, own_python_path
 from loaderbench.script.recording import BEGUN, SENT, Recording, read_recordings
 
@@ -29,7 +30,8 @@ class ScriptEnd:
     """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it.
 
     `tuned` is `None` where no loader was tuned. `sent_to` is the machine of rank 0, if ranks of this one sent it what
-    they recorded. `begun`: a loader was iterated over, whether or not anything of it was saved.
+    they recorded. `begun`: a loader was iterated over, whether or not anything of it was saved. `no_rank` says why a
+    launcher could start no rank.
     """
 
     code: int
@@ -37,6 +39,7 @@ class ScriptEnd:
     tuned: TunedLoader | None = None
     sent_to: str = ""
     begun: bool = False
+    no_rank: str = ""
 
 
 def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
@@ -80,7 +83,9 @@ def run_script(
         tuned = _read_tuned(place) if tuning else None
         sent_to = (place / SENT).read_text() if (place / SENT).exists() else ""
         found, begun = tuple(read_recordings(place)), (place / BEGUN).exists()
-        return ScriptEnd(code=code, recordings=found, tuned=tuned, sent_to=sent_to, begun=begun)
+        return ScriptEnd(
+            code=code, recordings=found, tuned=tuned, sent_to=sent_to, begun=begun, no_rank=read_failure(place)
+        )
 
 
 def _read_tuned(folder: Path) -> TunedLoader | None:
@@ -97,7 +102,8 @@ def _run(command: Sequence[str], order: RecordOrder) -> int:
         except OSError as error:
             raise MissingError(f"{command[0]}: {error.strerror or error}") from None
         children.append(child)
-        return child.wait()
+        with said_if_late(Path(order.folder)) if order.inherited else nullcontext():
+            return child.wait()
 
 
 @contextmanager

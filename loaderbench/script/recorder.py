@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
 from loaderbench.profiler.source import alike
-from loaderbench.ranks import this_rank
+from loaderbench.ranks import ranks_of_job, this_rank
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
 from loaderbench.script.loader_profiler import LoaderProfiler
@@ -266,7 +266,13 @@ def _recording_of(one: _Recorded) -> Recording:
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     measured, readings = one.profiler.measured(Script(command, place if rank is None else f"rank {rank}: {place}"))
     return Recording(
-        name=one.place.name, place=place, rank=rank, measured=measured, readings=readings, steps=one.profiler.steps
+        name=one.place.name,
+        place=place,
+        rank=rank,
+        measured=measured,
+        readings=readings,
+        steps=one.profiler.steps,
+        ranks=ranks_of_job(),
     )
 
 

@@ -24,7 +24,7 @@ class Recording:
     """One loader's epochs in one process.
 
     `rank` is that of a distributed training; `None` outside of one. `steps` are the last ones, which are compared with
-    those of other ranks; `None` where they were not timed.
+    those of other ranks; `None` where they were not timed. `ranks` is how many the training has.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Recording:
     measured: Measured
     readings: Readings
     steps: StepTimes | None = None
+    ranks: int | None = None
 
     @property
     def took_s(self) -> float:

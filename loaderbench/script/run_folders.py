@@ -71,7 +71,7 @@ def _of_jobs(recordings: Sequence[Recording]) -> Iterator[Recording]:
     for (name, place), ranks in by_loader.items():
         if ranks:
             found = [RankRun(rank, one.measured, one.readings, one.steps) for rank, one in ranks.items()]
-            measured, readings = merge_ranks(found)
+            measured, readings = merge_ranks(found, next(iter(ranks.values())).ranks)
             rank = measured.trials[0].rank if len(ranks) == 1 else None
             yield Recording(name=name, place=place, rank=rank, measured=measured, readings=readings)
 

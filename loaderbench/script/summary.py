@@ -16,13 +16,16 @@ _NONE = "loaderbench: no DataLoader was iterated over; nothing was recorded"
 _LOST = "loaderbench: nothing was saved: the script ended soon, by a signal, os._exit or os.exec*"
 
 
-def print_loaders(found: Sequence[RecordedLoader], console: Console, sent_to: str = "", *, begun: bool = False) -> None:
+def print_loaders(
+    found: Sequence[RecordedLoader], console: Console, sent_to: str = "", *, begun: bool = False, no_rank: str = ""
+) -> None:
     """The verdict on the main loader, and a line for each of the others; one line where it is printed elsewhere.
 
-    `begun`: a loader was iterated over, even where nothing was found of it.
+    `begun`: a loader was iterated over, even where nothing was found of it. `no_rank` says why no rank began.
     """
     if not found:
-        console.print(_LOST if begun else _NONE, highlight=False, soft_wrap=True)
+        said = _LOST if begun else f"loaderbench: no rank started: {no_rank}" if no_rank else _NONE
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
         return
     main, *others = found
     if sent_to:

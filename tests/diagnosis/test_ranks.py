@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from loaderbench.diagnosis.ranks import of_job, slow_ranks
-from loaderbench.records import Rank, Verdict
+from loaderbench.diagnosis.ranks import loading_rates, of_job, slow_ranks
+from loaderbench.records import Rank, StageCost, Trial, Verdict
 
 READ = Verdict(
     bound="input",
@@ -98,3 +98,20 @@ def test_those_held_back_are_at_least_as_many_and_wait_less(waits: list[float]) 
     assert len(slow) <= len(others)
     if slow:
         assert min(one.data_wait_share or 0.0 for one in slow) > max(one.data_wait_share or 0.0 for one in others)
+
+
+@pytest.mark.parametrize(("rate", "named"), [(105.0, False), (300.0, True), (None, True)])
+def test_a_rank_is_named_only_if_the_others_load_faster_than_the_job(rate: float | None, named: bool) -> None:
+    ranks = [rank(0, 0.5), rank(1, 0.02), rank(2, 0.03)]
+    rates = {} if rate is None else {0: 100.0, 1: rate, 2: rate}
+    assert [one.rank for one in slow_ranks(ranks, rates)] == ([0] if named else [])
+    assert of_job(READ, ranks, rates).rank == (0 if named else None)
+
+
+def test_what_a_rank_could_load_is_of_all_its_workers() -> None:
+    stages = {"read": StageCost(0.001, 0.003), "collate": StageCost(0.001, 0.001)}
+    own = Trial(
+        role="rank", id="rank3", config={"num_workers": 2}, round=0, status="completed", rank=3, stages=stages,
+    )  # fmt: skip
+    assert loading_rates([own]) == {3: 500.0}
+    assert loading_rates([replace(own, stages={"read": StageCost(0.001, None)}), replace(own, stages=None)]) == {}

@@ -13,8 +13,9 @@ from run_factory import trial, typical
 from run_hostile import HOSTILE
 
 from loaderbench.conclusion import conclude
-from loaderbench.recorder.ranks import NOT_TIMED, merge_ranks
-from loaderbench.records import Config, RankReadings, RunRecord
+from loaderbench.diagnosis.hosts import storage_evidence
+from loaderbench.recorder.ranks import NOT_TIMED, RankRun, merge_ranks
+from loaderbench.records import Config, Limit, RankReadings, RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Chart, Paragraph, Table
@@ -59,7 +60,7 @@ def test_a_profile_of_one_process_has_no_ranks() -> None:
 @pytest.mark.parametrize("count", [2, MOST_ROWS])
 def test_the_table_has_a_row_for_each_rank(count: int) -> None:
     run = profiles.of_ranks([0.02] * (count - 1) + [0.6], hosts=("a", "b"))
-    *_, table = within(build_document(run, ()), "ranks", Table)
+    table = next(one for one in within(build_document(run, ()), "ranks", Table) if one.caption == "Ranks")
     assert [row.cells[0].text for row in table.rows] == [str(rank) for rank in range(count)]
     assert [cell.text for cell in table.rows[1].cells[1:4]] == ["b", "512", "60%" if count == 2 else "2.0%"]
 
@@ -135,3 +136,59 @@ def test_the_target_of_ranks_with_an_emulated_gpu_each_is_that_of_all() -> None:
     assert run.ceiling
     assert run.ceiling.samples_per_s == 2_000
     assert "1,000 in each of 2 ranks" in " ".join(run.verdict.evidence)
+
+
+def test_ranks_without_batches_or_with_other_data_are_named_in_the_notes() -> None:
+    runs = [profiles.rank_run(rank, 0.02, "a") for rank in range(3)]
+    empty = replace(runs[1].measured.trials[0], status="failed")
+    lengths = (640, 320, 640)
+    runs = [
+        replace(one, measured=replace(one.measured, dataset=replace(one.measured.dataset, files=length)))
+        for one, length in zip(runs, lengths, strict=True)
+    ]
+    runs[1] = replace(runs[1], measured=replace(runs[1].measured, trials=(empty,)))
+    assert merge_ranks(runs, 12)[0].notes == (
+        "no batch was counted in rank 1: does the sampler give each rank as many samples?",
+        "ranks 3, 4, 5, 6, 7, 8, 9, 10 and 1 more did not iterate over this loader, or recorded nothing",
+        "datasets differ: 320 samples in rank 1, 640 in rank 0",
+    )
+    assert merge_ranks(runs[2:], 3)[0].notes == (), "ranks of another machine are not here"
+
+
+def reading(rank: int, host: str, bytes_per_s: float | None) -> RankRun:
+    one = profiles.rank_run(rank, 0.6, host)
+    own = one.measured.trials[0]
+    assert own.workers is not None
+    workers = replace(own.workers, read_bytes_per_s=bytes_per_s)
+    return replace(one, measured=replace(one.measured, trials=(replace(own, workers=workers),)))
+
+
+def test_reads_are_summed_for_each_host_and_for_all() -> None:
+    run = conclude(merge_ranks([reading(0, "a", 2**20), reading(1, "a", 2**20), reading(2, "b", 3 * 2**20)])[0])
+    assert [(one.host, one.ranks, one.read_bytes_per_s) for one in run.hosts] == [("a", 2, 2**21), ("b", 1, 3 * 2**20)]
+    assert run.all_hosts is not None
+    assert (run.all_hosts.ranks, run.all_hosts.read_bytes_per_s) == (3, 5 * 2**20)
+    table = within(build_document(run, ()), "ranks", Table)[-1]
+    assert [[cell.text for cell in row.cells][-1] for row in table.rows] == ["2.00 MiB/s", "3.00 MiB/s", "5.00 MiB/s"]
+
+
+def test_an_unknown_rank_leaves_the_reads_of_its_host_and_of_all_unknown() -> None:
+    run = conclude(merge_ranks([reading(0, "a", None), reading(1, "b", 2**20)])[0])
+    assert [one.read_bytes_per_s for one in run.hosts] == [None, 2**20]
+    assert run.all_hosts is not None
+    assert run.all_hosts.read_bytes_per_s is None
+    assert run.all_hosts.not_measured == {"read_bytes_per_s": "the reads of a rank's processes are not known"}
+
+
+def test_one_host_has_no_table_of_hosts() -> None:
+    run = profiles.of_ranks(ONE_SLOW)
+    assert (run.hosts, run.all_hosts) == ((), None)
+    assert [table.caption for table in within(build_document(run, ()), "ranks", Table)] == ["Ranks"]
+
+
+@pytest.mark.parametrize(("limit", "said"), [("storage_latency", True), ("cpu", False)])
+def test_where_storage_is_the_limit_the_verdict_says_what_all_hosts_read(limit: Limit, said: bool) -> None:
+    run = conclude(merge_ranks([reading(0, "a", 2**20), reading(1, "b", 2**20)])[0])
+    found = storage_evidence(replace(run.verdict, limit=limit), run.hosts)
+    line = "Reads: 2 MiB/s in all 2 hosts; storage that they share delivers all of it"
+    assert (str(found) if found else "") == (line if said else "")

@@ -199,6 +199,19 @@ def test_the_ranks_of_a_profiled_script_become_one_run_that_names_the_slow_one(t
     assert fast.rank_wait_share > 0.3 > slow.rank_wait_share
 
 
+def test_machines_that_nobody_joins_are_one_line_after_the_launchers_own_words(tmp_path: Path) -> None:
+    write(tmp_path, TRAINING)
+    place = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-conf", "join_timeout=3"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", *place]
+    done = profile(tmp_path, "--out", "run", "--", *torchrun, "train.py")
+    assert done.returncode == 1
+    assert "RendezvousTimeoutError" in done.stderr
+    ours = [line for line in done.stderr.splitlines() if line.startswith("loaderbench: ")]
+    assert [line.partition(";")[0] for line in ours] == [
+        "loaderbench: no rank started: the other machines did not join in time"
+    ]
+
+
 def test_rank_0_gathers_what_all_ranks_recorded(asked: Asked) -> None:
     first, second = (answers["gathered"] for answers in asked.answers)
     assert [one["rank"] for one in first["ranks"]] == [0, 1]
@@ -232,6 +245,9 @@ def test_the_ranks_of_two_machines_become_one_run_on_the_first(tmp_path: Path) -
     assert [one.returncode for one in started] == [0, 0], first + second
     run = load(tmp_path / "run0")
     assert [(one.rank, one.host) for one in run.ranks] == [(0, "lb-a"), (1, "lb-a"), (2, "lb-b"), (3, "lb-b")]
+    assert [(one.host, one.ranks) for one in run.record.hosts] == [("lb-a", 2), ("lb-b", 2)]
+    assert run.record.all_hosts is not None
+    assert (run.record.all_hosts.read_bytes_per_s or 0) > 0
     assert run.verdict.rank == 3
     assert "rank 3 on lb-b holds back the other 3 ranks" in first
     assert run.ranks[0].rank_wait_share > max(0.3, run.ranks[3].rank_wait_share)

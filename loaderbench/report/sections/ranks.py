@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loaderbench.records import Rank
+from loaderbench.records import HostUse, Rank
 from loaderbench.report import numbers, style, words
 from loaderbench.report.model import Block, Chart, Column, Details, Json, Paragraph, Row, Section, Table, Text
 from loaderbench.report.view import View
@@ -33,7 +33,38 @@ def section(view: View) -> Section | None:
     else:
         blocks = (_spread(by_wait), _chart(by_wait[:_SLOWEST], caption), slowest)
     glance = every if len(ranks) <= _SLOWEST else slowest
-    return Section(id="ranks", title="Ranks", label="Ranks", blocks=blocks, glance=(glance,), in_markdown=True)
+    of_hosts = _hosts(view.run.hosts, view.run.all_hosts)
+    return Section(
+        id="ranks", title="Ranks", label="Ranks", blocks=(*blocks, *of_hosts), glance=(glance, *of_hosts),
+        in_markdown=True,
+    )  # fmt: skip
+
+
+def _hosts(hosts: Sequence[HostUse], together: HostUse | None) -> tuple[Table, ...]:
+    """A row for each machine, the largest readers of many, and one for all; nothing where there is one machine."""
+    if together is None:
+        return ()
+    shown = (
+        hosts if len(hosts) <= _SLOWEST else sorted(hosts, key=lambda one: -(one.read_bytes_per_s or 0.0))[:_SLOWEST]
+    )
+    columns = (
+        Column("Host"),
+        Column("Ranks", numeric=True),
+        Column("Samples/s", numeric=True),
+        Column("Reads", numeric=True, title="bytes that the loading processes asked for, with those from memory"),
+    )
+    return (Table("Hosts", columns, tuple(map(_host, (*shown, together)))),)
+
+
+def _host(one: HostUse) -> Row:
+    return Row(
+        (
+            words.outside(one.host, words.NAME_LIMIT) if one.host else Text("all hosts"),
+            Text(str(one.ranks)),
+            numbers.quantity(one.samples_per_s, reason=one.not_measured.get("samples_per_s")),
+            numbers.memory_rate(one.read_bytes_per_s, one.not_measured.get("read_bytes_per_s")),
+        )
+    )
 
 
 def _chart(ranks: Sequence[Rank], caption: str) -> Chart:

@@ -1,0 +1,74 @@
+"""What torch's launcher did before any rank began: in its own process, and in the command that waits for it.
+
+A launcher waits for other machines in silence, and ends with a long traceback where they do not come.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from loaderbench.rendezvous import why_no_ranks
+
+HOME_OF_LAUNCHER = "torch.distributed.launcher.api"
+LATE_S = 60.0
+LOOK_S = 1.0
+
+_LAUNCHING, _BEGUN, _FAILED = "launching", "rank-begun", "no-rank"
+
+
+def is_rank() -> bool:
+    """Whether torch's launcher started this process; a cluster may set `RANK` for the launcher itself."""
+    return "LOCAL_RANK" in os.environ
+
+
+def note_rank(folder: Path) -> None:
+    """Note that a rank begins."""
+    (folder / _BEGUN).touch()
+
+
+def note_launcher(folder: Path) -> None:
+    """Note that this process starts ranks. If it ends because they could not meet, it leaves a line that says why."""
+    (folder / _LAUNCHING).touch()
+    atexit.register(_note_failure, folder, os.getpid())
+
+
+def _note_failure(folder: Path, pid: int) -> None:
+    said = why_no_ranks(getattr(sys, "last_value", None)) if os.getpid() == pid else ""
+    if said:
+        (folder / _FAILED).write_text(said)
+
+
+def read_failure(folder: Path) -> str:
+    """Why no rank began; empty where one did, and where nobody knows."""
+    file = folder / _FAILED
+    return file.read_text() if file.exists() and not (folder / _BEGUN).exists() else ""
+
+
+@contextmanager
+def said_if_late(folder: Path) -> Iterator[None]:
+    """Print a line once a launcher has been waiting long, and no rank has begun."""
+    over = threading.Event()
+    threading.Thread(target=_look, args=(folder, over), daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _look(folder: Path, over: threading.Event) -> None:
+    waited_s = 0.0
+    while not over.wait(LOOK_S) and not (folder / _BEGUN).exists():
+        waited_s += LOOK_S if (folder / _LAUNCHING).exists() else 0.0
+        if waited_s >= LATE_S:
+            print(
+                f"loaderbench: no rank has started for {waited_s:.0f} s; torchrun waits for other machines: start "
+                "the same command on each, and check --nnodes, address and port",
+                file=sys.stderr,
+            )
+            return
