@@ -44,6 +44,7 @@ from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 from loaderbench.statistics.choice import choose_best, describe_baseline
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.judging import judged
+from loaderbench.statistics.sides import compare_sides
 
 Run = TypeVar("Run", bound=Measured)
 
@@ -120,6 +121,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         verdict = of_job(verdict, ranks)
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
+    comparison, gates = compare_sides(measured)
     known = {
         "best": (best, ranking.why_no_best),
         "ceiling": (ceiling, why_no_ceiling),
@@ -147,6 +149,8 @@ def _conclusions(measured: Measured) -> Conclusions:
         gpu_memory=gpu_memory,
         hotspots=find_hotspots(of_config),
         ranks=ranks,
+        comparison=comparison,
+        gates=gates,
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
 

@@ -26,6 +26,14 @@ WarnIf = Annotated[
 JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and trials as JUnit XML.")]
 
 
+def parse_gates(fail_if: Sequence[str] | None, warn_if: Sequence[str] | None) -> list[Gate]:
+    """The expressions of both flags. Raises `UsageError` for one that is wrong."""
+    from loaderbench.statistics.gates import parse_gate
+
+    gates = [parse_gate(text, "--fail-if") for text in fail_if or ()]
+    return gates + [replace(parse_gate(text, "--warn-if"), warns_only=True) for text in warn_if or ()]
+
+
 class Gates:
     """The gates of one call, and the earlier run that they look back to.
 
@@ -33,11 +41,8 @@ class Gates:
     """
 
     def __init__(self, fail_if: Sequence[str] | None, warn_if: Sequence[str] | None, before: RunRecord | None) -> None:
-        from loaderbench.statistics.gates import parse_gate
-
         self._before = before
-        self._gates: list[Gate] = [parse_gate(text, "--fail-if") for text in fail_if or ()]
-        self._gates += [replace(parse_gate(text, "--warn-if"), warns_only=True) for text in warn_if or ()]
+        self._gates = parse_gates(fail_if, warn_if)
         for gate in self._gates:
             if gate.kind == "change" and before is None:
                 flag = "--warn-if" if gate.warns_only else "--fail-if"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from loaderbench.records.comparison import Comparison, GateResult
 from loaderbench.records.verification import PixelChange
 from loaderbench.records.words import (
     About,
@@ -358,7 +359,8 @@ class Conclusions:
 
     `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures. `hotspots` are lines of
     code of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
-    distributed training, whose `verdict` is that of the whole.
+    distributed training, whose `verdict` is that of the whole. `comparison` is that of two versions that were measured
+    in turns, and `gates` are what it was held to.
     """
 
     configurations: tuple[Configuration, ...]
@@ -377,4 +379,6 @@ class Conclusions:
     gpu_memory: GpuMemory | None = None
     hotspots: tuple[Hotspot, ...] = ()
     ranks: tuple[Rank, ...] = ()
+    comparison: Comparison | None = None
+    gates: tuple[GateResult, ...] = ()
     not_measured: Reasons = field(default_factory=dict)

@@ -87,7 +87,7 @@ def _run_into(
     measuring = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
     session = Session(conditions, measuring, store=store, listener=listener, earlier=earlier)
     _measure(session)
-    return _write(session)
+    return write_results(session)
 
 
 def _measure(session: Session) -> None:
@@ -117,7 +117,7 @@ def _show_so_far(session: Session, after: str) -> None:
     session.listener.verdict_so_far(so_far.verdict, after, page)
 
 
-def _write(session: Session) -> SessionResult:
+def write_results(session: Session) -> SessionResult:
     """Conclude, and write all that a run folder holds."""
     found, store = session.found, session.store
     session.listener.doing("writing the report")

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal
 
 from loaderbench.errors import Terminated
-from loaderbench.records import Measured, PlannedTrial, Readings, Reasons, Role, Trial, Verification
+from loaderbench.records import Measured, PlannedTrial, Readings, Reasons, Role, SideBySide, Trial, Verification
 from loaderbench.runner import Outcome, not_tried
 from loaderbench.search import Grid
 from loaderbench.session.conditions import Conditions
@@ -22,7 +22,7 @@ from loaderbench.session.time_left import TimeLeft, mean_trial_s
 from loaderbench.store import Store
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
-Step = Literal["sweep", "isolation", "remedies"]
+Step = Literal["sweep", "isolation", "remedies", "pairs"]
 
 ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 
@@ -40,6 +40,7 @@ class Measurements:
     left_out: Reasons = field(default_factory=dict)
     why_partial: str | None = None
     stopped_by: int | None = None
+    side_by_side: SideBySide | None = None
     late_signals: list[int] = field(default_factory=list)
 
     def of(self, *roles: Role) -> list[Trial]:
@@ -75,7 +76,8 @@ class Session:
     def so_far(self) -> Measured:
         """The run so far."""
         found = self.found
-        return self.conditions.measured(found.trials, found.verification, found.left_out, found.why_partial)
+        measured = self.conditions.measured(found.trials, found.verification, found.left_out, found.why_partial)
+        return measured if found.side_by_side is None else _of_two_versions(measured, found.side_by_side)
 
     def provisional(self, after: str) -> Measured:
         """The run so far, as one that is still in progress after this step."""
@@ -128,11 +130,26 @@ class Session:
 
     def _interrupted(self) -> str:
         done, of = len(self.found.of("sweep", "twin")), self.plan.trials
+        if self.step == "pairs":
+            return f"interrupted after {len(self.found.of('ab'))} trials"
         if self.step == "remedies":
             return "interrupted while trying fixes, after the sweep"
         if done == of:
             return "interrupted after the sweep, during the isolation runs"
         return f"interrupted after {done} of {of} trials"
+
+
+def _of_two_versions(measured: Measured, found: SideBySide) -> Measured:
+    """The run as one of two versions: its plan is what was measured of both."""
+    rounds = max((trial.round for trial in measured.trials), default=0)
+    plan = replace(
+        measured.plan,
+        configs=found.configs,
+        configurations=len(found.configs),
+        rounds=rounds,
+        trials=2 * rounds * len(found.configs),
+    )
+    return replace(measured, kind="ab", plan=plan, side_by_side=found)
 
 
 def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:

@@ -40,6 +40,10 @@ class TimeLeft:
         """After `tried` trials of fixes, which end at the monotonic time `until_s` or when none is left to try."""
         return self._progress("Fixes", tried, None, until_s - time.monotonic(), sweep)
 
+    def in_pairs(self, done: int, until_s: float, of_after: Sequence[Trial]) -> Progress:
+        """After `done` pairs of two versions, which end at the monotonic time `until_s` or when they are decided."""
+        return self._progress("Pairs", done, None, until_s - time.monotonic(), of_after)
+
     def _progress(self, phase: Phase, done: int, total: int | None, left_s: float, sweep: Sequence[Trial]) -> Progress:
         now_s = time.monotonic()
         self._left_s = min(self._left_s, max(0.0, self._within_budget(left_s, now_s)))

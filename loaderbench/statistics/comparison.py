@@ -50,7 +50,7 @@ def compare_runs(before: RunRecord, after: RunRecord) -> Comparison:
     changes = tuple(change for config in shared for change in _changes(config, before, after))
     chosen = _decisive(changes, after)
     reasons = [*_reasons(chosen), *_doubts(before, after)]
-    headline = _headline(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
+    headline = headline_of(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
     return Comparison(
         outcome=chosen.outcome, headline=headline, metrics=changes, reasons=tuple(reasons), config=chosen.config
     )
@@ -158,25 +158,26 @@ def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]
         before=rate_interval(before) if before else None,
         after=rate_interval(after) if after else None,
         change=change,
-        outcome=_outcome(change, 1.0, SAME_RATE, more_is_better=True),
+        outcome=outcome_of(change, 1.0, SAME_RATE, more_is_better=True),
         not_measured=_missing(before, after),
     )
 
 
 def _share_change(config: Config, before: Sequence[float], after: Sequence[float]) -> MetricChange:
-    change = _within_one(welch_interval(before, after)) if before and after else None
+    change = within_one(welch_interval(before, after)) if before and after else None
     return MetricChange(
         config=config,
         metric="data_wait_share",
         before=share_interval(before) if before else None,
         after=share_interval(after) if after else None,
         change=change,
-        outcome=_outcome(change, 0.0, SAME_SHARE, more_is_better=False),
+        outcome=outcome_of(change, 0.0, SAME_SHARE, more_is_better=False),
         not_measured=_missing(before, after),
     )
 
 
-def _within_one(difference: Interval) -> Interval:
+def within_one(difference: Interval) -> Interval:
+    """A difference of two shares."""
     if difference.lo is None or difference.hi is None:
         return difference
     return Interval(difference.est, max(-1.0, difference.lo), min(1.0, difference.hi))
@@ -186,7 +187,7 @@ def _exp(value: float | None) -> float | None:
     return None if value is None else math.exp(value)
 
 
-def _outcome(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
+def outcome_of(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
     """Judge an interval by the value that means no change, and by the distance from it that does not matter."""
     if change is None or change.lo is None or change.hi is None:
         return "inconclusive"
@@ -218,7 +219,8 @@ def _reasons(change: MetricChange) -> list[str]:
     return [_WIDE] if change.outcome == "inconclusive" else []
 
 
-def _headline(change: MetricChange, config: Config) -> str:
+def headline_of(change: MetricChange, config: Config) -> str:
+    """What changed, in a sentence; `config` is what distinguishes it from others, empty where there are none."""
     where = f" with {config_label(config)}" if config else ""
     if change.change is None:
         return f"Change of samples/s{where} unknown: {change.not_measured['change']}."

@@ -8,6 +8,7 @@ interval includes its limit, so noise alone fails nothing.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from difflib import get_close_matches
 from math import copysign, isclose
 
@@ -21,6 +22,8 @@ _CHANGES = {"samples_per_s": "samples_per_s:-5%", "data_wait_share": "data_wait_
 _LEVELS = {"samples_per_s": "samples_per_s<800", "data_wait_share": "data_wait_share>20%"}
 _FORMS = ", ".join([*_CHANGES.values(), *_LEVELS.values()])
 _NOT_IN_BOTH = "not measured in both runs"
+_NOTHING = "no configuration was measured"
+_ORDER: tuple[GateOutcome, ...] = ("failed", "inconclusive", "passed")
 _MINUS, _EN_DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
@@ -60,10 +63,39 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
         return _judge_change(gate, comparison)
     config, found = _level_of(gate.metric, run)
     if config is None or found is None:
-        return GateResult(gate=gate, outcome="inconclusive", said="no configuration was measured")
-    where = config_name(config)
-    said = f"{_shown(gate, found)} with {where}"
-    return GateResult(gate=gate, outcome=_side(found, gate.limit, fails_below=gate.kind == "below"), said=said)
+        return GateResult(gate=gate, outcome="inconclusive", said=_NOTHING)
+    judged = _judge_level(gate, found)
+    return replace(judged, said=f"{judged.said} with {config_name(config)}")
+
+
+def judge_sides(gate: Gate, comparison: Comparison) -> GateResult:
+    """Judge two versions in each of their configurations: one that fails is enough, and to pass takes all."""
+    configs = list({tuple(change.config.items()): change.config for change in comparison.metrics}.values())
+    found = [judge_one(gate, replace(comparison, config=config)) for config in configs]
+    if not found:
+        return GateResult(gate=gate, outcome="inconclusive", said=_NOTHING)
+    place, worst = min(enumerate(found), key=lambda one: _ORDER.index(one[1].outcome))
+    return replace(worst, said=f"{worst.said} with {config_name(configs[place])}") if len(found) > 1 else worst
+
+
+def fails(gate: Gate, comparison: Comparison) -> bool:
+    """Whether the command fails because of it."""
+    return not gate.warns_only and judge_sides(gate, comparison).outcome == "failed"
+
+
+def judge_one(gate: Gate, comparison: Comparison) -> GateResult:
+    """Judge two versions in the configuration of their comparison; a level is that of the later version."""
+    if gate.kind == "change":
+        return _judge_change(gate, comparison)
+    own = [c for c in comparison.metrics if c.metric == gate.metric and c.config == comparison.config]
+    if not own or own[0].after is None:
+        return GateResult(gate=gate, outcome="inconclusive", said=own[0].not_measured["after"] if own else _NOTHING)
+    return _judge_level(gate, own[0].after)
+
+
+def _judge_level(gate: Gate, found: Interval) -> GateResult:
+    outcome = _side(found, gate.limit, fails_below=gate.kind == "below")
+    return GateResult(gate=gate, outcome=outcome, said=_shown(gate, found))
 
 
 def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:

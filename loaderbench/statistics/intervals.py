@@ -32,9 +32,9 @@ def rate_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
-def share_interval(values: Sequence[float]) -> Interval:
+def share_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """Mean of shares; the interval is kept within 0 and 1. Raises `ValueError` for no value."""
-    middle, half = _mean_and_half(values)
+    middle, half = _mean_and_half(values, level)
     return (
         Interval(middle, None, None)
         if half is None
@@ -42,9 +42,9 @@ def share_interval(values: Sequence[float]) -> Interval:
     )
 
 
-def mean_interval(values: Sequence[float]) -> Interval:
+def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """Mean of values that may be negative, such as differences. Raises `ValueError` for none."""
-    middle, half = _mean_and_half(values)
+    middle, half = _mean_and_half(values, level)
     return Interval(middle, None, None) if half is None else Interval(middle, middle - half, middle + half)
 
 
