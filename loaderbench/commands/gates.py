@@ -14,7 +14,7 @@ from loaderbench.commands.outputs import write_output, writing
 from loaderbench.errors import GateFailedError, InconclusiveError, UsageError
 
 if TYPE_CHECKING:
-    from loaderbench.records import Comparison, Gate, GateResult, RunRecord
+    from loaderbench.records import Comparison, Config, Gate, GateResult, Measured, RunRecord
 
 FailIf = Annotated[
     list[str] | None,
@@ -48,13 +48,28 @@ class Gates:
                 flag = "--warn-if" if gate.warns_only else "--fail-if"
                 raise UsageError(f"{flag} {gate.text}: a change needs a reference run; add --baseline RUN")
 
-    def judge(self, run: RunRecord) -> tuple[Comparison | None, list[GateResult]]:
-        """Compare and hold the run to every gate."""
+    def judge(self, run: RunRecord, *, more_rounds: bool = False) -> tuple[Comparison | None, list[GateResult]]:
+        """Compare and hold the run to every gate; with `more_rounds` at the level of several looks."""
         from loaderbench.statistics.comparison import compare_runs
-        from loaderbench.statistics.gates import judge_gate
+        from loaderbench.statistics.gates import LEVEL_OF_LOOKS, judge_gate
 
-        comparison = compare_runs(self._before, run) if self._before is not None else None
-        return comparison, [judge_gate(gate, run, comparison) for gate in self._gates]
+        if self._before is None:
+            return None, [judge_gate(gate, run, None) for gate in self._gates]
+        comparison = compare_runs(self._before, run)
+        held_to = compare_runs(self._before, run, LEVEL_OF_LOOKS) if more_rounds else comparison
+        return comparison, [judge_gate(gate, run, held_to) for gate in self._gates]
+
+    def undecided(self, measured: Measured) -> Config | None:
+        """The configuration of which more rounds may decide a gate, so far."""
+        from loaderbench.conclusion import conclude
+        from loaderbench.statistics.gates import may_be_decided
+
+        comparison, results = self.judge(conclude(measured), more_rounds=True)
+        open_ones = [result.gate for result in results if result.outcome == "inconclusive"]
+        changes = [gate for gate in open_ones if gate.kind == "change"]
+        if comparison is None or not any(may_be_decided(gate, comparison) for gate in changes):
+            return None
+        return comparison.config
 
 
 def raise_for(results: Sequence[GateResult]) -> None:

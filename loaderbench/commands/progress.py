@@ -148,7 +148,7 @@ def time_left(progress: Done) -> str:
     """The time left of the whole run in words; fixes end sooner where none is left to try."""
     if progress.left_s < ALMOST_DONE_S:
         return "almost done"
-    return f"{'up to' if progress.phase in ('Fixes', 'Pairs') else 'about'} {_minutes(progress.left_s)} left"
+    return f"{'up to' if progress.total is None else 'about'} {_minutes(progress.left_s)} left"
 
 
 def describe_plan(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from loaderbench.conclusion import conclude
 from loaderbench.consumers import NOTHING, consumer_kind
-from loaderbench.errors import LoaderbenchError, Terminated, UsageError
+from loaderbench.errors import LoaderbenchError, MissingError, Terminated, UsageError
 from loaderbench.ranks import rank_count
 from loaderbench.records import Config, Gate, PlannedTrial, Side, SideBySide, TimeSlices, config_label, config_name
 from loaderbench.records.words import utc_now
@@ -41,6 +41,7 @@ FAILED_ROUNDS = 2
 
 UNDER_WAY = "the comparison is in progress or was killed; results so far are in trials.jsonl"
 DECIDED = "decided"
+NOT_TRACKED = "a revision has no files that git does not track; give data with --data or an absolute path"
 _LEFT_OUT = "two versions were compared"
 
 Made = TypeVar("Made")
@@ -123,8 +124,14 @@ def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[
             made[version.version.side] = make(version)
         except LoaderbenchError as error:
             said = str(error).replace(f"{version.place.root}{os.sep}", "")
-            raise type(error)(f"{version}: {said}") from None
+            raise type(error)(f"{version}: {said}{_untracked(version, error)}") from None
     return made
+
+
+def _untracked(version: Found, error: LoaderbenchError) -> str:
+    """What is often the reason why something is missing in a revision."""
+    of_git = version.version.commit is not None and version.place.root != version.place.home
+    return f"; {NOT_TRACKED}" if of_git and isinstance(error, MissingError) else ""
 
 
 def _consuming(conditions: Conditions, *, with_consumer: bool) -> Conditions:
@@ -302,4 +309,4 @@ class Pairs:
 
     def _progress(self) -> Progress:
         of_after = [trial for trial in self._found.of("ab") if trial.side == "after"]
-        return self._session.time_left.in_pairs(self._round, self._until_s, of_after)
+        return self._session.time_left.until_decided("Pairs", self._round, self._until_s, of_after)

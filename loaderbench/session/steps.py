@@ -31,7 +31,8 @@ ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 class Measurements:
     """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it.
 
-    `late_signals` came when nothing was left to measure. `left_out` is that of `Measured`.
+    `remarks` are further notes, by what they are about. `late_signals` came when nothing was left to measure.
+    `left_out` is that of `Measured`.
     """
 
     trials: list[Trial] = field(default_factory=list)
@@ -41,6 +42,7 @@ class Measurements:
     why_partial: str | None = None
     stopped_by: int | None = None
     side_by_side: SideBySide | None = None
+    remarks: dict[str, str] = field(default_factory=dict)
     late_signals: list[int] = field(default_factory=list)
 
     def of(self, *roles: Role) -> list[Trial]:
@@ -77,6 +79,8 @@ class Session:
         """The run so far."""
         found = self.found
         measured = self.conditions.measured(found.trials, found.verification, found.left_out, found.why_partial)
+        if found.remarks:
+            measured = replace(measured, notes=(*measured.notes, *found.remarks.values()))
         return measured if found.side_by_side is None else _of_two_versions(measured, found.side_by_side)
 
     def provisional(self, after: str) -> Measured:

@@ -40,9 +40,9 @@ class TimeLeft:
         """After `tried` trials of fixes, which end at the monotonic time `until_s` or when none is left to try."""
         return self._progress("Fixes", tried, None, until_s - time.monotonic(), sweep)
 
-    def in_pairs(self, done: int, until_s: float, of_after: Sequence[Trial]) -> Progress:
-        """After `done` pairs of two versions, which end at the monotonic time `until_s` or when they are decided."""
-        return self._progress("Pairs", done, None, until_s - time.monotonic(), of_after)
+    def until_decided(self, phase: Phase, done: int, until_s: float, trials: Sequence[Trial]) -> Progress:
+        """After `done` of what ends at the monotonic time `until_s`, or as soon as it is decided."""
+        return self._progress(phase, done, None, until_s - time.monotonic(), trials)
 
     def _progress(self, phase: Phase, done: int, total: int | None, left_s: float, sweep: Sequence[Trial]) -> Progress:
         now_s = time.monotonic()

@@ -26,7 +26,7 @@ from loaderbench.records import (
     varying,
 )
 from loaderbench.statistics.configurations import rate_of
-from loaderbench.statistics.intervals import FEWEST_PROCESSES, rate_interval, share_interval, welch_interval
+from loaderbench.statistics.intervals import FEWEST_PROCESSES, LEVEL, rate_interval, share_interval, welch_interval
 from loaderbench.statistics.ratios import times
 
 SAME_RATE = 0.05
@@ -38,16 +38,17 @@ _WIDE = "the interval includes both no change and one that matters; more rounds 
 _PACKAGES = ("torch", "torchvision")
 
 
-def compare_runs(before: RunRecord, after: RunRecord) -> Comparison:
+def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> Comparison:
     """Compare two runs of the same machine, versions, data and consumer; otherwise say what differs.
 
-    Where several configurations are shared, the best was chosen by the rates of `after`, which favors it a little.
+    Where several configurations are shared, the best was chosen by the rates of `after`, which favors it a little. The
+    intervals of changes have this `level`.
     """
     shared = _shared(before, after)
     different = [*_differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
     if different:
         return Comparison(outcome="incomparable", headline=_cannot(different), metrics=(), reasons=tuple(different))
-    changes = tuple(change for config in shared for change in _changes(config, before, after))
+    changes = tuple(change for config in shared for change in _changes(config, before, after, level))
     chosen = _decisive(changes, after)
     reasons = [*_reasons(chosen), *_doubts(before, after)]
     headline = headline_of(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
@@ -130,12 +131,14 @@ def _shared(before: RunRecord, after: RunRecord) -> list[Config]:
     return [config for config in _configs(after) if config in known]
 
 
-def _changes(config: Config, before: RunRecord, after: RunRecord) -> tuple[MetricChange, MetricChange]:
+def _changes(config: Config, before: RunRecord, after: RunRecord, level: float) -> tuple[MetricChange, MetricChange]:
     then, now = (
         [trial for trial in run.sweep if trial.config == config and trial.status == "completed"]
         for run in (before, after)
     )
-    return _rate_change(config, _rates(then), _rates(now)), _share_change(config, _shares(then), _shares(now))
+    return _rate_change(config, _rates(then), _rates(now), level), _share_change(
+        config, _shares(then), _shares(now), level
+    )
 
 
 def _rates(trials: Sequence[Trial]) -> list[float]:
@@ -146,11 +149,11 @@ def _shares(trials: Sequence[Trial]) -> list[float]:
     return [trial.data_wait_share for trial in trials if trial.data_wait_share is not None]
 
 
-def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]) -> MetricChange:
+def _rate_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
     """On logarithms: machines slow down by factors, and the difference of two logarithms is the ratio."""
     change = None
     if before and after:
-        logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after])
+        logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after], level)
         change = Interval(math.exp(logs.est), _exp(logs.lo), _exp(logs.hi))
     return MetricChange(
         config=config,
@@ -163,8 +166,8 @@ def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]
     )
 
 
-def _share_change(config: Config, before: Sequence[float], after: Sequence[float]) -> MetricChange:
-    change = within_one(welch_interval(before, after)) if before and after else None
+def _share_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
+    change = within_one(welch_interval(before, after, level)) if before and after else None
     return MetricChange(
         config=config,
         metric="data_wait_share",

@@ -10,12 +10,29 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from difflib import get_close_matches
-from math import copysign, isclose
+from math import copysign, isclose, log
 
 from loaderbench.errors import UsageError
-from loaderbench.records import Comparison, Config, Gate, GateOutcome, GateResult, Interval, RunRecord, config_name
+from loaderbench.records import (
+    Comparison,
+    Config,
+    Gate,
+    GateOutcome,
+    GateResult,
+    Interval,
+    MetricChange,
+    RunRecord,
+    config_name,
+)
+from loaderbench.statistics.intervals import LEVEL
 
 METRICS = ("samples_per_s", "data_wait_share")
+LOOKS = 3
+"""How often a run is compared with its reference run: after its rounds, and twice after more of them."""
+
+LEVEL_OF_LOOKS = 1 - (1 - LEVEL) / LOOKS
+"""Of the interval at each look, for all of them to hold together with 95%. Source: Bonferroni's inequality."""
+
 _CHANGE = re.compile(r"(\w+):([+-])(\d+(?:\.\d+)?)(%|pp)")
 _LEVEL = re.compile(r"(\w+)([<>])(\d+(?:\.\d+)?)(%?)")
 _CHANGES = {"samples_per_s": "samples_per_s:-5%", "data_wait_share": "data_wait_share:+3pp"}
@@ -68,6 +85,16 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
     return replace(judged, said=f"{judged.said} with {config_name(config)}")
 
 
+def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
+    """Whether more rounds of the later run could decide it: the spread of the earlier one alone must not forbid it."""
+    own = _own_change(gate, comparison)
+    if own is None or own.change is None or own.before is None or own.before.lo is None or own.before.hi is None:
+        return False
+    if gate.metric == "samples_per_s":
+        return abs(log(own.change.est / (1 + gate.limit))) > log(own.before.hi / own.before.lo) / 2
+    return abs(own.change.est - gate.limit) > (own.before.hi - own.before.lo) / 2
+
+
 def judge_sides(gate: Gate, comparison: Comparison) -> GateResult:
     """Judge two versions in each of their configurations: one that fails is enough, and to pass takes all."""
     configs = list({tuple(change.config.items()): change.config for change in comparison.metrics}.values())
@@ -87,10 +114,16 @@ def judge_one(gate: Gate, comparison: Comparison) -> GateResult:
     """Judge two versions in the configuration of their comparison; a level is that of the later version."""
     if gate.kind == "change":
         return _judge_change(gate, comparison)
-    own = [c for c in comparison.metrics if c.metric == gate.metric and c.config == comparison.config]
-    if not own or own[0].after is None:
-        return GateResult(gate=gate, outcome="inconclusive", said=own[0].not_measured["after"] if own else _NOTHING)
-    return _judge_level(gate, own[0].after)
+    own = _own_change(gate, comparison)
+    if own is None or own.after is None:
+        return GateResult(gate=gate, outcome="inconclusive", said=own.not_measured["after"] if own else _NOTHING)
+    return _judge_level(gate, own.after)
+
+
+def _own_change(gate: Gate, comparison: Comparison) -> MetricChange | None:
+    """The change of the gate's metric in the configuration of the comparison."""
+    own = (c for c in comparison.metrics if c.metric == gate.metric and c.config == comparison.config)
+    return next(own, None)
 
 
 def _judge_level(gate: Gate, found: Interval) -> GateResult:
@@ -103,14 +136,14 @@ def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:
         return GateResult(gate=gate, outcome="inconclusive", said="no reference run; add --baseline RUN")
     if comparison.outcome == "incomparable":
         return GateResult(gate=gate, outcome="inconclusive", said=comparison.headline)
-    own = [c for c in comparison.metrics if c.metric == gate.metric and c.config == comparison.config]
-    if not own or own[0].change is None:
-        reason = own[0].not_measured.get("change") if own else None
+    own = _own_change(gate, comparison)
+    if own is None or own.change is None:
+        reason = own.not_measured.get("change") if own else None
         return GateResult(gate=gate, outcome="inconclusive", said=reason or _NOT_IN_BOTH)
     none = 1.0 if gate.metric == "samples_per_s" else 0.0
     falls = copysign(1, gate.limit) < 0  # -0% forbids every fall: the sign of its zero counts
-    outcome = _side(own[0].change, none + gate.limit, fails_below=falls)
-    return GateResult(gate=gate, outcome=outcome, said=_changed(gate, own[0].change))
+    outcome = _side(own.change, none + gate.limit, fails_below=falls)
+    return GateResult(gate=gate, outcome=outcome, said=_changed(gate, own.change))
 
 
 def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:

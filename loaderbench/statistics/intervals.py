@@ -56,8 +56,8 @@ def ratio_interval(
     return rate_interval(ratios, level) if ratios else None
 
 
-def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """The difference of two means, after - before, with its 95% interval; no interval for fewer than two values."""
+def welch_interval(before: Sequence[float], after: Sequence[float], level: float = LEVEL) -> Interval:
+    """The difference of two means, after - before, with its interval; no interval for fewer than two values."""
     difference = mean(after) - mean(before)
     if min(len(before), len(after)) < FEWEST_PROCESSES:
         return Interval(difference, None, None)
@@ -67,7 +67,7 @@ def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
         return Interval(difference, difference, difference)
     part = squares[0] / total
     degrees = 1 / (part**2 / (len(before) - 1) + (1 - part) ** 2 / (len(after) - 1))
-    half = _student_t(degrees, LEVEL) * math.sqrt(total)
+    half = _student_t(degrees, level) * math.sqrt(total)
     return Interval(difference, difference - half, difference + half)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -153,6 +155,13 @@ def test_a_module_that_one_version_cannot_import_is_named_with_it(tmp_path: Path
     assert result.stderr.startswith("loaderbench: after (working tree (")
     assert "target lb_ab_data:make" in result.stderr
     assert "lb_ab_cost" in result.stderr
+    (folder / "suite.yaml").write_text("dataset: {root: photos}\n")
+    git(folder, "commit", "-qam", "photos that git does not track")
+    result = in_process("ab", "suite.yaml", "-q", cwd=folder)
+    assert result.returncode == 5
+    assert result.stderr.startswith("loaderbench: before (HEAD (")
+    assert str(folder) not in result.stderr
+    assert "give data with --data" in result.stderr
     (folder / "suite.yaml").write_text(SUITE.replace("num_workers: 0", "workers: 0"))
     result = in_process("ab", "suite.yaml", "-q", cwd=folder)
     assert result.returncode == 2
@@ -162,10 +171,16 @@ def test_a_module_that_one_version_cannot_import_is_named_with_it(tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_interrupted_it_keeps_what_was_measured_and_removes_its_checkouts(tmp_path: Path) -> None:
-    folder, scratch = repository(tmp_path / "repository"), tmp_path / "scratch"
-    scratch.mkdir()
+    folder = repository(tmp_path / "repository")
+    with tempfile.TemporaryDirectory(prefix="lb-") as scratch:  # short enough for sockets
+        _interrupt(folder, Path(scratch))
+
+
+def _interrupt(folder: Path, scratch: Path) -> None:
     command = [sys.executable, "-m", "loaderbench", "ab", "suite.yaml", "--out", "out", "--progress", "plain"]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**_environment(scratch)})
+    process = subprocess.Popen(
+        command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("[Pairs 2]"):
@@ -177,11 +192,5 @@ def test_interrupted_it_keeps_what_was_measured_and_removes_its_checkouts(tmp_pa
     assert "interrupted; results so far: out" in rest
     assert len(json.loads((folder / "out" / "run.json").read_text())["trials"]) >= 3
     time.sleep(0.5)
-    assert not list(scratch.iterdir())
+    assert not list(scratch.glob("loaderbench-*"))
     assert len(git(folder, "worktree", "list").splitlines()) == 1
-
-
-def _environment(scratch: Path) -> dict[str, str]:
-    import os
-
-    return {**os.environ, "TMPDIR": str(scratch)}
