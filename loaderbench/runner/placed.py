@@ -8,15 +8,19 @@ Without Doing Anything Obviously Wrong!", ASPLOS.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
+from importlib.metadata import distributions
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 from loaderbench.runner.server import TrialServer
 
@@ -30,13 +34,14 @@ class Place:
     """Where a version is. `root` holds all of it; `folder` is the working folder of its processes.
 
     `home` is the tree that this process would import from: paths in it become those of `root`. `foreign` is the root of
-    the other version.
+    the other version. `copies` are modules that are installed as a copy of `home`.
     """
 
     root: Path
     folder: Path
     home: Path
     foreign: Path
+    copies: frozenset[str] = frozenset()
 
     def enter(self) -> None:
         """Let this process work there, and import from there."""
@@ -65,6 +70,19 @@ class Place:
         return path.is_relative_to(self.foreign) and not own and not _is_installed(path)
 
 
+def installed_copies(home: Path) -> frozenset[str]:
+    """Top-level modules of packages that were installed as a copy of a tree: both versions would import the same."""
+    found: set[str] = set()
+    for package in distributions():
+        with suppress(ValueError):  # a file that is not JSON
+            origin = json.loads(package.read_text("direct_url.json") or "{}")
+            folder = Path(unquote(urlparse(origin.get("url", "")).path)).resolve()
+            is_copy = origin.get("url", "").startswith("file:") and not origin.get("dir_info", {}).get("editable")
+            if is_copy and folder.is_relative_to(home):
+                found |= {file.parts[0].removesuffix(".py") for file in package.files or () if file.suffix == ".py"}
+    return frozenset(found) - {_OURS}
+
+
 def _is_installed(path: Path) -> bool:
     """Whether it belongs to the environment of Python, which may lie in a user's repository."""
     return path.is_relative_to(Path(sys.prefix).resolve()) or "site-packages" in path.parts
@@ -79,14 +97,18 @@ class _Refusing:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module as the others do. Raises `ImportError` for one of the other version."""
-        for finder in sys.meta_path:
-            if finder is self or (found := finder.find_spec(name, path, target)) is None:
-                continue
-            if found.origin and name.partition(".")[0] != _OURS and self._place.is_foreign(found.origin):
-                raise ImportError(f"{name} would be imported from {found.origin}, which is of the other version")
-            return found
-        return None
+        """Find a module as the others do. Raises `ImportError` for one of the other version, or of both."""
+        others = (finder for finder in tuple(sys.meta_path) if finder is not self)
+        found = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if found is not None and found.origin and name.partition(".")[0] != _OURS:
+            self._refuse(name, found.origin)
+        return found
+
+    def _refuse(self, name: str, origin: str) -> None:
+        if self._place.is_foreign(origin):
+            raise ImportError(f"{name} would be imported from {origin}, which is of the other version")
+        if name in self._place.copies and _is_installed(Path(origin).resolve()):
+            raise ImportError(f"{name} is an installed copy, the same for both versions; use `pip install -e .`")
 
 
 class PlacedServer(TrialServer):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loaderbench.errors import UsageError
 from loaderbench.records import Side, Version
-from loaderbench.runner.placed import Place
+from loaderbench.runner.placed import Place, installed_copies
 from loaderbench.runner.scratch import claim_scratch
 from loaderbench.session.git import Repository, find_repository
 
@@ -68,7 +68,7 @@ class _Root:
     content: object
 
     def version_of(self, other: _Root) -> Found:
-        place = Place(self.root, self.folder, self.home, other.root)
+        place = Place(self.root, self.folder, self.home, other.root, installed_copies(self.home))
         return Found(self.version, self.suite, place, self.content)
 
 

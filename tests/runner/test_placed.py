@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from loaderbench.runner.placed import Place
+from loaderbench.runner.placed import Place, installed_copies
 
 
 @pytest.fixture
@@ -79,3 +82,24 @@ def test_a_version_inside_the_other_has_its_own_modules(trees: tuple[Path, Path]
     assert inside.is_foreign(str(home / "data.py"))
     assert not inside.is_foreign(str(inner / "data.py"))
     assert not inside.is_foreign(str(home / ".venv/lib/site-packages/torch/__init__.py"))
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("editable", [False, True])
+def test_a_package_installed_as_a_copy_is_refused_for_it_is_the_same_in_both(
+    trees: tuple[Path, Path], tmp_path: Path, editable: bool
+) -> None:
+    home, checkout = trees
+    site = tmp_path / "env" / "site-packages"
+    info = site / "lb_placed_copy-1.dist-info"
+    info.mkdir(parents=True)
+    (site / "lb_placed_copy.py").write_text("")
+    (info / "METADATA").write_text("Name: lb-placed-copy\nVersion: 1\n")
+    (info / "RECORD").write_text("lb_placed_copy.py,,\n")
+    (info / "direct_url.json").write_text(json.dumps({"url": home.as_uri(), "dir_info": {"editable": editable}}))
+    sys.path.insert(0, str(site))
+    assert installed_copies(home) == (frozenset() if editable else {"lb_placed_copy"})
+    Place(checkout, checkout, home, home, installed_copies(home)).enter()
+    refused = pytest.raises(ImportError, match="an installed copy, the same for both versions; use `pip install -e")
+    with nullcontext() if editable else refused:
+        importlib.import_module("lb_placed_copy")
