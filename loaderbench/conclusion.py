@@ -50,6 +50,7 @@ Run = TypeVar("Run", bound=Measured)
 
 ONE_CONFIGURATION = "a profile measures one config"
 NO_ISOLATION = "a profile has no isolation runs"
+ONE_VERSION = "one version was measured"
 NOT_VERIFIED = "this run tried no fixes"
 
 
@@ -128,6 +129,8 @@ def _conclusions(measured: Measured) -> Conclusions:
         "isolation": (isolation, why_no_isolation),
         "gpu_memory": (gpu_memory, why_no_memory),
         "overhead": (overhead, "no trial completed"),
+        "comparison": (comparison, ONE_VERSION),
+        "side_by_side": (measured.side_by_side, ONE_VERSION),
         "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
         "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
         "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
