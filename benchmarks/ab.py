@@ -166,7 +166,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=1.0, help="steady state of a trial")
+    parser.add_argument("--seconds", type=float, default=3.0, help="steady state of a trial")
     parser.add_argument("--budget", type=float, default=180.0, help="seconds of a comparison")
     parser.add_argument("--only", choices=ASKED)
     parser.add_argument("--burner", action="store_true")
