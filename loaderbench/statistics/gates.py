@@ -86,13 +86,26 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
 
 
 def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
-    """Whether more rounds of the later run could decide it: the spread of the earlier one alone must not forbid it."""
+    """Whether more rounds of the later run could decide it: the spread of the earlier one alone must not forbid it.
+
+    More rounds move the estimate, at most by as much as the later run is uncertain.
+    """
     own = _own_change(gate, comparison)
-    if own is None or own.change is None or own.before is None or own.before.lo is None or own.before.hi is None:
+    if own is None or own.change is None:
         return False
-    if gate.metric == "samples_per_s":
-        return abs(log(own.change.est / (1 + gate.limit))) > log(own.before.hi / own.before.lo) / 2
-    return abs(own.change.est - gate.limit) > (own.before.hi - own.before.lo) / 2
+    before, after = (_half(found, gate.metric) for found in (own.before, own.after))
+    if before is None or after is None:
+        return False
+    rate = gate.metric == "samples_per_s"
+    distance = log(own.change.est / (1 + gate.limit)) if rate else own.change.est - gate.limit
+    return abs(distance) + after > before
+
+
+def _half(found: Interval | None, metric: str) -> float | None:
+    """Half the width of an interval, of a rate as a logarithm."""
+    if found is None or found.lo is None or found.hi is None:
+        return None
+    return (log(found.hi / found.lo) if metric == "samples_per_s" else found.hi - found.lo) / 2
 
 
 def judge_sides(gate: Gate, comparison: Comparison) -> GateResult:
