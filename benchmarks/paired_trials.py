@@ -22,7 +22,7 @@ class Trials:
     """Measures rounds of planned trials of one suite, as a run tries remedies."""
 
     def __init__(self, measure: Measuring) -> None:
-        self._paired = SlicedRounds(measure, in_time_slices=True)
+        self._paired = SlicedRounds(measure)
 
     def run(self, planned: Sequence[PlannedTrial]) -> list[Trial]:
         """Measure a round; a failed trial raises `RuntimeError` with its words."""

@@ -45,6 +45,7 @@ from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
 from loaderbench.statistics.choice import choose_best, describe_baseline
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.judging import judged
+from loaderbench.statistics.sides import compare_sides
 
 Run = TypeVar("Run", bound=Measured)
 
@@ -52,6 +53,7 @@ ONE_CONFIGURATION = "a profile measures one config"
 NO_ISOLATION = "a profile has no isolation runs"
 NO_FINAL = "this run had no final"
 NO_PREDICTION = "every rate is measured; no config is predicted from others"
+ONE_VERSION = "one version was measured"
 NOT_VERIFIED = "this run tried no fixes"
 
 
@@ -147,6 +149,7 @@ def _conclusions(measured: Measured) -> Conclusions:
     verdict = with_evidence(verdict, storage_evidence(verdict, hosts))
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
+    comparison, gates = compare_sides(measured)
     known = {
         "best": (best, ranking.why_no_best),
         "ceiling": (ceiling, why_no_ceiling),
@@ -154,6 +157,8 @@ def _conclusions(measured: Measured) -> Conclusions:
         "gpu_memory": (gpu_memory, why_no_memory),
         "overhead": (overhead, "no trial completed"),
         "all_hosts": (all_hosts(hosts), "one host"),
+        "comparison": (comparison, ONE_VERSION),
+        "side_by_side": (measured.side_by_side, ONE_VERSION),
         "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
         "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
         "final": (measured.final, measured.left_out.get("final") or NO_FINAL),
@@ -179,6 +184,8 @@ def _conclusions(measured: Measured) -> Conclusions:
         ranks=ranks,
         hosts=hosts,
         all_hosts=all_hosts(hosts),
+        comparison=comparison,
+        gates=gates,
         not_measured={name: why for name, (value, why) in known.items() if value is None},
     )
 

@@ -159,7 +159,7 @@ def load_concluded(path: str | Path) -> Run:
 
 def _has_left_trials(run: RunRecord) -> bool:
     """Whether the run was killed or is under way: its trials are in `trials.jsonl` alone."""
-    return not run.complete and not run.trials and run.kind == "sweep"
+    return not run.complete and not run.trials and run.kind != "profile"
 
 
 def _with_left_trials(run: RunRecord, trials: Iterable[Trial]) -> RunRecord:

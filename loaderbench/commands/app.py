@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from loaderbench.commands import (
+    ab,
     attach,
     check,
     compare,
@@ -48,6 +49,7 @@ for verb in (
     report.report,
     show.show,
     compare.compare,
+    ab.ab,
     export.export,
     doctor.doctor,
     init.init,

@@ -14,7 +14,7 @@ from loaderbench.commands.outputs import write_output, writing
 from loaderbench.errors import GateFailedError, InconclusiveError, UsageError
 
 if TYPE_CHECKING:
-    from loaderbench.records import Comparison, Gate, GateResult, RunRecord
+    from loaderbench.records import Comparison, Config, Gate, GateResult, Measured, RunRecord
 
 FailIf = Annotated[
     list[str] | None,
@@ -26,6 +26,14 @@ WarnIf = Annotated[
 JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and trials as JUnit XML.")]
 
 
+def parse_gates(fail_if: Sequence[str] | None, warn_if: Sequence[str] | None) -> list[Gate]:
+    """The expressions of both flags. Raises `UsageError` for one that is wrong."""
+    from loaderbench.statistics.gates import parse_gate
+
+    gates = [parse_gate(text, "--fail-if") for text in fail_if or ()]
+    return gates + [replace(parse_gate(text, "--warn-if"), warns_only=True) for text in warn_if or ()]
+
+
 class Gates:
     """The gates of one call, and the earlier run that they look back to.
 
@@ -33,23 +41,35 @@ class Gates:
     """
 
     def __init__(self, fail_if: Sequence[str] | None, warn_if: Sequence[str] | None, before: RunRecord | None) -> None:
-        from loaderbench.statistics.gates import parse_gate
-
         self._before = before
-        self._gates: list[Gate] = [parse_gate(text, "--fail-if") for text in fail_if or ()]
-        self._gates += [replace(parse_gate(text, "--warn-if"), warns_only=True) for text in warn_if or ()]
+        self._gates = parse_gates(fail_if, warn_if)
         for gate in self._gates:
             if gate.kind == "change" and before is None:
                 flag = "--warn-if" if gate.warns_only else "--fail-if"
                 raise UsageError(f"{flag} {gate.text}: a change needs a reference run; add --baseline RUN")
 
-    def judge(self, run: RunRecord) -> tuple[Comparison | None, list[GateResult]]:
-        """Compare and hold the run to every gate."""
+    def judge(self, run: RunRecord, *, more_rounds: bool = False) -> tuple[Comparison | None, list[GateResult]]:
+        """Compare and hold the run to every gate; with `more_rounds` at the level of several looks."""
         from loaderbench.statistics.comparison import compare_runs
-        from loaderbench.statistics.gates import judge_gate
+        from loaderbench.statistics.gates import LEVEL_OF_LOOKS, judge_gate
 
-        comparison = compare_runs(self._before, run) if self._before is not None else None
-        return comparison, [judge_gate(gate, run, comparison) for gate in self._gates]
+        if self._before is None:
+            return None, [judge_gate(gate, run, None) for gate in self._gates]
+        comparison = compare_runs(self._before, run)
+        held_to = compare_runs(self._before, run, LEVEL_OF_LOOKS) if more_rounds else comparison
+        return comparison, [judge_gate(gate, run, held_to) for gate in self._gates]
+
+    def undecided(self, measured: Measured) -> Config | None:
+        """The configuration of which more rounds may decide a gate, so far."""
+        from loaderbench.conclusion import conclude
+        from loaderbench.statistics.gates import may_be_decided
+
+        comparison, results = self.judge(conclude(measured), more_rounds=True)
+        open_ones = [result.gate for result in results if result.outcome == "inconclusive"]
+        changes = [gate for gate in open_ones if gate.kind == "change"]
+        if comparison is None or not any(may_be_decided(gate, comparison) for gate in changes):
+            return None
+        return comparison.config
 
 
 def raise_for(results: Sequence[GateResult]) -> None:

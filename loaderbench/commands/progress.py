@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from loaderbench.commands.options import ProgressKind
 from loaderbench.plan import Plan
-from loaderbench.records import Config, IsolationName, PlannedTrial, Trial, Verdict, config_label
+from loaderbench.records import Config, PlannedTrial, Trial, Verdict, config_label
 from loaderbench.report.numbers import count
 from loaderbench.report.words import ISOLATION_RUNS
 from loaderbench.session import Listener, Silent
@@ -69,13 +69,13 @@ class PlainLines(Quiet):
     def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - a line says it at the end
         """Say it when asked to say more."""
         if self._verbose:
-            _print(f"Trial {planned.id}: {_what(self._label(planned.config), planned.isolation)}")
+            _print(f"Trial {planned.id}: {_of_side(planned, self._label(planned.config))}")
 
     def trial_ended(self, trial: Trial, progress: Done) -> None:
         """Say what it gave, and how long the whole run still takes."""
         gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else _plain(trial.status)
         why = f" ({_plain(trial.failure.kind)})" if trial.failure else ""
-        what = _what(self._label(trial.config), trial.isolation)
+        what = _of_side(trial, self._label(trial.config))
         _print(f"[{_place(progress, '/')}] {what}: {gave}{why}; {time_left(progress)}")
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
@@ -125,7 +125,7 @@ class Bar(Quiet):
         """Show how far it is."""
         self._show(progress)
         if trial.failure:
-            what = _what(self._label(trial.config), trial.isolation)
+            what = _of_side(trial, self._label(trial.config))
             self._progress.console.print(f"Failed: {what}: {_plain(trial.failure.kind)}", markup=False)
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
@@ -191,9 +191,10 @@ def _plain(word: str) -> str:
     return word.replace("_", " ")
 
 
-def _what(label: str, isolation: IsolationName | None) -> str:
-    """What a trial measures: a configuration, or an isolation run of it."""
-    return label if isolation is None else f"{label}, {ISOLATION_RUNS[isolation]}"
+def _of_side(trial: PlannedTrial, label: str) -> str:
+    """What a trial measures: a configuration, of which version, or an isolation run of it."""
+    what = label if trial.isolation is None else f"{label}, {ISOLATION_RUNS[trial.isolation]}"
+    return what if trial.side is None else f"{trial.side}, {what}" if what else trial.side
 
 
 def _minutes(seconds: float) -> str:

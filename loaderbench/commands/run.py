@@ -75,8 +75,8 @@ def run(
     check_outputs(json_file, md_file, junit, perfetto, speedscope)
     asked = Gates(fail_if, warn_if, load_concluded(baseline).record if baseline else None)
     with make_listener(ProgressKind.none if quiet else progress, verbose=verbose) as listener:
-        result = run_suite(loaded, out, listener, resume)
-    comparison, gates = asked.judge(result.run.record)
+        result = run_suite(loaded, out, listener, resume, undecided=asked.undecided if baseline else None)
+    comparison, gates = asked.judge(result.run.record, more_rounds=True)
     text = _markdown(result.run.to_markdown(), comparison, gates)
     _write_run(result.run, text, json_file, md_file, perfetto, speedscope)
     if STDOUT not in (json_file, md_file, str(junit)):

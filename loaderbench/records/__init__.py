@@ -17,6 +17,8 @@ from loaderbench.records.comparison import (
     GateOutcome as GateOutcome,
     GateResult as GateResult,
     MetricChange as MetricChange,
+    SideBySide as SideBySide,
+    Version as Version,
 )
 from loaderbench.records.conclusions import (
     Baseline as Baseline,
@@ -123,6 +125,7 @@ from loaderbench.records.words import (
     Reasons as Reasons,
     Role as Role,
     Scalar as Scalar,
+    Side as Side,
     Stage as Stage,
     Standing as Standing,
     Status as Status,

@@ -1,11 +1,11 @@
-"""What changed from one run to another, and the limits of a run."""
+"""What changed from one run or version to another, and the limits of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loaderbench.records.words import Config, Interval, Outcome, Reasons
+from loaderbench.records.words import Config, Interval, Outcome, Reasons, Side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,3 +65,39 @@ class GateResult:
     gate: Gate
     outcome: GateOutcome
     said: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One of two versions of a user's code or suite.
+
+    `name` is as the user wrote it, or `working tree`. `commit` is the revision it is of, and `None` outside of git.
+    `has_changes`: there are changes that no commit holds. `suite_file` is relative to the version's folder.
+    """
+
+    side: Side
+    name: str
+    suite_file: str
+    commit: str | None = None
+    has_changes: bool = False
+
+    def __str__(self) -> str:
+        of_commit = self.commit is not None and not self.commit.startswith(self.name)
+        return f"{self.name} ({(self.commit or '')[:7]}{'+' * self.has_changes})" if of_commit else self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide:
+    """Two versions that were measured in turns, and when they were compared.
+
+    `looks` are the numbers of pairs at which they were, by a plan that measured rates do not influence. The last one
+    may come sooner or later, when the budget ends. `configs` were measured of both, in pairs of one round.
+    `ended` says why no further pair was measured.
+    """
+
+    versions: tuple[Version, Version]
+    configs: tuple[Config, ...]
+    gates: tuple[Gate, ...]
+    looks: tuple[int, ...]
+    budget_s: float
+    ended: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from loaderbench.records.comparison import Comparison, GateResult
 from loaderbench.records.verification import PixelChange
 from loaderbench.records.words import (
     About,
@@ -373,8 +374,8 @@ class Conclusions:
     `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures. `hotspots` are lines of
     code of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
     distributed training, whose `verdict` is that of the whole. `hosts` are its machines and `all_hosts` their sums,
-    where there are several. `prediction` would be that of configurations that were
-    not measured; this version predicts none.
+    where there are several. `comparison` is that of two versions that were measured in turns, and `gates` are what it
+    was held to. `prediction` would be that of configurations that were not measured; this version predicts none.
     """
 
     configurations: tuple[Configuration, ...]
@@ -393,6 +394,8 @@ class Conclusions:
     gpu_memory: GpuMemory | None = None
     hotspots: tuple[Hotspot, ...] = ()
     ranks: tuple[Rank, ...] = ()
+    comparison: Comparison | None = None
+    gates: tuple[GateResult, ...] = ()
     hosts: tuple[HostUse, ...] = ()
     all_hosts: HostUse | None = None
     prediction: None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from loaderbench.records.comparison import SideBySide
 from loaderbench.records.conclusions import Conclusions
 from loaderbench.records.demand import AssumedDemand
 from loaderbench.records.environment import DatasetSummary, Environment, PlanSummary
@@ -18,9 +19,11 @@ from loaderbench.records.words import SCHEMA_VERSION, Kind, Reasons, Role
 class Measured:
     """A run as it was measured: one list of trials, each with its role, and what they were made under.
 
-    `consumer` is the kind that `auto` became; `loop` is a user's own. `kind`: a sweep of a suite, or a profile of a
-    user's own loop. `suite_file` is the suite as it was named to the command, and `overrides` what its flags set in it,
-    such as `measure.rounds`. `cpu_percent_before` is what other programs used of all CPUs before the first trial.
+    `consumer` is the kind that `auto` became; `loop` is a user's own. `kind`: a sweep of a suite, a profile of a
+    user's own loop, or `ab`. The last has two versions in turns (`side_by_side`) and describes the later.
+    `suite_file` is the suite as it was named to the command, and `overrides` what its flags set in it, such as
+    `measure.rounds`.
+    `cpu_percent_before` is what other programs used of all CPUs before the first trial.
     `assumed_demand` is `None` where no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
     `in_progress`: the run is not finished, and its conclusions are provisional.
     `dropped` are the configurations that an adaptive sweep measured in no further round.
@@ -50,11 +53,19 @@ class Measured:
     in_progress: bool = False
     dropped: tuple[Dropped, ...] = ()
     final: Final | None = None
+    side_by_side: SideBySide | None = None
 
     @property
     def sweep(self) -> tuple[Trial, ...]:
-        """The trials that configurations are made of: those of the sweep, or the one of a profile."""
-        return self._of("sweep", "profile")
+        """The trials that configurations are made of: of the sweep, of the later version, or the one of a profile."""
+        return tuple(
+            trial for trial in self._of("sweep", "profile", "ab") if trial.role != "ab" or trial.side == "after"
+        )
+
+    @property
+    def ab_trials(self) -> tuple[Trial, ...]:
+        """Those of two versions that were measured in turns."""
+        return self._of("ab")
 
     @property
     def twins(self) -> tuple[Trial, ...]:

@@ -18,7 +18,7 @@ from loaderbench.records.inside import (
     WaitParts,
     WorkerStates,
 )
-from loaderbench.records.words import Config, Interval, IsolationName, Reasons, Role, Status
+from loaderbench.records.words import Config, Interval, IsolationName, Reasons, Role, Side, Status
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,8 @@ class RankReadings(ProcessReadings):
 class PlannedTrial:
     """One configuration to be measured once. `role` says what for.
 
-    `isolation` names what is left of it, of a trial with that role; `None` for all others.
+    `isolation` names what is left of it, of a trial with that role; `None` for all others. `side` is the version that a
+    trial of `ab` measures; `None` for all others.
     """
 
     id: str
@@ -217,6 +218,7 @@ class PlannedTrial:
     config: Config
     round: int
     isolation: IsolationName | None = None
+    side: Side | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

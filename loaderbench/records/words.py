@@ -21,10 +21,13 @@ Status = Literal["completed", "failed", "timed_out", "unavailable"]
 Bound = Literal["input", "compute", "transfer", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
-Kind = Literal["sweep", "profile"]
+Kind = Literal["sweep", "profile", "ab"]
 Standing = Literal["open", "already_ok", "not_checked"]
-Role = Literal["sweep", "twin", "final", "isolation", "remedy", "probe", "profile", "rank"]
+Role = Literal["sweep", "twin", "final", "isolation", "remedy", "probe", "profile", "rank", "ab"]
 """What a trial was measured for; `rank` is one of a distributed job, but not the one that its verdict is about."""
+
+Side = Literal["before", "after"]
+"""Which of two versions a trial of `ab` measured."""
 
 IsolationName = Literal["replay_device", "replay_host", "loader_warm", "loader_cold"]
 """What is left of a configuration when parts are taken away, from the least to the most."""

@@ -16,6 +16,8 @@ def state(view: View) -> State:
     run = view.run
     tried = [found for found in run.configurations if found.trials]
     counted, hint = _of_profile(run, view.profile) if view.profile else _of_sweep(run)
+    if run.kind == "ab":
+        counted, hint = numbers.count(len(run.ab_trials), "trial"), None
     if run.in_progress:
         return State(
             "warn", f"provisional: {counted}", "The run is in progress. Reload this report after the next round."

@@ -113,7 +113,7 @@ def _suite(number: int, runs: Sequence[RunSummary]) -> SuitePart:
     return SuitePart(
         anchor=f"suite-{number}",
         name=words.name(runs[0].name or NO_NAME),
-        kind="profile" if runs[0].kind == "profile" else None,
+        kind=None if runs[0].kind == "sweep" else runs[0].kind,
         count=numbers.count(len(runs), "run"),
         latest=rows[0],
         verdict=words.sentence(runs[0].headline),

@@ -3,5 +3,17 @@
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.resuming import overrides_of
 from loaderbench.session.running import SessionResult, run, run_suite
+from loaderbench.session.side_by_side import run_side_by_side
+from loaderbench.session.versions import opened_versions, same_code
 
-__all__ = ["Listener", "SessionResult", "Silent", "overrides_of", "run", "run_suite"]
+__all__ = [
+    "Listener",
+    "SessionResult",
+    "Silent",
+    "opened_versions",
+    "overrides_of",
+    "run",
+    "run_side_by_side",
+    "run_suite",
+    "same_code",
+]

@@ -40,6 +40,8 @@ def read_earlier(folder: Path) -> Earlier:
     record = read_run(folder)
     if record.complete:
         raise UsageError(f"--resume {folder}: that run is complete; nothing is left to measure")
+    if record.kind == "ab":
+        raise UsageError(f"--resume {folder}: a comparison of two versions cannot be resumed; run ab again")
     if record.kind == "profile":
         raise UsageError(f"--resume {folder}: a profile cannot be resumed; run the training script again")
     found = [t for t in read_trials(folder) if t.status == "completed" and t.role in ("sweep", "twin")]

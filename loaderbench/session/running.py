@@ -19,6 +19,7 @@ from loaderbench.session.final import measure_final
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
+from loaderbench.session.more_rounds import Undecided, add_rounds
 from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
 from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.steps import LATER_STEPS, Session, measure_sweep
@@ -45,17 +46,20 @@ def run_suite(
     listener: Listener | None = None,
     resume: Path | None = None,
     server: TrialServer | None = None,
+    *,
+    undecided: Undecided | None = None,
 ) -> SessionResult:
     """Measure a suite and write the run folder; with `resume`, continue in the folder of a run that did not end.
 
-    `server` starts the processes of trials; without it, a new fork server does.
+    `server` starts the processes of trials; without it, a new fork server does. `undecided` names the configuration of
+    which more rounds may decide a gate.
     Raises `MissingError` and `UsageError` before anything is measured; a failed trial is a record and raises nothing.
     """
     earlier = read_earlier(resume) if resume is not None else None
     store = _store(loaded, out, earlier)
     try:
         with restored_signals():
-            return _run_into(store, loaded, listener or Silent(), earlier, server or TrialServer())
+            return _run_into(store, loaded, listener or Silent(), earlier, server or TrialServer(), undecided)
     except BaseException:
         if earlier is None:
             store.discard()
@@ -71,8 +75,13 @@ def _store(loaded: LoadedSuite, out: Path | None, earlier: Earlier | None) -> St
     return Store(earlier.folder, again=True)
 
 
-def _run_into(
-    store: Store, loaded: LoadedSuite, listener: Listener, earlier: Earlier | None, server: TrialServer
+def _run_into(  # noqa: PLR0917
+    store: Store,
+    loaded: LoadedSuite,
+    listener: Listener,
+    earlier: Earlier | None,
+    server: TrialServer,
+    undecided: Undecided | None,
 ) -> SessionResult:
     """Prepare, measure, conclude, write."""
     server.warm_up()
@@ -87,14 +96,16 @@ def _run_into(
     inputs, consumer = conditions.inputs, conditions.consumer
     measuring = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
     session = Session(conditions, measuring, store=store, listener=listener, earlier=earlier)
-    _measure(session)
-    return _write(session)
+    _measure(session, undecided)
+    return write_results(session)
 
 
-def _measure(session: Session) -> None:
+def _measure(session: Session, undecided: Undecided | None = None) -> None:
     """Sweep, final, isolation runs, remedies; a signal ends any of them, and what was measured is kept."""
     try:
         measure_sweep(session, lambda after: _show_so_far(session, after))
+        if undecided is not None:
+            add_rounds(session, undecided)
         measure_final(session)
         if session.found.why_partial is None and (session.plan.isolation_trials or session.plan.verify_s):
             _show_so_far(session, "the sweep")
@@ -119,7 +130,7 @@ def _show_so_far(session: Session, after: str) -> None:
     session.listener.verdict_so_far(so_far.verdict, after, page)
 
 
-def _write(session: Session) -> SessionResult:
+def write_results(session: Session) -> SessionResult:
     """Conclude, and write all that a run folder holds."""
     found, store = session.found, session.store
     session.listener.doing("writing the report")

@@ -20,6 +20,7 @@ from loaderbench.records import (
     Readings,
     Reasons,
     Role,
+    SideBySide,
     Trial,
     Verification,
 )
@@ -34,7 +35,7 @@ from loaderbench.session.time_left import TimeLeft, mean_trial_s
 from loaderbench.store import Store
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
-Step = Literal["sweep", "final", "isolation", "remedies"]
+Step = Literal["sweep", "final", "isolation", "remedies", "pairs"]
 
 LATER_STEPS = ("final", "isolation", "verification")
 ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
@@ -44,7 +45,8 @@ ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 class Measurements:
     """What a run has so far. `why_partial` says why it is not complete; `stopped_by` the signal that ended it.
 
-    `late_signals` came when nothing was left to measure. `left_out` is that of `Measured`.
+    `remarks` are further notes, by what they are about. `late_signals` came when nothing was left to measure.
+    `left_out` is that of `Measured`.
     """
 
     trials: list[Trial] = field(default_factory=list)
@@ -55,6 +57,8 @@ class Measurements:
     left_out: Reasons = field(default_factory=dict)
     why_partial: str | None = None
     stopped_by: int | None = None
+    side_by_side: SideBySide | None = None
+    remarks: dict[str, str] = field(default_factory=dict)
     late_signals: list[int] = field(default_factory=list)
 
     def of(self, *roles: Role) -> list[Trial]:
@@ -99,9 +103,12 @@ class Session:
 
     def _measured(self, left_out: Reasons, why_partial: str | None) -> Measured:
         found = self.found
-        return self.conditions.measured(
+        measured = self.conditions.measured(
             found.trials, found.verification, left_out, why_partial, dropped=found.dropped, final=found.final
         )
+        if found.remarks:
+            measured = replace(measured, notes=(*measured.notes, *found.remarks.values()))
+        return measured if found.side_by_side is None else _of_two_versions(measured, found.side_by_side)
 
     def measure(self, planned: PlannedTrial) -> Trial:
         """Measure a trial and keep it."""
@@ -161,6 +168,8 @@ class Session:
 
     def _interrupted(self) -> str:
         done, of = len(self.found.of("sweep", "twin")), self.plan.trials
+        if self.step == "pairs":
+            return f"interrupted after {len(self.found.of('ab'))} trials"
         if self.step == "remedies":
             return "interrupted while trying fixes, after the sweep"
         if self.step == "final":
@@ -168,6 +177,19 @@ class Session:
         if done == of:
             return "interrupted after the sweep, during the isolation runs"
         return f"interrupted after {done} of {of} trials"
+
+
+def _of_two_versions(measured: Measured, found: SideBySide) -> Measured:
+    """The run as one of two versions: its plan is what was measured of both."""
+    rounds = max((trial.round for trial in measured.trials), default=0)
+    plan = replace(
+        measured.plan,
+        configs=found.configs,
+        configurations=len(found.configs),
+        rounds=rounds,
+        trials=2 * rounds * len(found.configs),
+    )
+    return replace(measured, kind="ab", plan=plan, side_by_side=found)
 
 
 def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda _: None) -> None:

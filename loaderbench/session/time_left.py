@@ -52,6 +52,10 @@ class TimeLeft:
         """After `tried` trials of fixes, which end at the monotonic time `until_s` or when none is left to try."""
         return self._progress("Fixes", tried, None, until_s - time.monotonic(), sweep)
 
+    def until_decided(self, phase: Phase, done: int, until_s: float, trials: Sequence[Trial]) -> Progress:
+        """After `done` of what ends at the monotonic time `until_s`, or as soon as it is decided."""
+        return self._progress(phase, done, None, until_s - time.monotonic(), trials)
+
     def _progress(self, phase: Phase, done: int, total: int | None, left_s: float, sweep: Sequence[Trial]) -> Progress:
         now_s = time.monotonic()
         self._left_s = min(self._left_s, max(0.0, self._within_budget(left_s, now_s)))

@@ -10,16 +10,17 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 from loaderbench import host_memory
 from loaderbench.environment import process_limit, read_limits
 from loaderbench.monitors import proc
 from loaderbench.recorder.measure import FEWEST_BATCHES
-from loaderbench.records import Failure, PlannedTrial
+from loaderbench.records import Failure, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, Outcome
 from loaderbench.runner.guard import SessionGuard
 from loaderbench.runner.trial_process import TrialProcess
-from loaderbench.session.measuring import Measuring
 
 LONGEST = 4.0  # times the seconds that are asked for, for batches that take long
 ENOUGH_PROCESSES = 256  # a dozen trials at a time, each with a few workers and their threads
@@ -27,6 +28,26 @@ ROOM = 2.0  # times the largest trial so far, free before another is begun
 
 Started = Callable[[PlannedTrial], None]
 Keep = Callable[[Outcome], None]
+
+
+class Measures(Protocol):
+    """What measures trials, alone or several at a time; as `Measuring` does."""
+
+    @property
+    def sliced_seconds(self) -> float:
+        """How long each is measured in time slices, all of them together."""
+
+    def __call__(self, planned: PlannedTrial) -> Outcome:
+        """Measure one alone."""
+
+    def begin(self, planned: PlannedTrial) -> Begun:
+        """Start one that runs in time slices."""
+
+    def outcome(self, begun: Begun, slices: TimeSlices | None) -> Outcome:
+        """What came of one that was begun, followed and ended."""
+
+    def guard(self) -> AbstractContextManager[SessionGuard]:
+        """What ends trials that are stopped, should the run be killed."""
 
 
 class SlicedRounds:
@@ -37,7 +58,7 @@ class SlicedRounds:
     memory is short, or processes are; without `/proc`; and elsewhere than on Linux.
     """
 
-    def __init__(self, measure: Measuring, is_alone: Callable[[PlannedTrial], bool] = lambda _: False) -> None:
+    def __init__(self, measure: Measures, is_alone: Callable[[PlannedTrial], bool] = lambda _: False) -> None:
         self._measure, self._is_alone = measure, is_alone
         few_processes = (process_limit() or ENOUGH_PROCESSES) < ENOUGH_PROCESSES
         self._in_slices = sys.platform == "linux" and proc.available() and not few_processes

@@ -26,7 +26,7 @@ from loaderbench.records import (
     varying,
 )
 from loaderbench.statistics.configurations import rate_of
-from loaderbench.statistics.intervals import FEWEST_PROCESSES, rate_interval, share_interval, welch_interval
+from loaderbench.statistics.intervals import FEWEST_PROCESSES, LEVEL, rate_interval, share_interval, welch_interval
 from loaderbench.statistics.ratios import times
 
 SAME_RATE = 0.05
@@ -38,19 +38,20 @@ _WIDE = "the interval includes both no change and one that matters; more rounds 
 _PACKAGES = ("torch", "torchvision")
 
 
-def compare_runs(before: RunRecord, after: RunRecord) -> Comparison:
+def compare_runs(before: RunRecord, after: RunRecord, level: float = LEVEL) -> Comparison:
     """Compare two runs of the same machine, versions, data and consumer; otherwise say what differs.
 
-    Where several configurations are shared, the best was chosen by the rates of `after`, which favors it a little.
+    Where several configurations are shared, the best was chosen by the rates of `after`, which favors it a little. The
+    intervals of changes have this `level`.
     """
     shared = _shared(before, after)
     different = [*_differences(before, after), *([] if shared else [_nothing_shared(before, after)])]
     if different:
         return Comparison(outcome="incomparable", headline=_cannot(different), metrics=(), reasons=tuple(different))
-    changes = tuple(change for config in shared for change in _changes(config, before, after))
+    changes = tuple(change for config in shared for change in _changes(config, before, after, level))
     chosen = _decisive(changes, after)
     reasons = [*_reasons(chosen), *_doubts(before, after)]
-    headline = _headline(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
+    headline = headline_of(chosen, varying(chosen.config, after.plan.axes) if len(shared) > 1 else {})
     return Comparison(
         outcome=chosen.outcome, headline=headline, metrics=changes, reasons=tuple(reasons), config=chosen.config
     )
@@ -130,12 +131,14 @@ def _shared(before: RunRecord, after: RunRecord) -> list[Config]:
     return [config for config in _configs(after) if config in known]
 
 
-def _changes(config: Config, before: RunRecord, after: RunRecord) -> tuple[MetricChange, MetricChange]:
+def _changes(config: Config, before: RunRecord, after: RunRecord, level: float) -> tuple[MetricChange, MetricChange]:
     then, now = (
         [trial for trial in run.sweep if trial.config == config and trial.status == "completed"]
         for run in (before, after)
     )
-    return _rate_change(config, _rates(then), _rates(now)), _share_change(config, _shares(then), _shares(now))
+    return _rate_change(config, _rates(then), _rates(now), level), _share_change(
+        config, _shares(then), _shares(now), level
+    )
 
 
 def _rates(trials: Sequence[Trial]) -> list[float]:
@@ -146,11 +149,11 @@ def _shares(trials: Sequence[Trial]) -> list[float]:
     return [trial.data_wait_share for trial in trials if trial.data_wait_share is not None]
 
 
-def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]) -> MetricChange:
+def _rate_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
     """On logarithms: machines slow down by factors, and the difference of two logarithms is the ratio."""
     change = None
     if before and after:
-        logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after])
+        logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after], level)
         change = Interval(math.exp(logs.est), _exp(logs.lo), _exp(logs.hi))
     return MetricChange(
         config=config,
@@ -158,25 +161,26 @@ def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]
         before=rate_interval(before) if before else None,
         after=rate_interval(after) if after else None,
         change=change,
-        outcome=_outcome(change, 1.0, SAME_RATE, more_is_better=True),
+        outcome=outcome_of(change, 1.0, SAME_RATE, more_is_better=True),
         not_measured=_missing(before, after),
     )
 
 
-def _share_change(config: Config, before: Sequence[float], after: Sequence[float]) -> MetricChange:
-    change = _within_one(welch_interval(before, after)) if before and after else None
+def _share_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
+    change = within_one(welch_interval(before, after, level)) if before and after else None
     return MetricChange(
         config=config,
         metric="data_wait_share",
         before=share_interval(before) if before else None,
         after=share_interval(after) if after else None,
         change=change,
-        outcome=_outcome(change, 0.0, SAME_SHARE, more_is_better=False),
+        outcome=outcome_of(change, 0.0, SAME_SHARE, more_is_better=False),
         not_measured=_missing(before, after),
     )
 
 
-def _within_one(difference: Interval) -> Interval:
+def within_one(difference: Interval) -> Interval:
+    """A difference of two shares."""
     if difference.lo is None or difference.hi is None:
         return difference
     return Interval(difference.est, max(-1.0, difference.lo), min(1.0, difference.hi))
@@ -186,7 +190,7 @@ def _exp(value: float | None) -> float | None:
     return None if value is None else math.exp(value)
 
 
-def _outcome(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
+def outcome_of(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
     """Judge an interval by the value that means no change, and by the distance from it that does not matter."""
     if change is None or change.lo is None or change.hi is None:
         return "inconclusive"
@@ -218,7 +222,8 @@ def _reasons(change: MetricChange) -> list[str]:
     return [_WIDE] if change.outcome == "inconclusive" else []
 
 
-def _headline(change: MetricChange, config: Config) -> str:
+def headline_of(change: MetricChange, config: Config) -> str:
+    """What changed, in a sentence; `config` is what distinguishes it from others, empty where there are none."""
     where = f" with {config_label(config)}" if config else ""
     if change.change is None:
         return f"Change of samples/s{where} unknown: {change.not_measured['change']}."

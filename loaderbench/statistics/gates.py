@@ -8,19 +8,39 @@ interval includes its limit, so noise alone fails nothing.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from difflib import get_close_matches
-from math import copysign, isclose
+from math import copysign, isclose, log
 
 from loaderbench.errors import UsageError
-from loaderbench.records import Comparison, Config, Gate, GateOutcome, GateResult, Interval, RunRecord, config_name
+from loaderbench.records import (
+    Comparison,
+    Config,
+    Gate,
+    GateOutcome,
+    GateResult,
+    Interval,
+    MetricChange,
+    RunRecord,
+    config_name,
+)
+from loaderbench.statistics.intervals import LEVEL
 
 METRICS = ("samples_per_s", "data_wait_share")
+LOOKS = 3
+"""How often a run is compared with its reference run: after its rounds, and twice after more of them."""
+
+LEVEL_OF_LOOKS = 1 - (1 - LEVEL) / LOOKS
+"""Of the interval at each look, for all of them to hold together with 95%. Source: Bonferroni's inequality."""
+
 _CHANGE = re.compile(r"(\w+):([+-])(\d+(?:\.\d+)?)(%|pp)")
 _LEVEL = re.compile(r"(\w+)([<>])(\d+(?:\.\d+)?)(%?)")
 _CHANGES = {"samples_per_s": "samples_per_s:-5%", "data_wait_share": "data_wait_share:+3pp"}
 _LEVELS = {"samples_per_s": "samples_per_s<800", "data_wait_share": "data_wait_share>20%"}
 _FORMS = ", ".join([*_CHANGES.values(), *_LEVELS.values()])
 _NOT_IN_BOTH = "not measured in both runs"
+_NOTHING = "no configuration was measured"
+_ORDER: tuple[GateOutcome, ...] = ("failed", "inconclusive", "passed")
 _MINUS, _EN_DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
@@ -60,10 +80,68 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
         return _judge_change(gate, comparison)
     config, found = _level_of(gate.metric, run)
     if config is None or found is None:
-        return GateResult(gate=gate, outcome="inconclusive", said="no configuration was measured")
-    where = config_name(config)
-    said = f"{_shown(gate, found)} with {where}"
-    return GateResult(gate=gate, outcome=_side(found, gate.limit, fails_below=gate.kind == "below"), said=said)
+        return GateResult(gate=gate, outcome="inconclusive", said=_NOTHING)
+    judged = _judge_level(gate, found)
+    return replace(judged, said=f"{judged.said} with {config_name(config)}")
+
+
+def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
+    """Whether more rounds of the later run could decide it: the spread of the earlier one alone must not forbid it.
+
+    More rounds move the estimate, at most by as much as the later run is uncertain.
+    """
+    own = _own_change(gate, comparison)
+    if own is None or own.change is None:
+        return False
+    before, after = (_half(found, gate.metric) for found in (own.before, own.after))
+    if before is None or after is None:
+        return False
+    rate = gate.metric == "samples_per_s"
+    distance = log(own.change.est / (1 + gate.limit)) if rate else own.change.est - gate.limit
+    return abs(distance) + after > before
+
+
+def _half(found: Interval | None, metric: str) -> float | None:
+    """Half the width of an interval, of a rate as a logarithm."""
+    if found is None or found.lo is None or found.hi is None:
+        return None
+    return (log(found.hi / found.lo) if metric == "samples_per_s" else found.hi - found.lo) / 2
+
+
+def judge_sides(gate: Gate, comparison: Comparison) -> GateResult:
+    """Judge two versions in each of their configurations: one that fails is enough, and to pass takes all."""
+    configs = list({tuple(change.config.items()): change.config for change in comparison.metrics}.values())
+    found = [judge_one(gate, replace(comparison, config=config)) for config in configs]
+    if not found:
+        return GateResult(gate=gate, outcome="inconclusive", said=_NOTHING)
+    place, worst = min(enumerate(found), key=lambda one: _ORDER.index(one[1].outcome))
+    return replace(worst, said=f"{worst.said} with {config_name(configs[place])}") if len(found) > 1 else worst
+
+
+def fails(gate: Gate, comparison: Comparison) -> bool:
+    """Whether the command fails because of it."""
+    return not gate.warns_only and judge_sides(gate, comparison).outcome == "failed"
+
+
+def judge_one(gate: Gate, comparison: Comparison) -> GateResult:
+    """Judge two versions in the configuration of their comparison; a level is that of the later version."""
+    if gate.kind == "change":
+        return _judge_change(gate, comparison)
+    own = _own_change(gate, comparison)
+    if own is None or own.after is None:
+        return GateResult(gate=gate, outcome="inconclusive", said=own.not_measured["after"] if own else _NOTHING)
+    return _judge_level(gate, own.after)
+
+
+def _own_change(gate: Gate, comparison: Comparison) -> MetricChange | None:
+    """The change of the gate's metric in the configuration of the comparison."""
+    own = (c for c in comparison.metrics if c.metric == gate.metric and c.config == comparison.config)
+    return next(own, None)
+
+
+def _judge_level(gate: Gate, found: Interval) -> GateResult:
+    outcome = _side(found, gate.limit, fails_below=gate.kind == "below")
+    return GateResult(gate=gate, outcome=outcome, said=_shown(gate, found))
 
 
 def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:
@@ -71,14 +149,14 @@ def _judge_change(gate: Gate, comparison: Comparison | None) -> GateResult:
         return GateResult(gate=gate, outcome="inconclusive", said="no reference run; add --baseline RUN")
     if comparison.outcome == "incomparable":
         return GateResult(gate=gate, outcome="inconclusive", said=comparison.headline)
-    own = [c for c in comparison.metrics if c.metric == gate.metric and c.config == comparison.config]
-    if not own or own[0].change is None:
-        reason = own[0].not_measured.get("change") if own else None
+    own = _own_change(gate, comparison)
+    if own is None or own.change is None:
+        reason = own.not_measured.get("change") if own else None
         return GateResult(gate=gate, outcome="inconclusive", said=reason or _NOT_IN_BOTH)
     none = 1.0 if gate.metric == "samples_per_s" else 0.0
     falls = copysign(1, gate.limit) < 0  # -0% forbids every fall: the sign of its zero counts
-    outcome = _side(own[0].change, none + gate.limit, fails_below=falls)
-    return GateResult(gate=gate, outcome=outcome, said=_changed(gate, own[0].change))
+    outcome = _side(own.change, none + gate.limit, fails_below=falls)
+    return GateResult(gate=gate, outcome=outcome, said=_changed(gate, own.change))
 
 
 def _side(found: Interval, limit: float, *, fails_below: bool) -> GateOutcome:

@@ -32,9 +32,9 @@ def rate_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
-def share_interval(values: Sequence[float]) -> Interval:
+def share_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """Mean of shares; the interval is kept within 0 and 1. Raises `ValueError` for no value."""
-    middle, half = _mean_and_half(values)
+    middle, half = _mean_and_half(values, level)
     return (
         Interval(middle, None, None)
         if half is None
@@ -42,9 +42,9 @@ def share_interval(values: Sequence[float]) -> Interval:
     )
 
 
-def mean_interval(values: Sequence[float]) -> Interval:
+def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """Mean of values that may be negative, such as differences. Raises `ValueError` for none."""
-    middle, half = _mean_and_half(values)
+    middle, half = _mean_and_half(values, level)
     return Interval(middle, None, None) if half is None else Interval(middle, middle - half, middle + half)
 
 
@@ -56,8 +56,8 @@ def ratio_interval(
     return rate_interval(ratios, level) if ratios else None
 
 
-def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """The difference of two means, after - before, with its 95% interval; no interval for fewer than two values."""
+def welch_interval(before: Sequence[float], after: Sequence[float], level: float = LEVEL) -> Interval:
+    """The difference of two means, after - before, with its interval; no interval for fewer than two values."""
     difference = mean(after) - mean(before)
     if min(len(before), len(after)) < FEWEST_PROCESSES:
         return Interval(difference, None, None)
@@ -67,7 +67,7 @@ def welch_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
         return Interval(difference, difference, difference)
     part = squares[0] / total
     degrees = 1 / (part**2 / (len(before) - 1) + (1 - part) ** 2 / (len(after) - 1))
-    half = student_t(degrees, LEVEL) * math.sqrt(total)
+    half = student_t(degrees, level) * math.sqrt(total)
     return Interval(difference, difference - half, difference + half)
 
 

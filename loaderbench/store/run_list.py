@@ -143,7 +143,7 @@ def _summary(folder: Path, has_page: bool, found: _Fields) -> RunSummary:
         kind=found.kind,
         started=moment(found.started_at),
         complete=found.complete,
-        headline=found.verdict.headline,
+        headline=(found.comparison or found.verdict).headline,
         config=config,
         own_config=own or config,
         samples_per_s=rate,
@@ -197,8 +197,8 @@ class _Best:
 
 
 @dataclass(frozen=True)
-class _Verdict:
-    """The verdict in its one sentence."""
+class _Sentence:
+    """The verdict, or what changed from one version to another, in its one sentence."""
 
     headline: str
 
@@ -220,12 +220,15 @@ class _Fields:
     plan: _Plan
     configurations: list[_Configuration]
     best: _Best | None
-    verdict: _Verdict
+    verdict: _Sentence
     kind: Kind = "sweep"
+    comparison: _Sentence | None = None
     not_measured: dict[str, str] = field(default_factory=dict)
 
 
 _WANTED = (*_Fields.__dataclass_fields__, "schema_version")
+_ADDED = {"comparison"}
+"""What runs of earlier versions lack."""
 
 
 def _read_fields(file: Path) -> _Fields:
@@ -265,7 +268,7 @@ def _members(text: str) -> Any:
     megabytes of trials. A file that ends too early lacks its last member, and a full parse tells where.
     """
     places = {found[1]: found.end() for found in _MEMBER.finditer(text)}
-    if not places.keys() >= set(_WANTED):
+    if not places.keys() >= set(_WANTED) - _ADDED:
         return json.loads(text)
     decoder = json.JSONDecoder()
-    return {name: decoder.raw_decode(text, places[name])[0] for name in _WANTED}
+    return {name: decoder.raw_decode(text, places[name])[0] for name in _WANTED if name in places}

@@ -53,7 +53,7 @@ class Store:
 
     def log(self, trial_id: str) -> Path:
         """Where a trial's output goes."""
-        return self.folder / "logs" / f"{trial_id}.log"
+        return (self.folder / "logs" / f"{trial_id}.log").absolute()  # a trial may work in another folder
 
     def append(self, trial: Trial) -> None:
         """Add a trial and wait until the disk has it."""

@@ -17,6 +17,7 @@ from loaderbench.records import (
     PlanSummary,
     Role,
     RunRecord,
+    Side,
     Trial,
     Verdict,
 )
@@ -59,6 +60,14 @@ def test_trials_are_found_by_their_role_in_their_order() -> None:
     assert ids(RUN.twins) == ["twin", "twin"]
     assert ids(RUN.isolation_trials) == ["isolation", "isolation"]
     assert ids(RUN.remedy_trials) == ["remedy", "remedy"]
+    assert ids(RUN.ab_trials) == ["ab", "ab"]
+
+
+def test_configurations_of_two_versions_are_those_of_the_later() -> None:
+    sides: tuple[Side, ...] = ("before", "after")
+    trials = tuple(Trial(id=side, role="ab", config={}, round=1, status="completed", side=side) for side in sides)
+    assert ids(replace(RUN, trials=trials).sweep) == ["after"]
+    assert ids(replace(RUN, trials=trials).ab_trials) == ["before", "after"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from test_comparison import run, workers
 from loaderbench.errors import UsageError
 from loaderbench.records import Best, Comparison, Configuration, GateOutcome, Interval, MetricChange, RunRecord
 from loaderbench.statistics.comparison import compare_runs
-from loaderbench.statistics.gates import judge_gate, parse_gate
+from loaderbench.statistics.gates import judge_gate, may_be_decided, parse_gate
 
 
 def outcome(text: str, before: list[float], after: list[float]) -> GateOutcome:
@@ -245,3 +245,26 @@ def test_of_two_metrics_that_a_typo_resembles_only_the_nearest_is_offered() -> N
 def test_where_nothing_was_measured_no_level_is_judged() -> None:
     result = judge_gate(parse_gate("samples_per_s<1", "--fail-if"), level(None, None), None)
     assert (result.outcome, result.said) == ("inconclusive", "no configuration was measured")
+
+
+@pytest.mark.parametrize(
+    ("est", "spread", "helps"), [(1.0, 0.01, True), (1.0, 0.08, False), (0.9, 0.04, True), (0.951, 0.03, False)]
+)
+def test_more_rounds_help_unless_the_reference_run_alone_is_too_noisy(est: float, spread: float, helps: bool) -> None:
+    before = Interval(100.0, 100 * (1 - spread), 100 * (1 + spread))
+    change = MetricChange(
+        config={}, metric="samples_per_s", before=before, after=Interval(100.0, 99.0, 101.0),
+        change=Interval(est, est - 0.1, est + 0.1), outcome="inconclusive",
+    )  # fmt: skip
+    found = Comparison(outcome="inconclusive", headline="", metrics=(change,), reasons=(), config={})
+    assert may_be_decided(parse_gate("samples_per_s:-5%", ""), found) is helps
+
+
+def test_nothing_can_be_decided_without_a_spread() -> None:
+    one = Interval(100.0, None, None)
+    change = MetricChange(
+        config={}, metric="data_wait_share", before=one, after=one, change=one, outcome="inconclusive"
+    )
+    found = Comparison(outcome="inconclusive", headline="", metrics=(change,), reasons=(), config={})
+    for gate in ("samples_per_s:-5%", "data_wait_share:+3pp"):
+        assert not may_be_decided(parse_gate(gate, ""), found)

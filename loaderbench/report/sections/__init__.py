@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from loaderbench.report.model import Section
 from loaderbench.report.sections import (
     about,
+    comparison,
     cost,
     dropped,
     failures,
@@ -31,6 +32,7 @@ Builder = Callable[[View], Section | Sequence[Section] | None]
 """What one file says of a run: a section, several that belong together, or nothing."""
 
 SECTIONS: tuple[Builder, ...] = (
+    comparison.section,
     verdict.finding,
     ranks.section,
     pipeline.section,
@@ -53,7 +55,19 @@ SECTIONS: tuple[Builder, ...] = (
 )
 
 
+OF_TWO_VERSIONS: tuple[Builder, ...] = (
+    comparison.section,
+    verdict.finding,
+    inside.sections,
+    noise.section,
+    failures.section,
+    trials.section,
+    about.section,
+)
+"""Those of `ab`: a sweep of the later version was not asked for."""
+
+
 def sections(view: View) -> tuple[Section, ...]:
     """The sections with content for this run."""
-    found = (build(view) for build in SECTIONS)
+    found = (build(view) for build in (OF_TWO_VERSIONS if view.run.side_by_side else SECTIONS))
     return tuple(one for some in found for one in ((some,) if isinstance(some, Section) else some or ()))

@@ -12,7 +12,7 @@ from loaderbench.report.view import View
 
 def section(view: View) -> Section:
     """Folded, at the end of the report."""
-    terms = tuple(Fact(term.name, Text(term.meaning)) for term in of_report(view.run.kind))
+    terms = tuple(Fact(term.name, Text(term.meaning)) for term in of_report("profile" if view.profile else "sweep"))
     method = _of_profile(view.profile) if view.profile else _of_sweep(view.run)
     folds = (
         Details("Environment", (Facts(_environment(view.run)),)),

@@ -23,8 +23,11 @@ class Box:
     high: float
 
 
-def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]]) -> Json:
-    """One row of dots for each configuration, about the line of its mean."""
+MEAN = "deviation from mean samples/s, %"
+
+
+def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]], axis: str = MEAN) -> Json:
+    """One row of dots for each configuration, about the line of its mean, or of what else is 0."""
     dots = [(place, x) for place, row in enumerate(percent) for x in row]
     trace = {
         "type": "scatter",
@@ -35,7 +38,7 @@ def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]]) -> Json:
         "hovertemplate": "%{text}: %{x:+.2g}%<extra></extra>",
         "marker": {"size": 9, "opacity": 0.75},
     }
-    return _rows([trace], "deviation from mean samples/s, %", labels, zero=True)
+    return _rows([trace], axis, labels, zero=True)
 
 
 def boxes(found: Sequence[Box]) -> Json:

@@ -1,0 +1,123 @@
+"""`loaderbench ab`: two versions of a user's code, measured in turns until a gate is decided."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loaderbench.commands.gates import FailIf, JunitFile, WarnIf, parse_gates, raise_for, write_junit_and_summary
+from loaderbench.commands.options import Axes, Data, ProgressKind, SuiteFile
+from loaderbench.commands.outputs import (
+    STDOUT,
+    JsonFile,
+    MarkdownFile,
+    check_outputs,
+    make_console,
+    write_output,
+)
+from loaderbench.errors import Interrupted, NoMeasurementError
+
+if TYPE_CHECKING:
+    from loaderbench.records import RunRecord
+    from loaderbench.session import SessionResult
+
+_REF = "A git revision, a folder, or a suite file"
+
+
+def ab(
+    suite: SuiteFile,
+    before: Annotated[str | None, typer.Option(metavar="REF", help=f"{_REF}; default HEAD, the last commit.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="REF", help=f"{_REF}; default the working tree.")] = None,
+    data: Data = None,
+    axes: Axes = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", help="Steady state per trial, in seconds; default that of the suite.")
+    ] = None,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 3m or 1h.")] = "3m",
+    fail_if: FailIf = None,
+    warn_if: WarnIf = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/ab-<suite>-<UTC time>.")
+    ] = None,
+    json_file: JsonFile = None,
+    md_file: MarkdownFile = None,
+    junit: JunitFile = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
+    progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
+) -> None:
+    """Compare two versions of your code: measured in turns, until every gate is decided."""
+    from loaderbench.commands.overrides import load_with_flags
+    from loaderbench.commands.progress import make_listener
+    from loaderbench.session import opened_versions, run_side_by_side, same_code
+    from loaderbench.tuning.api import checked_budget_s
+
+    gates = parse_gates(fail_if, warn_if)
+    budget_s = checked_budget_s(budget, "--budget")
+    check_outputs(json_file, md_file, junit)
+    with (
+        make_listener(ProgressKind.none if quiet else progress, verbose=False) as listener,
+        opened_versions(suite, before, after) as versions,
+    ):
+        if said := same_code(versions):
+            listener.warned(said)
+        result = run_side_by_side(
+            versions,
+            lambda file: load_with_flags(file, data=data, axes=axes or [], measure={"seconds": seconds}),
+            listener,
+            gates=gates,
+            budget_s=budget_s,
+            out=out,
+        )
+    _write(result, json_file, md_file, junit)
+    if open_page:
+        webbrowser.open(result.page.absolute().as_uri())
+    _raise_for_end(result)
+    raise_for(result.run.record.gates)
+
+
+def _write(result: SessionResult, json_file: str | None, md_file: str | None, junit: Path | None) -> None:
+    """To the files that flags name, to the terminal, and to the summary of a job."""
+    from loaderbench.report.compare import comparison_markdown, print_comparison
+    from loaderbench.report.sections.comparison import version_facts
+    from loaderbench.store import run_json
+
+    run = result.run.record
+    assert run.comparison is not None
+    facts = version_facts(run)
+    text = comparison_markdown(run.comparison, run.gates, facts)
+    if json_file is not None:
+        write_output("--json", json_file, run_json(run) + "\n")
+    if md_file is not None:
+        write_output("--md", md_file, text)
+    if STDOUT not in (json_file, md_file, str(junit)):
+        console = make_console()
+        print_comparison(console, run.comparison, run.gates, facts)
+        console.print(f"Report: {result.page}", highlight=False, markup=False, soft_wrap=True)
+    write_junit_and_summary(junit, run, run.gates, text)
+
+
+def _raise_for_end(result: SessionResult) -> None:
+    """Raise `Interrupted` for a run that a signal ended, and `NoMeasurementError` where a version gave no rate."""
+    run = result.run.record
+    if result.stopped_by is not None:
+        raise Interrupted(f"loaderbench: interrupted; results so far: {result.folder}", result.stopped_by)
+    if run.comparison is None or not any(change.change for change in run.comparison.metrics):
+        raise NoMeasurementError(_nothing_measured(run, result.page))
+
+
+def _nothing_measured(run: RunRecord, page: Path) -> str:
+    """Which version failed, how, and what to do."""
+    from loaderbench.diagnosis.failures import last_words
+
+    failed = [trial for trial in run.ab_trials if trial.failure]
+    if not failed or run.side_by_side is None:
+        return f"no pair was measured: {run.side_by_side.ended if run.side_by_side else ''}; set a longer --budget"
+    first = failed[0]
+    assert first.failure is not None
+    version = next(str(one) for one in run.side_by_side.versions if one.side == first.side)
+    said = f"{first.failure.kind}: {last_words(first.failure.message)}; {first.failure.hint}"
+    return f"{first.side} ({version}): {said}; details: {page}"

@@ -1,0 +1,169 @@
+"""What changed: tables of two runs or versions, and the section of two versions that were measured in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from loaderbench.records import Comparison, Config, GateResult, Interval, MetricChange, RunRecord, Trial
+from loaderbench.report import axes, numbers, words
+from loaderbench.report.model import (
+    Block,
+    Chart,
+    Column,
+    Fact,
+    Facts,
+    Heading,
+    Paragraph,
+    Row,
+    Section,
+    Table,
+    Text,
+    Value,
+    data_table,
+)
+from loaderbench.report.sections import noise_charts
+from loaderbench.report.view import View
+
+_MOST_ROWS = 30
+_MARKS = {"passed": "ok", "failed": "FAILED", "inconclusive": "inconclusive"}
+_CAPTION = (
+    "One dot per pair: samples/s after, relative to before, of two processes that were measured in turns. "
+    "Intervals hold at all looks together, so the comparison may end at any of them."
+)
+
+Pair = tuple[int, float, float]
+"""The number of a round, and both rates in samples/s."""
+
+
+def section(view: View) -> Section | None:
+    """First of all, where a run measured two versions."""
+    run = view.run
+    if run.side_by_side is None or run.comparison is None:
+        return None
+    found = run.comparison
+    gates = (gates_table(run.gates),) if run.gates else ()
+    changes = comparison_table(found, "versions")
+    blocks = (
+        Paragraph(words.sentence(found.headline)),
+        *(Paragraph(words.sentence(reason), "small") for reason in found.reasons),
+        Facts(version_facts(run)),
+        changes,
+        *gates,
+        *_pairs(run),
+    )
+    return Section(
+        id="comparison",
+        title="Before and after",
+        label="Before and after",
+        blocks=blocks,
+        glance=(*version_facts(run), *map(_gate_fact, run.gates), changes),
+        in_markdown=True,
+    )
+
+
+def _pairs(run: RunRecord) -> tuple[Block, ...]:
+    """Each pair as a dot, and its numbers; nothing where no pair was completed."""
+    configs = run.side_by_side.configs if run.side_by_side else ()
+    found = [(axes.label(run, config), pairs) for config in configs if (pairs := _of(config, run.ab_trials))]
+    if not found:
+        return ()
+    percent = [[round((after / before - 1) * 100, 2) for _, before, after in pairs] for _, pairs in found]
+    chart = Chart(
+        name="pairs",
+        label="Change of samples/s in each pair",
+        caption=_CAPTION,
+        figures=(noise_charts.rounds([label.text for label, _ in found], percent, "change of samples/s, %"),),
+    )
+    names = ("Pair", "Samples/s, before", "after", "Change")
+    columns = (Column("Configuration"), *(Column(name, numeric=True) for name in names))
+    rows = tuple(Row((label, *_cells(pair))) for label, pairs in found for pair in pairs)
+    return Heading(chart.label), chart, data_table(Table("Pairs", columns, rows))
+
+
+def _of(config: Config, trials: Sequence[Trial]) -> list[Pair]:
+    """Its rounds with a rate of both versions."""
+    rates = {
+        (trial.round, trial.side): trial.samples_per_s
+        for trial in trials
+        if trial.config == config and trial.status == "completed" and trial.samples_per_s
+    }
+    rounds = sorted({number for number, _ in rates})
+    both = ((number, rates.get((number, "before")), rates.get((number, "after"))) for number in rounds)
+    return [(number, before, after) for number, before, after in both if before and after]
+
+
+def _cells(pair: Pair) -> tuple[Text, ...]:
+    number, before, after = pair
+    return (
+        numbers.whole(number),
+        numbers.quantity(before),
+        numbers.quantity(after),
+        numbers.quantity(after / before, numbers.TIMES),
+    )
+
+
+def comparison_table(found: Comparison, both: str = "runs") -> Table:
+    """A row for each configuration that both measured: samples/s, data wait where it is known, and their changes."""
+    rates = [c for c in found.metrics if c.metric == "samples_per_s"]
+    shares = [c for c in found.metrics if c.metric == "data_wait_share"]
+    shares = shares if any(share.before or share.after for share in shares) else []
+    columns = (
+        Column("Configuration"),
+        *(Column(name, numeric=True) for name in ("Samples/s, before", "after", "change")),
+        Column("Outcome"),
+        *(Column(name, numeric=True) for name in ("Data wait, before", "after", "change, pp") if shares),
+    )
+    rows = tuple(_row(*changes, found=found) for changes in zip_longest(rates, shares))
+    left = len(rows) - _MOST_ROWS
+    note = f"{numbers.count(left, 'more configuration')} measured in both {both}." if left > 0 else None
+    return Table(f"Configurations measured in both {both}", columns, rows[:_MOST_ROWS], note)
+
+
+def _row(rate: MetricChange, share: MetricChange | None, *, found: Comparison) -> Row:
+    cells = (
+        words.configuration(rate.config),
+        numbers.interval(rate.before),
+        numbers.interval(rate.after),
+        _ratio(rate.change),
+        Text(rate.outcome),
+    )
+    waits = (numbers.share(share.before), numbers.share(share.after), _points(share.change)) if share else ()
+    return Row((*cells, *waits), mark="best" if rate.config == found.config else "")
+
+
+def _ratio(change: Interval | None) -> Text:
+    return numbers.gain(change.est, change.lo, change.hi) if change else numbers.missing()
+
+
+def _points(change: Interval | None) -> Value:
+    return numbers.interval(numbers.scaled(change, 100), digits=2) if change else numbers.missing()
+
+
+def version_facts(run: RunRecord) -> tuple[Fact, ...]:
+    """Both versions of a run that measured two, how many pairs, and why it ended; nothing for any other run."""
+    asked = run.side_by_side
+    if asked is None:
+        return ()
+    pairs = numbers.count(len({trial.round for trial in run.ab_trials}), "pair")
+    took = numbers.duration(sum(trial.duration_s or 0.0 for trial in run.ab_trials)).text
+    return (
+        *(Fact(version.side.capitalize(), words.name(str(version))) for version in asked.versions),
+        Fact("Measured", Text(f"{pairs} of processes in turns, {took}; {words.plain(asked.ended, 200)}")),
+    )
+
+
+def gates_table(gates: Sequence[GateResult]) -> Table:
+    """A row for each gate: its outcome, and what was measured."""
+    columns = (Column("Gate"), Column("Outcome"), Column("Measured", prose=True))
+    rows = tuple(Row((Text(g.gate.text), Text(marked(g)), words.sentence(g.said))) for g in gates)
+    return Table("Gates", columns, rows)
+
+
+def _gate_fact(result: GateResult) -> Fact:
+    return Fact(f"Gate {result.gate.text}", Text(f"{marked(result)}: {words.sentence(result.said).text}"))
+
+
+def marked(result: GateResult) -> str:
+    """Its outcome in a word or two."""
+    return f"{_MARKS[result.outcome]}{' (warning only)' if result.gate.warns_only else ''}"

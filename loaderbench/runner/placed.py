@@ -1,0 +1,127 @@
+"""Starts processes in the folder of one version of a user's code, which import that version's modules and no other's.
+
+The fork server imports nothing of the user's, so both versions fork from the same one. Two servers would differ in the
+layout of their memory, a difference that each pair repeats. Source: Mytkowicz et al. 2009, "Producing Wrong Data
+Without Doing Anything Obviously Wrong!", ASPLOS.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from importlib.metadata import distributions
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from loaderbench.runner.server import TrialServer
+
+_OURS = __name__.partition(".")[0]
+_EDITABLE = "__editable__"
+"""How modules begin that setuptools writes for packages installed from a folder; `MAPPING` has their folders."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a version is. `root` holds all of it; `folder` is the working folder of its processes.
+
+    `home` is the tree that this process would import from: paths in it become those of `root`. `foreign` is the root of
+    the other version. `copies` are modules that are installed as a copy of `home`.
+    """
+
+    root: Path
+    folder: Path
+    home: Path
+    foreign: Path
+    copies: frozenset[str] = frozenset()
+
+    def enter(self) -> None:
+        """Let this process work there, and import from there."""
+        os.chdir(self.folder)
+        sys.path[:] = self.moved(sys.path)
+        for name, module in list(sys.modules.items()):
+            if name.startswith(_EDITABLE) and isinstance(mapping := getattr(module, "MAPPING", None), dict):
+                mapping.update({package: next(self.moved([path]), "") for package, path in mapping.items()})
+        if self.foreign != self.root:
+            sys.meta_path.insert(0, _Refusing(self))
+        importlib.invalidate_caches()
+
+    def moved(self, entries: Sequence[str]) -> Iterator[str]:
+        """Folders to import from, as they are in this version; those that it does not have are left out."""
+        for entry in entries:
+            path = Path(entry).resolve()
+            if not path.is_relative_to(self.home) or path.is_relative_to(self.root) or _is_installed(path):
+                yield entry
+            elif (there := self.root / path.relative_to(self.home)).exists():
+                yield str(there)
+
+    def is_foreign(self, origin: str) -> bool:
+        """Whether a module's file belongs to the other version."""
+        path = Path(origin).resolve()
+        own = path.is_relative_to(self.root) and not self.foreign.is_relative_to(self.root)
+        return path.is_relative_to(self.foreign) and not own and not _is_installed(path)
+
+
+def installed_copies(home: Path) -> frozenset[str]:
+    """Top-level modules of packages that were installed as a copy of a tree: both versions would import the same."""
+    found: set[str] = set()
+    for package in distributions():
+        with suppress(ValueError):  # a file that is not JSON
+            origin = json.loads(package.read_text("direct_url.json") or "{}")
+            folder = Path(unquote(urlparse(origin.get("url", "")).path)).resolve()
+            is_copy = origin.get("url", "").startswith("file:") and not origin.get("dir_info", {}).get("editable")
+            if is_copy and folder.is_relative_to(home):
+                found |= {file.parts[0].removesuffix(".py") for file in package.files or () if file.suffix == ".py"}
+    return frozenset(found) - {_OURS}
+
+
+def _is_installed(path: Path) -> bool:
+    """Whether it belongs to the environment of Python, which may lie in a user's repository."""
+    return path.is_relative_to(Path(sys.prefix).resolve()) or "site-packages" in path.parts
+
+
+class _Refusing:
+    """Comes before all other finders of modules, and refuses what they find of the other version."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module as the others do. Raises `ImportError` for one of the other version, or of both."""
+        others = (finder for finder in tuple(sys.meta_path) if finder is not self)
+        found = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if found is not None and found.origin and name.partition(".")[0] != _OURS:
+            self._refuse(name, found.origin)
+        return found
+
+    def _refuse(self, name: str, origin: str) -> None:
+        if self._place.is_foreign(origin):
+            raise ImportError(f"{name} would be imported from {origin}, which is of the other version")
+        if name in self._place.copies and _is_installed(Path(origin).resolve()):
+            raise ImportError(f"{name} is an installed copy, the same for both versions; use `pip install -e .`")
+
+
+class PlacedServer(TrialServer):
+    """Each process that it starts works in a place of its own."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self._place = place
+
+    def _start(self, target: Callable[..., None], *args: object) -> BaseProcess:
+        return super()._start(_run, self._place, target, args)
+
+
+def _run(place: Place, target: Callable[..., None], args: Sequence[Any]) -> None:
+    place.enter()
+    target(*args)

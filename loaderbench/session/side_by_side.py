@@ -1,0 +1,315 @@
+"""Two versions measured in turns: pairs of trials, until what was asked is decided or the budget is used up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from loaderbench.conclusion import conclude
+from loaderbench.consumers import NOTHING, consumer_kind
+from loaderbench.errors import LoaderbenchError, MissingError, Terminated, UsageError
+from loaderbench.ranks import rank_count
+from loaderbench.records import Config, Gate, PlannedTrial, Side, SideBySide, TimeSlices, config_label, config_name
+from loaderbench.records.words import utc_now
+from loaderbench.runner import Begun, Outcome, TrialRunner
+from loaderbench.runner.guard import SessionGuard
+from loaderbench.runner.placed import PlacedServer
+from loaderbench.session.conditions import Conditions, find_conditions
+from loaderbench.session.listener import Listener, Progress
+from loaderbench.session.measuring import Measuring, may_use_device
+from loaderbench.session.running import SessionResult, write_results
+from loaderbench.session.signals import put_off_signals, restored_signals
+from loaderbench.session.steps import Session
+from loaderbench.session.time_slicing import SlicedRounds
+from loaderbench.session.versions import Found
+from loaderbench.statistics.gates import fails
+from loaderbench.statistics.sequential import FIRST_LOOK, planned_looks
+from loaderbench.statistics.sides import comparison_of, is_decided, pairs_of
+from loaderbench.store import Store, new_run_folder
+from loaderbench.suite import LoadedSuite
+
+MOST_CONFIGS = 4
+"""Each further configuration takes its share of the budget, and widens all intervals."""
+
+FAILED_ROUNDS = 2
+"""A version that fails so often in a row, before it was ever measured, will not do better."""
+
+UNDER_WAY = "the comparison is in progress or was killed; results so far are in trials.jsonl"
+DECIDED = "decided"
+NOT_TRACKED = "a revision has no files that git does not track; give data with --data or an absolute path"
+_LEFT_OUT = "two versions were compared"
+
+Made = TypeVar("Made")
+Load = Callable[[Path], LoadedSuite]
+"""Reads a suite, with what the flags of the call set in it."""
+
+
+def run_side_by_side(
+    versions: tuple[Found, Found],
+    load: Load,
+    listener: Listener,
+    *,
+    gates: Sequence[Gate],
+    budget_s: float,
+    out: Path | None = None,
+) -> SessionResult:
+    """Measure both versions in turns and write the run folder, which describes the later one and what changed.
+
+    Raises `UsageError` and `MissingError`, which name the version, before anything is measured.
+    """
+    loaded = _both(versions, lambda version: load(version.suite))
+    store = Store(out or new_run_folder(f"ab-{loaded['after'].suite.name}"))
+    try:
+        with restored_signals():
+            return _run_into(store, versions, loaded, listener, gates, budget_s)
+    except BaseException:
+        store.discard()
+        raise
+    finally:
+        store.close()
+
+
+def _run_into(  # noqa: PLR0917
+    store: Store,
+    versions: tuple[Found, Found],
+    loaded: Mapping[Side, LoadedSuite],
+    listener: Listener,
+    gates: Sequence[Gate],
+    budget_s: float,
+) -> SessionResult:
+    """Prepare, measure, conclude, write."""
+    servers = {version.version.side: PlacedServer(version.place) for version in versions}
+    servers["before"].warm_up()
+    started = utc_now()
+    found = _both(
+        versions, lambda v: find_conditions(loaded[v.version.side], servers[v.version.side], listener, started)
+    )
+    with_consumer = any(gate.metric == "data_wait_share" for gate in gates)
+    conditions = {side: _consuming(one, with_consumer=with_consumer) for side, one in found.items()}
+    measuring = TwoVersions(conditions, servers, store, listener)
+    session = Session(conditions["after"], measuring.of["after"], store=store, listener=listener)
+    configs = _configs(conditions, listener)
+    session.step = "pairs"
+    session.found.left_out = dict.fromkeys(("isolation", "verification"), _LEFT_OUT)
+    session.found.side_by_side = SideBySide(
+        versions=(versions[0].version, versions[1].version),
+        configs=configs,
+        gates=tuple(gates),
+        looks=(),
+        budget_s=budget_s,
+        ended=UNDER_WAY,
+    )
+    store.write_run(conclude(replace(session.so_far(), complete=False)))
+    listener.doing(f"measuring {versions[0]} and {versions[1]} in turns")
+    pairs = Pairs(session, measuring, budget_s, alone=with_consumer)
+    try:
+        pairs.run()
+    except (KeyboardInterrupt, Terminated) as stop:
+        session.stopped(stop)
+    put_off_signals(session.found.late_signals)
+    pairs.end()
+    return write_results(session)
+
+
+def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[Side, Made]:
+    """Something of each version; an error names the version."""
+    made: dict[Side, Made] = {}
+    for version in versions:
+        try:
+            made[version.version.side] = make(version)
+        except LoaderbenchError as error:
+            said = str(error).replace(f"{version.place.root}{os.sep}", "")
+            raise type(error)(f"{version}: {said}{_untracked(version, error)}") from None
+    return made
+
+
+def _untracked(version: Found, error: LoaderbenchError) -> str:
+    """What is often the reason why something is missing in a revision."""
+    of_git = version.version.commit is not None and version.place.root != version.place.home
+    return f"; {NOT_TRACKED}" if of_git and isinstance(error, MissingError) else ""
+
+
+def _consuming(conditions: Conditions, *, with_consumer: bool) -> Conditions:
+    """Without a demand that would cap both versions alike, unless data wait is asked for, which needs a demand."""
+    capped = consumer_kind(conditions.consumer).capped and not with_consumer
+    return replace(conditions, consumer=NOTHING) if capped else conditions
+
+
+def _configs(conditions: Mapping[Side, Conditions], listener: Listener) -> tuple[Config, ...]:
+    """Those of both versions, if they are few; else the baseline. Raises `UsageError` where none is in both."""
+    before, after = conditions["before"].plan, conditions["after"].plan
+    shared = tuple(config for config in after.configurations if config in before.configurations)
+    if not shared:
+        first, second = (config_label(plan.baseline) or "none" for plan in (before, after))
+        raise UsageError(
+            f"no configuration is in both suites (before: {first}; after: {second}); "
+            "set one with -P, e.g. -P num_workers=2"
+        )
+    if len(shared) <= MOST_CONFIGS:
+        return shared
+    chosen = after.baseline if after.baseline in shared else shared[0]
+    listener.warned(
+        f"comparing 1 of {len(shared)} configurations, the baseline ({config_label(chosen)}); choose with -P AXIS=V"
+    )
+    return (chosen,)
+
+
+class TwoVersions:
+    """Measures trials of two versions, each in its own place, by its side; `of` are the two."""
+
+    def __init__(
+        self,
+        conditions: Mapping[Side, Conditions],
+        servers: Mapping[Side, PlacedServer],
+        store: Store,
+        listener: Listener,
+    ) -> None:
+        self.of = {
+            side: Measuring(
+                servers[side],
+                TrialRunner(servers[side], one.environment),
+                one.loaded,
+                one.inputs,
+                consumer=one.consumer,
+                store=store,
+                listener=listener,
+            )
+            for side, one in conditions.items()
+        }
+        self._conditions = conditions
+
+    def may_use_device(self, planned: PlannedTrial) -> bool:
+        """Whether it has several ranks, which end together, or uses a GPU, whose memory is for one."""
+        conditions = self._conditions[_side(planned)]
+        on_gpu = conditions.accelerator and may_use_device(planned, conditions.loaded.suite, conditions.consumer)
+        return on_gpu or rank_count(planned.config) is not None
+
+    @property
+    def sliced_seconds(self) -> float:
+        """How long each is measured in time slices: as long in both.
+
+        More than a trial of a fix: on a busy machine, a pair of twice the length is worth more than two.
+        """
+        return max(one.loaded.suite.measure.seconds for one in self._conditions.values())
+
+    def __call__(self, planned: PlannedTrial) -> Outcome:
+        """Measure one alone."""
+        return self.of[_side(planned)](planned)
+
+    def begin(self, planned: PlannedTrial) -> Begun:
+        """Start one that runs in time slices."""
+        return self.of[_side(planned)].begin(planned)
+
+    def outcome(self, begun: Begun, slices: TimeSlices | None) -> Outcome:
+        """What came of it."""
+        return self.of[_side(begun.process.order.planned)].outcome(begun, slices)
+
+    def guard(self) -> AbstractContextManager[SessionGuard]:
+        """What ends trials that are stopped, should the run be killed."""
+        return self.of["after"].guard()
+
+
+def _side(planned: PlannedTrial) -> Side:
+    assert planned.side is not None
+    return planned.side
+
+
+class Pairs:
+    """Pairs of trials, one of each version, in rounds; the order is reversed in every other round."""
+
+    def __init__(self, session: Session, measuring: TwoVersions, budget_s: float, *, alone: bool) -> None:
+        self._session, self._found = session, session.found
+        self._rounds = SlicedRounds(measuring, lambda planned: alone or measuring.may_use_device(planned))
+        self._began_s = time.monotonic()
+        self._until_s = self._began_s + budget_s
+        self._round = 0
+        self._ended = ""
+        self._pairs_s: list[float] = []
+
+    def run(self) -> None:
+        """Measure round after round of what is not decided, as long as there is time."""
+        left = list(self._asked.configs)
+        while left and not self._ended:
+            self._round += 1
+            for config in left:
+                if self._is_late():
+                    self._ended = f"the budget of {self._asked.budget_s:g} s was used up"
+                    return
+                self._measure(config)
+            left = self._undecided(left)
+
+    def end(self) -> None:
+        """Note why it ended. What was stopped early by a signal is compared all the same."""
+        if not self._asked.looks:
+            pairs = [pairs_of(config, self._found.of("ab")) for config in self._asked.configs]
+            self._note(looks=planned_looks(max(pairs)))
+        self._note(ended=self._ended or self._found.why_partial or DECIDED)
+
+    @property
+    def _asked(self) -> SideBySide:
+        assert self._found.side_by_side is not None
+        return self._found.side_by_side
+
+    def _note(self, **changes: object) -> None:
+        self._found.side_by_side = replace(self._asked, **changes)  # type: ignore[arg-type]
+
+    def _measure(self, config: Config) -> None:
+        began_s = time.monotonic()
+        self._rounds.run(self._pair(config), self._started, self._keep)
+        self._pairs_s.append(time.monotonic() - began_s)
+
+    def _pair(self, config: Config) -> Sequence[PlannedTrial]:
+        sides: tuple[Side, Side] = ("before", "after") if self._round % 2 else ("after", "before")
+        number = self._asked.configs.index(config)
+        return [
+            PlannedTrial(id=f"p{self._round}-c{number}-{side}", role="ab", config=config, round=self._round, side=side)
+            for side in sides
+        ]
+
+    def _is_late(self) -> bool:
+        """Whether another pair would end after the budget, by those before."""
+        expected_s = sum(self._pairs_s) / len(self._pairs_s) if self._pairs_s else 0.0
+        return time.monotonic() + expected_s > self._until_s
+
+    def _undecided(self, left: list[Config]) -> list[Config]:
+        """What has to be measured further: nothing once a gate has failed, for nothing can make it pass."""
+        trials = self._found.of("ab")
+        if failed := [config for config in left if self._has_failed(config)]:
+            self._ended = f"every trial of a version failed, with {config_name(failed[0])}"
+            return []
+        if not self._asked.looks and self._round == FIRST_LOOK - 1:
+            self._note(looks=planned_looks(self._most_pairs()))
+        if not any(pairs_of(config, trials) in self._asked.looks for config in left):
+            return left
+        found = comparison_of(self._asked, trials)
+        if any(fails(gate, found) for gate in self._asked.gates):
+            return []
+        return [config for config in left if not is_decided(config, self._asked, found)]
+
+    def _most_pairs(self) -> int:
+        """How many pairs of each configuration the budget allows, by the time that a round took."""
+        later = self._pairs_s[len(self._asked.configs) :]  # the first ones import everything
+        round_s = sum(later) / (self._round - 1)
+        return self._round + max(0, int((self._until_s - time.monotonic()) / round_s))
+
+    def _has_failed(self, config: Config) -> bool:
+        """Whether a version fails again and again in it."""
+        of_it = [trial for trial in self._found.of("ab") if trial.config == config]
+        by_side = ([t.status == "completed" for t in of_it if t.side == side] for side in ("before", "after"))
+        return any(len(done) >= FAILED_ROUNDS and not any(done) for done in by_side)
+
+    def _started(self, planned: PlannedTrial) -> None:
+        self._session.listener.trial_started(planned, self._progress())
+
+    def _keep(self, outcome: Outcome) -> None:
+        trial = self._session.keep(outcome)
+        self._session.listener.trial_ended(trial, self._progress())
+
+    def _progress(self) -> Progress:
+        of_after = [trial for trial in self._found.of("ab") if trial.side == "after"]
+        return self._session.time_left.until_decided("Pairs", self._round, self._until_s, of_after)

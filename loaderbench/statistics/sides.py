@@ -1,0 +1,139 @@
+"""What changed from one version to another, measured in turns: pairs of processes, one pair a round.
+
+The unit is the pair, whose two processes shared their time slices or followed each other. All intervals are those of
+`sequential`: they hold at every planned look together, and for all configurations together (Bonferroni's inequality).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from loaderbench.records import (
+    Comparison,
+    Config,
+    GateResult,
+    Interval,
+    Measured,
+    MetricChange,
+    Side,
+    SideBySide,
+    Trial,
+)
+from loaderbench.statistics.comparison import SAME_RATE, SAME_SHARE, headline_of, outcome_of, within_one
+from loaderbench.statistics.configurations import rate_of
+from loaderbench.statistics.gates import judge_one, judge_sides
+from loaderbench.statistics.intervals import (
+    FEWEST_ROUNDS,
+    LEVEL,
+    mean_interval,
+    rate_interval,
+    ratio_interval,
+    share_interval,
+)
+from loaderbench.statistics.sequential import level_at_looks
+
+NO_WAIT = "not measured without a gate on data_wait_share"
+_WIDE = "the interval includes both no change and one that matters; a longer --budget narrows it"
+_FEW = f"fewer than {FEWEST_ROUNDS} pairs; give it more time with --budget"
+
+
+def compare_sides(measured: Measured) -> tuple[Comparison | None, tuple[GateResult, ...]]:
+    """Compare the two versions of a run by all its pairs, and judge its gates; nothing for any other run."""
+    asked = measured.side_by_side
+    if asked is None:
+        return None, ()
+    comparison = comparison_of(asked, measured.ab_trials)
+    return comparison, tuple(judge_sides(gate, comparison) for gate in asked.gates)
+
+
+def comparison_of(asked: SideBySide, trials: Sequence[Trial]) -> Comparison:
+    """Compare every configuration; the outcome is that of the one that lost most, or gained least."""
+    level = level_at_looks(asked.looks, 1 - (1 - LEVEL) / len(asked.configs))
+    each = ((_rate_change(config, trials, level), _share_change(config, trials, level)) for config in asked.configs)
+    changes = [change for both in each for change in both]
+    rates = [change for change in changes if change.metric == "samples_per_s"]
+    worst = min(rates, key=lambda found: found.change.est if found.change else math.inf)
+    reasons = [worst.not_measured.get("change", _WIDE)] if worst.outcome == "inconclusive" else []
+    return Comparison(
+        outcome=worst.outcome,
+        headline=headline_of(worst, worst.config if len(asked.configs) > 1 else {}),
+        metrics=tuple(changes),
+        reasons=tuple(reasons),
+        config=worst.config,
+    )
+
+
+def pairs_of(config: Config, trials: Sequence[Trial]) -> int:
+    """How many rounds measured both versions of a configuration."""
+    return len(_rates(config, trials, "before").keys() & _rates(config, trials, "after").keys())
+
+
+def is_decided(config: Config, asked: SideBySide, comparison: Comparison) -> bool:
+    """Whether every gate is decided for a configuration; without gates, whether its change is."""
+    if asked.gates:
+        return all(
+            judge_one(gate, replace(comparison, config=config)).outcome != "inconclusive" for gate in asked.gates
+        )
+    return not any(c.outcome == "inconclusive" for c in comparison.metrics if _is_rate_of(config, c))
+
+
+def _is_rate_of(config: Config, change: MetricChange) -> bool:
+    return change.config == config and change.metric == "samples_per_s"
+
+
+def _rates(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, float]:
+    found = {t.round: rate_of(t) for t in trials if t.config == config and t.side == side}
+    return {number: rate for number, rate in found.items() if rate is not None}
+
+
+def _shares(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, float]:
+    found = {t.round: t.data_wait_share for t in trials if t.config == config and t.side == side}
+    consumed = all(t.time_slices is None and t.consumer != "none" for t in trials)
+    return {number: share for number, share in found.items() if share is not None and consumed}
+
+
+def _rate_change(config: Config, trials: Sequence[Trial], level: float) -> MetricChange:
+    before, after = _rates(config, trials, "before"), _rates(config, trials, "after")
+    change = _of_enough(ratio_interval(after, before, level), before, after)
+    return MetricChange(
+        config=config,
+        metric="samples_per_s",
+        before=rate_interval(list(before.values()), level) if before else None,
+        after=rate_interval(list(after.values()), level) if after else None,
+        change=change,
+        outcome=outcome_of(change, 1.0, SAME_RATE, more_is_better=True),
+        not_measured=_missing(before, after, "every trial failed"),
+    )
+
+
+def _share_change(config: Config, trials: Sequence[Trial], level: float) -> MetricChange:
+    before, after = _shares(config, trials, "before"), _shares(config, trials, "after")
+    differences = [share - before[number] for number, share in after.items() if number in before]
+    found = within_one(mean_interval(differences, level)) if differences else None
+    change = _of_enough(found, before, after)
+    return MetricChange(
+        config=config,
+        metric="data_wait_share",
+        before=share_interval(list(before.values()), level) if before else None,
+        after=share_interval(list(after.values()), level) if after else None,
+        change=change,
+        outcome=outcome_of(change, 0.0, SAME_SHARE, more_is_better=False),
+        not_measured=_missing(before, after, NO_WAIT),
+    )
+
+
+def _of_enough(found: Interval | None, before: Mapping[int, float], after: Mapping[int, float]) -> Interval | None:
+    """Without its bounds where there are too few pairs for any."""
+    if found is None or len(before.keys() & after.keys()) >= FEWEST_ROUNDS:
+        return found
+    return replace(found, lo=None, hi=None)
+
+
+def _missing(before: Mapping[int, float], after: Mapping[int, float], why: str) -> dict[str, str]:
+    reasons = {name: why for name, found in (("before", before), ("after", after)) if not found}
+    pairs = len(before.keys() & after.keys())
+    if not pairs:
+        return {**reasons, "change": why if reasons else "no pair measured both"}
+    return {"change": _FEW} if pairs < FEWEST_ROUNDS else {}

@@ -1,0 +1,147 @@
+"""Pairs of two versions: in which order, how many, and when they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fakes import Clock, FakeMeasuring, session_of, suite
+
+from loaderbench.errors import UsageError
+from loaderbench.records import Config, PlannedTrial, SideBySide, Version
+from loaderbench.session import side_by_side, steps, time_left
+from loaderbench.session.listener import Silent
+from loaderbench.session.side_by_side import MOST_CONFIGS, Pairs, _configs
+from loaderbench.statistics.gates import parse_gate
+
+VERSIONS = (
+    Version(side="before", name="main", suite_file="s.yaml"),
+    Version(side="after", name="working tree", suite_file="s.yaml"),
+)
+TWO: Config = {"num_workers": 2}
+PAIR_S = 4.0
+
+Rate = Callable[[PlannedTrial], float | None]
+
+
+def noisy(after: float, noise: float = 0.02) -> Rate:
+    """The later version has this part of the other's rate, on a machine that drifts."""
+
+    def rate(one: PlannedTrial) -> float:
+        machine = 100 * (1 + 0.1 * (one.round % 4))
+        return machine if one.side == "before" else machine * after * (1 + noise * (one.round % 3 - 1))
+
+    return rate
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[SideBySide, list[PlannedTrial]]]:
+    """Measures pairs that take four seconds, on a clock that stands still between them."""
+
+    def run(
+        rate: Rate, *gates: str, budget_s: float = 180.0, configs: tuple[Config, ...] = (TWO,)
+    ) -> tuple[SideBySide, list[PlannedTrial]]:
+        clock = Clock()
+        for module in (side_by_side, steps, time_left):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock))
+        measuring = FakeMeasuring(rate, clock, PAIR_S / 2)
+        session: Any = session_of(measuring, suite())
+        session.found.side_by_side = SideBySide(
+            versions=VERSIONS,
+            configs=configs,
+            gates=tuple(parse_gate(gate, "--fail-if") for gate in gates),
+            looks=(),
+            budget_s=budget_s,
+            ended="",
+        )
+        measuring.may_use_device = lambda _: True  # type: ignore[attr-defined]
+        pairs = Pairs(session, measuring, budget_s, alone=True)  # type: ignore[arg-type]
+        pairs.run()
+        pairs.end()
+        return session.found.side_by_side, measuring.asked
+
+    return run
+
+
+Measured = Callable[..., tuple[SideBySide, list[PlannedTrial]]]
+
+
+def test_the_order_is_reversed_in_every_other_round(measured: Measured) -> None:
+    _, asked = measured(noisy(1.0), "samples_per_s:-10%")
+    assert [one.side for one in asked[:6]] == ["before", "after", "after", "before", "before", "after"]
+    assert len({one.id for one in asked}) == len(asked)
+
+
+@pytest.mark.parametrize(("after", "gate"), [(1.0, "samples_per_s:-10%"), (0.8, "samples_per_s:-10%")])
+def test_it_ends_at_the_first_look_that_decides(measured: Measured, after: float, gate: str) -> None:
+    found, asked = measured(noisy(after), gate)
+    assert found.ended == "decided"
+    assert len(asked) == 2 * found.looks[0] == 10
+    assert found.looks[-1] == 45, "as many as the budget allows"
+
+
+def test_what_is_not_decided_goes_on_until_the_budget_ends(measured: Measured) -> None:
+    found, asked = measured(noisy(0.9, 0.1), "samples_per_s:-10%", budget_s=60)
+    assert found.ended == "the budget of 60 s was used up"
+    assert len(asked) * PAIR_S / 2 == 60
+
+
+def test_without_a_gate_it_ends_when_the_change_is_known(measured: Measured) -> None:
+    assert len(measured(noisy(0.8))[1]) == 10
+    assert measured(noisy(1.0, 0.3), budget_s=40)[0].ended.startswith("the budget")
+
+
+def test_a_budget_for_few_pairs_still_compares_them(measured: Measured) -> None:
+    found, asked = measured(noisy(0.5), "samples_per_s:-10%", budget_s=13)
+    assert len(asked) == 6
+    assert found.looks == (3,)
+
+
+def test_only_what_is_undecided_is_measured_further(measured: Measured) -> None:
+    four: Config = {"num_workers": 4}
+
+    def rate(one: PlannedTrial) -> float | None:
+        return noisy(1.0)(one) if one.config == TWO else noisy(0.95, 0.15)(one)
+
+    found, asked = measured(rate, "samples_per_s:-10%", configs=(TWO, four), budget_s=100)
+    counts = [sum(one.config == config for one in asked) for config in (TWO, four)]
+    assert counts[0] < counts[1]
+    assert found.ended.startswith("the budget")
+
+
+def test_a_version_that_always_fails_is_not_tried_for_long(measured: Measured) -> None:
+    found, asked = measured(lambda one: None if one.side == "after" else 100.0, "samples_per_s:-10%")
+    assert len(asked) == 4
+    assert found.ended == "every trial of a version failed, with num_workers=2"
+
+
+class Warned(Silent):
+    """Notes warnings."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def warned(self, why: str) -> None:
+        self.said.append(why)
+
+
+def plans(before: list[Config], after: list[Config]) -> Any:
+    """Conditions with these configurations."""
+    return {
+        side: SimpleNamespace(plan=SimpleNamespace(configurations=tuple(found), baseline=found[-1]))
+        for side, found in (("before", before), ("after", after))
+    }
+
+
+def test_few_configurations_are_all_compared_and_of_many_the_baseline() -> None:
+    listener = Warned()
+    few = [{"num_workers": n} for n in range(MOST_CONFIGS)]
+    assert _configs(plans(few, few[1:]), listener) == tuple(few[1:])
+    assert not listener.said
+    many = [{"num_workers": n} for n in range(MOST_CONFIGS + 1)]
+    assert _configs(plans(many, many), listener) == (many[-1],)
+    assert "1 of 5 configurations" in listener.said[0]
+    with pytest.raises(UsageError, match=r"no configuration is in both suites .* -P num_workers=2"):
+        _configs(plans(few, [{"num_workers": 99}]), listener)

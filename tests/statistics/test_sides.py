@@ -1,0 +1,137 @@
+"""Two versions are compared by their pairs, and every gate decides in every configuration."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from loaderbench.records import Config, Gate, SideBySide, Trial, Version
+from loaderbench.statistics.gates import judge_sides, parse_gate
+from loaderbench.statistics.sequential import planned_looks
+from loaderbench.statistics.sides import NO_WAIT, comparison_of, is_decided, pairs_of
+
+TWO: Config = {"num_workers": 2}
+FOUR: Config = {"num_workers": 4}
+VERSIONS = (
+    Version(side="before", name="main", suite_file="s.yaml"),
+    Version(side="after", name="working tree", suite_file="s.yaml"),
+)
+
+
+def trial(number: int, side: Any, rate: float | None, config: Config, **fields: Any) -> Trial:
+    status: Any = "failed" if rate is None else "completed"
+    found = {"data_wait_share": 0.3, "consumer": "emulated", **fields}
+    return Trial(
+        id=f"p{number}-{side}", role="ab", config=config, round=number, side=side, status=status,
+        samples_per_s=rate, **found,
+    )  # fmt: skip
+
+
+def pairs(ratio: float, count: int = 8, config: Config = TWO, noise: float = 0.01, **fields: Any) -> list[Trial]:
+    """The later version is so much faster; the machine drifts, both with it."""
+    chance = random.Random(1)
+    found = []
+    for number in range(1, count + 1):
+        machine = 100 * chance.uniform(0.5, 2)
+        found.append(trial(number, "before", machine, config))
+        found.append(trial(number, "after", machine * ratio * (1 + chance.uniform(-noise, noise)), config, **fields))
+    return found
+
+
+def asked(*gates: str, configs: Sequence[Config] = (TWO,), most: int = 8) -> SideBySide:
+    return SideBySide(
+        versions=VERSIONS,
+        configs=tuple(configs),
+        gates=tuple(parse_gate(gate, "--fail-if") for gate in gates),
+        looks=planned_looks(most),
+        budget_s=180,
+        ended="decided",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "outcome", "gate"),
+    [
+        (1.0, 0.01, "within noise", "passed"),
+        (0.9, 0.01, "regressed", "failed"),
+        (1.2, 0.01, "improved", "passed"),
+        (1.0, 0.2, "inconclusive", "inconclusive"),
+        (0.97, 0.01, "regressed", "inconclusive"),
+    ],
+)
+def test_the_drift_of_the_machine_cancels_in_pairs(ratio: float, noise: float, outcome: str, gate: str) -> None:
+    found = comparison_of(asked("samples_per_s:-3%"), pairs(ratio, noise=noise))
+    assert found.outcome == outcome
+    assert judge_sides(parse_gate("samples_per_s:-3%", ""), found).outcome == gate
+    assert found.metrics[0].change is not None
+    assert found.metrics[0].change.est == pytest.approx(ratio, rel=noise)
+
+
+def test_more_looks_make_a_wider_interval_of_the_same_pairs() -> None:
+    few, many = (comparison_of(asked(most=most), pairs(1.0)).metrics[0].change for most in (5, 40))
+    assert few is not None
+    assert many is not None
+    assert (many.lo or 0) < (few.lo or 0) < (few.hi or 0) < (many.hi or 0)
+
+
+def test_a_loss_in_one_configuration_is_enough_to_fail_and_is_named() -> None:
+    both = asked("samples_per_s:-3%", configs=(TWO, FOUR))
+    found = comparison_of(both, [*pairs(1.0), *pairs(0.8, config=FOUR)])
+    gate = judge_sides(both.gates[0], found)
+    assert gate.outcome == "failed"
+    assert "with num_workers=4" in gate.said
+    assert found.config == FOUR
+    assert "num_workers=4" in found.headline
+
+
+def test_a_configuration_is_decided_when_each_of_its_gates_is() -> None:
+    found = comparison_of(asked(), pairs(0.9))
+    assert is_decided(TWO, asked("samples_per_s:-3%"), found)
+    assert is_decided(TWO, asked(), found)
+    assert not is_decided(TWO, asked("samples_per_s:-3%", "samples_per_s:-10%"), found)
+    assert not is_decided(TWO, asked(), comparison_of(asked(), pairs(1.0, noise=0.2)))
+
+
+def test_two_pairs_decide_nothing() -> None:
+    found = comparison_of(asked("samples_per_s:-3%", most=2), pairs(0.5, count=2))
+    assert found.outcome == "inconclusive"
+    assert "--budget" in found.reasons[0]
+    assert judge_sides(parse_gate("samples_per_s:-3%", ""), found).outcome == "inconclusive"
+
+
+def test_a_round_counts_where_both_were_measured() -> None:
+    trials = [*pairs(1.0, count=5), trial(6, "before", 100, TWO), trial(6, "after", None, TWO)]
+    assert pairs_of(TWO, trials) == 5
+    nothing = comparison_of(asked("samples_per_s:-3%"), [trial(1, "before", 100, TWO), trial(1, "after", None, TWO)])
+    assert nothing.metrics[0].not_measured == {"after": "every trial failed", "change": "every trial failed"}
+    assert judge_sides(parse_gate("samples_per_s:-3%", ""), nothing).outcome == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("expression", "outcome"),
+    [
+        ("data_wait_share:+3pp", "failed"),
+        ("data_wait_share:+30pp", "passed"),
+        ("data_wait_share>20%", "failed"),
+        ("data_wait_share>80%", "passed"),
+        ("samples_per_s<20", "passed"),
+        ("samples_per_s<900", "failed"),
+    ],
+)
+def test_other_gates_are_of_the_later_version_or_of_what_changed_in_its_data_wait(
+    expression: str, outcome: str
+) -> None:
+    gate: Gate = parse_gate(expression, "")
+    found = comparison_of(asked(expression), pairs(1.0, data_wait_share=0.5))
+    assert judge_sides(gate, found).outcome == outcome
+
+
+def test_data_wait_of_a_loader_alone_is_not_measured() -> None:
+    found = comparison_of(
+        asked(), [trial(n, side, 9.0, TWO, consumer="none") for n in (1, 2) for side in ("before", "after")]
+    )
+    assert found.metrics[1].change is None
+    assert found.metrics[1].not_measured["change"] == NO_WAIT
