@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from loaderbench.commands.options import ProgressKind
+from loaderbench.diagnosis.wording import stage_name
 from loaderbench.plan import Plan
-from loaderbench.records import Config, IsolationName, PlannedTrial, Trial, Verdict, config_label
+from loaderbench.records import Config, PlannedTrial, Trial, Verdict, config_label
 from loaderbench.report.numbers import count
 from loaderbench.report.words import ISOLATION_RUNS
 from loaderbench.session import Listener, Silent
@@ -69,13 +70,13 @@ class PlainLines(Quiet):
     def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - a line says it at the end
         """Say it when asked to say more."""
         if self._verbose:
-            _print(f"Trial {planned.id}: {_what(self._label(planned.config), planned.isolation)}")
+            _print(f"Trial {planned.id}: {_what(self._label(planned.config), planned)}")
 
     def trial_ended(self, trial: Trial, progress: Done) -> None:
         """Say what it gave, and how long the whole run still takes."""
         gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else _plain(trial.status)
         why = f" ({_plain(trial.failure.kind)})" if trial.failure else ""
-        what = _what(self._label(trial.config), trial.isolation)
+        what = _what(self._label(trial.config), trial)
         _print(f"[{_place(progress, '/')}] {what}: {gave}{why}; {time_left(progress)}")
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
@@ -125,7 +126,7 @@ class Bar(Quiet):
         """Show how far it is."""
         self._show(progress)
         if trial.failure:
-            what = _what(self._label(trial.config), trial.isolation)
+            what = _what(self._label(trial.config), trial)
             self._progress.console.print(f"Failed: {what}: {_plain(trial.failure.kind)}", markup=False)
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
@@ -171,9 +172,11 @@ def _plain(word: str) -> str:
     return word.replace("_", " ")
 
 
-def _what(label: str, isolation: IsolationName | None) -> str:
-    """What a trial measures: a configuration, or an isolation run of it."""
-    return label if isolation is None else f"{label}, {ISOLATION_RUNS[isolation]}"
+def _what(label: str, planned: PlannedTrial) -> str:
+    """What a trial measures: a configuration, an isolation run of it, or one of its stages that is free."""
+    if planned.freed is not None:
+        return f"{label}, {stage_name(planned.freed)} free"
+    return label if planned.isolation is None else f"{label}, {ISOLATION_RUNS[planned.isolation]}"
 
 
 def _minutes(seconds: float) -> str:

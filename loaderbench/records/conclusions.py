@@ -353,12 +353,40 @@ class Hotspot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FreedPart:
+    """A named transform that costs nothing, as `Bottleneck` has a stage."""
+
+    name: str
+    samples_per_s_if_free: Interval
+    gain_if_free: Interval
+    trials: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bottleneck:
+    """What the verdict's configuration would gain if one stage were free, measured.
+
+    `samples_per_s_if_free` is the loader's own rate, without a consumer that caps it. `gain_if_free` is its ratio over
+    the unchanged loader, paired by round. `parts` are the transforms with a name. Source: the virtual speedups of
+    causal profiling (Curtsinger and Berger, Coz, SOSP 2015), with replayed results in place of inserted pauses.
+    """
+
+    stage: Stage
+    samples_per_s_if_free: Interval
+    gain_if_free: Interval
+    basis: Basis = "measured"
+    parts: tuple[FreedPart, ...] = ()
+    trials: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusions:
     """All that this version's rules say of a run. They can be drawn again from what was measured, at any time.
 
     `warnings` are reasons to distrust the run, `remarks` what is good to know of its figures. `hotspots` are lines of
     code of the verdict's configuration, those with the largest share of loading time first. `ranks` are those of a
-    distributed training, whose `verdict` is that of the whole.
+    distributed training, whose `verdict` is that of the whole. `bottlenecks` are stages of the verdict's configuration,
+    the largest gain first; why others are not among them, `not_measured` says under `bottlenecks.decode`.
     """
 
     configurations: tuple[Configuration, ...]
@@ -377,4 +405,5 @@ class Conclusions:
     gpu_memory: GpuMemory | None = None
     hotspots: tuple[Hotspot, ...] = ()
     ranks: tuple[Rank, ...] = ()
+    bottlenecks: tuple[Bottleneck, ...] = ()
     not_measured: Reasons = field(default_factory=dict)

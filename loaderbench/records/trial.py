@@ -209,7 +209,8 @@ class RankReadings(ProcessReadings):
 class PlannedTrial:
     """One configuration to be measured once. `role` says what for.
 
-    `isolation` names what is left of it, of a trial with that role; `None` for all others.
+    `isolation` names what is left of it, of a trial with that role; `None` for all others. `freed` names the stage that
+    costs nothing, such as `decode` or `transform/Normalize`; `None` for all others.
     """
 
     id: str
@@ -217,6 +218,7 @@ class PlannedTrial:
     config: Config
     round: int
     isolation: IsolationName | None = None
+    freed: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from loaderbench.plan import Plan
 from loaderbench.records import PlannedTrial, Trial, Verdict
 
-Phase = Literal["Sweep", "Isolation runs", "Fixes"]
+Phase = Literal["Sweep", "Isolation runs", "Stages made free", "Fixes"]
 
 
 @dataclass(frozen=True)

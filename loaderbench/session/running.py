@@ -15,6 +15,7 @@ from loaderbench.report.index import update_index
 from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.conditions import find_conditions
+from loaderbench.session.freeing import measure_bottlenecks
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
@@ -76,7 +77,9 @@ def _run_into(
     """Prepare, measure, conclude, write."""
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
-    nothing_yet = conditions.measured((), None, dict.fromkeys(("isolation", "verification"), NOT_ENDED), NOT_ENDED)
+    nothing_yet = conditions.measured(
+        (), None, dict.fromkeys(("isolation", "bottlenecks", "verification"), NOT_ENDED), NOT_ENDED
+    )
     if earlier is not None:
         refuse_changes(earlier, nothing_yet)
         store.keep_only(earlier.trials.values())
@@ -91,7 +94,7 @@ def _run_into(
 
 
 def _measure(session: Session) -> None:
-    """The sweep, the isolation runs, the remedies; a signal ends any of them, and what was measured is kept."""
+    """The sweep and the steps after it; a signal ends any of them, and what was measured is kept."""
     try:
         measure_sweep(session, lambda after: _show_so_far(session, after))
         if session.found.why_partial is None and (session.plan.isolation_trials or session.plan.verify_s):
@@ -99,6 +102,7 @@ def _measure(session: Session) -> None:
         found = rank(session.so_far()).subject
         subject = found.config if found else None
         measure_isolation(session, subject)
+        measure_bottlenecks(session, subject)
         try_remedies(session, subject)
     except (KeyboardInterrupt, Terminated) as stop:
         session.stopped(stop)

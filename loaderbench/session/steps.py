@@ -22,7 +22,7 @@ from loaderbench.session.time_left import TimeLeft, mean_trial_s
 from loaderbench.store import Store
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
-Step = Literal["sweep", "isolation", "remedies"]
+Step = Literal["sweep", "isolation", "freed", "remedies"]
 
 ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 
@@ -80,7 +80,7 @@ class Session:
     def provisional(self, after: str) -> Measured:
         """The run so far, as one that is still in progress after this step."""
         why, found = f"The run was still in progress after {after}", self.found
-        left_out = dict.fromkeys(("isolation", "verification"), why) | found.left_out
+        left_out = dict.fromkeys(("isolation", "bottlenecks", "verification"), why) | found.left_out
         return replace(self.conditions.measured(found.trials, found.verification, left_out, why), in_progress=True)
 
     def measure(self, planned: PlannedTrial) -> Trial:
@@ -123,11 +123,15 @@ class Session:
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
         found.why_partial = self._interrupted()
         found.left_out.setdefault("isolation", found.why_partial)
+        if self.step != "remedies":
+            found.left_out.setdefault("bottlenecks", found.why_partial)
         if found.verification is None:
             found.left_out.setdefault("verification", found.why_partial)
 
     def _interrupted(self) -> str:
         done, of = len(self.found.of("sweep", "twin")), self.plan.trials
+        if self.step == "freed":
+            return "interrupted while stages were made free, after the sweep"
         if self.step == "remedies":
             return "interrupted while trying fixes, after the sweep"
         if done == of:

@@ -28,13 +28,19 @@ class TimeLeft:
     def in_sweep(self, done: Sequence[Trial]) -> Progress:
         """After these trials of the sweep, twins included."""
         plan = self._plan
-        later_s = plan.isolation_trials * plan.isolation_s + plan.verify_s
+        later_s = plan.isolation_trials * plan.isolation_s + plan.freed_s + plan.verify_s
         return self._progress("Sweep", len(done), plan.trials, sweep_left_s(done, plan) + later_s, done)
 
     def in_isolation(self, done: int, total: int, runs: Sequence[Trial], sweep: Sequence[Trial]) -> Progress:
         """After `done` of `total` isolation runs, of which `runs` were measured."""
-        left_s = (total - done) * mean_trial_s(runs, self._plan.isolation_s) + self._plan.verify_s
+        later_s = self._plan.freed_s + self._plan.verify_s
+        left_s = (total - done) * mean_trial_s(runs, self._plan.isolation_s) + later_s
         return self._progress("Isolation runs", done, total, left_s, sweep)
+
+    def in_freeing(self, done: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
+        """After `done` trials with a stage made free, which end at the monotonic time `until_s`."""
+        left_s = until_s - time.monotonic() + self._plan.verify_s
+        return self._progress("Stages made free", done, None, left_s, sweep)
 
     def in_fixes(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
         """After `tried` trials of fixes, which end at the monotonic time `until_s` or when none is left to try."""

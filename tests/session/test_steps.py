@@ -178,7 +178,7 @@ def test_a_signal_is_noted_and_says_how_far_the_sweep_was(stop: BaseException, n
     session.stopped(stop)
     found = session.found
     assert (found.stopped_by, found.why_partial) == (number, "interrupted after 2 of 4 trials")
-    assert found.left_out == dict.fromkeys(("isolation", "verification"), found.why_partial)
+    assert found.left_out == dict.fromkeys(("isolation", "bottlenecks", "verification"), found.why_partial)
 
 
 def test_a_signal_after_the_sweep_says_what_was_not_done() -> None:

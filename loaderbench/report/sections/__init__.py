@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from loaderbench.report.model import Section
 from loaderbench.report.sections import (
     about,
+    bottlenecks,
     cost,
     failures,
     flame_graph,
@@ -34,6 +35,7 @@ SECTIONS: tuple[Builder, ...] = (
     ranks.section,
     pipeline.section,
     verdict.figures,
+    bottlenecks.section,
     recommendations.section,
     sweep.section,
     scaling.section,
