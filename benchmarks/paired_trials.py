@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from loaderbench.environment import describe_machine
+from loaderbench.freeing import Freeing
 from loaderbench.records import PlannedTrial, Trial
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.conditions import prepare_inputs
@@ -19,10 +20,10 @@ from loaderbench.suite import load_suite
 
 
 class Trials:
-    """Measures rounds of planned trials of one suite, as a run tries remedies."""
+    """Measures rounds of planned trials of one suite, as a run tries remedies, or makes stages free."""
 
-    def __init__(self, measure: Measuring) -> None:
-        self._paired = SlicedRounds(measure)
+    def __init__(self, measure: Measuring, seconds: float | None = None) -> None:
+        self._paired = SlicedRounds(measure, seconds=seconds)
 
     def run(self, planned: Sequence[PlannedTrial]) -> list[Trial]:
         """Measure a round; a failed trial raises `RuntimeError` with its words."""
@@ -35,7 +36,7 @@ class Trials:
 
 
 @contextmanager
-def trials_of(suite: Path) -> Iterator[Trials]:
+def trials_of(suite: Path, *, seconds: float | None = None, freeing: Freeing | None = None) -> Iterator[Trials]:
     """Prepare a suite as `loaderbench run` does; what the trials write is removed at the end."""
     loaded = load_suite(suite)
     server = TrialServer()
@@ -45,6 +46,8 @@ def trials_of(suite: Path) -> Iterator[Trials]:
     with TemporaryDirectory() as folder:
         store = Store(Path(folder) / "trials")
         try:
-            yield Trials(Measuring(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent()))
+            measure = Measuring(server, runner, loaded, inputs, consumer="none", store=store, listener=Silent())
+            measure.freeing = freeing
+            yield Trials(measure, seconds)
         finally:
             store.close()

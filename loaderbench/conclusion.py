@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from loaderbench.consumers import consumer_kind, demand_of, demand_rate, describe_demand
 from loaderbench.datasets import options_to_try
+from loaderbench.diagnosis.bottlenecks import describe_bottlenecks
 from loaderbench.diagnosis.contention import describe_contention
 from loaderbench.diagnosis.copies import with_copies
 from loaderbench.diagnosis.epochs import epoch_costs
@@ -26,6 +27,7 @@ from loaderbench.loaders import backend_of
 from loaderbench.ranks import RANKS, process_count
 from loaderbench.records import (
     Best,
+    Bottleneck,
     Candidate,
     Conclusions,
     Config,
@@ -35,6 +37,7 @@ from loaderbench.records import (
     Isolation,
     Measured,
     Noise,
+    Reasons,
     Recommendation,
     RunRecord,
     Trial,
@@ -54,6 +57,7 @@ NO_ISOLATION = "a profile has no isolation runs"
 NO_FINAL = "this run had no final"
 NO_PREDICTION = "every rate is measured; no config is predicted from others"
 ONE_VERSION = "one version was measured"
+NO_BOTTLENECKS = "a profile makes no stage free"
 NOT_VERIFIED = "this run tried no fixes"
 
 
@@ -142,7 +146,8 @@ def _conclusions(measured: Measured) -> Conclusions:
     costs = epoch_costs(of_config, measured.loader)
     of_ranks = measured.rank_trials or trials_of_ranks(of_config)
     ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
-    verdict = _verdict(measured, subject, config, costs, len(warnings))
+    bottlenecks, why_no_bottlenecks = _bottlenecks(measured, config)
+    verdict = _verdict(measured, subject, config, costs, len(warnings), bottlenecks=bottlenecks)
     if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
         verdict = of_job(verdict, ranks, loading_rates(of_ranks))
     hosts = describe_hosts(of_ranks)
@@ -186,8 +191,17 @@ def _conclusions(measured: Measured) -> Conclusions:
         all_hosts=all_hosts(hosts),
         comparison=comparison,
         gates=gates,
-        not_measured={name: why for name, (value, why) in known.items() if value is None},
+        bottlenecks=bottlenecks,
+        not_measured={name: why for name, (value, why) in known.items() if value is None} | why_no_bottlenecks,
     )
+
+
+def _bottlenecks(measured: Measured, config: Config | None) -> tuple[tuple[Bottleneck, ...], Reasons]:
+    """What a configuration would gain if a stage were free; only that of the verdict was measured."""
+    if measured.kind == "profile":
+        return (), {"bottlenecks": NO_BOTTLENECKS}
+    trials = [trial for trial in measured.freed_trials if trial.config == config]
+    return describe_bottlenecks(trials, measured.left_out)
 
 
 def _no_demand(measured: Measured) -> str:
@@ -230,7 +244,13 @@ def _warnings(measured: Measured, configurations: Sequence[Configuration], noise
 
 
 def _verdict(
-    measured: Measured, subject: Subject | None, config: Config | None, costs: Sequence[EpochCost], warnings: int
+    measured: Measured,
+    subject: Subject | None,
+    config: Config | None,
+    costs: Sequence[EpochCost],
+    warnings: int,
+    *,
+    bottlenecks: Sequence[Bottleneck],
 ) -> Verdict:
     assumed = demand_of(measured)
     return decide(
@@ -242,6 +262,7 @@ def _verdict(
         trials=measured.sweep,
         costs=costs,
         shortage=_shortage(measured, config),
+        bottlenecks=bottlenecks,
     )
 
 
@@ -330,7 +351,9 @@ def diagnose(measured: Measured, config: Config, trials: Sequence[Trial]) -> Dia
     demand = _demand(measured, config)
     if of_it and not consumed and demand is not None and subject.samples_per_s is not None:
         subject = replace(subject, data_wait_share=expected_wait(subject.samples_per_s, demand))
-    return _diagnosis(measured, config, decide(subject, measured.consumer, demand, 0, trials=of_it), facts)
+    bottlenecks, _ = _bottlenecks(measured, config)
+    verdict = decide(subject, measured.consumer, demand, 0, trials=of_it, bottlenecks=bottlenecks)
+    return _diagnosis(measured, config, verdict, facts)
 
 
 def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Facts) -> Diagnosis:

@@ -28,6 +28,10 @@ FINAL_TRIALS = 4  # that it has time for, however long they take
 FINAL_SHARE = 0.2  # of the time of the sweep, at most
 SWEEP_SHARE = 0.6  # of a budget, for an adaptive sweep; the rest is for isolation runs and fixes
 ROUND_SHARE = 0.5  # of the time that is left to an adaptive sweep, for a round before the one that can name a winner
+FREED_S = 40.0  # for making stages free, one after the other
+FREED_SECONDS = 0.5  # of time slices of a trial with a stage made free
+FREED_TRIAL_S = 1.7  # of such a trial, with its start and the samples that it keeps
+FREED_ROUNDS = 3  # at least, of such trials
 ISOLATION_SHARE = 0.5  # of a trial's steady state; an isolation run is compared with others of its kind, not ranked
 LEAST_ISOLATION_S = 0.5
 
@@ -46,6 +50,7 @@ class Plan:
     trial_s: float
     isolation_s: float = 0.0
     isolation_runs: int = 0
+    freed_s: float = 0.0
     verify_s: float = 0.0
     verify_trial_s: float = 0.0
     verify_steady_s: float = 0.0
@@ -55,7 +60,7 @@ class Plan:
 
     @property
     def estimated_s(self) -> float:
-        """About how long the run will take, without the trials of fixes, which are not known before."""
+        """About how long the run will take, without free stages and fixes, which are not known before."""
         return FIRST_CHILD_S + self.trials * self.trial_s + self.isolation_trials * self.isolation_s
 
     def with_start(self, extra_s: float) -> Plan:
@@ -200,6 +205,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         trial_s,
         isolation_s,
         isolation_runs,
+        freed_s=FREED_S if suite.measure.verify else 0.0,
         verify_s=_for_fixes_s(start_s + verify_trial_s, verify_trial_s) if suite.measure.verify else 0.0,
         verify_trial_s=start_s + verify_trial_s,
         verify_steady_s=before_slices_seconds(suite) + verify_seconds(suite),

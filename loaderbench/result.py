@@ -164,5 +164,5 @@ def _has_left_trials(run: RunRecord) -> bool:
 
 def _with_left_trials(run: RunRecord, trials: Iterable[Trial]) -> RunRecord:
     """The run concluded from these trials, except those of remedies, which say nothing until their step has ended."""
-    found = tuple(trial for trial in trials if trial.role != "remedy")
+    found = tuple(trial for trial in trials if trial.role not in ("freed", "remedy"))
     return conclude(replace(run, trials=found)) if found else run

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from loaderbench.commands.options import ProgressKind
+from loaderbench.diagnosis.wording import stage_name
 from loaderbench.plan import Plan
 from loaderbench.records import Config, PlannedTrial, Trial, Verdict, config_label
 from loaderbench.report.numbers import count
@@ -192,8 +193,10 @@ def _plain(word: str) -> str:
 
 
 def _of_side(trial: PlannedTrial, label: str) -> str:
-    """What a trial measures: a configuration, of which version, or an isolation run of it."""
+    """What a trial measures: a configuration, of which version, an isolation run of it, or a stage of it made free."""
     what = label if trial.isolation is None else f"{label}, {ISOLATION_RUNS[trial.isolation]}"
+    if trial.freed is not None:
+        what = f"{label}, {stage_name(trial.freed)} free"
     return what if trial.side is None else f"{trial.side}, {what}" if what else trial.side
 
 

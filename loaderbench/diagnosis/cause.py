@@ -75,7 +75,8 @@ class Cause:
 
     `clause` is the cause in the words of a headline. `named` is what the user has named
     the part of the sample that the cause is about, where they have. `read_inside` is the stage that files are read in,
-    where that is not `read` itself.
+    where that is not `read` itself. `is_measured`: no other stage gains as much if free. `overruled` is what the rules
+    found for a stage that gains less.
     """
 
     stage: Stage
@@ -84,6 +85,8 @@ class Cause:
     clause: str = ""
     named: str | None = None
     read_inside: Stage | None = None
+    is_measured: bool = False
+    overruled: str = ""
 
     @property
     def work(self) -> str:

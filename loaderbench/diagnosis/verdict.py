@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loaderbench.consumers import consumer_kind, describe_target
+from loaderbench.diagnosis.bottlenecks import bottlenecks_in_words
 from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, near_tie, speaks_against
 from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.headline import where
 from loaderbench.diagnosis.limits import disturbed
+from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.shortage import Shortage
 from loaderbench.diagnosis.thresholds import NOTICED, TRANSFER
@@ -23,7 +25,18 @@ from loaderbench.diagnosis.wording import (
     transfers,
     waits,
 )
-from loaderbench.records import Bound, Confidence, Config, EpochCost, Evidence, Interval, Trial, Verdict, config_label
+from loaderbench.records import (
+    Bottleneck,
+    Bound,
+    Confidence,
+    Config,
+    EpochCost,
+    Evidence,
+    Interval,
+    Trial,
+    Verdict,
+    config_label,
+)
 
 UNDECIDED_WIDTH = 0.2  # an interval this wide across the threshold decides nothing
 
@@ -60,18 +73,21 @@ def decide(
     trials: Sequence[Trial] = (),
     costs: Sequence[EpochCost] = (),
     shortage: Shortage | None = None,
+    bottlenecks: Sequence[Bottleneck] = (),
 ) -> Verdict:
     """Say what bounds it, and why.
 
     `consumer` is a resolved kind, `demand` in samples/s that of one that has a demand; `doubts` counts the reasons to
     distrust the run; `target` is the demand as a line of evidence; `costs` are those of an epoch.
-    `shortage` is what configurations with more workers ran out of.
+    `shortage` is what configurations with more workers ran out of. `bottlenecks` are the stages that were made free.
     """
     if subject is None:
         return _nothing(trials, consumer, shortage)
     bound = _bound(subject, consumer)
     cause = find_cause(subject.facts) if bound == "input" and subject.facts else None
+    cause = with_measured(cause, subject.facts, bottlenecks)
     evidence = (*_evidence(subject, consumer, demand, target, trials), *_beyond(cause, costs))
+    evidence = (*bottlenecks_in_words(bottlenecks), *evidence)
     evidence = (*([shortage.evidence()] if shortage and bound != "compute" else []), *evidence)
     if bound == "unknown":
         wait, limit = percent(subject.data_wait_share), f"includes {in_percent(NOTICED)}, the limit of input-bound"
@@ -137,7 +153,7 @@ def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consum
         read_inside=cause.read_inside,
         limit=cause.limit,
         headline=cause.clause,
-        against=speaks_against(facts, cause),
+        against=(*([cause.overruled] if cause.overruled else []), *speaks_against(facts, cause)),
         confidence=_lowered(found.confidence, cause, facts),
         confidence_reasons=(*found.confidence_reasons, *_doubts_of_cause(cause, facts)),
         not_measured={},
@@ -155,7 +171,12 @@ def _lowered(confidence: Confidence, cause: Cause, facts: Facts) -> Confidence:
     """Low if other programs disturb or the rate contradicts the cause; one less if another cause is as likely."""
     if disturbed(facts) or conflicting(facts):
         return "low"
-    return _ONE_LESS[confidence] if near_tie(facts, cause) or _looks_alike(cause, facts) else confidence
+    return _ONE_LESS[confidence] if _is_near_tie(facts, cause) or _looks_alike(cause, facts) else confidence
+
+
+def _is_near_tie(facts: Facts, cause: Cause) -> bool:
+    """Whether two stages cost almost the same, and making them free has not shown which gains more."""
+    return not cause.is_measured and near_tie(facts, cause)
 
 
 def _looks_alike(cause: Cause, facts: Facts) -> bool:
@@ -169,7 +190,7 @@ def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
     reasons = {
         "other programs use CPUs that the loader needs": disturbed(facts),
         "throughput exceeds what the traced times allow": conflicting(facts),
-        "two stages cost almost the same": near_tie(facts, cause),
+        "two stages cost almost the same": _is_near_tie(facts, cause),
         "from outside, latency and bandwidth of storage look alike": _looks_alike(cause, facts),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)

@@ -109,6 +109,7 @@ class EndlessSampler:
 
     def __init__(self, length: int, shuffle: bool, seed: int) -> None:
         self._length, self._shuffle, self._seed = length, shuffle, seed
+        self.among: Sequence[int] | None = None  # these alone are drawn
 
     def __len__(self) -> int:
         return self._length
@@ -117,10 +118,20 @@ class EndlessSampler:
         import torch
 
         generator = torch.Generator().manual_seed(self._seed)
+        among = range(self._length) if self.among is None else self.among
         while True:
-            yield from (
-                torch.randperm(self._length, generator=generator).tolist() if self._shuffle else range(self._length)
-            )
+            order = torch.randperm(len(among), generator=generator).tolist() if self._shuffle else range(len(among))
+            yield from (among[place] for place in order)
+
+
+def narrow_sampler(loader: Any, indices: Sequence[int]) -> bool:
+    """Let a loader that was built here draw these samples alone; whether it does: a user's own sampler stays."""
+    found: Any = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    found = getattr(found, "sampler", found)  # of one that numbers its draws
+    if not isinstance(found, EndlessSampler):
+        return False
+    found.among = indices
+    return True
 
 
 class EndlessShard:

@@ -368,6 +368,33 @@ class Hotspot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FreedPart:
+    """A named transform that costs nothing, as `Bottleneck` has a stage."""
+
+    name: str
+    samples_per_s_if_free: Interval
+    gain_if_free: Interval
+    trials: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bottleneck:
+    """What the verdict's configuration would gain if one stage were free, measured.
+
+    `samples_per_s_if_free` is the loader's own rate, without a consumer that caps it. `gain_if_free` is its ratio over
+    the unchanged loader, paired by round. `parts` are the transforms with a name. Source: the virtual speedups of
+    causal profiling (Curtsinger and Berger, Coz, SOSP 2015), with replayed results in place of inserted pauses.
+    """
+
+    stage: Stage
+    samples_per_s_if_free: Interval
+    gain_if_free: Interval
+    basis: Basis = "measured"
+    parts: tuple[FreedPart, ...] = ()
+    trials: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusions:
     """All that this version's rules say of a run. They can be drawn again from what was measured, at any time.
 
@@ -376,6 +403,8 @@ class Conclusions:
     distributed training, whose `verdict` is that of the whole. `hosts` are its machines and `all_hosts` their sums,
     where there are several. `comparison` is that of two versions that were measured in turns, and `gates` are what it
     was held to. `prediction` would be that of configurations that were not measured; this version predicts none.
+    `bottlenecks` are stages of the verdict's configuration, the largest gain first; why others are not among them,
+    `not_measured` says under `bottlenecks.decode`.
     """
 
     configurations: tuple[Configuration, ...]
@@ -399,4 +428,5 @@ class Conclusions:
     hosts: tuple[HostUse, ...] = ()
     all_hosts: HostUse | None = None
     prediction: None = None
+    bottlenecks: tuple[Bottleneck, ...] = ()
     not_measured: Reasons = field(default_factory=dict)

@@ -29,6 +29,7 @@ class Measured:
     `dropped` are the configurations that an adaptive sweep measured in no further round.
     `left_out` says why isolation runs (by name, or under `isolation` all of them), `final` or `verification` were not
     measured.
+    It has stages that are not free under `bottlenecks.decode`, or under `bottlenecks` all of them.
     """
 
     name: str
@@ -86,6 +87,11 @@ class Measured:
     def remedy_trials(self) -> tuple[Trial, ...]:
         """Trials of remedies, including those of the unchanged configuration and the baseline they are paired with."""
         return self._of("remedy")
+
+    @property
+    def freed_trials(self) -> tuple[Trial, ...]:
+        """Those with a stage that costs nothing, and those they are compared with."""
+        return self._of("freed")
 
     @property
     def rank_trials(self) -> tuple[Trial, ...]:

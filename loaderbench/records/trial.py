@@ -210,7 +210,8 @@ class PlannedTrial:
     """One configuration to be measured once. `role` says what for.
 
     `isolation` names what is left of it, of a trial with that role; `None` for all others. `side` is the version that a
-    trial of `ab` measures; `None` for all others.
+    trial of `ab` measures; `None` for all others. `freed` names the stage that costs nothing, such as `decode` or
+    `transform/Normalize`; `None` for all others.
     """
 
     id: str
@@ -219,6 +220,7 @@ class PlannedTrial:
     round: int
     isolation: IsolationName | None = None
     side: Side | None = None
+    freed: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,9 @@ Confidence = Literal["high", "medium", "low"]
 Basis = Literal["measured", "predicted", "heuristic"]
 Kind = Literal["sweep", "profile", "ab"]
 Standing = Literal["open", "already_ok", "not_checked"]
-Role = Literal["sweep", "twin", "final", "isolation", "remedy", "probe", "profile", "rank", "ab"]
-"""What a trial was measured for; `rank` is one of a distributed job, but not the one that its verdict is about."""
+Role = Literal["sweep", "twin", "final", "isolation", "freed", "remedy", "probe", "profile", "rank", "ab"]
+"""What a trial was measured for; `freed` has a stage that costs nothing, or is what such a trial is compared with;
+`rank` is one of a distributed job, but not the one that its verdict is about."""
 
 Side = Literal["before", "after"]
 """Which of two versions a trial of `ab` measured."""
@@ -40,7 +41,7 @@ Limit = Literal[
     "memory", "neighbors", "imbalance", "none",
 ]  # fmt: skip
 About = Literal[
-    "cause", "wait", "rate", "consumer", "target", "inside", "limits", "epoch", "shortage", "failure", "ranks"
+    "cause", "free", "wait", "rate", "consumer", "target", "inside", "limits", "epoch", "shortage", "failure", "ranks"
 ]
 """What a line of evidence is about."""
 

@@ -84,8 +84,10 @@ def batch_source(
 
 
 def _runs_own_code(order: TrialOrder) -> bool:
-    """Whether the user's code makes samples: its lines are looked at. Pairs compare rates alone."""
-    return order.planned.role not in ("remedy", "ab") and bool(order.suite.dataset.targets(order.planned.config))
+    """Whether the user's code makes samples: its lines are looked at. Trials that compare rates alone do without."""
+    return order.planned.role not in ("remedy", "freed", "ab") and bool(
+        order.suite.dataset.targets(order.planned.config)
+    )
 
 
 class WatchedLoader:

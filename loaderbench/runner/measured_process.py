@@ -83,6 +83,7 @@ def measure_here(
     pipe.send(Phase("building the dataset"))
     source, batches = _loader(order, built or build_dataset(order))
     made.append(batches.iterable)
+    _make_free(order, batches)
     prepare_files(order)
     if order.planned.isolation in ("replay_host", "replay_device"):
         pipe.send(Phase("caching batches for replay"))
@@ -251,6 +252,14 @@ def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
             f"no effect: {', '.join(idle)}; the target returned a {type(built.source).__name__} and does not take it"
         )
     return built.source, batches if built.cycle is None else replace(batches, cycle=built.cycle)
+
+
+def _make_free(order: TrialOrder, batches: Batches) -> None:
+    """Let a stage of the loader cost nothing, in a trial with that role. Imported late: it imports torch."""
+    if order.freeing is not None:
+        from loaderbench.freeing.loader import free_loader
+
+        free_loader(batches, order.freeing)
 
 
 def _seed(order: TrialOrder) -> int:

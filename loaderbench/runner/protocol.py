@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loaderbench.cuda_use import PeakMemory
+from loaderbench.freeing import Freeing
 from loaderbench.recorder import Measurement
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import BatchTimes, CopySpeed, LoaderInside, PlannedTrial
@@ -18,6 +19,7 @@ class TrialOrder:
 
     `in_time_slices`: after its steady state it takes batches in time slices, between those of other trials.
     `patience_s`: a trial that makes no progress for so long is ended; `None` waits until the time limit of the suite.
+    `freeing` is what a trial of that role makes free.
     """
 
     planned: PlannedTrial
@@ -28,6 +30,7 @@ class TrialOrder:
     log: Path
     in_time_slices: bool = False
     patience_s: float | None = None
+    freeing: Freeing | None = None
 
     def lasting(self, seconds: float) -> TrialOrder:
         """The same order with another length of the steady state."""

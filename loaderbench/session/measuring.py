@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from loaderbench.consumers import NOTHING, consumer_kind, consumer_of
 from loaderbench.datasets import DatasetOrder, Inputs, Samples
+from loaderbench.freeing import Freeing
 from loaderbench.loaders import backend_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.ranks import rank_count
@@ -25,7 +26,10 @@ LOADER_ALONE = ("loader_warm", "loader_cold")
 
 
 class Measuring:
-    """Turns a planned trial into an order and lets it run. `files_alone` bounds the files of the loader alone."""
+    """Turns a planned trial into an order and lets it run.
+
+    `files_alone` bounds the files of the loader alone; `freeing` is over which samples a stage is made free.
+    """
 
     def __init__(
         self,
@@ -42,11 +46,12 @@ class Measuring:
         self._consumer, self._store, self._listener = consumer, store, listener
         self._changed: dict[tuple[object, ...], Samples] = {}
         self.files_alone: int | None = None
+        self.freeing: Freeing | None = None
 
     def __call__(self, planned: PlannedTrial) -> Outcome:
         """Measure it."""
         order = self._order(planned)
-        if planned.role in ("final", "remedy"):
+        if planned.role in ("final", "freed", "remedy"):
             order = order.lasting(verify_seconds(order.suite))
         return self._runner.run(isolation_order(order, self.files_alone) if planned.isolation else order)
 
@@ -81,7 +86,11 @@ class Measuring:
     def _order(self, planned: PlannedTrial) -> TrialOrder:
         loaded = self._loaded
         samples, log = self._samples(planned.config), self._store.log(planned.id)
-        return TrialOrder(planned, loaded.suite, loaded.folder, samples, consumer_for(planned, self._consumer), log)
+        order = TrialOrder(planned, loaded.suite, loaded.folder, samples, consumer_for(planned, self._consumer), log)
+        if planned.role != "freed" or self.freeing is None:
+            return order
+        seed = loaded.suite.measure.seed + planned.round
+        return replace(order, freeing=replace(self.freeing, stage=planned.freed, seed=seed))
 
     def _samples(self, config: Config) -> Samples:
         """The files, or what the configuration asks for in their place; made once."""
@@ -95,7 +104,8 @@ class Measuring:
 def consumer_for(planned: PlannedTrial, own: str) -> str:
     """The run's `own` consumer; none for the loader alone, nor for a remedy where the demand would cap the gain."""
     capped = planned.role == "remedy" and consumer_kind(own).capped
-    return NOTHING if capped or planned.isolation in LOADER_ALONE else own
+    alone = planned.role == "freed" or planned.isolation in LOADER_ALONE
+    return NOTHING if capped or alone else own
 
 
 def is_alone(planned: PlannedTrial, made: Conditions) -> bool:

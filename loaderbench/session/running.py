@@ -16,6 +16,7 @@ from loaderbench.result import Run
 from loaderbench.runner import TrialRunner, TrialServer
 from loaderbench.session.conditions import find_conditions
 from loaderbench.session.final import measure_final
+from loaderbench.session.freeing import measure_bottlenecks
 from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
@@ -101,7 +102,7 @@ def _run_into(  # noqa: PLR0917
 
 
 def _measure(session: Session, undecided: Undecided | None = None) -> None:
-    """Sweep, final, isolation runs, remedies; a signal ends any of them, and what was measured is kept."""
+    """The sweep and the steps after it; a signal ends any of them, and what was measured is kept."""
     try:
         measure_sweep(session, lambda after: _show_so_far(session, after))
         if undecided is not None:
@@ -112,6 +113,7 @@ def _measure(session: Session, undecided: Undecided | None = None) -> None:
         found = rank(session.so_far()).subject
         subject = found.config if found else None
         measure_isolation(session, subject)
+        measure_bottlenecks(session, subject)
         try_remedies(session, subject)
     except (KeyboardInterrupt, Terminated) as stop:
         session.stopped(stop)

@@ -35,9 +35,9 @@ from loaderbench.session.time_left import TimeLeft, mean_trial_s
 from loaderbench.store import Store
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
-Step = Literal["sweep", "final", "isolation", "remedies", "pairs"]
+Step = Literal["sweep", "final", "isolation", "freed", "remedies", "pairs"]
 
-LATER_STEPS = ("final", "isolation", "verification")
+LATER_STEPS = ("final", "isolation", "bottlenecks", "verification")
 ALL_FAILED = "every trial of the first round failed; later rounds were skipped"
 
 
@@ -163,6 +163,8 @@ class Session:
         found.why_partial = self._interrupted()
         for step in ("final", "isolation") if self.step == "sweep" else ("isolation",):
             found.left_out.setdefault(step, found.why_partial)
+        if self.step != "remedies":
+            found.left_out.setdefault("bottlenecks", found.why_partial)
         if found.verification is None:
             found.left_out.setdefault("verification", found.why_partial)
 
@@ -170,6 +172,8 @@ class Session:
         done, of = len(self.found.of("sweep", "twin")), self.plan.trials
         if self.step == "pairs":
             return f"interrupted after {len(self.found.of('ab'))} trials"
+        if self.step == "freed":
+            return "interrupted while stages were made free, after the sweep"
         if self.step == "remedies":
             return "interrupted while trying fixes, after the sweep"
         if self.step == "final":

@@ -36,7 +36,7 @@ class TimeLeft:
 
     @property
     def _after_final_s(self) -> float:
-        return self._plan.isolation_trials * self._plan.isolation_s + self._plan.verify_s
+        return self._plan.isolation_trials * self._plan.isolation_s + self._plan.freed_s + self._plan.verify_s
 
     def in_final(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
         """After `tried` trials of the final, which ends at the monotonic time `until_s` at the latest."""
@@ -45,8 +45,14 @@ class TimeLeft:
 
     def in_isolation(self, done: int, total: int, runs: Sequence[Trial], sweep: Sequence[Trial]) -> Progress:
         """After `done` of `total` isolation runs, of which `runs` were measured."""
-        left_s = (total - done) * mean_trial_s(runs, self._plan.isolation_s) + self._plan.verify_s
+        later_s = self._plan.freed_s + self._plan.verify_s
+        left_s = (total - done) * mean_trial_s(runs, self._plan.isolation_s) + later_s
         return self._progress("Isolation runs", done, total, left_s, sweep)
+
+    def in_freeing(self, done: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
+        """After `done` trials with a stage made free, which end at the monotonic time `until_s`."""
+        left_s = until_s - time.monotonic() + self._plan.verify_s
+        return self._progress("Stages made free", done, None, left_s, sweep)
 
     def in_fixes(self, tried: int, until_s: float, sweep: Sequence[Trial]) -> Progress:
         """After `tried` trials of fixes, which end at the monotonic time `until_s` or when none is left to try."""

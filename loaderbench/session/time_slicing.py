@@ -55,11 +55,17 @@ class SlicedRounds:
 
     It cannot where trials use a GPU, whose memory is for one, or have several ranks, which end together (`is_alone`);
     where a loader cannot be stopped, or waits so long for its storage that stopping it would win something; where
-    memory is short, or processes are; without `/proc`; and elsewhere than on Linux.
+    memory is short, or processes are; without `/proc`; and elsewhere than on Linux. `seconds` are those of the time
+    slices of a trial together, by default as many as a fix gets.
     """
 
-    def __init__(self, measure: Measures, is_alone: Callable[[PlannedTrial], bool] = lambda _: False) -> None:
-        self._measure, self._is_alone = measure, is_alone
+    def __init__(
+        self,
+        measure: Measures,
+        is_alone: Callable[[PlannedTrial], bool] = lambda _: False,
+        seconds: float | None = None,
+    ) -> None:
+        self._measure, self._is_alone, self._seconds = measure, is_alone, seconds
         few_processes = (process_limit() or ENOUGH_PROCESSES) < ENOUGH_PROCESSES
         self._in_slices = sys.platform == "linux" and proc.available() and not few_processes
 
@@ -122,7 +128,7 @@ class SlicedRounds:
 
     def _is_measured(self, process: TrialProcess) -> bool:
         """Whether its slices were long enough together, or will not become so."""
-        asked_s = self._measure.sliced_seconds
+        asked_s = self._seconds or self._measure.sliced_seconds
         enough = process.sliced_s >= asked_s and process.slices().batches >= FEWEST_BATCHES
         return enough or not process.is_stopped or process.sliced_s >= LONGEST * asked_s
 

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from loaderbench.tracing.active import local
 from loaderbench.tracing.clock import LIGHT_S, now_s, thread
@@ -27,7 +27,10 @@ _DECODERS = (
 _OPERATORS = "image"  # torchvision's namespace of torch.ops, which every function of torchvision.io ends in
 _READERS = ("read_file",)
 _IMAGE_DECODERS = ("decode_image", "decode_jpeg", "decode_png", "decode_gif", "decode_webp")
-_PLAIN_OPEN = ((), (-1,), (-1, None, None, None))  # what pathlib passes on, too
+PLAIN_OPEN = ((), (-1,), (-1, None, None, None))  # what pathlib passes on, too
+
+Does = Literal["open", "read", "decode", "image"]
+"""What a function of a library does: opens a file, reads one, decodes bytes, or opens an image that decodes later."""
 
 _lock = threading.Lock()
 _users = 0
@@ -68,18 +71,27 @@ def remove() -> None:
 
 def _targets() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
     """Owner, name, and what makes the replacement of what was found there."""
+    timed: dict[Does, Callable[[Any], Any]] = {
+        "open": _timed_open, "decode": _timed_decoder, "image": _timed_image, "read": _timed_read,
+    }  # fmt: skip
+    for owner, name, does in library_functions():
+        yield owner, name, timed[does]
+
+
+def library_functions() -> Iterator[tuple[Any, str, Does]]:
+    """Owner, name and kind of all functions that read or decode, of the libraries that are loaded."""
     for owner in (builtins, io):
-        yield owner, "open", _timed_open
+        yield owner, "open", "open"
     for module, name in _DECODERS:
         if module in sys.modules:
-            yield sys.modules[module], name, _timed_decoder
+            yield sys.modules[module], name, "decode"
     if "PIL.Image" in sys.modules:
-        yield sys.modules["PIL.Image"], "open", _timed_image
+        yield sys.modules["PIL.Image"], "open", "image"
     if "torchvision.io" in sys.modules:
         operators = getattr(sys.modules["torch"].ops, _OPERATORS)
         for name in (*_READERS, *_IMAGE_DECODERS):
             if hasattr(operators, name):  # which also makes it an attribute
-                yield operators, name, _timed_read if name in _READERS else _timed_decoder
+                yield operators, name, "read" if name in _READERS else "decode"
 
 
 def _timing() -> Tracer | None:
@@ -143,7 +155,7 @@ def _timed_open(original: Any) -> Callable[..., Any]:
     """`open` whose binary files time their reads from the system, not those from their buffer."""
 
     def open_timed(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        tracer = local.tracer if mode == "rb" and args in _PLAIN_OPEN and not kwargs else None
+        tracer = local.tracer if mode == "rb" and args in PLAIN_OPEN and not kwargs else None
         if tracer is None or tracer.clock.ident != thread() or not isinstance(file, str | os.PathLike):
             return original(file, mode, *args, **kwargs)
         tracer.path = path = os.fspath(file)

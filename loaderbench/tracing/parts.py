@@ -57,14 +57,14 @@ class Finder:
         self._datasets += 1
         self.parts.objects.append((dataset, sample_methods(type(dataset), self._tracer)))
         if inside:
-            for name, value, holder in _attributes(dataset):
+            for name, value, holder in attributes_of(dataset):
                 self._attribute(name, value, holder)
         return self.parts
 
     def _attribute(self, name: str, value: Any, holder: Any) -> None:
-        if _is_dataset(value):
+        if is_dataset(value):
             self.dataset(value)
-        elif isinstance(value, list | tuple) and value and all(map(_is_dataset, value)):
+        elif isinstance(value, list | tuple) and value and all(map(is_dataset, value)):
             for part in value:
                 self.dataset(part)
         elif callable(value) and not isinstance(value, type):
@@ -76,7 +76,7 @@ class Finder:
             for place, step in enumerate(steps):
                 self._callable("transform", step, steps, place)
         elif type(value).__name__ == "StandardTransform":
-            for own, part, own_holder in _attributes(value):
+            for own, part, own_holder in attributes_of(value):
                 self._attribute(own, part, own_holder)
         elif id(value) not in self._seen:
             self._time(value, self._place(name, value), holder, key)
@@ -104,18 +104,24 @@ class Finder:
         return None
 
     def _place(self, name: str, value: Any) -> int:
-        """The stage of a callable: decode for a `loader`, a transform by library or name, else a part of the sample."""
+        place = self._tracer.place(*stage_of_callable(name, value))
         if name == "loader":
-            self._tracer.decoding.add(place := self._tracer.place("decode", "loader"))
-            return place
-        part = getattr(value, "__name__", None) or getattr(getattr(value, "func", None), "__name__", None)
-        part = (part or type(value).__name__).strip("<>")
-        library = type(value).__module__.partition(".")[0]
-        known = library in _TRANSFORM_LIBRARIES or any(word in name for word in _TRANSFORM_WORDS)
-        return self._tracer.place("transform" if known else "sample", part if known else name)
+            self._tracer.decoding.add(place)
+        return place
 
 
-def _attributes(source: Any) -> Iterator[tuple[str, Any, Any]]:
+def stage_of_callable(name: str, value: Any) -> tuple[str, str]:
+    """Stage and part: decode for a `loader`, a transform by library or name, else a part of the sample."""
+    if name == "loader":
+        return "decode", "loader"
+    part = getattr(value, "__name__", None) or getattr(getattr(value, "func", None), "__name__", None)
+    part = (part or type(value).__name__).strip("<>")
+    library = type(value).__module__.partition(".")[0]
+    known = library in _TRANSFORM_LIBRARIES or any(word in name for word in _TRANSFORM_WORDS)
+    return ("transform", part) if known else ("sample", name)
+
+
+def attributes_of(source: Any) -> Iterator[tuple[str, Any, Any]]:
     """Name, value and holder: the object's own attributes, and objects (not methods) on its classes."""
     own = vars(source) if hasattr(source, "__dict__") else {}
     for name, value in list(own.items()):
@@ -127,7 +133,7 @@ def _attributes(source: Any) -> Iterator[tuple[str, Any, Any]]:
                 yield name, value, None
 
 
-def _is_dataset(value: Any) -> bool:
+def is_dataset(value: Any) -> bool:
     """A dataset inside another: of torch's, or of the look of one."""
     kinds = {kind.__name__ for kind in type(value).__mro__}
     return "Dataset" in kinds and (hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__"))

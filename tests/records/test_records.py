@@ -53,6 +53,7 @@ POSITIONAL = {
 """Records of a few parts whose order says what they are."""
 
 SET = {
+    "basis": "measured",
     "effort": 1,
     "kind": "sweep",
     "schema_version": 2,

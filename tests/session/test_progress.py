@@ -20,7 +20,9 @@ from loaderbench.session.listener import Progress
 from loaderbench.session.steps import measure_sweep
 from loaderbench.session.time_left import TimeLeft, mean_trial_s, sweep_left_s
 
-PLAN = replace(plan_of(suite()), trial_s=5.0, isolation_s=3.0, isolation_runs=4, verify_s=60.0, verify_trial_s=2.0)
+PLAN = replace(
+    plan_of(suite()), trial_s=5.0, isolation_s=3.0, isolation_runs=4, freed_s=40.0, verify_s=60.0, verify_trial_s=2.0
+)
 ZERO, TWO = PLAN.configurations
 
 
@@ -41,7 +43,7 @@ def test_before_any_trial_the_time_left_is_the_plan_s_with_all_that_may_follow_t
     found = TimeLeft(PLAN).in_sweep([])
     assert (PLAN.trials, PLAN.isolation_trials) == (4, 8)
     assert (found.phase, found.done, found.total, found.best) == ("Sweep", 0, 4, None)
-    assert found.left_s == 4 * 5.0 + 8 * 3.0 + 60.0
+    assert found.left_s == 4 * 5.0 + 8 * 3.0 + 40.0 + 60.0
 
 
 def test_a_configuration_takes_as_long_as_in_earlier_rounds_and_an_unknown_one_as_planned() -> None:
@@ -74,17 +76,17 @@ def test_a_trial_takes_as_long_as_those_that_say_how_long_they_took() -> None:
 
 def test_an_estimate_that_would_grow_stays_where_it_is() -> None:
     left = TimeLeft(PLAN)
-    assert left.in_sweep(sweep(1.0, 1.0)).left_s == 2 * 1.0 + 24.0 + 60.0
-    assert left.in_sweep(sweep(1.0, 1.0, 99.0)).left_s == 1.0 + 24.0 + 60.0
-    assert TimeLeft(PLAN).in_sweep(sweep(1.0, 99.0)).left_s == 100.0 + 24.0 + 60.0
-    assert left.in_sweep(sweep(1.0, 99.0)).left_s == 1.0 + 24.0 + 60.0
+    assert left.in_sweep(sweep(1.0, 1.0)).left_s == 2 * 1.0 + 24.0 + 40.0 + 60.0
+    assert left.in_sweep(sweep(1.0, 1.0, 99.0)).left_s == 1.0 + 24.0 + 40.0 + 60.0
+    assert TimeLeft(PLAN).in_sweep(sweep(1.0, 99.0)).left_s == 100.0 + 24.0 + 40.0 + 60.0
+    assert left.in_sweep(sweep(1.0, 99.0)).left_s == 1.0 + 24.0 + 40.0 + 60.0
 
 
 def test_isolation_runs_leave_the_time_for_fixes() -> None:
     found = TimeLeft(PLAN).in_isolation(2, 6, [], sweep(1.0))
-    assert (found.phase, found.done, found.total, found.left_s) == ("Isolation runs", 2, 6, 4 * 3.0 + 60.0)
+    assert (found.phase, found.done, found.total, found.left_s) == ("Isolation runs", 2, 6, 4 * 3.0 + 40.0 + 60.0)
     ran = replace(trial_of(planned("i")), duration_s=2.0)
-    assert TimeLeft(PLAN).in_isolation(2, 6, [ran], []).left_s == 4 * 2.0 + 60.0
+    assert TimeLeft(PLAN).in_isolation(2, 6, [ran], []).left_s == 4 * 2.0 + 40.0 + 60.0
 
 
 @pytest.mark.parametrize(("until_s", "left_s"), [(10.0, 10.0), (0.0, 0.0), (-3.0, 0.0)])
@@ -95,7 +97,7 @@ def test_fixes_are_tried_for_the_time_that_is_left(clock: Clock, until_s: float,
 
 @pytest.mark.parametrize(("verify_s", "budget_s", "left_s"), [(60.0, 30.0, 30.0), (0.0, 30.0, 30.0), (0.0, 90.0, 44.0)])
 def test_a_budget_bounds_the_time_left(clock: Clock, verify_s: float, budget_s: float, left_s: float) -> None:
-    left = TimeLeft(replace(PLAN, verify_s=verify_s), clock.now_s + budget_s)
+    left = TimeLeft(replace(PLAN, freed_s=0.0, verify_s=verify_s), clock.now_s + budget_s)
     assert left.in_sweep([]).left_s == left_s
 
 

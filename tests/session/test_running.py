@@ -24,7 +24,16 @@ from loaderbench.session.resuming import Earlier
 from loaderbench.session.running import NOT_ENDED, SessionResult, run, run_suite
 from loaderbench.session.signals import put_off_signals, restored_signals
 
-STEPS = ["sweep", "final", "provisional after the sweep", "rank", "isolation best", "remedies best", "put off signals"]
+STEPS = [
+    "sweep",
+    "final",
+    "provisional after the sweep",
+    "rank",
+    "isolation best",
+    "freed best",
+    "remedies best",
+    "put off signals",
+]
 WRITTEN = ["run.json", "timeline", "page", "index"]
 
 
@@ -120,6 +129,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "rank": lambda _: step("rank")(),
         "measure_final": lambda _: step("final")(),
         "measure_isolation": step("isolation"),
+        "measure_bottlenecks": step("freed"),
         "try_remedies": step("remedies"),
         "put_off_signals": lambda _: LOG.append("put off signals"),
         "refuse_changes": lambda *_: LOG.append("refuse changes"),

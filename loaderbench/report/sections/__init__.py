@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from loaderbench.report.model import Section
 from loaderbench.report.sections import (
     about,
+    bottlenecks,
     comparison,
     cost,
     dropped,
@@ -37,6 +38,7 @@ SECTIONS: tuple[Builder, ...] = (
     ranks.section,
     pipeline.section,
     verdict.figures,
+    bottlenecks.section,
     recommendations.section,
     sweep.section,
     dropped.section,

@@ -1,0 +1,156 @@
+"""What each stage would gain if it were free: which stages can be tried, and what their trials show.
+
+This is causal profiling for data loading. Coz slows down all other threads to show what a faster line would give
+(Curtsinger and Berger, "Coz: Finding Code that Counts with Causal Profiling", SOSP 2015). A stage of a loader is a
+function of its input, so it can be made free for real: it gives what it gave before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import get_args
+
+from loaderbench.diagnosis.failures import last_words
+from loaderbench.diagnosis.wording import stage_name
+from loaderbench.records import Bottleneck, Evidence, FreedPart, Interval, Reasons, Stage, StageCost, Trial
+from loaderbench.statistics.configurations import rate_of
+from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval
+
+NOT_MEASURED = "no stage was made free"
+NOT_SIGNIFICANT = "not significant"
+NAMED_SHARE = 0.05
+"""Of the time of a sample: a named transform that takes less is not tried alone."""
+
+BLOCKED_READS = 0.05
+"""Of the time of a sample: with more in reads, files are not read again and again, which would find them in memory."""
+
+_IN_SAMPLE: tuple[Stage, ...] = ("read", "decode", "transform")
+_STAGES: dict[str, Stage] = {stage: stage for stage in get_args(Stage)}
+_NO_WORKERS = "no worker processes: batches are loaded in the main process"
+_OWN_CODE = "code of __getitem__ itself; only functions that it calls can be replayed"
+_UNSEEN = "no call of this stage was seen"
+Shares = dict[str, float]
+
+
+def shares_of_sample(trials: Sequence[Trial]) -> tuple[Shares, Shares, float]:
+    """Shares of a sample's wall time by stage and by part of one, and its seconds; all empty where none was timed."""
+    timed = [trial for trial in trials if trial.status == "completed" and trial.stages]
+    if not timed:
+        return {}, {}, 0.0
+    stages_s = _means_s([trial.stages or {} for trial in timed])
+    parts_s = _means_s([trial.stage_parts or {} for trial in timed])
+    sample_s = sum(stages_s.values())
+    if sample_s <= 0:
+        return {}, {}, 0.0
+    shares, parts = ({name: found_s / sample_s for name, found_s in each.items()} for each in (stages_s, parts_s))
+    return shares, parts, sample_s
+
+
+def _means_s(costs: Sequence[Mapping[str, StageCost]]) -> dict[str, float]:
+    names = {name for found in costs for name in found}
+    return {name: fmean(found[name].wall_s or 0.0 for found in costs if name in found) for name in names}
+
+
+def stages_to_free(trials: Sequence[Trial], workers: int | None) -> tuple[list[str], Reasons]:
+    """What is tried, the most promising first, and why other stages are not; by the sweep's trials of one config."""
+    shares, parts, _ = shares_of_sample(trials)
+    if not shares:
+        return [], {"bottlenecks": "no stage was timed in the sweep"}
+    found = [stage for stage in _IN_SAMPLE if shares.get(stage)]
+    reasons = {f"bottlenecks.{stage}": _UNSEEN for stage in _IN_SAMPLE if stage not in found}
+    if "decode" in found or "transform" in found:
+        reasons["bottlenecks.sample"] = _OWN_CODE
+    else:
+        found.append("sample")
+    found = sorted([*found, "collate"], key=lambda stage: -shares.get(stage, 0.0))
+    if workers == 0:
+        reasons["bottlenecks.transport"] = _NO_WORKERS
+    else:
+        found.insert(1, "transport")
+    named = sorted((name for name, share in parts.items() if share >= NAMED_SHARE), key=lambda name: -parts[name])
+    named = [name for name in named if name.startswith("transform/")]
+    return [*found, *(named if len(parts) > 1 and "transform" in found else ())], reasons
+
+
+def describe_bottlenecks(trials: Sequence[Trial], left_out: Reasons) -> tuple[tuple[Bottleneck, ...], Reasons]:
+    """The gain of each stage that was made free, the largest first, and why there is none of others."""
+    own = {name: why for name, why in left_out.items() if name.partition(".")[0] == "bottlenecks"}
+    if not trials:
+        return (), {"bottlenecks": own.get("bottlenecks", NOT_MEASURED)}
+    gains = {name: _gain(name, trials) for name in dict.fromkeys(trial.freed for trial in trials if trial.freed)}
+    measured = {name: found for name, found in gains.items() if found is not None}
+    reasons = {f"bottlenecks.{name}": _why_not(name, trials) for name in gains if name not in measured}
+    found = [
+        Bottleneck(
+            stage=_STAGES[name],
+            samples_per_s_if_free=rate,
+            gain_if_free=gain,
+            parts=_parts(name, measured, trials),
+            trials=_ids(name, trials),
+        )
+        for name, (rate, gain) in measured.items()
+        if name in _STAGES
+    ]
+    whole = own.pop("bottlenecks", NOT_MEASURED)
+    reasons = {**own, **reasons, **({} if found else {"bottlenecks": whole})}
+    return tuple(sorted(found, key=lambda one: -one.gain_if_free.est)), reasons
+
+
+def _parts(
+    stage: str, measured: Mapping[str, tuple[Interval, Interval]], trials: Sequence[Trial]
+) -> tuple[FreedPart, ...]:
+    found = [
+        FreedPart(name=name.partition("/")[2], samples_per_s_if_free=rate, gain_if_free=gain, trials=_ids(name, trials))
+        for name, (rate, gain) in measured.items()
+        if name.startswith(f"{stage}/")
+    ]
+    return tuple(sorted(found, key=lambda one: -one.gain_if_free.est))
+
+
+def _gain(name: str, trials: Sequence[Trial]) -> tuple[Interval, Interval] | None:
+    """Its rate, and the ratio over the unchanged loader; `None` where no round holds both."""
+    freed, unchanged = _rates(name, trials), _rates(None, trials)
+    ratio = ratio_interval(freed, unchanged)
+    paired = [rate for found, rate in freed.items() if found in unchanged]
+    return (rate_interval(paired), ratio) if ratio is not None else None
+
+
+def _rates(name: str | None, trials: Iterable[Trial]) -> dict[tuple[int, bool], float]:
+    """By round, and by whether it was measured in time slices: a round that a signal ended was not."""
+    rates = {(t.round, t.time_slices is not None): rate_of(t) for t in trials if t.freed == name}
+    return {found: rate for found, rate in rates.items() if rate is not None}
+
+
+def _ids(name: str, trials: Iterable[Trial]) -> tuple[str, ...]:
+    return tuple(trial.id for trial in trials if trial.freed == name)
+
+
+def _why_not(name: str, trials: Sequence[Trial]) -> str:
+    failure = next((trial.failure for trial in trials if trial.freed == name and trial.failure), None)
+    if failure is None:
+        return "no round has both the freed stage and the unchanged loader"
+    return f"trial failed: {failure.kind.replace('_', ' ')}: {last_words(failure.message)}"
+
+
+def gain_in_words(ratio: Interval) -> str:
+    """`+84% (76 to 93%)` with an en dash, or `not significant`."""
+    if ratio.lo is None or ratio.hi is None:
+        return f"{_percent(ratio.est)} (1 round)"
+    if not excludes_one(ratio):
+        return NOT_SIGNIFICANT
+    return f"{_percent(ratio.est)} ({(ratio.lo - 1) * 100:.0f}\N{EN DASH}{(ratio.hi - 1) * 100:.0f}%)"
+
+
+def _percent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.0f}%"
+
+
+def bottlenecks_in_words(found: Sequence[Bottleneck]) -> tuple[Evidence, ...]:
+    """One line: `If decode were free: +84% (76 to 93%); transform: +31% (24 to 38%); collate: not significant`."""
+    if not found:
+        return ()
+    first, *others = found
+    said = [gain_in_words(first.gain_if_free)]
+    said += [f"{stage_name(one.stage)}: {gain_in_words(one.gain_if_free)}" for one in others]
+    return (Evidence("free", f"If {stage_name(first.stage)} were free", "; ".join(said)),)

@@ -1,0 +1,78 @@
+"""Where stages were made free, the measured gains decide which stage a cause is about; the rules give its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loaderbench.diagnosis.cause import Cause
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.headline import limit_of_work
+from loaderbench.diagnosis.limits import limit_of_cpus, limit_of_transport
+from loaderbench.diagnosis.wording import in_percent, stage_name
+from loaderbench.records import Bottleneck, Evidence, Limit, Stage
+from loaderbench.statistics.intervals import excludes_one
+
+_OF_ALL_STAGES: tuple[Limit, ...] = ("cpu", "workers", "quota", "oversubscription", "neighbors")
+"""Limits that do not depend on which stage it is."""
+
+_WHOLE: Stage = "sample"
+"""Free as a whole, it includes every stage of a sample: it cannot gain less than one of them."""
+
+
+def with_measured(cause: Cause | None, facts: Facts | None, found: Sequence[Bottleneck]) -> Cause | None:
+    """The same cause, or one about the stage that gains more if free, where that is beyond the noise."""
+    if cause is None or facts is None or not found:
+        return cause
+    named = cause.read_inside or cause.stage
+    own = next((one for one in found if one.stage == named), None)
+    rivals = [one for one in found if _may_replace(one.stage, named, cause.limit)]
+    top = next(filter(_gains, rivals), None)
+    if own is None or top is None:
+        return cause
+    if top is own:
+        return replace(cause, is_measured=all(_is_more(own, one) for one in rivals if one is not own))
+    return _about(top, own, cause, facts) if _is_more(top, own) else cause
+
+
+def _gains(one: Bottleneck) -> bool:
+    return excludes_one(one.gain_if_free) and one.gain_if_free.est > 1
+
+
+def _may_replace(stage: Stage, named: Stage, limit: Limit) -> bool:
+    """Pages of memory that batches are shared in are filled while they are collated: that is one cause, not two."""
+    if stage == _WHOLE and named in ("read", "decode", "transform"):
+        return False
+    return not (stage == "collate" and named == "transport" and limit == "memory")
+
+
+def _is_more(one: Bottleneck, other: Bottleneck) -> bool:
+    """Whether its whole interval lies above that of the other."""
+    lo, hi = one.gain_if_free.lo, other.gain_if_free.hi
+    return lo is not None and hi is not None and lo > hi
+
+
+def _about(top: Bottleneck, own: Bottleneck, cause: Cause, facts: Facts) -> Cause:
+    """The cause of the measured stage; what the rules found for another stays as the evidence against it."""
+    limit = cause.limit
+    if limit not in _OF_ALL_STAGES:
+        limit = limit_of_transport(facts) if top.stage == "transport" else limit_of_cpus(facts)
+    gained, instead = (in_percent(one.gain_if_free.est - 1) for one in (top, own))
+    measured = f"if {stage_name(top.stage)} were free +{gained}, if {stage_name(own.stage)} were +{instead}"
+    held = limit_of_work(limit, facts) if limit in ("cpu", "workers", "neighbors") else _in_words(limit)
+    return replace(
+        cause,
+        stage=top.stage,
+        limit=limit,
+        why=Evidence("cause", "Measured", f"{measured}; this overrules the rules, which name the latter"),
+        clause=f"{held}; {stage_name(top.stage)} gains most if free (+{gained})",
+        named=None,
+        read_inside=None,
+        is_measured=True,
+        overruled=f"by the rules the stage is {stage_name(own.stage)} ({cause.why})",
+    )
+
+
+def _in_words(limit: Limit) -> str:
+    words = {"quota": "CPU quota limits the loader", "oversubscription": "threads compete for CPUs"}
+    return words.get(limit, limit.replace("_", " "))

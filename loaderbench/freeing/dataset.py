@@ -1,0 +1,102 @@
+"""One stage of a dataset made free, in the process that loads its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from loaderbench.freeing.files import free_decoders, free_reads, note_reads
+from loaderbench.freeing.order import CannotFreeError
+from loaderbench.freeing.parts import outermost, parts_of, replace_method, replace_part
+from loaderbench.freeing.replay import Making, Replay
+from loaderbench.tracing.parts import maker_of
+
+
+def free_dataset(dataset: Any, stage: str, indices: Sequence[int]) -> None:
+    """Keep what `stage` gives for the samples of these indices, and give it again from then on.
+
+    Raises `CannotFreeError` where the stage is not found, and what the dataset raises.
+    """
+    making = Making()
+    replays = [Replay(making)] if stage == "sample" else _free_inside(dataset, stage, making)
+    if has_samples_by_number(dataset):
+        _follow_samples(dataset, making, replays[0] if stage == "sample" else None)
+        for index in indices:
+            with making.of([index], keeps=True):
+                dataset[index]
+                for replay in replays:
+                    replay.end_sample()
+            making.known[index] = None
+    elif hasattr(type(dataset), "__iter__"):
+        _follow_iterator(dataset, making, replays, stage == "sample", len(indices))
+    else:
+        raise CannotFreeError(f"{type(dataset).__name__} has neither samples by number nor an iterator")
+
+
+def has_samples_by_number(dataset: Any) -> bool:
+    """Whether it is map-style. torch's `IterableDataset` inherits a `__getitem__` that only raises."""
+    streams = any(kind.__name__ == "IterableDataset" for kind in type(dataset).__mro__)
+    return hasattr(type(dataset), "__getitem__") and not streams
+
+
+def _free_inside(dataset: Any, stage: str, making: Making) -> list[Replay]:
+    if stage == "read":
+        return free_reads(making)
+    wanted, _, name = stage.partition("/")
+    parts = parts_of(dataset)
+    found = [part for part in parts if part.stage == wanted and part.name == name] if name else []
+    found = found or ([] if name else [part for part in outermost(parts) if part.stage == wanted])
+    if stage == "decode":
+        note_reads(making)
+    if not found and stage == "decode":
+        return free_decoders(making)
+    if not found:
+        raise CannotFreeError(f"nothing of {type(maker_of(dataset)).__name__} is known to be {stage}")
+    replays = [Replay(making, with_reads=stage == "decode") for _ in found]
+    for part, replay in zip(found, replays, strict=True):
+        replace_part(part, replay)
+    return replays
+
+
+def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
+    """Know which sample is made; `whole` replays it in one piece."""
+
+    def one(original: Any, index: Any) -> Any:
+        with making.of([_key(index)]):
+            return whole(original, index) if whole else original(index)
+
+    def many(original: Any, indices: Any) -> Any:
+        with making.of([_key(index) for index in indices]):
+            return [whole(original, index) for index in indices] if whole and not making.keeps else original(indices)
+
+    replace_method(dataset, "__getitem__", one)
+    if hasattr(type(dataset), "__getitems__"):
+        replace_method(dataset, "__getitems__", many)
+
+
+def _key(index: Any) -> Any:
+    """An index that a sampler drew; one that knows the number of its draw is the same sample."""
+    return int(index) if isinstance(index, int) else index
+
+
+def _follow_iterator(dataset: Any, making: Making, replays: Sequence[Replay], whole: bool, kept: int) -> None:
+    """The first samples are kept as they come; `whole`: after them no other is made."""
+
+    def samples(original: Any) -> Iterator[Any]:
+        iterator = iter(original())
+        number = 0
+        while True:
+            keeps = len(making.known) < kept
+            try:
+                with making.of([number % kept], keeps=keeps):
+                    sample = replays[0](next, iterator) if whole else next(iterator)
+                    for replay in replays if keeps else ():
+                        replay.end_sample()
+            except StopIteration:
+                return
+            if keeps:
+                making.known[number % kept] = None
+            number += 1
+            yield sample
+
+    replace_method(dataset, "__iter__", samples)

@@ -1,0 +1,122 @@
+"""Reading and decoding made free, whoever calls them: functions of libraries that replay what they gave."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from loaderbench.freeing.replay import Making, Read, Replay
+from loaderbench.tracing.hooks import PLAIN_OPEN, Does, library_functions
+
+_READS_ITSELF = ("imread",)  # decoders that are given a path
+
+
+def free_reads(making: Making) -> list[Replay]:
+    """Files keep their bytes in memory, and open without a call to the system."""
+    replay = Replay(making)
+
+    def open_kept(original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if not (making.is_under_way and _is_plain(file, mode, args, kwargs)):
+            return original(file, mode, *args, **kwargs)
+        return io.BytesIO(replay(lambda: _bytes_of(original, file)))
+
+    _replace({"open": open_kept, "read": replay})
+    return [replay]
+
+
+def note_reads(making: Making) -> None:
+    """Let calls that are kept know which files they read, to read them again."""
+
+    def open_noted(original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if making.reads is not None and _is_plain(file, mode, args, kwargs):
+            making.reads.append(_again(lambda path: _bytes_of(open, path), file, making.arguments))
+        return original(file, mode, *args, **kwargs)
+
+    def read_noted(original: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
+        if making.reads is not None:
+            making.reads.append(_again(original, path, making.arguments))
+        return original(path, *args, **kwargs)
+
+    _replace({"open": open_noted, "read": read_noted})
+
+
+def free_decoders(making: Making) -> list[Replay]:
+    """Decoders of libraries give the pixels that they gave before; the files that they open are read all the same."""
+    replays: list[Replay] = []
+
+    def decoder(original: Any) -> Callable[..., Any]:
+        replays.append(replay := Replay(making, with_reads=True))
+        reads = getattr(original, "__name__", "") in _READS_ITSELF
+
+        def decode(*args: Any, **kwargs: Any) -> Any:
+            if reads and making.is_under_way and not making.keeps:
+                _bytes_of(open, args[0])
+            return replay(original, *args, **kwargs)
+
+        return decode
+
+    def image(original: Any) -> Callable[..., Any]:
+        replays.append(replay := Replay(making, with_reads=True))
+        return lambda *args, **kwargs: _kept_image(making, replay, original, args, kwargs)
+
+    makers = {"decode": decoder, "image": image}
+    for owner, name, does in list(library_functions()):
+        if does in makers:
+            original = getattr(owner, name)
+            setattr(owner, name, functools.wraps(original)(makers[does](original)))
+    return replays
+
+
+def _kept_image(making: Making, replay: Replay, original: Any, args: Any, kwargs: Any) -> Any:
+    """`PIL.Image.open`: its pixels are known once they are loaded, by then perhaps at a lower resolution."""
+    if not making.is_under_way:
+        return original(*args, **kwargs)
+    if not making.keeps:
+        if args and hasattr(args[0], "read"):
+            args[0].read()
+        return replay(original, *args, **kwargs)
+    making.reads, making.arguments = [], args
+    image = original(*args, **kwargs)
+    reads, making.reads, load = making.reads, None, image.load
+
+    def load_once(*given: Any, **named: Any) -> Any:
+        vars(image).pop("load", None)
+        result = load(*given, **named)
+        if making.keeps:
+            replay.keep(image, reads)
+        return result
+
+    image.load = load_once
+    return image
+
+
+def _replace(around: dict[Does, Callable[..., Any]]) -> None:
+    """Put these around functions of libraries, for good: the process is our own."""
+    for owner, name, does in list(library_functions()):
+        if does in around:
+            original = getattr(owner, name)
+            setattr(owner, name, functools.wraps(original)(functools.partial(around[does], original)))
+
+
+def _is_plain(file: Any, mode: str, args: Any, kwargs: Any) -> bool:
+    """Whether a file is opened for its bytes, by its path."""
+    return mode == "rb" and args in PLAIN_OPEN and not kwargs and isinstance(file, str | os.PathLike)
+
+
+def _bytes_of(opens: Any, path: Any) -> bytes:
+    with opens(path, "rb") as file:
+        found: bytes = file.read()
+    return found
+
+
+def _again(read: Callable[[Any], Any], path: Any, given: Sequence[Any]) -> Read:
+    """Reads the same path again, or what the call is given now where the path was its first argument."""
+    is_given = bool(given) and given[0] is path
+
+    def again(args: Sequence[Any]) -> None:
+        read(args[0] if is_given and args else path)
+
+    return again

@@ -1,0 +1,118 @@
+"""Replays what a call gave for a sample, in the process that loads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import get_ident
+from typing import Any
+
+from loaderbench.freeing.values import copy_of, is_same, renewed
+
+Read = Callable[[Sequence[Any]], None]
+"""Reads a file again as a call did; it is given the arguments of the call that is replayed."""
+
+
+@dataclass
+class Making:
+    """The samples that this process makes now, by their keys; none between them. `known` are those that are kept.
+
+    `keeps`: the true calls are made, and their results are kept. `reads` collects the files that a call with these
+    `arguments` reads.
+    """
+
+    keys: Sequence[Any] = ()
+    keeps: bool = False
+    number: int = 0
+    known: dict[Any, None] = field(default_factory=dict)
+    reads: list[Read] | None = None
+    arguments: Sequence[Any] = ()
+    thread: int = 0
+
+    @contextmanager
+    def of(self, keys: Sequence[Any], *, keeps: bool = False) -> Iterator[None]:
+        """Make these, unless this call is already a part of a sample."""
+        if self.keys or not keys:
+            yield
+            return
+        self.keys, self.keeps, self.number, self.thread = keys, keeps, self.number + 1, get_ident()
+        try:
+            yield
+        finally:
+            self.keys, self.keeps = (), False
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether this thread makes a sample."""
+        return bool(self.keys) and get_ident() == self.thread
+
+    def key(self, place: int) -> Any:
+        """The kept sample for this place of a batch; any other sample gets a kept one, always the same."""
+        found = self.keys[min(place, len(self.keys) - 1)]
+        if found in self.known or not self.known:
+            return found
+        return list(self.known)[hash(found) % len(self.known)]
+
+
+class Replay:
+    """Stands for one function: keeps its results by sample and place of the call in it, and gives them again.
+
+    What a later stage changed in place is copied each time, as the true function gives new memory each time; anything
+    else is handed out itself. `with_reads`: files that the function read are read again each time.
+    """
+
+    def __init__(self, making: Making, *, with_reads: bool = False) -> None:
+        self._making, self._with_reads = making, with_reads
+        self._kept: dict[Any, list[tuple[Any, list[Read]]]] = {}
+        self._number, self._calls = 0, 0
+        self._given: list[tuple[Any, Any]] = []
+        self.changes = False
+
+    def __call__(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call it and keep the result, or give the one that was kept."""
+        making = self._making
+        if not making.is_under_way:
+            return call(*args, **kwargs)
+        if making.keeps:
+            return self._keep(call, args, kwargs)
+        if self._number != making.number:
+            self._number, self._calls = making.number, 0
+        found = self._find(self._calls)
+        self._calls += 1
+        if found is None:
+            return call(*args, **kwargs)
+        value, reads = found
+        for read in reads:
+            read(args)
+        return copy_of(value) if self.changes else renewed(value)
+
+    def _keep(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        making = self._making
+        outer, making.reads = making.reads, [] if self._with_reads else None
+        making.arguments = args
+        try:
+            result = call(*args, **kwargs)
+            self.keep(result, making.reads or ())
+        finally:
+            making.reads = outer
+        return result
+
+    def keep(self, result: Any, reads: Sequence[Read] = ()) -> None:
+        """Keep the result of a call for the sample that is made."""
+        kept = copy_of(result)
+        self._kept.setdefault(self._making.keys[0], []).append((kept, list(reads)))
+        self._given.append((kept, result))
+
+    def _find(self, call: int) -> tuple[Any, list[Read]] | None:
+        """The result for this call of the sample; `None` where no kept sample made such a call."""
+        first = self._kept.get(self._making.key(0)) or next(iter(self._kept.values()), None)
+        if first is None:
+            return None
+        found = self._kept.get(self._making.key(call // len(first))) or first
+        return found[call % len(found)]
+
+    def end_sample(self) -> None:
+        """A kept sample is complete: note whether anything later in it changed the results in place."""
+        self.changes = self.changes or not all(is_same(kept, given) for kept, given in self._given)
+        self._given.clear()

@@ -1,0 +1,63 @@
+"""Copies of what a stage gave, and whether it was changed since."""
+
+from __future__ import annotations
+
+import sys
+from copy import deepcopy
+from typing import Any
+
+_IMMUTABLE = (bytes, str, int, float, bool, type(None))
+
+
+def copy_of(value: Any) -> Any:
+    """A copy that shares no memory with it; what cannot be copied is returned itself."""
+    if type(value) is dict:
+        return {key: copy_of(part) for key, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(copy_of(part) for part in value)
+    if isinstance(value, _IMMUTABLE):
+        return value
+    return _copy_of_pixels(value)
+
+
+def _copy_of_pixels(value: Any) -> Any:
+    torch, image = sys.modules.get("torch"), sys.modules.get("PIL.Image")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if image is not None and isinstance(value, image.Image):
+        copied = value.copy()
+        copied.format = value.format
+        return copied
+    try:
+        return deepcopy(value)
+    except Exception:  # a lock, a generator, a handle of some library
+        return value
+
+
+def renewed(value: Any) -> Any:
+    """The same pixels in new containers: who takes a list or a dict may change it."""
+    if type(value) is dict:
+        return {key: renewed(part) for key, part in value.items()}
+    return type(value)(map(renewed, value)) if type(value) in (list, tuple) else value
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether no pixel of them differs; what cannot be compared counts as the same."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    return _are_same_pixels(one, other)
+
+
+def _are_same_pixels(one: Any, other: Any) -> bool:
+    torch, numpy, image = (sys.modules.get(name) for name in ("torch", "numpy", "PIL.Image"))
+    if torch is not None and isinstance(one, torch.Tensor):
+        return bool(torch.equal(one, other))
+    if numpy is not None and isinstance(one, numpy.ndarray):
+        return bool(numpy.array_equal(one, other))
+    if image is not None and isinstance(one, image.Image):
+        return bool(one.size == other.size and one.tobytes() == other.tobytes())
+    return True

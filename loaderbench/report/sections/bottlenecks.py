@@ -1,0 +1,118 @@
+"""What each stage would gain if it were free, measured: a chart of the gains, and the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loaderbench.diagnosis.bottlenecks import NOT_SIGNIFICANT, gain_in_words
+from loaderbench.diagnosis.wording import label_of
+from loaderbench.records import Interval, RunRecord
+from loaderbench.report import numbers, style, words
+from loaderbench.report.model import Chart, Column, Fact, Facts, Json, Row, Section, Table, Text
+from loaderbench.report.view import View
+
+_TITLE = "If a stage were free"
+_KEY = "bottlenecks."
+_HOW = (
+    "Each stage replays results it produced before, inside the workers, in turns with the unmodified loader. "
+    "Throughput is the loader's own, without a consumer."
+)
+
+
+@dataclass(frozen=True)
+class _Freed:
+    """A row: a stage, or at depth 1 a transform by its name."""
+
+    name: str
+    rate: Interval
+    gain: Interval
+    depth: int = 0
+
+
+def section(view: View) -> Section | None:
+    """The gains, the largest first; nothing where no stage was made free."""
+    rows = _rows(view.run)
+    if not rows:
+        return None
+    missing = _missing(view.run)
+    blocks = (_chart(rows), _table(rows), *([Facts(missing)] if missing else []))
+    return Section(
+        id="bottlenecks",
+        title=_TITLE,
+        label="If free",
+        blocks=blocks,
+        glance=(_table(rows), *missing),
+        in_markdown=True,
+        only_verbose=True,
+    )
+
+
+def _rows(run: RunRecord) -> list[_Freed]:
+    rows: list[_Freed] = []
+    for found in run.bottlenecks:
+        rows.append(_Freed(label_of(found.stage), found.samples_per_s_if_free, found.gain_if_free))
+        rows += [
+            _Freed(words.plain(part.name, words.NAME_LIMIT), part.samples_per_s_if_free, part.gain_if_free, 1)
+            for part in found.parts
+        ]
+    return rows
+
+
+def _table(rows: list[_Freed]) -> Table:
+    columns = (Column("Stage"), Column("Gain if free", numeric=True), Column("Samples/s if free", numeric=True))
+    drawn = tuple(Row((Text(one.name), _gain(one.gain), numbers.interval(one.rate)), depth=one.depth) for one in rows)
+    return Table("Gain vs the unmodified loader, by stage", columns, drawn, note=_HOW)
+
+
+def _gain(ratio: Interval) -> Text:
+    said = gain_in_words(ratio)
+    if said != NOT_SIGNIFICANT or ratio.lo is None or ratio.hi is None:
+        return Text(said)
+    return Text(f"{said} ({(ratio.lo - 1) * 100:.0f} to {(ratio.hi - 1) * 100:.0f}%)")
+
+
+def _missing(run: RunRecord) -> tuple[Fact, ...]:
+    """Why other stages are not in the table."""
+    named = {key.removeprefix(_KEY): why for key, why in run.not_measured.items() if key.startswith(_KEY)}
+    return tuple(
+        Fact(f"Not measured: {words.plain(stage, words.NAME_LIMIT)}", words.sentence(why))
+        for stage, why in named.items()
+    )
+
+
+def _chart(rows: list[_Freed]) -> Chart:
+    """Bars of the gains in percent with their intervals, the largest on top."""
+    gains = [(one.gain.est - 1) * 100 for one in rows]
+    ends = [(one.gain.hi, one.gain.lo) for one in rows]
+    bars: Json = {
+        "type": "bar",
+        "orientation": "h",
+        "x": gains,
+        "y": [style.safe(one.name) for one in rows],
+        "text": [style.safe(_gain(one.gain).text) for one in rows],
+        "hovertemplate": "%{y}: %{text}<extra></extra>",
+        "textposition": "none",
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [None if hi is None else (hi - 1) * 100 - gain for gain, (hi, _) in zip(gains, ends, strict=True)],
+            "arrayminus": [
+                None if lo is None else gain - (lo - 1) * 100 for gain, (_, lo) in zip(gains, ends, strict=True)
+            ],
+        },
+    }
+
+    def layout(theme: str) -> Json:
+        return {
+            "margin": {"l": 150, "r": 16, "t": 16, "b": 56},
+            "xaxis": {"title": style.axis_title("gain if free, %"), **style.axis(theme)},
+            "yaxis": {**style.axis(theme), "autorange": "reversed"},
+            "showlegend": False,
+        }
+
+    return Chart(
+        name="bottlenecks",
+        label="Gain of each stage if it were free",
+        caption="Error bars: 95% intervals over rounds. An interval that includes 0 is not significant.",
+        figures=(style.figure([bars], layout, 120 + 36 * len(rows)),),
+    )

@@ -1,0 +1,147 @@
+"""The step that makes each stage of the verdict's configuration free in turn, in time-sliced rounds of trials."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from loaderbench.conclusion import conclude
+from loaderbench.diagnosis.bottlenecks import BLOCKED_READS, shares_of_sample, stages_to_free
+from loaderbench.freeing import Freeing
+from loaderbench.loaders import worker_count
+from loaderbench.plan import FREED_ROUNDS, FREED_S, FREED_SECONDS, FREED_TRIAL_S, TRIAL_START_S, WARMUP_SHARE
+from loaderbench.ranks import rank_count
+from loaderbench.records import Config, PlannedTrial, Reasons, Trial
+from loaderbench.runner import Outcome
+from loaderbench.session.listener import Progress
+from loaderbench.session.measuring import may_use_device
+from loaderbench.session.steps import Session
+from loaderbench.session.time_slicing import SlicedRounds
+
+FILLING_S = 0.4
+"""Seconds in which each loading process makes the samples that it keeps."""
+
+FEWEST_KEPT, MOST_KEPT = 8, 64
+BUDGET_SHARE = 0.4
+"""Of what the budget of a run leaves; fixes get the rest."""
+
+NO_TIME = "no time left for this stage"
+KEEPS_UP = "the loader keeps up"
+SWITCHED_OFF = "measuring causes and fixes was switched off"
+_RANKS = "several ranks load at the same time"
+
+
+def measure_bottlenecks(session: Session, subject: Config | None) -> None:
+    """Make each stage of the subject free in turn, as long as there is time."""
+    session.step = "freed"
+    found, why = session.found, _why_not(session, subject)
+    if why or subject is None:
+        found.left_out["bottlenecks"] = why
+        return
+    sweep = [trial for trial in found.of("sweep") if trial.config == subject]
+    stages, reasons = stages_to_free(sweep, worker_count(subject, session.conditions.loaded.suite.loader))
+    step = FreeingStep(session, subject, stages, _until_s(session), _expected_s(session, sweep))
+    found.left_out |= reasons | step.left_out
+    session.measuring.freeing = freeing_of(sweep, cold=session.conditions.loaded.suite.measure.cache == "cold")
+    step.run()
+
+
+def _why_not(session: Session, subject: Config | None) -> str:
+    suite = session.conditions.loaded.suite
+    if session.found.why_partial is not None:
+        return f"incomplete sweep: {session.found.why_partial}"
+    if not suite.measure.verify:
+        return SWITCHED_OFF
+    if subject is None:
+        return "nothing was measured"
+    if rank_count(subject) is not None:
+        return _RANKS
+    return KEEPS_UP if conclude(session.so_far()).verdict.bound == "compute" else ""
+
+
+def _until_s(session: Session) -> float:
+    """The monotonic moment at which the last round has to end; a budget leaves time for fixes."""
+    now_s = time.monotonic()
+    if session.deadline_s is None:
+        return now_s + FREED_S
+    return now_s + min(FREED_S, BUDGET_SHARE * (session.deadline_s - now_s))
+
+
+def _expected_s(session: Session, sweep: Sequence[Trial]) -> float:
+    """What a trial will take: where trials of the sweep took longer to start than planned, as much longer."""
+    starts_s = [
+        trial.duration_s - (1 + WARMUP_SHARE) * trial.steady_s
+        for trial in sweep
+        if trial.duration_s is not None and trial.steady_s is not None
+    ]
+    slower_s = max(0.0, fmean(starts_s) - TRIAL_START_S) if starts_s else session.plan.start_s
+    return FREED_TRIAL_S + slower_s
+
+
+def freeing_of(trials: Sequence[Trial], *, cold: bool) -> Freeing:
+    """Over which samples, by the sweep's trials of one configuration; `cold`: files are to come from storage."""
+    shares, _, sample_s = shares_of_sample(trials)
+    kept = int(FILLING_S / sample_s) if sample_s > 0 else FEWEST_KEPT
+    slow_reads = shares.get("read", 0.0) > BLOCKED_READS
+    return Freeing(None, max(FEWEST_KEPT, min(MOST_KEPT, kept)), repeats_files=not (cold or slow_reads))
+
+
+@dataclass
+class FreeingStep:
+    """Rounds of the unchanged loader and one trial for each stage that is free, in an order of their own."""
+
+    session: Session
+    config: Config
+    stages: list[str]
+    until_s: float
+    trial_s: float
+
+    def __post_init__(self) -> None:
+        gone = self._drop_what_does_not_fit(FREED_ROUNDS)
+        self.left_out: Reasons = {f"bottlenecks.{stage}": NO_TIME for stage in gone}
+        self._random = random.Random(self.session.plan.seed)
+
+    def _drop_what_does_not_fit(self, rounds: int) -> list[str]:
+        """Leave out the least promising stages that leave no time for so many rounds of the others."""
+        most = max(0, int((self.until_s - time.monotonic()) / (rounds * self.trial_s)) - 1)
+        gone, self.stages = self.stages[most:], self.stages[:most]
+        return gone
+
+    def run(self) -> None:
+        """Measure round after round."""
+        rounds = SlicedRounds(self.session.measuring, self._is_alone, FREED_SECONDS)
+        number = 0
+        while self.stages:
+            number, began_s = number + 1, time.monotonic()
+            planned = [self._planned(number, stage) for stage in (None, *self.stages)]
+            self._random.shuffle(planned)
+            rounds.run(planned, self._started, self._keep)
+            self.trial_s = (time.monotonic() - began_s) / len(planned)
+            self._drop_failed()
+            self._drop_what_does_not_fit(max(1, FREED_ROUNDS - number))
+
+    def _drop_failed(self) -> None:
+        failed = {trial.freed for trial in self.session.found.of("freed") if trial.status != "completed"}
+        self.stages = [] if None in failed else [stage for stage in self.stages if stage not in failed]
+
+    def _planned(self, number: int, stage: str | None) -> PlannedTrial:
+        name = (stage or "present").replace("/", "-")
+        return PlannedTrial(id=f"f{number}-{name}", role="freed", config=self.config, round=number, freed=stage)
+
+    def _is_alone(self, planned: PlannedTrial) -> bool:
+        conditions = self.session.conditions
+        return conditions.accelerator and may_use_device(planned, conditions.loaded.suite, conditions.consumer)
+
+    def _started(self, planned: PlannedTrial) -> None:
+        self.session.listener.trial_started(planned, self._progress())
+
+    def _keep(self, outcome: Outcome) -> None:
+        trial = self.session.keep(outcome)
+        self.session.listener.trial_ended(trial, self._progress())
+
+    def _progress(self) -> Progress:
+        found = self.session.found
+        return self.session.time_left.in_freeing(len(found.of("freed")), self.until_s, found.of("sweep"))

@@ -1,0 +1,252 @@
+"""A stage that is free gives what it gave before: same shapes and types, and nothing of it is done again.
+
+Everything runs in a worker: what is replaced there ends with it.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
+from torchvision.datasets import ImageFolder
+from torchvision.transforms import Compose, ToTensor
+
+from loaderbench.freeing import Freeing
+from loaderbench.freeing.loader import free_loader
+from loaderbench.loaders import LOADER_BACKENDS
+
+KEPT, BATCH, BATCHES = 4, 4, 6
+ONE_WORKER = {"batch_size": BATCH, "num_workers": 1, "drop_last": True, "shuffle": True}
+
+
+class Count:
+    """Counts calls of a function, in all processes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.calls = function, multiprocessing.Value("i", 0)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self.calls.get_lock():
+            self.calls.value += 1
+        return self.function(*args, **kwargs)
+
+    @property
+    def made(self) -> int:
+        return int(self.calls.value)
+
+
+def open_rgb(path: str) -> Image.Image:
+    with Image.open(path) as image:
+        return image.convert("RGB")
+
+
+class Darken:
+    """A transform in place, as many are."""
+
+    def __call__(self, pixels: torch.Tensor) -> torch.Tensor:
+        return pixels.mul_(0.5)
+
+
+class Counted:
+    """Photos whose stages count their calls."""
+
+    def __init__(self, photos: Path) -> None:
+        self.decode, self.to_tensor, self.collate = Count(open_rgb), Count(ToTensor()), Count(default_collate)
+        self.dataset = ImageFolder(str(photos), Compose([Step(self.to_tensor), Darken(), Square()]), loader=self.decode)
+
+
+class Step:
+    def __init__(self, count: Count) -> None:
+        self.count = count
+
+    def __call__(self, image: Any) -> Any:
+        return self.count(image)
+
+
+class Square:
+    def __call__(self, pixels: torch.Tensor) -> torch.Tensor:
+        return pixels[:, :8, :8]
+
+
+def batches_with(dataset: Any, stage: str | None, count: int = BATCHES, **arguments: Any) -> list[Any]:
+    made = LOADER_BACKENDS["torch"].build(dataset, {**ONE_WORKER, **arguments}, seed=0)
+    free_loader(made, Freeing(stage, KEPT))
+    iterator = iter(made.iterable)
+    try:
+        return list(islice(iterator, count))
+    finally:
+        made.close(iterator)
+
+
+def distinct(batches: list[Any]) -> set[bytes]:
+    return {image.numpy().tobytes() for images, _ in batches for image in images}
+
+
+def test_all_trials_of_a_round_load_the_same_few_samples(photos: Path) -> None:
+    assert len(distinct(batches_with(Counted(photos).dataset, None))) == KEPT
+
+
+@pytest.mark.parametrize(("stage", "once"), [("decode", "decode"), ("transform/Step", "to_tensor")])
+def test_a_free_stage_runs_once_for_each_kept_sample_and_the_others_go_on(photos: Path, stage: str, once: str) -> None:
+    made = Counted(photos)
+    before = batches_with(made.dataset, None)
+    counts = {"decode": made.decode, "to_tensor": made.to_tensor}
+    already = {name: count.made for name, count in counts.items()}
+    found = batches_with(made.dataset, stage)
+    assert distinct(found) == distinct(before)
+    for name, count in counts.items():
+        calls = count.made - already[name]
+        assert calls == KEPT if name == once else calls >= BATCH * BATCHES
+
+
+def test_a_compose_is_free_as_a_whole_and_decoding_goes_on(photos: Path) -> None:
+    made = Counted(photos)
+    assert len(distinct(batches_with(made.dataset, "transform"))) == KEPT
+    assert made.to_tensor.made == KEPT
+    assert made.decode.made >= BATCH * BATCHES
+
+
+def test_what_a_later_stage_changes_in_place_is_given_unchanged_each_time(photos: Path) -> None:
+    """`Darken` halves the tensor that the free `Step` gives: kept without a copy, it would fade."""
+    made = Counted(photos)
+    assert distinct(batches_with(made.dataset, "transform/Step")) == distinct(batches_with(made.dataset, None))
+
+
+@pytest.fixture
+def vanishing(tmp_path: Path) -> Path:
+    """Files that a test may remove."""
+    for number in range(KEPT):
+        Image.fromarray(np.full((9, 9, 3), 40 * number, np.uint8)).save(tmp_path / f"{number}.png")
+    return tmp_path
+
+
+class Opaque(Dataset[Any]):
+    """Reads and decodes inside of `__getitem__`, as most datasets do."""
+
+    def __init__(self, folder: Path, read: Callable[[Path], Image.Image]) -> None:
+        self._paths, self._read = sorted(folder.iterdir()), read
+        self.reads = Count(read)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, index: int) -> Any:
+        path = self._paths[index]
+        return torch.from_numpy(np.array(self._read(path).convert("RGB"))), index
+
+
+def from_path(path: Path) -> Image.Image:
+    return Image.open(path)
+
+
+def from_bytes(path: Path) -> Image.Image:
+    return Image.open(io.BytesIO(path.read_bytes()))
+
+
+def take_and_remove_files(dataset: Any, stage: str, folder: Path) -> list[Any]:
+    """Batches of which most are made when the files are gone."""
+    made = LOADER_BACKENDS["torch"].build(dataset, ONE_WORKER, seed=0)
+    free_loader(made, Freeing(stage, KEPT))
+    iterator = iter(made.iterable)
+    try:
+        found = [next(iterator)]
+        for path in folder.iterdir():
+            path.unlink()
+        return found + list(islice(iterator, BATCHES))
+    finally:
+        made.close(iterator)
+
+
+@pytest.mark.parametrize("read", [from_path, from_bytes])
+def test_free_reads_need_no_files_any_more(vanishing: Path, read: Callable[[Path], Image.Image]) -> None:
+    found = take_and_remove_files(Opaque(vanishing, read), "read", vanishing)
+    assert len(distinct(found)) == KEPT
+
+
+@pytest.mark.parametrize("read", [from_path, from_bytes])
+def test_free_decoding_still_reads_the_files(vanishing: Path, read: Callable[[Path], Image.Image]) -> None:
+    assert len(distinct(batches_with(Opaque(vanishing, read), "decode"))) == KEPT
+    with pytest.raises(FileNotFoundError):
+        take_and_remove_files(Opaque(vanishing, read), "decode", vanishing)
+
+
+def test_a_free_loader_function_still_reads_the_files(vanishing: Path) -> None:
+    folder = vanishing / "class"
+    folder.mkdir()
+    for path in list(vanishing.glob("*.png")):
+        path.rename(folder / path.name)
+    with pytest.raises(FileNotFoundError):
+        take_and_remove_files(ImageFolder(str(vanishing), ToTensor()), "decode", folder)
+
+
+def test_a_sample_is_free_as_a_whole(vanishing: Path) -> None:
+    assert len(distinct(take_and_remove_files(Opaque(vanishing, from_path), "sample", vanishing))) == KEPT
+
+
+class Stream(IterableDataset[Any]):
+    """Counts what it yields."""
+
+    def __init__(self) -> None:
+        self.made = Count(lambda number: (torch.full((2,), number), number))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.made(number) for number in range(1_000))
+
+
+def test_samples_of_a_stream_are_kept_as_they_come() -> None:
+    stream = Stream()
+    free = LOADER_BACKENDS["torch"].build(stream, {"batch_size": BATCH, "num_workers": 1}, seed=0)
+    free_loader(free, Freeing("sample", KEPT))
+    iterator = iter(free.iterable)
+    found = list(islice(iterator, BATCHES))
+    free.close(iterator)
+    assert stream.made.made == KEPT
+    assert len({int(number) for _, numbers in found for number in numbers}) == KEPT
+
+
+def test_free_collating_hands_out_batches_that_were_made_before(photos: Path) -> None:
+    made = Counted(photos)
+    source = DataLoader(made.dataset, BATCH, num_workers=1, collate_fn=made.collate)
+    found = batches_with(source, "collate")
+    assert 0 < made.collate.made < BATCHES
+    assert made.decode.made == BATCHES * BATCH
+    assert {tuple(images.shape) for images, _ in found} == {(BATCH, 3, 8, 8)}
+
+
+def test_free_transport_sends_a_token_and_all_else_goes_on(photos: Path) -> None:
+    made = Counted(photos)
+    source = DataLoader(made.dataset, BATCH, num_workers=1, collate_fn=made.collate)
+    found = batches_with(source, "transport", 5)
+    assert made.collate.made >= 5
+    assert {images.data_ptr() for images, _ in found[1:]} == {found[1][0].data_ptr()}
+
+
+def test_a_stage_that_is_not_there_is_an_error_that_says_so() -> None:
+    with pytest.raises(Exception, match="nothing of Stream is known to be transform"):
+        batches_with(Stream(), "transform", shuffle=False, drop_last=False)
+
+
+def test_a_loader_without_workers_is_freed_in_this_process() -> None:
+    class Here(Dataset[Any]):
+        def __init__(self) -> None:
+            self.made = 0
+
+        def __len__(self) -> int:
+            return 100
+
+        def __getitem__(self, index: int) -> Any:
+            self.made += 1
+            return torch.tensor(index)
+
+    dataset = Here()
+    batches_with(dataset, "sample", num_workers=0)
+    assert dataset.made == KEPT
