@@ -41,7 +41,7 @@ def trial_of(one: PlannedTrial, rate: float | None = 100.0, **fields: Any) -> Tr
     """What came of it; a rate of `None` is a failure."""
     known: dict[str, Any] = {
         "id": one.id, "role": one.role, "config": one.config, "round": one.round, "isolation": one.isolation,
-        "side": one.side,
+        "side": one.side, "freed": one.freed,
         "data_wait_share": 0.5, "samples": 100, "batches": 10, "steady_s": 1.0, "duration_s": 2.0,
     }  # fmt: skip
     if rate is None:

@@ -35,7 +35,9 @@ def section(view: View) -> Section | None:
     if not rows:
         return None
     missing = _missing(view.run)
-    blocks = (_chart(rows), _table(rows), *([Facts(missing)] if missing else []))
+    with_interval = [one for one in rows if one.gain.lo is not None]
+    charts = (_chart(with_interval),) if with_interval else ()
+    blocks = (*charts, _table(rows), *([Facts(missing)] if missing else []))
     return Section(
         id="bottlenecks",
         title=_TITLE,
@@ -81,9 +83,8 @@ def _missing(run: RunRecord) -> tuple[Fact, ...]:
 
 
 def _chart(rows: list[_Freed]) -> Chart:
-    """Bars of the gains in percent with their intervals, the largest on top."""
-    gains = [(one.gain.est - 1) * 100 for one in rows]
-    ends = [(one.gain.hi, one.gain.lo) for one in rows]
+    """Bars of the gains in percent with their intervals, the largest on top; of stages that have an interval."""
+    gains = [_percent(one.gain.est) for one in rows]
     bars: Json = {
         "type": "bar",
         "orientation": "h",
@@ -95,10 +96,8 @@ def _chart(rows: list[_Freed]) -> Chart:
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": [None if hi is None else (hi - 1) * 100 - gain for gain, (hi, _) in zip(gains, ends, strict=True)],
-            "arrayminus": [
-                None if lo is None else gain - (lo - 1) * 100 for gain, (_, lo) in zip(gains, ends, strict=True)
-            ],
+            "array": [_percent(one.gain.hi) - gain for one, gain in zip(rows, gains, strict=True)],
+            "arrayminus": [gain - _percent(one.gain.lo) for one, gain in zip(rows, gains, strict=True)],
         },
     }
 
@@ -116,3 +115,7 @@ def _chart(rows: list[_Freed]) -> Chart:
         caption="Error bars: 95% intervals over rounds. An interval that includes 0 is not significant.",
         figures=(style.figure([bars], layout, 120 + 36 * len(rows)),),
     )
+
+
+def _percent(ratio: float | None) -> float:
+    return ((1.0 if ratio is None else ratio) - 1) * 100

@@ -1,0 +1,51 @@
+"""The section of what stages would gain if they were free."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import run_factory as runs
+
+from loaderbench.records import Bottleneck, FreedPart, Interval, Readings, RunRecord
+from loaderbench.report.model import Chart, Facts, Table
+from loaderbench.report.sections.bottlenecks import section
+from loaderbench.report.view import View
+
+DECODE = Bottleneck(
+    stage="decode", samples_per_s_if_free=Interval(605.0, 473.0, 774.0), gain_if_free=Interval(1.64, 1.43, 1.89)
+)
+READ = Bottleneck(
+    stage="read", samples_per_s_if_free=Interval(347.0, 300.0, 400.0), gain_if_free=Interval(0.96, 0.84, 1.09)
+)
+CROP = FreedPart(
+    name="RandomResizedCrop", samples_per_s_if_free=Interval(493.0, None, None), gain_if_free=Interval(1.21, None, None)
+)
+
+
+def drawn(*found: Bottleneck, **reasons: str) -> tuple[object, ...]:
+    run: RunRecord = replace(runs.typical(), bottlenecks=found, not_measured=reasons)
+    made = section(View(run, Readings()))
+    return made.blocks if made is not None else ()
+
+
+def test_a_row_for_each_stage_with_its_gain_and_its_rate() -> None:
+    table = next(block for block in drawn(DECODE, READ) if isinstance(block, Table))
+    cells = [[getattr(cell, "text", cell) for cell in row.cells] for row in table.rows]
+    assert [row[0] for row in cells] == ["Decode", "Read"]
+    assert cells[0][1] == "+64% (43\N{EN DASH}89%)"
+    assert cells[1][1] == "not significant (-16 to 9%)"
+
+
+def test_a_named_transform_of_one_round_has_a_row_and_no_bar() -> None:
+    transform = replace(DECODE, stage="transform", parts=(CROP,))
+    blocks = drawn(transform)
+    (chart,) = (block for block in blocks if isinstance(block, Chart))
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    assert "RandomResizedCrop" not in str(chart)
+    assert "+21% (1 round)" in str(table)
+
+
+def test_stages_that_were_not_free_have_their_reason_and_a_run_without_any_has_no_section() -> None:
+    (facts,) = (block for block in drawn(DECODE, **{"bottlenecks.sample": "no time"}) if isinstance(block, Facts))
+    assert "no time" in str(facts)
+    assert drawn() == ()
