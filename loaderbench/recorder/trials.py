@@ -9,7 +9,7 @@ from typing import Any
 from loaderbench.histogram import Histogram
 from loaderbench.records import LoaderInside, LoopTimes, RankReadings, Reasons, ResourceUse, Spread, Trial
 
-_NO_REASON_NEEDED = ("failure", "isolation", "freed", "rank", "rank_wait_share", "slowest_rank")
+_NO_REASON_NEEDED = ("failure", "isolation", "side", "freed", "rank", "rank_wait_share", "slowest_rank")
 _ALWAYS = {
     "sampled": "every sample was timed",
     "stack_looks": "not attached from outside",

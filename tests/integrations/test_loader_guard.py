@@ -68,7 +68,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(pytester: pytest.Pytester, text: str, *flags: str) -> pytest.RunResult:
-    pytester.makepyfile(test_loader=text)
+    pytester.makepyfile(test_of_a_user=text)
     return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", "-rs", *flags)
 
 

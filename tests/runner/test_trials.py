@@ -191,7 +191,7 @@ def test_a_failing_trial_is_a_record_with_its_cause(
     assert words in f"{trial.failure.message} {trial.failure.hint}"
     assert trial.samples_per_s is None
     silent = {field for field, value in vars(trial).items() if value is None} - set(trial.not_measured)
-    assert silent == {"isolation", "rank", "rank_wait_share", "slowest_rank"}  # it is none of those runs
+    assert silent == {"freed", "isolation", "rank", "rank_wait_share", "side", "slowest_rank"}
 
 
 def test_the_memory_of_workers_is_read_while_they_live(runner: TrialRunner, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_run_json_has_the_shape_that_others_rely_on(run: dict[str, Any]) -> None
 def test_every_null_of_a_trial_has_its_reason(run: dict[str, Any]) -> None:
     for trial in run["trials"]:
         silent = {name for name, value in trial.items() if value is None} - set(trial["not_measured"])
-        assert silent <= {"failure", "isolation", "rank", "rank_wait_share", "slowest_rank"}
+        assert silent <= {"failure", "freed", "isolation", "rank", "rank_wait_share", "side", "slowest_rank"}
 
 
 def test_intervals_hold_their_estimates(run: dict[str, Any]) -> None:
