@@ -9,22 +9,30 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from loaderbench.conclusion import conclude
-from loaderbench.diagnosis.bottlenecks import BLOCKED_READS, shares_of_sample, stages_to_free
+from loaderbench.diagnosis.bottlenecks import (
+    BLOCKED_READS,
+    describe_bottlenecks,
+    shares_of_sample,
+    stages_to_free,
+)
 from loaderbench.freeing import Freeing
 from loaderbench.loaders import worker_count
 from loaderbench.plan import FREED_ROUNDS, FREED_S, FREED_SECONDS, FREED_TRIAL_S, TRIAL_START_S, WARMUP_SHARE
 from loaderbench.ranks import rank_count
-from loaderbench.records import Config, PlannedTrial, Reasons, Trial
+from loaderbench.records import Config, Interval, PlannedTrial, Reasons, Trial
 from loaderbench.runner import Outcome
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import may_use_device
 from loaderbench.session.steps import Session
 from loaderbench.session.time_slicing import SlicedRounds
+from loaderbench.statistics.intervals import excludes_one
+from loaderbench.statistics.judging import SMALL
 
 FILLING_S = 0.4
 """Seconds in which each loading process makes the samples that it keeps."""
 
 FEWEST_KEPT, MOST_KEPT = 8, 64
+MOST_ROUNDS = 5
 BUDGET_SHARE = 0.4
 """Of what the budget of a run leaves; fixes get the rest."""
 
@@ -89,6 +97,10 @@ def freeing_of(trials: Sequence[Trial], *, cold: bool) -> Freeing:
     return Freeing(None, max(FEWEST_KEPT, min(MOST_KEPT, kept)), repeats_files=not (cold or slow_reads))
 
 
+def _is_small(gain: Interval) -> bool:
+    return gain.hi is not None and gain.hi <= SMALL
+
+
 @dataclass
 class FreeingStep:
     """Rounds of the unchanged loader and one trial for each stage that is free, in an order of their own."""
@@ -114,7 +126,7 @@ class FreeingStep:
         """Measure round after round."""
         rounds = SlicedRounds(self.session.measuring, self._is_alone, FREED_SECONDS)
         number = 0
-        while self.stages:
+        while self.stages and not self._is_known(number):
             number, began_s = number + 1, time.monotonic()
             planned = [self._planned(number, stage) for stage in (None, *self.stages)]
             self._random.shuffle(planned)
@@ -122,6 +134,14 @@ class FreeingStep:
             self.trial_s = (time.monotonic() - began_s) / len(planned)
             self._drop_failed()
             self._drop_what_does_not_fit(max(1, FREED_ROUNDS - number))
+
+    def _is_known(self, number: int) -> bool:
+        """Whether more rounds are not worth their time: each gain excludes 1 or is small, or many are measured."""
+        if number < FREED_ROUNDS:
+            return False
+        found, _ = describe_bottlenecks(self.session.found.of("freed"), {})
+        gains = [one.gain_if_free for one in found] + [part.gain_if_free for one in found for part in one.parts]
+        return number >= MOST_ROUNDS or all(excludes_one(gain) or _is_small(gain) for gain in gains)
 
     def _drop_failed(self) -> None:
         failed = {trial.freed for trial in self.session.found.of("freed") if trial.status != "completed"}
