@@ -205,7 +205,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         trial_s,
         isolation_s,
         isolation_runs,
-        freed_s=FREED_S if suite.measure.verify else 0.0,
+        freed_s=FREED_S if suite.measure.verify and suite.dataset.frees_stages else 0.0,
         verify_s=_for_fixes_s(start_s + verify_trial_s, verify_trial_s) if suite.measure.verify else 0.0,
         verify_trial_s=start_s + verify_trial_s,
         verify_steady_s=before_slices_seconds(suite) + verify_seconds(suite),

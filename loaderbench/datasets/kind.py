@@ -90,6 +90,9 @@ class DatasetKind(Part):
     why_no_files: ClassVar[str] = "unknown which files this dataset reads, so the page cache cannot be set"
     """Why the page cache cannot be set for it; empty where it can."""
 
+    frees_stages: ClassVar[bool] = True
+    """Whether trials may make its stages free, which replaces functions of the user's while samples are made."""
+
     def with_axes(self: Kind, config: Mapping[str, Any]) -> Kind:
         """The same with the options that a configuration sets."""
         return self.model_copy(update={name: config[name] for name in self.axes if name in config})

@@ -39,6 +39,7 @@ BUDGET_SHARE = 0.4
 NO_TIME = "no time left for this stage"
 KEEPS_UP = "the loader keeps up"
 SWITCHED_OFF = "measuring causes and fixes was switched off"
+OWN_LOADER = "the time for a script's own loader is for settings and fixes"
 _RANKS = "several ranks load at the same time"
 
 
@@ -63,6 +64,8 @@ def _why_not(session: Session, subject: Config | None) -> str:
         return f"incomplete sweep: {session.found.why_partial}"
     if not suite.measure.verify:
         return SWITCHED_OFF
+    if not suite.dataset.frees_stages:
+        return OWN_LOADER
     if subject is None:
         return "nothing was measured"
     if rank_count(subject) is not None:

@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from loaderbench.datasets import Built, DatasetOrder
 from loaderbench.datasets.target import Target
@@ -108,7 +108,9 @@ class WithoutEnd:
 
 
 class OwnLoader(Target):
-    """The kind `target`, for a loader that was kept here."""
+    """The kind `target`, for a loader that was kept here. Its time is for settings and fixes: no stage is made free."""
+
+    frees_stages: ClassVar[bool] = False
 
     def describe(self, sweep: Mapping[str, Any], folder: Path) -> str:  # noqa: ARG002 - part of the protocol
         """Name its dataset."""

@@ -11,7 +11,7 @@ from fakes import Clock, FakeMeasuring, planned, session_of, suite, trial_of
 from loaderbench.plan import FREED_ROUNDS, FREED_S
 from loaderbench.records import Config, PlannedTrial, StageCost, Trial
 from loaderbench.session import freeing, steps, time_slicing
-from loaderbench.session.freeing import KEEPS_UP, NO_TIME, SWITCHED_OFF, measure_bottlenecks
+from loaderbench.session.freeing import KEEPS_UP, NO_TIME, OWN_LOADER, SWITCHED_OFF, measure_bottlenecks
 from loaderbench.session.steps import Session
 
 BEST: Config = {"num_workers": 2}
@@ -111,12 +111,15 @@ def test_a_budget_leaves_most_of_its_rest_to_fixes(clock: Clock) -> None:
         ({"bound": "compute"}, KEEPS_UP),
         ({"partial": "interrupted"}, "incomplete sweep: interrupted"),
         ({"subject": None}, "nothing was measured"),
+        ({"own_loader": True}, OWN_LOADER),
     ],
 )
 def test_where_nothing_is_made_free_the_reason_is_kept(
-    clock: Clock, verdict: SimpleNamespace, change: dict[str, object], why: str
+    clock: Clock, verdict: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], why: str
 ) -> None:
     made = session(clock, verify=change.get("verify", True))
+    if "own_loader" in change:
+        monkeypatch.setattr(type(made.conditions.loaded.suite.dataset), "frees_stages", False)
     verdict.bound = change.get("bound", "input")
     made.found.why_partial = change.get("partial")  # type: ignore[assignment]
     subject = None if "subject" in change else BEST

@@ -58,6 +58,7 @@ def test_the_present_arguments_are_the_baseline_and_are_measured(
     assert plan.baseline["num_workers"] == workers
     assert len(suite.sweep["num_workers"]) >= FEWEST
     assert plan.rounds == ROUNDS
+    assert plan.freed_s == 0, "the budget is for settings and fixes"
     assert plan.axes.keys() <= {"num_workers", "prefetch_factor", "persistent_workers"}
     assert suite.measure.timeout_s <= max(10.0, budget_s / 4)
     for config in plan.configurations:
