@@ -142,6 +142,7 @@ CORES = int(cpus_allotted())
 
 
 @pytest.mark.slow
+@pytest.mark.timed
 @pytest.mark.skipif(CORES > 4, reason="one step among many cores disturbs little")
 def test_a_step_that_takes_the_workers_cores_is_interference(tmp_path: Path) -> None:
     """The workers alone fill all cores, the step needs one of them for as long as they need for a batch."""
