@@ -9,7 +9,7 @@ comparisons of 3 minutes: of equal code at most 1 fails and at most 5 are undeci
 fail.
 
 `--simulate` replaces the machine by normal values, thousands of times: pairs that vary by 1 to 10%, 45 of them at most.
-At the limit itself, what is decided is decided wrongly at most as often as the interval misses the truth on that side.
+If the true change equals the limit, a decision is wrong at most as often as the interval misses on that side.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from loaderbench.statistics.sequential import level_at_looks, planned_looks
 
 LIMIT, LOSS = 0.03, 0.06
 GATE = f"samples_per_s:-{LIMIT:.0%}"
-TURNS = 100_000  # of a loop that does nothing: some milliseconds of a core, so that little else costs anything
+TURNS = 100_000  # of an empty loop: a few milliseconds of CPU time, far more than the rest of a sample
 OUTCOMES = {0: "passed", 1: "failed", 4: "undecided"}
 ASKED = {"equal": "at most 1 of 50 failed, 5 undecided", "loss": "95 of 100 failed"}
 MOST_PAIRS, SIMULATED = 45, 20_000
@@ -104,7 +104,7 @@ def _found(outcome: str, run: dict[str, object], took_s: float) -> Found:
 def row(name: str, found: Sequence[Found], *, burned: bool) -> str:
     """One line of the table."""
     answers = Counter(one.outcome for one in found)
-    told = ", ".join(f"{answers[outcome]} {outcome}" for outcome in OUTCOMES.values())
+    counts = ", ".join(f"{answers[outcome]} {outcome}" for outcome in OUTCOMES.values())
     what = "equal code" if name == "equal" else f"a true loss of {LOSS:.0%}"
     figures = (
         f"{median(one.ratio for one in found):.3f}",
@@ -112,7 +112,7 @@ def row(name: str, found: Sequence[Found], *, burned: bool) -> str:
         f"{median(one.took_s for one in found):.0f} s",
         f"{median(one.log_spread for one in found):.1%}",
     )
-    return f"| {what}{' beside a burner' if burned else ''} | {ASKED[name]} | {told} | {' | '.join(figures)} |"
+    return f"| {what}{', with a CPU burner' if burned else ''} | {ASKED[name]} | {counts} | {' | '.join(figures)} |"
 
 
 def simulate() -> None:

@@ -41,7 +41,7 @@ measure: {{seconds: {seconds}}}
 
 
 def work(ms: float) -> None:
-    """About so many milliseconds of a core."""
+    """Uses the CPU for about `ms` milliseconds."""
     for _ in range(round(ms * TURNS_PER_MS)):
         pass
 
@@ -89,7 +89,7 @@ class Planted(Dataset[Any]):
 
 
 class Collate:
-    """Stacks, and hands over as many small tensors as it is asked for."""
+    """Stacks samples, and adds a drawn number of small tensors to each batch."""
 
     def __init__(self, costs: dict[str, Any], gone: str) -> None:
         self._costs, self._gone = costs, gone

@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def fewest_rounds(self) -> int:
-        """In how many rounds a configuration has to be measured to win, where so many are planned."""
+        """Rounds that a configuration needs to win, or all if fewer are planned."""
         return min(self.rounds, FEWEST_ROUNDS)
 
     @property
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def final_s(self) -> float:
-        """How long finalists of the sweep may meet; 0 where too few rounds name any."""
+        """Seconds for the final; 0 if there are too few rounds to name finalists."""
         if not self.with_twins:
             return 0.0
         return min(FINAL_SHARE * self.trials * self.trial_s, max(FINAL_S, FINAL_TRIALS * self.verify_trial_s))

@@ -2,7 +2,7 @@
 
 This is causal profiling for data loading. Coz slows down all other threads to show what a faster line would give
 (Curtsinger and Berger, "Coz: Finding Code that Counts with Causal Profiling", SOSP 2015). A stage of a loader is a
-function of its input, so it can be made free for real: it gives what it gave before.
+function of its input, so it can be made free for real, by replaying its earlier results.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _means_s(costs: Sequence[Mapping[str, StageCost]]) -> dict[str, float]:
 
 
 def stages_to_free(trials: Sequence[Trial], workers: int | None) -> tuple[list[str], Reasons]:
-    """What is tried, the most promising first, and why other stages are not; by the sweep's trials of one config."""
+    """Stages to make free, the most promising first, and why others are not, from a config's trials in the sweep."""
     shares, parts, _ = shares_of_sample(trials)
     if not shares:
         return [], {"bottlenecks": "no stage was timed in the sweep"}

@@ -19,7 +19,7 @@ ALIKE = 0.5
 """Of the longest wait: ranks that wait at least so much of it are slow together."""
 
 FASTER = 1.1
-"""Times the rate of the job: ranks that load no faster than that would be the slowest next."""
+"""Times the rate of the job: a rank that loads no faster would be the next to hold back the others."""
 
 _MOST_NAMED = 4
 _FIGURES = ("samples_per_s", "data_wait_share", "rank_wait_share")
@@ -71,7 +71,7 @@ def _reasons(trial: Trial) -> dict[str, str]:
 def loading_rates(trials: Sequence[Trial]) -> dict[int, float]:
     """By rank, the samples/s that its workers could make if nothing waited for them; of those whose stages are known.
 
-    A rank whose batches lie ready hardly waits for data, and may be as slow as the others: it was ahead from the start.
+    A rank that was ahead from the start hardly waits for data, and may still load as slowly as the others.
     """
     rates = {}
     for trial in trials:

@@ -15,7 +15,7 @@ Collate = Callable[[Any], Any]
 class KeptBatches:
     """A `collate_fn` that makes a few batches of each size, and then hands these out in turn.
 
-    There are `count` of them, more than the loader has under way: it shares one while the next is made.
+    There are `count` of them, more than the loader has in flight: one is being sent while the next is made.
     """
 
     original: Collate
@@ -75,7 +75,7 @@ class _First:
 
 @dataclass(frozen=True)
 class _Token:
-    """Stands for a batch that has arrived before."""
+    """Sent in place of a batch that the main process already has."""
 
     key: Any
 

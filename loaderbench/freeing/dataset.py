@@ -13,7 +13,7 @@ from loaderbench.tracing.parts import maker_of
 
 
 def free_dataset(dataset: Any, stage: str, indices: Sequence[int]) -> None:
-    """Keep what `stage` gives for the samples of these indices, and give it again from then on.
+    """Keep the results of `stage` for the samples of these indices, and return them from then on.
 
     Raises `CannotFreeError` where the stage is not found, and what the dataset raises.
     """
@@ -75,7 +75,7 @@ def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
 
 
 def _key(index: Any) -> Any:
-    """An index that a sampler drew; one that knows the number of its draw is the same sample."""
+    """The sample of an index that a sampler drew, with or without the number of the draw."""
     return int(index) if isinstance(index, int) else index
 
 

@@ -1,4 +1,4 @@
-"""Reading and decoding made free, whoever calls them: functions of libraries that replay what they gave."""
+"""Makes reading and decoding free: the functions of libraries that do either replay their earlier results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def note_reads(making: Making) -> None:
 
 
 def free_decoders(making: Making) -> list[Replay]:
-    """Decoders of libraries give the pixels that they gave before; the files that they open are read all the same."""
+    """Decoders of libraries return the pixels of an earlier call; the files that they open are still read."""
     replays: list[Replay] = []
 
     def decoder(original: Any) -> Callable[..., Any]:
@@ -94,7 +94,7 @@ def _kept_image(making: Making, replay: Replay, original: Any, args: Any, kwargs
 
 
 def _replace(around: dict[Does, Callable[..., Any]]) -> None:
-    """Put these around functions of libraries, for good: the process is our own."""
+    """Wrap functions of libraries, permanently: the process is our own."""
     for owner, name, does in list(library_functions()):
         if does in around:
             original = getattr(owner, name)

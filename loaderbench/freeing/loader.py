@@ -13,11 +13,11 @@ from loaderbench.freeing.order import CannotFreeError, Freeing
 from loaderbench.loaders import Batches
 from loaderbench.loaders.torch_loader import narrow_sampler
 
-SPARE_BATCHES = 2  # kept beyond those under way
+SPARE_BATCHES = 2  # kept in addition to those in flight
 
 
 def free_loader(batches: Batches, freeing: Freeing) -> None:
-    """Change the loader of a trial's process for good. Raises `CannotFreeError` where it cannot be done."""
+    """Change the loader of a trial's process permanently. Raises `CannotFreeError` if that is not possible."""
     loader: Any = batches.iterable
     if not batches.traceable:
         raise CannotFreeError("only stages of a torch DataLoader can be made free")

@@ -98,7 +98,7 @@ def _function(value: Any, around: Around) -> Any:
 def replace_method(found: Any, name: str, around: Around) -> None:
     """Give one object another method; Python looks special ones up on the class, whose other objects keep theirs.
 
-    Raises `CannotFreeError` for a class that takes no method. Only for a process of our own: nothing puts it back.
+    Raises `CannotFreeError` for a class that takes no method. Only for a process of our own: it is never undone.
     """
     kind = type(found)
     original = getattr(kind, name)

@@ -1,4 +1,4 @@
-"""Replays what a call gave for a sample, in the process that loads it."""
+"""Replays the results of calls, sample by sample, in the process that loads them."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class Making:
 
 
 class Replay:
-    """Stands for one function: keeps its results by sample and place of the call in it, and gives them again.
+    """Replaces one function: keeps its results by sample and by call within the sample, and returns them again.
 
-    What a later stage changed in place is copied each time, as the true function gives new memory each time; anything
-    else is handed out itself. `with_reads`: files that the function read are read again each time.
+    A result that a later stage changes in place is copied for each call, since the real function returns new memory.
+    Any other result is returned without a copy. `with_reads`: files that the function read are read again each time.
     """
 
     def __init__(self, making: Making, *, with_reads: bool = False) -> None:
@@ -70,7 +70,7 @@ class Replay:
         self.changes = False
 
     def __call__(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call it and keep the result, or give the one that was kept."""
+        """Call it and keep the result, or return the kept one."""
         making = self._making
         if not making.is_under_way:
             return call(*args, **kwargs)

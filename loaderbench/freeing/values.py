@@ -1,4 +1,4 @@
-"""Copies of what a stage gave, and whether it was changed since."""
+"""Copies of the results of a stage, and whether one was changed since."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _copy_of_pixels(value: Any) -> Any:
 
 
 def renewed(value: Any) -> Any:
-    """The same pixels in new containers: who takes a list or a dict may change it."""
+    """The same pixels in new containers, because a later stage may change a list or a dict."""
     if type(value) is dict:
         return {key: renewed(part) for key, part in value.items()}
     return type(value)(map(renewed, value)) if type(value) in (list, tuple) else value

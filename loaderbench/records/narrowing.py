@@ -12,8 +12,8 @@ class Dropped:
     """A configuration that an adaptive sweep measured in no further round, and why, in a clause.
 
     `rounds` is how many rounds hold it, 0 for one that was not looked at. `ratio` is its samples/s over those of
-    `than`, the fastest at that time, with the interval that excludes 1. It is wider than 95%, for each look and each
-    competitor takes its part of the error. Both are `None` where another reason decided.
+    `than`, the fastest at that time, with the interval that excludes 1. It is wider than 95%, because each look
+    and each competitor takes its share of the error. Both are `None` where another reason decided.
     """
 
     config: Config

@@ -24,7 +24,7 @@ Basis = Literal["measured", "predicted", "heuristic"]
 Kind = Literal["sweep", "profile", "ab"]
 Standing = Literal["open", "already_ok", "not_checked"]
 Role = Literal["sweep", "twin", "final", "isolation", "freed", "remedy", "probe", "profile", "rank", "ab"]
-"""What a trial was measured for; `freed` has a stage that costs nothing, or is what such a trial is compared with;
+"""What a trial was measured for; `freed` is one with a free stage, or the unchanged loader that it is compared with;
 `rank` is one of a distributed job, but not the one that its verdict is about."""
 
 Side = Literal["before", "after"]

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _PAPER, _INK, _MISSING, _FRAME = (255, 255, 255), (31, 35, 40), (228, 231, 235), (179, 74, 0)
-_SIZE, _HIGH, _PAD, _MARGIN = 26, 60, 18, 24  # pixels: for screens with two of them a point
+_SIZE, _HIGH, _PAD, _MARGIN = 26, 60, 18, 24  # pixels, for screens with two per point
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """What stands in one place of the table; `framed` is the best configuration."""
+    """One cell of the table; the best configuration is `framed`."""
 
     text: str
     paper: Color = _PAPER

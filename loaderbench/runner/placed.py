@@ -26,7 +26,7 @@ from loaderbench.runner.server import TrialServer
 
 _OURS = __name__.partition(".")[0]
 _EDITABLE = "__editable__"
-"""How modules begin that setuptools writes for packages installed from a folder; `MAPPING` has their folders."""
+"""Prefix of the modules that setuptools writes for editable installs; their `MAPPING` has the folders."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Place:
         importlib.invalidate_caches()
 
     def moved(self, entries: Sequence[str]) -> Iterator[str]:
-        """Folders to import from, as they are in this version; those that it does not have are left out."""
+        """Map folders to import from to this version; folders that it does not have are left out."""
         for entry in entries:
             path = Path(entry).resolve()
             if not path.is_relative_to(self.home) or path.is_relative_to(self.root) or _is_installed(path):
@@ -89,7 +89,7 @@ def _is_installed(path: Path) -> bool:
 
 
 class _Refusing:
-    """Comes before all other finders of modules, and refuses what they find of the other version."""
+    """The first finder of modules: it asks the others, and refuses modules of the other version."""
 
     def __init__(self, place: Place) -> None:
         self._place = place

@@ -45,7 +45,7 @@ def _note_failure(folder: Path, pid: int) -> None:
 
 
 def read_failure(folder: Path) -> str:
-    """Why no rank began; empty where one did, and where nobody knows."""
+    """Why no rank began; empty if one did, or if the reason is unknown."""
     file = folder / _FAILED
     return file.read_text() if file.exists() and not (folder / _BEGUN).exists() else ""
 

@@ -1,4 +1,4 @@
-"""Rounds that drop what can no longer be the best: a look at every configuration, then more of those that are left."""
+"""Rounds that drop configurations that can no longer be the best."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _AMONG = 64  # of the next in random order, the one whose values are the rarest 
 class Adaptive(Grid):
     """Successive elimination: what is excluded as best at 95% after a round gets no more rounds.
 
-    The baseline is in every round, for gains are ratios to it, and its twin in as many as the A/A test needs. The sweep
-    ends when the best is separated from all others or tied with them. Source: Even-Dar, Mannor and Mansour, Action
-    Elimination and Stopping Conditions for the Multi-Armed Bandit, JMLR 2006; `statistics/racing.py` has that of the
+    The baseline is in every round, because gains are relative to it. Its twin is in those that the A/A test needs. The
+    sweep ends when the best is separated from all others or tied with them. Source: Even-Dar, Mannor and Mansour,
+    Action Elimination and Stopping Conditions for the Multi-Armed Bandit, JMLR 2006. `statistics/racing.py` names that of the
     decision.
 
-    Where time is short, the fastest go on, with half of what is left for a round (sequential halving: Karnin, Koren and
-    Somekh, Almost Optimal Exploration in Multi-Armed Bandits, ICML 2013). The first round then looks at a part of the
-    configurations, in which each value of an axis is about as frequent.
+    If time is short, the fastest continue, and each round gets half of the time left (sequential halving: Karnin, Koren
+    and Somekh, Almost Optimal Exploration in Multi-Armed Bandits, ICML 2013). The first round then has a part of the
+    configurations, balanced over the values of each axis.
 
-    All follows from the trials of earlier rounds, so a resumed run decides the same.
+    Every decision follows from the trials of earlier rounds, so a resumed run decides the same.
     """
 
     def __init__(self, plan: Plan, bytes_of: BytesOf = lambda _: None) -> None:
@@ -42,7 +42,7 @@ class Adaptive(Grid):
         self._order = evenly(plan.configurations, self._baseline, plan.seed)
 
     def next_round(self, known: Sequence[Trial] = (), room: float = math.inf) -> Sequence[PlannedTrial]:
-        """Return what goes on, shuffled; nothing when the best is known or no `room` is left, in trials."""
+        """Return the next round, shuffled; empty if the best is known, or if no `room` (in trials) is left."""
         self._round += 1
         number, race = self._round, self._race(known)
         if number > self._plan.rounds or (number > self._plan.fewest_rounds and race.is_decided(number - 1)):
@@ -57,7 +57,7 @@ class Adaptive(Grid):
         return order
 
     def _field(self, race: Race, number: int, room: float) -> list[int]:
-        """Those that compete in a round. One that a later round followed is not added to: time has passed since."""
+        """The configurations of a round. None are added to a round that a later one followed."""
         left = self._order if number == 1 else race.left_after(number - 1)
         measured = [one for one in left if number in race.rounds[one]]
         if number < race.last:
@@ -144,7 +144,7 @@ class Race:
 
 
 def evenly(configurations: Sequence[Config], first: int, seed: int) -> list[int]:
-    """All numbers of configurations, `first` at the head: each beginning has all values of an axis about as often."""
+    """An order of all configurations from `first` on, each prefix of which is balanced over the values of an axis."""
     left = [number for number in range(len(configurations)) if number != first]
     random.Random(seed).shuffle(left)
     values = {axis: len({config.get(axis) for config in configurations}) for axis in configurations[first]}

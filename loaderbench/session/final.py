@@ -16,7 +16,7 @@ from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.finalists import FINAL_TIE, finalists, is_settled
 
 MOST_ROUNDS = 12
-BUDGET_SHARE = 0.5  # of what is left of a budget: isolation runs and fixes need the rest
+BUDGET_SHARE = 0.5  # of the budget that is left; isolation runs, free stages and fixes get the rest
 
 TOO_FEW_ROUNDS = "no config has rounds enough to win"
 SEPARATED = "one config is significantly faster than all others"
@@ -26,7 +26,7 @@ NO_TIME = "the time for the final was used up"
 
 
 def measure_final(session: Session) -> None:
-    """Let the finalists meet where the sweep has not decided, and time is left for a round of two."""
+    """Let the finalists meet if the sweep is undecided and time is left for a round of two."""
     found = session.found
     session.step = "final"
     if found.why_partial is not None:
@@ -64,7 +64,7 @@ class FinalStep:
             self._rounds += 1
 
     def note(self) -> None:
-        """Keep who met and why no more, or why nobody did."""
+        """Record which configurations met and why it ended, or why there was no final."""
         found = self._session.found
         if found.of("final"):
             ended = self._ended or "interrupted"

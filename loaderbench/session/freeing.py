@@ -34,7 +34,7 @@ FILLING_S = 0.4
 FEWEST_KEPT, MOST_KEPT = 8, 64
 MOST_ROUNDS = 5
 BUDGET_SHARE = 0.4
-"""Of what the budget of a run leaves; fixes get the rest."""
+"""Of the budget that is left; fixes get the rest."""
 
 NO_TIME = "no time left for this stage"
 KEEPS_UP = "the loader keeps up"
@@ -44,7 +44,7 @@ _RANKS = "several ranks load at the same time"
 
 
 def measure_bottlenecks(session: Session, subject: Config | None) -> None:
-    """Make each stage of the subject free in turn, as long as there is time."""
+    """Make each stage of the subject free in turn, while there is time."""
     session.step = "freed"
     found, why = session.found, _why_not(session, subject)
     if why or subject is None:
@@ -82,7 +82,7 @@ def _until_s(session: Session) -> float:
 
 
 def _expected_s(session: Session, sweep: Sequence[Trial]) -> float:
-    """What a trial will take: where trials of the sweep took longer to start than planned, as much longer."""
+    """Expected time of a trial, with the extra start time that trials of the sweep showed."""
     starts_s = [
         trial.duration_s - (1 + WARMUP_SHARE) * trial.steady_s
         for trial in sweep
@@ -106,7 +106,7 @@ def _is_small(gain: Interval) -> bool:
 
 @dataclass
 class FreeingStep:
-    """Rounds of the unchanged loader and one trial for each stage that is free, in an order of their own."""
+    """Rounds of the unchanged loader and one trial for each free stage, in random order."""
 
     session: Session
     config: Config
@@ -120,7 +120,7 @@ class FreeingStep:
         self._random = random.Random(self.session.plan.seed)
 
     def _drop_what_does_not_fit(self, rounds: int) -> list[str]:
-        """Leave out the least promising stages that leave no time for so many rounds of the others."""
+        """Leave out the least promising stages if there is no time for `rounds` rounds of all."""
         most = max(0, int((self.until_s - time.monotonic()) / (rounds * self.trial_s)) - 1)
         gone, self.stages = self.stages[most:], self.stages[:most]
         return gone
@@ -139,7 +139,7 @@ class FreeingStep:
             self._drop_what_does_not_fit(max(1, FREED_ROUNDS - number))
 
     def _is_known(self, number: int) -> bool:
-        """Whether more rounds are not worth their time: each gain excludes 1 or is small, or many are measured."""
+        """Whether to stop: each gain excludes 1 or is small, or the most rounds are measured."""
         if number < FREED_ROUNDS:
             return False
         found, _ = describe_bottlenecks(self.session.found.of("freed"), {})

@@ -11,14 +11,14 @@ from loaderbench.session.time_left import mean_trial_s
 from loaderbench.statistics.gates import LOOKS
 
 MORE_S = 180.0
-"""For all of them, where the suite has no budget: as long as `ab` takes by default."""
+"""For all of them, if the suite has no budget: the default budget of `ab`."""
 
 Undecided = Callable[[Measured], Config | None]
 """The configuration of which more rounds may decide a gate; `None` where all are decided, or more would not help."""
 
 
 def add_rounds(session: Session, undecided: Undecided) -> None:
-    """Double the rounds of the configuration that decides, and look again, as often as the gates' level allows for."""
+    """Double the rounds of the decisive configuration and look again, up to the number of looks of the gates' level."""
     until_s = session.deadline_s or time.monotonic() + MORE_S
     done = session.plan.rounds
     for _ in range(LOOKS - 1):

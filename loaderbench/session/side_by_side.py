@@ -34,10 +34,10 @@ from loaderbench.store import Store, new_run_folder
 from loaderbench.suite import LoadedSuite
 
 MOST_CONFIGS = 4
-"""Each further configuration takes its share of the budget, and widens all intervals."""
+"""Each further configuration takes a share of the budget and widens all intervals."""
 
 FAILED_ROUNDS = 2
-"""A version that fails so often in a row, before it was ever measured, will not do better."""
+"""A version is given up after this many rounds in which it only failed."""
 
 UNDER_WAY = "the comparison is in progress or was killed; results so far are in trials.jsonl"
 DECIDED = "decided"
@@ -129,7 +129,7 @@ def _both(versions: tuple[Found, Found], make: Callable[[Found], Made]) -> dict[
 
 
 def _untracked(version: Found, error: LoaderbenchError) -> str:
-    """What is often the reason why something is missing in a revision."""
+    """A likely reason why something is missing in a revision."""
     of_git = version.version.commit is not None and version.place.root != version.place.home
     return f"; {NOT_TRACKED}" if of_git and isinstance(error, MissingError) else ""
 
@@ -244,7 +244,7 @@ class Pairs:
             left = self._undecided(left)
 
     def end(self) -> None:
-        """Note why it ended. What was stopped early by a signal is compared all the same."""
+        """Note why it ended. Pairs that a signal ended early are compared too."""
         if not self._asked.looks:
             pairs = [pairs_of(config, self._found.of("ab")) for config in self._asked.configs]
             self._note(looks=planned_looks(max(pairs)))
@@ -277,7 +277,7 @@ class Pairs:
         return time.monotonic() + expected_s > self._until_s
 
     def _undecided(self, left: list[Config]) -> list[Config]:
-        """What has to be measured further: nothing once a gate has failed, for nothing can make it pass."""
+        """What needs more pairs: nothing once a gate has failed, because it cannot pass any more."""
         trials = self._found.of("ab")
         if failed := [config for config in left if self._has_failed(config)]:
             self._ended = f"every trial of a version failed, with {config_name(failed[0])}"

@@ -59,7 +59,7 @@ class TimeLeft:
         return self._progress("Fixes", tried, None, until_s - time.monotonic(), sweep)
 
     def until_decided(self, phase: Phase, done: int, until_s: float, trials: Sequence[Trial]) -> Progress:
-        """After `done` of what ends at the monotonic time `until_s`, or as soon as it is decided."""
+        """After `done` steps of a phase that ends at the monotonic time `until_s`, or sooner if it is decided."""
         return self._progress(phase, done, None, until_s - time.monotonic(), trials)
 
     def _progress(self, phase: Phase, done: int, total: int | None, left_s: float, sweep: Sequence[Trial]) -> Progress:

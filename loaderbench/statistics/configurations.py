@@ -77,8 +77,8 @@ def ratio_of(changed: Config, unchanged: Config, trials: Sequence[Trial]) -> Int
 def ties(config: Config, top: Config, trials: Sequence[Trial]) -> bool:
     """Whether a configuration is not significantly different from another, nor slower by more than `PRACTICAL_TIE`.
 
-    Where both met in a final, it may look slower, but not in every round: what is still not separated is a tie, for
-    noise alone would choose between them.
+    If both met in a final, a slower one ties too, unless it was slower in every round: otherwise, noise alone would
+    choose between them.
     """
     own, its = rates_by_round(config, trials), rates_by_round(top, trials)
     rounds, ratio = own.keys() & its.keys(), ratio_of(config, top, trials)

@@ -86,7 +86,7 @@ def judge_gate(gate: Gate, run: RunRecord, comparison: Comparison | None) -> Gat
 
 
 def may_be_decided(gate: Gate, comparison: Comparison) -> bool:
-    """Whether more rounds of the later run could decide it: the spread of the earlier one alone must not forbid it.
+    """Whether more rounds of the later run could decide it. They cannot if the earlier run alone is too noisy.
 
     More rounds move the estimate, at most by as much as the later run is uncertain.
     """

@@ -18,7 +18,7 @@ from loaderbench.statistics.intervals import excludes_one, ratio_interval
 DECISION_LEVEL = 0.99
 FEWEST_PAIRS, MOST_PAIRS = 5, 12
 ENOUGH_PAIRS = 3
-"""Where the time was up before `FEWEST_PAIRS`, so many are judged; with so few, the 99% interval is very wide."""
+"""Judged if time ends before `FEWEST_PAIRS`; the 99% interval of so few pairs is very wide."""
 
 WIDE = 1.08
 """More pairs are measured while the 95% interval is wider than this, as a ratio of its ends.

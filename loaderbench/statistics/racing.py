@@ -4,7 +4,7 @@ A configuration is out when its ratio to the leader excludes 1. Source of the me
 Races, NIPS 1993), with a t-test over blocks in place of Hoeffding's bound, as in F-Race (Birattari et al., A Racing
 Algorithm for Configuring Metaheuristics, GECCO 2002).
 
-- Each look and each competitor takes its part of the error (Bonferroni): a leader of many leads by luck, too.
+- Each look and each competitor takes its share of the error (Bonferroni), because a leader of many may lead by luck.
 - Few ratios say little of their own spread. It is moderated by the spread of all configurations, and before these have
   a second round, by `ASSUMED_SPREAD`. Source: Smyth, Linear Models and Empirical Bayes Methods for Assessing
   Differential Expression in Microarray Experiments, 2004. `benchmarks/strategies.py` measures how often it errs.

@@ -1,7 +1,7 @@
-"""Intervals that hold at every look: a comparison may be looked at again and again, and end when it is decided.
+"""Intervals that hold at every look, for a comparison that ends at the first look that decides.
 
 A usual 95% interval that is looked at eight times misses the truth at one of the looks about one time in six. These
-repeated confidence intervals hold at all planned looks together in 95% of cases, whatever ends the comparison. Source:
+repeated confidence intervals hold at all planned looks together in 95% of cases, at whichever look it ends. Source:
 Jennison and Turnbull 1989, "Interim Analyses: The Repeated Confidence Interval Approach", JRSS B 51. Each look has the
 same level, as of Pocock 1977, "Group Sequential Methods in the Design and Analysis of Clinical Trials", Biometrika 64.
 The variance is not known, so Student's t is used at that level, as Pocock proposes there. The level follows from the

@@ -125,7 +125,7 @@ def _share_change(config: Config, trials: Sequence[Trial], level: float) -> Metr
 
 
 def _of_enough(found: Interval | None, before: Mapping[int, float], after: Mapping[int, float]) -> Interval | None:
-    """Without its bounds where there are too few pairs for any."""
+    """The change, without bounds if there are too few pairs."""
     if found is None or len(before.keys() & after.keys()) >= FEWEST_ROUNDS:
         return found
     return replace(found, lo=None, hi=None)

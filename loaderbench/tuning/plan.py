@@ -27,7 +27,7 @@ LEAST_S, MOST_S = 0.2, 3.0  # steady state of a trial
 BATCHES = 8  # of a trial at least, those of its warm-up among them
 FEWEST = 3  # worker counts
 LEAST_TIMEOUT_S = 10.0  # of a trial; it may hang in a copy, whose process has no threads
-LATE = 5  # times the expected start, on a machine with other work, before a trial is given up
+LATE = 5  # times the expected start, for a busy machine; then a trial is given up
 EPOCHS = 1.3  # that a trial of whole epochs takes, its warm-up among them
 
 

@@ -96,7 +96,9 @@ def test_all_trials_of_a_round_load_the_same_few_samples(photos: Path) -> None:
 
 
 @pytest.mark.parametrize(("stage", "once"), [("decode", "decode"), ("transform/Step", "to_tensor")])
-def test_a_free_stage_runs_once_for_each_kept_sample_and_the_others_go_on(photos: Path, stage: str, once: str) -> None:
+def test_a_free_stage_runs_once_for_each_kept_sample_and_the_others_still_run(
+    photos: Path, stage: str, once: str
+) -> None:
     made = Counted(photos)
     before = batches_with(made.dataset, None)
     counts = {"decode": made.decode, "to_tensor": made.to_tensor}
@@ -108,7 +110,7 @@ def test_a_free_stage_runs_once_for_each_kept_sample_and_the_others_go_on(photos
         assert calls == KEPT if name == once else calls >= BATCH * BATCHES
 
 
-def test_a_compose_is_free_as_a_whole_and_decoding_goes_on(photos: Path) -> None:
+def test_a_compose_is_free_as_a_whole_and_decoding_still_runs(photos: Path) -> None:
     made = Counted(photos)
     assert len(distinct(batches_with(made.dataset, "transform"))) == KEPT
     assert made.to_tensor.made == KEPT
@@ -167,7 +169,7 @@ def take_and_remove_files(dataset: Any, stage: str, folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("read", [from_path, from_bytes])
-def test_free_reads_need_no_files_any_more(vanishing: Path, read: Callable[[Path], Image.Image]) -> None:
+def test_free_reads_need_no_files(vanishing: Path, read: Callable[[Path], Image.Image]) -> None:
     found = take_and_remove_files(Opaque(vanishing, read), "read", vanishing)
     assert len(distinct(found)) == KEPT
 
@@ -222,7 +224,7 @@ def test_free_collating_hands_out_batches_that_were_made_before(photos: Path) ->
     assert {tuple(images.shape) for images, _ in found} == {(BATCH, 3, 8, 8)}
 
 
-def test_free_transport_sends_a_token_and_all_else_goes_on(photos: Path) -> None:
+def test_free_transport_sends_a_token_and_all_else_still_runs(photos: Path) -> None:
     made = Counted(photos)
     source = DataLoader(made.dataset, BATCH, num_workers=1, collate_fn=made.collate)
     found = batches_with(source, "transport", 5)

@@ -69,7 +69,7 @@ def test_reference(loader_guard):
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pytest of the user has no other workers, whatever this one has."""
+    """The user's pytest has no other workers, even if this one does."""
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
         monkeypatch.delenv(name, raising=False)
 
@@ -92,7 +92,7 @@ def test_it_is_registered_and_does_nothing_to_other_tests(pytester: pytest.Pytes
 
 @pytest.fixture
 def imported() -> None:
-    """torch, which the pytest of the user would else import, and forget with every module that is new."""
+    """torch, which the user's pytest would otherwise import anew for each test."""
     import loaderbench.runner.preload  # noqa: F401
 
 
@@ -123,7 +123,7 @@ def test_what_is_wrong_is_said_in_one_line_at_the_call(pytester: pytest.Pytester
         assert words in line
 
 
-def test_beside_other_workers_nothing_is_measured(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_to_other_workers_nothing_is_measured(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "4")
     text = "def test_loader(loader_guard):\n    loader_guard(None, samples_per_s=1)"
     done = run(pytester, text)

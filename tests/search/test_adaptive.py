@@ -1,4 +1,4 @@
-"""An adaptive sweep: what goes on, what is dropped and why, and the same again when it is resumed."""
+"""An adaptive sweep: which configurations continue, which are dropped and why, and the same after a resume."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_fails_twice_is_not_tried_again_and_says_so() -> None:
     assert {one.why for one in Adaptive(laid_out).dropped(done)} == {FAILED}
 
 
-def test_little_time_looks_at_a_part_and_lets_the_fastest_go_on() -> None:
+def test_with_little_time_a_part_gets_a_look_and_the_fastest_continue() -> None:
     laid_out = plan(num_workers=[1, 2, 3, 4], batch_size=[4, 8, 16, 32], prefetch_factor=[2, 3, 4], x=[0, 1, 2, 3])
     count = len(laid_out.configurations)
     done = measured(laid_out, lambda one: 100.0 + sum(float(value or 0) for value in one.config.values()), room=100)

@@ -112,7 +112,7 @@ def test_it_is_concluded_again_to_the_same(folder: Path) -> None:
     assert (again.best, again.dropped, again.final) == (record.best, record.dropped, record.final)
 
 
-def test_it_goes_on_after_it_was_interrupted_and_decides_the_same(folder: Path, tmp_path: Path) -> None:
+def test_it_resumes_after_an_interruption_and_decides_the_same(folder: Path, tmp_path: Path) -> None:
     """The whole sweep is on the disk, so a resumed one measures none of it again."""
     place = tmp_path / "again"
     shutil.copytree(folder, place)

@@ -29,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def rate_of(workers: int, one: PlannedTrial) -> float:
-    """Of 2, 4 and 8 workers the same on average: the more, the noisier in the sweep. In the final there is no noise."""
+    """The same mean for 2, 4 and 8 workers. In the sweep, more workers are noisier; the final has no noise."""
     noise = random.Random(f"{one.id}").gauss(0.0, NOISE * workers / 8) if one.role == "sweep" else 0.0
     return 100.0 if workers == 0 else 500.0 * (1 + noise)
 

@@ -38,7 +38,7 @@ def noisy(after: float, noise: float = 0.02) -> Rate:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[SideBySide, list[PlannedTrial]]]:
-    """Measures pairs that take four seconds, on a clock that stands still between them."""
+    """Measures pairs that take four seconds, on a clock that only they advance."""
 
     def run(
         rate: Rate, *gates: str, budget_s: float = 180.0, configs: tuple[Config, ...] = (TWO,)
@@ -82,7 +82,7 @@ def test_it_ends_at_the_first_look_that_decides(measured: Measured, after: float
     assert found.looks[-1] == 45, "as many as the budget allows"
 
 
-def test_what_is_not_decided_goes_on_until_the_budget_ends(measured: Measured) -> None:
+def test_an_undecided_comparison_continues_until_the_budget_ends(measured: Measured) -> None:
     found, asked = measured(noisy(0.9, 0.1), "samples_per_s:-10%", budget_s=60)
     assert found.ended == "the budget of 60 s was used up"
     assert len(asked) * PAIR_S / 2 == 60

@@ -31,7 +31,7 @@ def trial(number: int, side: Any, rate: float | None, config: Config, **fields: 
 
 
 def pairs(ratio: float, count: int = 8, config: Config = TWO, noise: float = 0.01, **fields: Any) -> list[Trial]:
-    """The later version is so much faster; the machine drifts, both with it."""
+    """Pairs in which the later version has `ratio` times the rate, on a machine whose speed drifts."""
     chance = random.Random(1)
     found = []
     for number in range(1, count + 1):

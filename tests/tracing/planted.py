@@ -130,7 +130,7 @@ _writing_s = [0.0]
 
 
 def slow_collate(samples: list[Sample]) -> Any:
-    """Writes what it took into the batch. That takes time, too, of which it knows only how long the last one took."""
+    """Writes its duration into the batch, plus what the previous write took, since a write comes after the clock."""
     began_s = time.perf_counter()
     batch = default_collate(samples)
     batch["collate"] = torch.zeros(len(samples), dtype=torch.float64)

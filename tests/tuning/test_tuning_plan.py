@@ -75,7 +75,7 @@ def test_a_longer_budget_has_more_or_longer_trials() -> None:
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_workers_that_import_everything_again_have_time_to(method: str) -> None:
-    """Ten seconds were too few beside other work: a trial timed out while its two workers imported torch."""
+    """Ten seconds were too few on a busy machine: a trial timed out while its two workers imported torch."""
     forked, other = (suite_for(loader(2, multiprocessing_context=each), order(8.0)) for each in ("fork", method))
     assert forked.measure.timeout_s == 10.0
     assert other.measure.timeout_s > 20.0

@@ -27,7 +27,7 @@ MEAN = "deviation from mean samples/s, %"
 
 
 def rounds(labels: Sequence[str], percent: Sequence[Sequence[float]], axis: str = MEAN) -> Json:
-    """One row of dots for each configuration, about the line of its mean, or of what else is 0."""
+    """One row of dots for each configuration, around 0: its mean, or what `axis` says."""
     dots = [(place, x) for place, row in enumerate(percent) for x in row]
     trace = {
         "type": "scatter",
