@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from loaderbench.consumers import consumer_kind, demand_of, demand_rate, describe_demand
@@ -18,15 +18,15 @@ from loaderbench.diagnosis.gpu_warnings import power_notes
 from loaderbench.diagnosis.hosts import all_hosts, describe_hosts, storage_evidence
 from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.isolation import describe_isolation, find_ceiling, with_copy
+from loaderbench.diagnosis.ranking import Ranking, rank
 from loaderbench.diagnosis.ranks import describe_ranks, loading_rates, of_job, trials_of_ranks, with_evidence
 from loaderbench.diagnosis.shortage import Shortage, find_shortage, more_workers_fail
-from loaderbench.diagnosis.subject import expected_wait, facts_of, find_subject, rate_cap, subject_of
+from loaderbench.diagnosis.subject import expected_wait, facts_of, rate_cap, subject_of
 from loaderbench.diagnosis.verdict import Subject, decide
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.loaders import backend_of
-from loaderbench.ranks import RANKS, process_count
+from loaderbench.ranks import process_count
 from loaderbench.records import (
-    Best,
     Bottleneck,
     Candidate,
     Conclusions,
@@ -34,9 +34,11 @@ from loaderbench.records import (
     Configuration,
     Environment,
     EpochCost,
+    HostUse,
     Isolation,
     Measured,
     Noise,
+    Rank,
     Reasons,
     Recommendation,
     RunRecord,
@@ -45,14 +47,13 @@ from loaderbench.records import (
     varying,
 )
 from loaderbench.remedies import Diagnosis, Findings, candidates_for, recommend
-from loaderbench.statistics.choice import choose_best, describe_baseline
+from loaderbench.statistics.choice import describe_baseline
 from loaderbench.statistics.configurations import summarise
 from loaderbench.statistics.judging import judged
 from loaderbench.statistics.sides import compare_sides
 
 Run = TypeVar("Run", bound=Measured)
 
-ONE_CONFIGURATION = "a profile measures one config"
 NO_ISOLATION = "a profile has no isolation runs"
 NO_FINAL = "this run had no final"
 NO_PREDICTION = "every rate is measured; no config is predicted from others"
@@ -75,61 +76,6 @@ def with_judgements(measured: Run) -> Run:
     return replace(measured, verification=judged(found, measured.remedy_trials, measured.plan.baseline))
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """All configurations of a run, and the best of them, or why there is none."""
-
-    configurations: tuple[Configuration, ...]
-    best: Best | None
-    why_no_best: str
-    from_outside: bool = False
-
-    @property
-    def subject(self) -> Best | Configuration | None:
-        """What the verdict is about; `None` where nothing was measured."""
-        return find_subject(self.best, self.configurations, from_outside=self.from_outside)
-
-
-def rank(measured: Measured) -> Ranking:
-    """Summarise and choose."""
-    finals = measured.finals
-    configurations = _with_why(
-        summarise(measured.plan.configs, measured.sweep, measured.plan.baseline, finals), measured
-    )
-    if measured.kind == "profile":
-        from_outside = any(trial.is_from_outside for trial in measured.sweep)
-        return Ranking(configurations, None, ONE_CONFIGURATION, from_outside)
-    comparable = _of_the_job(configurations, measured.plan.baseline)
-    best, why = choose_best(
-        comparable,
-        measured.plan.baseline,
-        measured.sweep,
-        measured.plan.rounds,
-        measured.loader,
-        finals=finals,
-        dropped=measured.dropped,
-    )
-    if best is not None and len(comparable) < len(configurations):
-        best = replace(best, why_this_one=f"{best.why_this_one}, among configs with {RANKS}={best.config[RANKS]}")
-    return Ranking(configurations, best, why)
-
-
-def _with_why(configurations: Sequence[Configuration], measured: Measured) -> tuple[Configuration, ...]:
-    """The same, with the reason for what an adaptive sweep did not look at."""
-    why = {tuple(found.config.items()): found.why for found in measured.dropped if not found.rounds}
-    return tuple(
-        replace(found, not_measured=dict.fromkeys(found.not_measured, said))
-        if (said := why.get(tuple(found.config.items())))
-        else found
-        for found in configurations
-    )
-
-
-def _of_the_job(configurations: Sequence[Configuration], baseline: Config) -> tuple[Configuration, ...]:
-    """Those with as many ranks as the baseline: how many a job has is not for its loader to choose."""
-    return tuple(found for found in configurations if found.config.get(RANKS) == baseline.get(RANKS))
-
-
 def _conclusions(measured: Measured) -> Conclusions:
     """Each conclusion from what was measured and those before it."""
     plan, trials, ranking = measured.plan, measured.sweep, rank(measured)
@@ -144,14 +90,10 @@ def _conclusions(measured: Measured) -> Conclusions:
     ceiling, why_no_ceiling = find_ceiling(isolation, why_no_isolation, subject, measured.consumer, demand)
     of_config = [trial for trial in trials if trial.config == config]
     costs = epoch_costs(of_config, measured.loader)
-    of_ranks = measured.rank_trials or trials_of_ranks(of_config)
-    ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
     bottlenecks, why_no_bottlenecks = _bottlenecks(measured, config)
-    verdict = _verdict(measured, subject, config, costs, len(warnings), bottlenecks=bottlenecks)
-    if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
-        verdict = of_job(verdict, ranks, loading_rates(of_ranks))
-    hosts = describe_hosts(of_ranks)
-    verdict = with_evidence(verdict, storage_evidence(verdict, hosts))
+    own_verdict = _verdict(measured, subject, config, costs, len(warnings), bottlenecks=bottlenecks)
+    verdict, ranks, hosts = _of_training(measured, own_verdict, of_config)
+    together = all_hosts(hosts)
     overhead = describe_overhead(trials)
     gpu_memory, why_no_memory = describe_gpu_memory(trials, measured.loader)
     comparison, gates = compare_sides(measured)
@@ -161,14 +103,9 @@ def _conclusions(measured: Measured) -> Conclusions:
         "isolation": (isolation, why_no_isolation),
         "gpu_memory": (gpu_memory, why_no_memory),
         "overhead": (overhead, "no trial completed"),
-        "all_hosts": (all_hosts(hosts), "one host"),
+        "all_hosts": (together, "one host"),
         "comparison": (comparison, ONE_VERSION),
-        "side_by_side": (measured.side_by_side, ONE_VERSION),
-        "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
-        "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
-        "final": (measured.final, measured.left_out.get("final") or NO_FINAL),
-        "prediction": (None, NO_PREDICTION),
-        "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
+        **_kept(measured),
     }
     return Conclusions(
         configurations=configurations,
@@ -188,12 +125,36 @@ def _conclusions(measured: Measured) -> Conclusions:
         hotspots=find_hotspots(of_config),
         ranks=ranks,
         hosts=hosts,
-        all_hosts=all_hosts(hosts),
+        all_hosts=together,
         comparison=comparison,
         gates=gates,
         bottlenecks=bottlenecks,
         not_measured={name: why for name, (value, why) in known.items() if value is None} | why_no_bottlenecks,
     )
+
+
+def _kept(measured: Measured) -> dict[str, tuple[object, str]]:
+    """What the run itself may hold, and why it does not."""
+    return {
+        "side_by_side": (measured.side_by_side, ONE_VERSION),
+        "assumed_demand": (measured.assumed_demand, _no_demand(measured)),
+        "cpu_percent_before": (measured.cpu_percent_before, "the CPUs were not looked at before the first trial"),
+        "final": (measured.final, measured.left_out.get("final") or NO_FINAL),
+        "prediction": (None, NO_PREDICTION),
+        "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
+    }
+
+
+def _of_training(
+    measured: Measured, verdict: Verdict, trials: Sequence[Trial]
+) -> tuple[Verdict, tuple[Rank, ...], tuple[HostUse, ...]]:
+    """The verdict on all ranks of a distributed training, the ranks, and their machines."""
+    of_ranks = measured.rank_trials or trials_of_ranks(trials)
+    ranks = describe_ranks(of_ranks, lambda trial: _verdict_of_rank(measured, trial))
+    if consumer_kind(measured.consumer).consumes:  # else each rank only waits for data
+        verdict = of_job(verdict, ranks, loading_rates(of_ranks))
+    hosts = describe_hosts(of_ranks)
+    return with_evidence(verdict, storage_evidence(verdict, hosts)), ranks, hosts
 
 
 def _bottlenecks(measured: Measured, config: Config | None) -> tuple[tuple[Bottleneck, ...], Reasons]:

@@ -22,28 +22,25 @@ from loaderbench.records.comparison import (
 )
 from loaderbench.records.conclusions import (
     Baseline as Baseline,
-    BatchMemory as BatchMemory,
     Best as Best,
-    Bottleneck as Bottleneck,
     Ceiling as Ceiling,
     Conclusions as Conclusions,
     Configuration as Configuration,
+    Gain as Gain,
+    Recommendation as Recommendation,
+)
+from loaderbench.records.costs import (
+    BatchMemory as BatchMemory,
+    Bottleneck as Bottleneck,
     Contention as Contention,
     CopyBandwidth as CopyBandwidth,
     EpochCost as EpochCost,
-    Evidence as Evidence,
     FreedPart as FreedPart,
-    Gain as Gain,
     GpuMemory as GpuMemory,
-    HostUse as HostUse,
-    Hotspot as Hotspot,
     Isolation as Isolation,
     IsolationRun as IsolationRun,
     Noise as Noise,
     Overhead as Overhead,
-    Rank as Rank,
-    Recommendation as Recommendation,
-    Verdict as Verdict,
 )
 from loaderbench.records.demand import AssumedDemand as AssumedDemand
 from loaderbench.records.environment import (
@@ -100,6 +97,13 @@ from loaderbench.records.trial import (
     ResourceUse as ResourceUse,
     TimeSlices as TimeSlices,
     Trial as Trial,
+)
+from loaderbench.records.verdict import (
+    Evidence as Evidence,
+    HostUse as HostUse,
+    Hotspot as Hotspot,
+    Rank as Rank,
+    Verdict as Verdict,
 )
 from loaderbench.records.verification import (
     IDENTICAL as IDENTICAL,

@@ -25,8 +25,8 @@ class Adaptive(Grid):
 
     The baseline is in every round, because gains are relative to it. Its twin is in those that the A/A test needs. The
     sweep ends when the best is separated from all others or tied with them. Source: Even-Dar, Mannor and Mansour,
-    Action Elimination and Stopping Conditions for the Multi-Armed Bandit, JMLR 2006. `statistics/racing.py` names that of the
-    decision.
+    Action Elimination and Stopping Conditions for the Multi-Armed Bandit, JMLR 2006. `statistics/racing.py` names the
+    source of the decision.
 
     If time is short, the fastest continue, and each round gets half of the time left (sequential halving: Karnin, Koren
     and Somekh, Almost Optimal Exploration in Multi-Armed Bandits, ICML 2013). The first round then has a part of the

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loaderbench.conclusion import conclude, rank
+from loaderbench.conclusion import conclude
+from loaderbench.diagnosis.ranking import rank
 from loaderbench.errors import Terminated, UsageError
 from loaderbench.records import Scalar
 from loaderbench.records.words import utc_now
