@@ -34,7 +34,7 @@ TURNS_PER_MS = 20_000
 
 SUITE = """\
 name: planted
-dataset: {{kind: target, target: "free_stages:make", args: {args}}}
+dataset: {{kind: target, target: "free_stages:make"}}
 consumer: {{kind: none}}
 measure: {{seconds: {seconds}}}
 """
@@ -93,11 +93,11 @@ class Collate:
 
     def __init__(self, costs: dict[str, Any], gone: str) -> None:
         self._costs, self._gone = costs, gone
-        self._made = [torch.zeros(BATCH, 256)] * 1
+        self._made = torch.zeros(BATCH, 256)
 
     def __call__(self, samples: list[torch.Tensor]) -> Any:
         if self._gone == "collate":
-            return [self._made[0], *(torch.zeros(4) for _ in range(self._costs["pieces"]))]
+            return [self._made, *(torch.zeros(4) for _ in range(self._costs["pieces"]))]
         work(self._costs["collate"])
         found = [torch.stack(samples), *(torch.zeros(4) for _ in range(self._costs["pieces"]))]
         return torch.zeros(BATCH, 1) if self._gone == "transport" else found
@@ -163,7 +163,7 @@ def main() -> int:
             for number in range(FILES):
                 (folder / f"{number:02}.bin").write_bytes(bytes([number + 1]) * (drawn(seed)["megabytes"] << 20))
             suite = folder / "suite.yaml"
-            suite.write_text(SUITE.format(args="{}", seconds=0.2))
+            suite.write_text(SUITE.format(seconds=0.2))
             stages = random.Random(seed).sample(STAGES, asked.stages)
             freeing = Freeing(None, KEPT)
             with trials_of(suite, seconds=asked.seconds, freeing=freeing) as trials:

@@ -118,17 +118,9 @@ def of_profile(effort: Effort) -> Iterator[Row]:
 
 def of_rank(taken: Rounds) -> Row:
     """Beyond the profile of one process."""
-    added, what = (
-        taken.added_s(RANK, PROFILED, cpu),
-        f"added to a step of {taken.step_s(PROFILED) * 1e3:.2f} ms, us: {RANK}",
-    )
-    return Row(
-        what + " (1 of 2), over one process's",
-        "at most 2",
-        us(added),
-        us(taken.added_s(RANK, PROFILED, wall)),
-        added.mean <= 2e-6,
-    )
+    added = taken.added_s(RANK, PROFILED, cpu)
+    what = f"added to a step of {taken.step_s(PROFILED) * 1e3:.2f} ms, us: {RANK} (1 of 2), over one process's"
+    return Row(what, "at most 2", us(added), us(taken.added_s(RANK, PROFILED, wall)), added.mean <= 2e-6)
 
 
 def of_rival(taken: Rounds, name: str, what: str, why_not: str) -> Row:

@@ -34,5 +34,5 @@ def export(
     with writing(f"--out {out}"):
         place = exporter.write(saved, out, **({"trial": trial} if trial is not None else {}))
     print(place)
-    if exporter.look:
-        print(f"loaderbench: open it with: {exporter.look.format(out=place)}", file=sys.stderr)
+    if exporter.next_step:
+        print(f"loaderbench: {exporter.next_step.format(out=place)}", file=sys.stderr)

@@ -70,13 +70,13 @@ class PlainLines(Quiet):
     def trial_started(self, planned: PlannedTrial, progress: Done) -> None:  # noqa: ARG002 - a line says it at the end
         """Say it when asked to say more."""
         if self._verbose:
-            _print(f"Trial {planned.id}: {_of_side(planned, self._label(planned.config))}")
+            _print(f"Trial {planned.id}: {_what(planned, self._label(planned.config))}")
 
     def trial_ended(self, trial: Trial, progress: Done) -> None:
         """Say what it gave, and how long the whole run still takes."""
         gave = f"{trial.samples_per_s:,.0f} samples/s" if trial.samples_per_s is not None else _plain(trial.status)
         why = f" ({_plain(trial.failure.kind)})" if trial.failure else ""
-        what = _of_side(trial, self._label(trial.config))
+        what = _what(trial, self._label(trial.config))
         _print(f"[{_place(progress, '/')}] {what}: {gave}{why}; {time_left(progress)}")
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
@@ -126,7 +126,7 @@ class Bar(Quiet):
         """Show how far it is."""
         self._show(progress)
         if trial.failure:
-            what = _of_side(trial, self._label(trial.config))
+            what = _what(trial, self._label(trial.config))
             self._progress.console.print(f"Failed: {what}: {_plain(trial.failure.kind)}", markup=False)
 
     def verdict_so_far(self, verdict: Verdict, after: str, report: Path) -> None:
@@ -180,7 +180,11 @@ def _plus(plan: Plan, others: list[str]) -> str:
 
 
 def _then_fixes(plan: Plan) -> str:
-    return f", then up to {_minutes(plan.verify_s)} to try fixes" if plan.verify_s else ""
+    if not plan.verify_s:
+        return ""
+    if not plan.freed_s:
+        return f", then up to {_minutes(plan.verify_s)} to try fixes"
+    return f", then up to {_minutes(plan.freed_s + plan.verify_s)} to make stages free and try fixes"
 
 
 def _place(progress: Done, of: str) -> str:
@@ -192,12 +196,14 @@ def _plain(word: str) -> str:
     return word.replace("_", " ")
 
 
-def _of_side(trial: PlannedTrial, label: str) -> str:
-    """What a trial measures: a configuration, of which version, an isolation run of it, or a stage of it made free."""
-    what = label if trial.isolation is None else f"{label}, {ISOLATION_RUNS[trial.isolation]}"
+def _what(trial: PlannedTrial, label: str) -> str:
+    """What a trial measures: a version, a configuration, and an isolation run or a free stage of it."""
+    parts = [trial.side, label]
+    if trial.isolation is not None:
+        parts.append(ISOLATION_RUNS[trial.isolation])
     if trial.freed is not None:
-        what = f"{label}, {stage_name(trial.freed)} free"
-    return what if trial.side is None else f"{trial.side}, {what}" if what else trial.side
+        parts.append(f"{stage_name(trial.freed)} free")
+    return ", ".join(part for part in parts if part)
 
 
 def _minutes(seconds: float) -> str:

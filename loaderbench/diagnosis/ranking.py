@@ -14,7 +14,7 @@ from loaderbench.statistics.configurations import summarise
 ONE_CONFIGURATION = "a profile measures one config"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Ranking:
     """All configurations of a run, and the best of them, or why there is none."""
 
@@ -37,7 +37,9 @@ def rank(measured: Measured) -> Ranking:
     )
     if measured.kind == "profile":
         from_outside = any(trial.is_from_outside for trial in measured.sweep)
-        return Ranking(configurations, None, ONE_CONFIGURATION, from_outside)
+        return Ranking(
+            configurations=configurations, best=None, why_no_best=ONE_CONFIGURATION, from_outside=from_outside
+        )
     comparable = _of_the_job(configurations, measured.plan.baseline)
     best, why = choose_best(
         comparable,
@@ -50,7 +52,7 @@ def rank(measured: Measured) -> Ranking:
     )
     if best is not None and len(comparable) < len(configurations):
         best = replace(best, why_this_one=f"{best.why_this_one}, among configs with {RANKS}={best.config[RANKS]}")
-    return Ranking(configurations, best, why)
+    return Ranking(configurations=configurations, best=best, why_no_best=why)
 
 
 def _with_why(configurations: Sequence[Configuration], measured: Measured) -> tuple[Configuration, ...]:

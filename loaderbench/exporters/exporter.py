@@ -15,15 +15,15 @@ class Exporter:
 
     `write(run, out, **options)` hands the run over and returns where it is now. It may raise `OSError` and the errors
     of `loaderbench.errors`. `options` are the flags that it takes in addition. Any one of `libraries` will do, and none
-    is needed where it is empty; `extra` is the one of `loaderbench` that installs it. `look` is how to see the result,
-    with `{out}` for the place.
+    is needed where it is empty; `extra` is the one of `loaderbench` that installs it. `next_step` is what to do with
+    the result, with `{out}` for its place.
     """
 
     write: Callable[..., str]
     extra: str = ""
     libraries: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    look: str = ""
+    next_step: str = ""
 
     def require(self) -> None:
         """Raise `MissingError` where its library is not installed."""

@@ -85,4 +85,6 @@ def _milliseconds(run: RunRecord) -> tuple[int, int]:
     return (round(began.timestamp() * 1000), round((ended or began).timestamp() * 1000)) if began else (0, 0)
 
 
-EXPORTER = Exporter(_write, extra="mlflow", libraries=("mlflow",), look="mlflow ui --backend-store-uri {out}")
+EXPORTER = Exporter(
+    _write, extra="mlflow", libraries=("mlflow",), next_step="open it with: mlflow ui --backend-store-uri {out}"
+)

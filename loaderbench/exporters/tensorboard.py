@@ -60,5 +60,8 @@ def _library() -> tuple[Any, Any]:
 
 
 EXPORTER = Exporter(
-    _write, extra="tensorboard", libraries=("tensorboard", "tensorboardX"), look="tensorboard --logdir {out}"
+    _write,
+    extra="tensorboard",
+    libraries=("tensorboard", "tensorboardX"),
+    next_step="open it with: tensorboard --logdir {out}",
 )

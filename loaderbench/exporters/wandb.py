@@ -69,4 +69,6 @@ def _table(found: list[Row]) -> Any:
     return wandb.Table(columns=[*axes, *numbers, "is_best"], data=data)
 
 
-EXPORTER = Exporter(_write, extra="wandb", libraries=("wandb",), look="wandb sync {out}/wandb/offline-run-*")
+EXPORTER = Exporter(
+    _write, extra="wandb", libraries=("wandb",), next_step="upload it with: wandb sync {out}/wandb/offline-run-*"
+)

@@ -44,8 +44,8 @@ def _free_inside(dataset: Any, stage: str, making: Making) -> list[Replay]:
         return free_reads(making)
     wanted, _, name = stage.partition("/")
     parts = parts_of(dataset)
-    found = [part for part in parts if part.stage == wanted and part.name == name] if name else []
-    found = found or ([] if name else [part for part in outermost(parts) if part.stage == wanted])
+    known = [part for part in parts if part.name == name] if name else outermost(parts)
+    found = [part for part in known if part.stage == wanted]
     if stage == "decode":
         note_reads(making)
     if not found and stage == "decode":

@@ -59,9 +59,8 @@ class Measured:
     @property
     def sweep(self) -> tuple[Trial, ...]:
         """The trials that configurations are made of: of the sweep, of the later version, or the one of a profile."""
-        return tuple(
-            trial for trial in self._of("sweep", "profile", "ab") if trial.role != "ab" or trial.side == "after"
-        )
+        later = (trial for trial in self._of("sweep", "profile", "ab") if trial.role != "ab" or trial.side == "after")
+        return tuple(later)
 
     @property
     def ab_trials(self) -> tuple[Trial, ...]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from loaderbench.ranks import RANKS
 from loaderbench.records import Config, Final, PlannedTrial
-from loaderbench.runner import Outcome
 from loaderbench.session.listener import Progress
 from loaderbench.session.measuring import is_alone
 from loaderbench.session.steps import Session
@@ -59,7 +58,7 @@ class FinalStep:
         """Round after round, of those that are not excluded yet."""
         while planned := self._next_round():
             began_s = time.monotonic()
-            self._slices.run(planned, self._started, self._keep)
+            self._session.measure_round(self._slices, planned, self._progress)
             self._trial_s = (time.monotonic() - began_s) / len(planned)
             self._rounds += 1
 
@@ -99,13 +98,6 @@ class FinalStep:
         if self._rounds >= MOST_ROUNDS:
             return ALL_ROUNDS
         return NO_TIME if fit < (len(left) if self._entered else 2) else ""
-
-    def _started(self, planned: PlannedTrial) -> None:
-        self._session.listener.trial_started(planned, self._progress())
-
-    def _keep(self, outcome: Outcome) -> None:
-        trial = self._session.keep(outcome)
-        self._session.listener.trial_ended(trial, self._progress())
 
     def _progress(self) -> Progress:
         found = self._session.found

@@ -17,12 +17,11 @@ from loaderbench.diagnosis.bottlenecks import (
 )
 from loaderbench.freeing import Freeing
 from loaderbench.loaders import worker_count
-from loaderbench.plan import FREED_ROUNDS, FREED_S, FREED_SECONDS, FREED_TRIAL_S, TRIAL_START_S, WARMUP_SHARE
+from loaderbench.plan import FREED_ROUNDS, FREED_SECONDS, FREED_TRIAL_S, TRIAL_START_S, WARMUP_SHARE
 from loaderbench.ranks import rank_count
 from loaderbench.records import Config, Interval, PlannedTrial, Reasons, Trial
-from loaderbench.runner import Outcome
 from loaderbench.session.listener import Progress
-from loaderbench.session.measuring import may_use_device
+from loaderbench.session.measuring import is_alone
 from loaderbench.session.steps import Session
 from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.statistics.intervals import excludes_one
@@ -75,10 +74,10 @@ def _why_not(session: Session, subject: Config | None) -> str:
 
 def _until_s(session: Session) -> float:
     """The monotonic moment at which the last round has to end; a budget leaves time for fixes."""
-    now_s = time.monotonic()
+    now_s, takes_s = time.monotonic(), session.plan.freed_s
     if session.deadline_s is None:
-        return now_s + FREED_S
-    return now_s + min(FREED_S, BUDGET_SHARE * (session.deadline_s - now_s))
+        return now_s + takes_s
+    return now_s + min(takes_s, BUDGET_SHARE * (session.deadline_s - now_s))
 
 
 def _expected_s(session: Session, sweep: Sequence[Trial]) -> float:
@@ -127,13 +126,14 @@ class FreeingStep:
 
     def run(self) -> None:
         """Measure round after round."""
-        rounds = SlicedRounds(self.session.measuring, self._is_alone, FREED_SECONDS)
+        made = self.session.conditions
+        rounds = SlicedRounds(self.session.measuring, lambda planned: is_alone(planned, made), FREED_SECONDS)
         number = 0
         while self.stages and not self._is_known(number):
             number, began_s = number + 1, time.monotonic()
             planned = [self._planned(number, stage) for stage in (None, *self.stages)]
             self._random.shuffle(planned)
-            rounds.run(planned, self._started, self._keep)
+            self.session.measure_round(rounds, planned, self._progress)
             self.trial_s = (time.monotonic() - began_s) / len(planned)
             self._drop_failed()
             self._drop_what_does_not_fit(max(1, FREED_ROUNDS - number))
@@ -152,18 +152,7 @@ class FreeingStep:
 
     def _planned(self, number: int, stage: str | None) -> PlannedTrial:
         name = (stage or "present").replace("/", "-")
-        return PlannedTrial(id=f"f{number}-{name}", role="freed", config=self.config, round=number, freed=stage)
-
-    def _is_alone(self, planned: PlannedTrial) -> bool:
-        conditions = self.session.conditions
-        return conditions.accelerator and may_use_device(planned, conditions.loaded.suite, conditions.consumer)
-
-    def _started(self, planned: PlannedTrial) -> None:
-        self.session.listener.trial_started(planned, self._progress())
-
-    def _keep(self, outcome: Outcome) -> None:
-        trial = self.session.keep(outcome)
-        self.session.listener.trial_ended(trial, self._progress())
+        return PlannedTrial(id=f"s{number}-{name}", role="freed", config=self.config, round=number, freed=stage)
 
     def _progress(self) -> Progress:
         found = self.session.found

@@ -13,7 +13,6 @@ from typing import TypeVar
 from loaderbench.conclusion import conclude
 from loaderbench.consumers import NOTHING, consumer_kind
 from loaderbench.errors import LoaderbenchError, MissingError, Terminated, UsageError
-from loaderbench.ranks import rank_count
 from loaderbench.records import Config, Gate, PlannedTrial, Side, SideBySide, TimeSlices, config_label, config_name
 from loaderbench.records.words import utc_now
 from loaderbench.runner import Begun, Outcome, TrialRunner
@@ -21,7 +20,7 @@ from loaderbench.runner.guard import SessionGuard
 from loaderbench.runner.placed import PlacedServer
 from loaderbench.session.conditions import Conditions, find_conditions
 from loaderbench.session.listener import Listener, Progress
-from loaderbench.session.measuring import Measuring, may_use_device
+from loaderbench.session.measuring import Measuring, is_alone
 from loaderbench.session.running import SessionResult, write_results
 from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.steps import Session
@@ -183,11 +182,9 @@ class TwoVersions:
         }
         self._conditions = conditions
 
-    def may_use_device(self, planned: PlannedTrial) -> bool:
-        """Whether it has several ranks, which end together, or uses a GPU, whose memory is for one."""
-        conditions = self._conditions[_side(planned)]
-        on_gpu = conditions.accelerator and may_use_device(planned, conditions.loaded.suite, conditions.consumer)
-        return on_gpu or rank_count(planned.config) is not None
+    def is_alone(self, planned: PlannedTrial) -> bool:
+        """Whether it cannot run in time slices."""
+        return is_alone(planned, self._conditions[_side(planned)])
 
     @property
     def sliced_seconds(self) -> float:
@@ -224,7 +221,7 @@ class Pairs:
 
     def __init__(self, session: Session, measuring: TwoVersions, budget_s: float, *, alone: bool) -> None:
         self._session, self._found = session, session.found
-        self._rounds = SlicedRounds(measuring, lambda planned: alone or measuring.may_use_device(planned))
+        self._rounds = SlicedRounds(measuring, lambda planned: alone or measuring.is_alone(planned))
         self._began_s = time.monotonic()
         self._until_s = self._began_s + budget_s
         self._round = 0
@@ -260,7 +257,7 @@ class Pairs:
 
     def _measure(self, config: Config) -> None:
         began_s = time.monotonic()
-        self._rounds.run(self._pair(config), self._started, self._keep)
+        self._session.measure_round(self._rounds, self._pair(config), self._progress)
         self._pairs_s.append(time.monotonic() - began_s)
 
     def _pair(self, config: Config) -> Sequence[PlannedTrial]:
@@ -302,13 +299,6 @@ class Pairs:
         of_it = [trial for trial in self._found.of("ab") if trial.config == config]
         by_side = ([t.status == "completed" for t in of_it if t.side == side] for side in ("before", "after"))
         return any(len(done) >= FAILED_ROUNDS and not any(done) for done in by_side)
-
-    def _started(self, planned: PlannedTrial) -> None:
-        self._session.listener.trial_started(planned, self._progress())
-
-    def _keep(self, outcome: Outcome) -> None:
-        trial = self._session.keep(outcome)
-        self._session.listener.trial_ended(trial, self._progress())
 
     def _progress(self) -> Progress:
         of_after = [trial for trial in self._found.of("ab") if trial.side == "after"]

@@ -32,6 +32,7 @@ from loaderbench.session.measuring import Measuring, consumer_for
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.time_left import TimeLeft, mean_trial_s
+from loaderbench.session.time_slicing import SlicedRounds
 from loaderbench.store import Store
 from loaderbench.suite.batch_bytes import prefetched_bytes
 
@@ -113,6 +114,16 @@ class Session:
     def measure(self, planned: PlannedTrial) -> Trial:
         """Measure a trial and keep it."""
         return self.keep(self.measuring(planned))
+
+    def measure_round(
+        self, rounds: SlicedRounds, planned: Sequence[PlannedTrial], progress: Callable[[], Progress]
+    ) -> None:
+        """Measure a round of trials and keep them; the listener hears of each one's start and end."""
+
+        def keep(outcome: Outcome) -> None:
+            self.listener.trial_ended(self.keep(outcome), progress())
+
+        rounds.run(planned, lambda one: self.listener.trial_started(one, progress()), keep)
 
     def of_sweep(self) -> list[Trial]:
         """The trials of the sweep so far, and those of an earlier call that are still to be taken over."""

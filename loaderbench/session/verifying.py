@@ -11,7 +11,6 @@ from loaderbench.conclusion import candidates
 from loaderbench.errors import Terminated
 from loaderbench.plan import Plan
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
-from loaderbench.runner import Outcome
 from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
 from loaderbench.session.fitting import Fitting
 from loaderbench.session.listener import Progress
@@ -104,20 +103,13 @@ class RemedyStep:
     def run(self) -> None:
         """Measure round after round."""
         while planned := self._verifier.next_round(self._found.of("remedy")):
-            self._rounds.run(planned, self._started, self._keep)
+            self._session.measure_round(self._rounds, planned, self._progress)
 
     def end(self, why_ended: str = "") -> None:
         """Note what came of it, or why nothing was tried."""
         self._found.verification, why_none = self._verifier.result(self._found.of("remedy"), why_ended)
         if why_none:
             self._found.left_out["verification"] = why_none
-
-    def _started(self, planned: PlannedTrial) -> None:
-        self._session.listener.trial_started(planned, self._progress())
-
-    def _keep(self, outcome: Outcome) -> None:
-        trial = self._session.keep(outcome)
-        self._session.listener.trial_ended(trial, self._progress())
 
     def _progress(self) -> Progress:
         tried, sweep = len(self._found.of("remedy")), self._found.of("sweep")

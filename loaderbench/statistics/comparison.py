@@ -155,27 +155,53 @@ def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]
     if before and after:
         logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after], level)
         change = Interval(math.exp(logs.est), _exp(logs.lo), _exp(logs.hi))
-    return MetricChange(
-        config=config,
-        metric="samples_per_s",
-        before=rate_interval(before) if before else None,
-        after=rate_interval(after) if after else None,
-        change=change,
-        outcome=outcome_of(change, 1.0, SAME_RATE, more_is_better=True),
-        not_measured=_missing(before, after),
-    )
+    return rate_change(config, before, after, change, _missing(before, after))
 
 
 def _share_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
     change = within_one(welch_interval(before, after, level)) if before and after else None
+    return share_change(config, before, after, change, _missing(before, after))
+
+
+def rate_change(
+    config: Config,
+    before: Sequence[float],
+    after: Sequence[float],
+    change: Interval | None,
+    not_measured: Reasons,
+    *,
+    level: float = LEVEL,
+) -> MetricChange:
+    """The record of a ratio of samples/s; `level` is that of the intervals before and after."""
+    return MetricChange(
+        config=config,
+        metric="samples_per_s",
+        before=rate_interval(before, level) if before else None,
+        after=rate_interval(after, level) if after else None,
+        change=change,
+        outcome=_outcome(change, 1.0, SAME_RATE, more_is_better=True),
+        not_measured=not_measured,
+    )
+
+
+def share_change(
+    config: Config,
+    before: Sequence[float],
+    after: Sequence[float],
+    change: Interval | None,
+    not_measured: Reasons,
+    *,
+    level: float = LEVEL,
+) -> MetricChange:
+    """The same for a difference of data wait shares."""
     return MetricChange(
         config=config,
         metric="data_wait_share",
-        before=share_interval(before) if before else None,
-        after=share_interval(after) if after else None,
+        before=share_interval(before, level) if before else None,
+        after=share_interval(after, level) if after else None,
         change=change,
-        outcome=outcome_of(change, 0.0, SAME_SHARE, more_is_better=False),
-        not_measured=_missing(before, after),
+        outcome=_outcome(change, 0.0, SAME_SHARE, more_is_better=False),
+        not_measured=not_measured,
     )
 
 
@@ -190,7 +216,7 @@ def _exp(value: float | None) -> float | None:
     return None if value is None else math.exp(value)
 
 
-def outcome_of(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
+def _outcome(change: Interval | None, none: float, same: float, *, more_is_better: bool) -> Outcome:
     """Judge an interval by the value that means no change, and by the distance from it that does not matter."""
     if change is None or change.lo is None or change.hi is None:
         return "inconclusive"

@@ -21,16 +21,14 @@ from loaderbench.records import (
     SideBySide,
     Trial,
 )
-from loaderbench.statistics.comparison import SAME_RATE, SAME_SHARE, headline_of, outcome_of, within_one
+from loaderbench.statistics.comparison import headline_of, rate_change, share_change, within_one
 from loaderbench.statistics.configurations import rate_of
 from loaderbench.statistics.gates import judge_one, judge_sides
 from loaderbench.statistics.intervals import (
     FEWEST_ROUNDS,
     LEVEL,
     mean_interval,
-    rate_interval,
     ratio_interval,
-    share_interval,
 )
 from loaderbench.statistics.sequential import level_at_looks
 
@@ -97,31 +95,16 @@ def _shares(config: Config, trials: Sequence[Trial], side: Side) -> dict[int, fl
 def _rate_change(config: Config, trials: Sequence[Trial], level: float) -> MetricChange:
     before, after = _rates(config, trials, "before"), _rates(config, trials, "after")
     change = _of_enough(ratio_interval(after, before, level), before, after)
-    return MetricChange(
-        config=config,
-        metric="samples_per_s",
-        before=rate_interval(list(before.values()), level) if before else None,
-        after=rate_interval(list(after.values()), level) if after else None,
-        change=change,
-        outcome=outcome_of(change, 1.0, SAME_RATE, more_is_better=True),
-        not_measured=_missing(before, after, "every trial failed"),
-    )
+    missing = _missing(before, after, "every trial failed")
+    return rate_change(config, [*before.values()], [*after.values()], change, missing, level=level)
 
 
 def _share_change(config: Config, trials: Sequence[Trial], level: float) -> MetricChange:
     before, after = _shares(config, trials, "before"), _shares(config, trials, "after")
     differences = [share - before[number] for number, share in after.items() if number in before]
     found = within_one(mean_interval(differences, level)) if differences else None
-    change = _of_enough(found, before, after)
-    return MetricChange(
-        config=config,
-        metric="data_wait_share",
-        before=share_interval(list(before.values()), level) if before else None,
-        after=share_interval(list(after.values()), level) if after else None,
-        change=change,
-        outcome=outcome_of(change, 0.0, SAME_SHARE, more_is_better=False),
-        not_measured=_missing(before, after, NO_WAIT),
-    )
+    change, missing = _of_enough(found, before, after), _missing(before, after, NO_WAIT)
+    return share_change(config, [*before.values()], [*after.values()], change, missing, level=level)
 
 
 def _of_enough(found: Interval | None, before: Mapping[int, float], after: Mapping[int, float]) -> Interval | None:

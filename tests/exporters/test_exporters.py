@@ -11,6 +11,7 @@ from command_line import Cli
 from PIL.Image import Image
 from report_run import EXAMPLE
 
+from loaderbench.errors import MissingError
 from loaderbench.exporters import EXPORTERS, exporter as module
 from loaderbench.report import style
 from loaderbench.report.document import build_document
@@ -35,9 +36,19 @@ def test_without_its_library_a_tracker_is_one_line_that_installs_it(
     assert f"is not installed; pip install 'loaderbench[{to}]'" in done.stderr
 
 
-def test_tensorboard_is_content_with_tensorboardx(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda name: name if name == "tensorboardX" else None)
-    EXPORTERS["tensorboard"].require()
+@pytest.mark.parametrize(
+    ("installed", "missing"), [({"tensorboard"}, False), ({"tensorboardX"}, False), ({"wandb"}, True)]
+)
+def test_either_library_of_tensorboard_is_enough(
+    installed: set[str], missing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda name: name if name in installed else None)
+    refused: list[str] = []
+    try:
+        EXPORTERS["tensorboard"].require()
+    except MissingError as error:
+        refused.append(str(error))
+    assert refused == ["tensorboard is not installed; pip install 'loaderbench[tensorboard]'"] * missing
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="no tomllib")

@@ -10,7 +10,7 @@ import pytest
 from fakes import Clock, FakeMeasuring, planned, session_of, suite, trial_of
 
 from loaderbench.records import Config, PlannedTrial, Trial
-from loaderbench.session import final, steps, time_slicing
+from loaderbench.session import final
 from loaderbench.session.final import SEPARATED, TIED, TOO_FEW_ROUNDS, measure_final
 from loaderbench.session.steps import Session, measure_sweep
 from loaderbench.statistics.choice import choose_best
@@ -18,14 +18,6 @@ from loaderbench.statistics.configurations import summarise
 
 AXES = {"num_workers": [0, 2, 4, 8]}
 NOISE = 0.2
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(steps.time, "monotonic", found)
-    monkeypatch.setattr(time_slicing.proc, "available", lambda: False)  # each trial by itself
-    return found
 
 
 def rate_of(workers: int, one: PlannedTrial) -> float:
@@ -47,33 +39,33 @@ def finals(made: Session) -> list[Trial]:
     return made.found.of("final")
 
 
-def test_all_that_the_sweep_did_not_exclude_meet_in_rounds_of_their_own_until_time_is_up(clock: Clock) -> None:
-    made = session(clock)
-    began_s = clock.now_s
+def test_all_that_the_sweep_did_not_exclude_meet_in_rounds_of_their_own_until_time_is_up(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
+    began_s = unsliced_clock.now_s
     measure_final(made)
     found = made.found.final
     assert found is not None
     assert {one["num_workers"] for one in found.finalists} == {2, 4, 8}
     assert found.rounds == max(trial.round for trial in finals(made))
-    assert clock.now_s - began_s <= made.plan.final_s
+    assert unsliced_clock.now_s - began_s <= made.plan.final_s
     assert len({trial.id for trial in finals(made)}) == len(finals(made)) >= 3
     assert made.step == "final"
 
 
-def test_nothing_is_measured_where_one_configuration_is_clearly_the_best(clock: Clock) -> None:
-    made = session(clock, lambda one: 100.0 + 50 * float(one.config["num_workers"] or 0) + one.round)
+def test_nothing_is_measured_where_one_configuration_is_clearly_the_best(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock, lambda one: 100.0 + 50 * float(one.config["num_workers"] or 0) + one.round)
     measure_final(made)
     assert (finals(made), made.found.final, made.found.left_out["final"]) == ([], None, SEPARATED)
 
 
-def test_nothing_is_measured_where_the_best_are_tied_closely(clock: Clock) -> None:
-    made = session(clock, lambda one: 100.0 if one.config["num_workers"] == 0 else 500.0 + one.round)
+def test_nothing_is_measured_where_the_best_are_tied_closely(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock, lambda one: 100.0 if one.config["num_workers"] == 0 else 500.0 + one.round)
     measure_final(made)
     assert (finals(made), made.found.left_out["final"]) == ([], TIED)
 
 
-def test_two_rounds_have_no_finalists_and_an_incomplete_sweep_has_no_final(clock: Clock) -> None:
-    made = session(clock, rounds=2)
+def test_two_rounds_have_no_finalists_and_an_incomplete_sweep_has_no_final(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock, rounds=2)
     measure_final(made)
     assert made.found.left_out["final"] == TOO_FEW_ROUNDS
     made.found.why_partial = "the budget was used up"
@@ -81,16 +73,16 @@ def test_two_rounds_have_no_finalists_and_an_incomplete_sweep_has_no_final(clock
     assert made.found.left_out["final"] == "incomplete sweep: the budget was used up"
 
 
-def test_a_budget_leaves_half_of_its_rest_to_what_follows(clock: Clock) -> None:
-    made = session(clock, budget=40.0)
-    left_s = 40.0 - (clock.now_s - 1000.0)
-    began_s = clock.now_s
+def test_a_budget_leaves_half_of_its_rest_to_what_follows(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock, budget=40.0)
+    left_s = 40.0 - (unsliced_clock.now_s - 1000.0)
+    began_s = unsliced_clock.now_s
     measure_final(made)
-    assert clock.now_s - began_s <= final.BUDGET_SHARE * left_s
+    assert unsliced_clock.now_s - began_s <= final.BUDGET_SHARE * left_s
 
 
-def test_a_signal_keeps_what_was_measured(clock: Clock) -> None:
-    made = session(clock)
+def test_a_signal_keeps_what_was_measured(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
     answer = made.measuring.rate  # type: ignore[attr-defined]
 
     def interrupted(one: PlannedTrial) -> float:
@@ -140,8 +132,8 @@ def test_a_costlier_one_that_the_final_separates_wins() -> None:
     assert why == "Fastest; every other is significantly slower"
 
 
-def test_time_left_of_the_final_only_shrinks(clock: Clock) -> None:
-    made = session(clock)
+def test_time_left_of_the_final_only_shrinks(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
     measure_final(made)
     shown = [progress for _, progress in made.listener.ended]  # type: ignore[attr-defined]
     assert {progress.phase for progress in shown} == {"Sweep", "Final"}

@@ -10,21 +10,13 @@ from fakes import Clock, FakeMeasuring, planned, session_of, suite, trial_of
 
 from loaderbench.plan import FREED_ROUNDS, FREED_S
 from loaderbench.records import Config, PlannedTrial, StageCost, Trial
-from loaderbench.session import freeing, steps, time_slicing
+from loaderbench.session import freeing
 from loaderbench.session.freeing import KEEPS_UP, NO_TIME, OWN_LOADER, SWITCHED_OFF, measure_bottlenecks
 from loaderbench.session.steps import Session
 
 BEST: Config = {"num_workers": 2}
 STAGES = ("decode", "transport", "transform", "collate")
 COSTS_S = {"decode": 0.004, "transform": 0.003, "collate": 0.001}
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(steps.time, "monotonic", found)
-    monkeypatch.setattr(time_slicing.proc, "available", lambda: False)  # each trial by itself
-    return found
 
 
 @pytest.fixture(autouse=True)
@@ -56,27 +48,27 @@ def rounds(made: Session) -> dict[int, list[str | None]]:
     return found
 
 
-def test_a_round_has_the_unchanged_loader_and_each_stage_once_in_an_order_of_its_own(clock: Clock) -> None:
-    made = session(clock)
-    began_s = clock.now_s
+def test_a_round_has_the_unchanged_loader_and_each_stage_once_in_an_order_of_its_own(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
+    began_s = unsliced_clock.now_s
     measure_bottlenecks(made, BEST)
     found = rounds(made)
     assert len(found) == FREED_ROUNDS, "equal rates in all rounds leave nothing to know"
     assert all(set(order) == {None, *STAGES} for order in found.values())
     assert len({tuple(order) for order in found.values()}) > 1
-    assert clock.now_s - began_s <= FREED_S
+    assert unsliced_clock.now_s - began_s <= FREED_S
     assert made.step == "freed"
 
 
-def test_gains_that_vary_get_two_more_rounds(clock: Clock) -> None:
-    made = session(clock)
+def test_gains_that_vary_get_two_more_rounds(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
     made.measuring.rate = lambda one: 100.0 + (40.0 * (one.round % 2) if one.freed == "decode" else 0.0)  # type: ignore[attr-defined]
     measure_bottlenecks(made, BEST)
     assert len(rounds(made)) == freeing.MOST_ROUNDS
 
 
-def test_trials_that_are_too_long_for_all_stages_leave_out_the_least_promising(clock: Clock) -> None:
-    made = session(clock, takes_s=3.0)
+def test_trials_that_are_too_long_for_all_stages_leave_out_the_least_promising(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock, takes_s=3.0)
     (swept,) = made.found.trials
     made.found.trials = [replace(swept, duration_s=5.0)]
     measure_bottlenecks(made, BEST)
@@ -86,22 +78,22 @@ def test_trials_that_are_too_long_for_all_stages_leave_out_the_least_promising(c
 
 
 def test_a_stage_that_fails_is_not_tried_again_and_an_unchanged_loader_that_fails_ends_it(
-    clock: Clock,
+    unsliced_clock: Clock,
 ) -> None:
-    made = session(clock, failing="decode")
+    made = session(unsliced_clock, failing="decode")
     measure_bottlenecks(made, BEST)
     assert [order.count("decode") for order in rounds(made).values()] == [1, *[0] * (len(rounds(made)) - 1)]
-    broken = session(clock)
+    broken = session(unsliced_clock)
     broken.measuring.rate = lambda one: 100.0 if one.freed else None  # type: ignore[attr-defined]
     measure_bottlenecks(broken, BEST)
     assert list(rounds(broken)) == [1]
 
 
-def test_a_budget_leaves_most_of_its_rest_to_fixes(clock: Clock) -> None:
-    made = session(clock, budget=50.0)
-    began_s = clock.now_s
+def test_a_budget_leaves_most_of_its_rest_to_fixes(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock, budget=50.0)
+    began_s = unsliced_clock.now_s
     measure_bottlenecks(made, BEST)
-    assert 0 < clock.now_s - began_s <= freeing.BUDGET_SHARE * 50.0
+    assert 0 < unsliced_clock.now_s - began_s <= freeing.BUDGET_SHARE * 50.0
 
 
 @pytest.mark.parametrize(
@@ -115,9 +107,13 @@ def test_a_budget_leaves_most_of_its_rest_to_fixes(clock: Clock) -> None:
     ],
 )
 def test_where_nothing_is_made_free_the_reason_is_kept(
-    clock: Clock, verdict: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], why: str
+    unsliced_clock: Clock,
+    verdict: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, object],
+    why: str,
 ) -> None:
-    made = session(clock, verify=change.get("verify", True))
+    made = session(unsliced_clock, verify=change.get("verify", True))
     if "own_loader" in change:
         monkeypatch.setattr(type(made.conditions.loaded.suite.dataset), "frees_stages", False)
     verdict.bound = change.get("bound", "input")
@@ -127,8 +123,8 @@ def test_where_nothing_is_made_free_the_reason_is_kept(
     assert (made.found.of("freed"), made.found.left_out["bottlenecks"]) == ([], why)
 
 
-def test_a_signal_keeps_what_was_measured(clock: Clock) -> None:
-    made = session(clock)
+def test_a_signal_keeps_what_was_measured(unsliced_clock: Clock) -> None:
+    made = session(unsliced_clock)
 
     def interrupted(one: PlannedTrial) -> float:
         if len(made.found.of("freed")) == 3:

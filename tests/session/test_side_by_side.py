@@ -56,7 +56,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[SideBySide,
             budget_s=budget_s,
             ended="",
         )
-        measuring.may_use_device = lambda _: True  # type: ignore[attr-defined]
+        measuring.is_alone = lambda _: True  # type: ignore[attr-defined]
         pairs = Pairs(session, measuring, budget_s, alone=True)  # type: ignore[arg-type]
         pairs.run()
         pairs.end()
