@@ -22,13 +22,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median, stdev
 from tempfile import TemporaryDirectory
 
 import numpy as np
 from diagnosis.running import burner
+from repeats import repeated, write_json
 from scipy.special import stdtrit
 
 from loaderbench.statistics.sequential import level_at_looks, planned_looks
@@ -147,19 +148,17 @@ def main() -> int:
     if asked.simulate:
         simulate()
         return 0
-    everything: dict[str, list[Found]] = {}
+
+    def measure(name: str, _: int) -> Found:
+        return compare(LOSS if name == "loss" else 0.0, asked.seconds, asked.budget)
+
     with burner(asked.burner):
-        for name in [asked.only] if asked.only else ASKED:
-            everything[name] = []
-            for number in range(1, asked.repeats + 1):
-                everything[name].append(compare(LOSS if name == "loss" else 0.0, asked.seconds, asked.budget))
-                print(f"{name} {number}: {everything[name][-1]}", file=sys.stderr, flush=True)
+        everything = repeated([asked.only] if asked.only else ASKED, asked.repeats, measure)
     print(f"| what, limit {LIMIT:.0%} | asked | got | ratio | pairs | time | one pair varies by |")
     print("| --- | --- | --- | --: | --: | --: | --: |")
     for name, found in everything.items():
         print(row(name, found, burned=asked.burner))
-    if asked.json:
-        asked.json.write_text(json.dumps({k: [asdict(one) for one in v] for k, v in everything.items()}, indent=1))
+    write_json(asked.json, everything)
     return 0
 
 

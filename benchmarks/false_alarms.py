@@ -13,26 +13,26 @@ to the next.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 from diagnosis.running import burner
 from paired_trials import Trials, trials_of
+from repeats import repeated, write_json
 
 from loaderbench.records import Candidate, Config, Trial
 from loaderbench.search import ForwardSelection
 from loaderbench.statistics.judging import judge
 
-TURNS = 100_000  # of a loop that does nothing: some milliseconds of a core, so that little else costs anything
+TURNS = 100_000  # of an empty loop: a few milliseconds of CPU time, far more than the rest of a sample
 A_TENTH = 1 / 1.1
 
 SUITE = """\
@@ -115,22 +115,17 @@ def row(name: str, found: Sequence[Found], *, burned: bool) -> str:
 def main() -> int:
     """Run what is asked for and print the table."""
     asked = _arguments()
-    everything: dict[str, list[Found]] = {}
     with TemporaryDirectory() as folder, burner(asked.burner):
         suite = Path(folder) / "suite.yaml"
         suite.write_text(SUITE.format(seconds=asked.seconds))
         with trials_of(suite) as trials:
-            for name in [asked.only] if asked.only else EXPERIMENTS:
-                everything[name] = []
-                for seed in range(asked.repeats):
-                    everything[name].append(repeat(trials, *EXPERIMENTS[name], seed))
-                    print(f"{name} {seed + 1}: {everything[name][-1]}", file=sys.stderr, flush=True)
+            names = [asked.only] if asked.only else EXPERIMENTS
+            everything = repeated(names, asked.repeats, lambda name, seed: repeat(trials, *EXPERIMENTS[name], seed))
     print("| what | asked | got | answers | median ratio | pairs | spread of one trial |")
     print("| --- | --- | --- | --- | --: | --: | --: |")
     for name, found in everything.items():
         print(row(name, found, burned=asked.burner))
-    if asked.json:
-        asked.json.write_text(json.dumps({k: [asdict(one) for one in v] for k, v in everything.items()}, indent=1))
+    write_json(asked.json, everything)
     return 0
 
 

@@ -16,6 +16,7 @@ from loaderbench.diagnosis.wording import stage_name
 from loaderbench.records import Bottleneck, Evidence, FreedPart, Interval, Reasons, Stage, StageCost, Trial
 from loaderbench.statistics.configurations import rate_of
 from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval
+from loaderbench.statistics.ratios import percent_gain, times
 
 NOT_MEASURED = "no stage was made free"
 NOT_SIGNIFICANT = "not significant"
@@ -134,16 +135,12 @@ def _why_not(name: str, trials: Sequence[Trial]) -> str:
 
 
 def gain_in_words(ratio: Interval) -> str:
-    """`+84% (76 to 93%)` with an en dash, or `not significant`."""
+    """`+84% (76-93%)` with an en dash, `2.3x (2.1-2.4x)` from twofold on, or `not significant`."""
     if ratio.lo is None or ratio.hi is None:
-        return f"{_percent(ratio.est)} (1 round)"
+        return f"{percent_gain(ratio)} (1 round)"
     if not excludes_one(ratio):
         return NOT_SIGNIFICANT
-    return f"{_percent(ratio.est)} ({(ratio.lo - 1) * 100:.0f}\N{EN DASH}{(ratio.hi - 1) * 100:.0f}%)"
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.0f}%"
+    return times(ratio) if ratio.est >= 2 else percent_gain(ratio)
 
 
 def bottlenecks_in_words(found: Sequence[Bottleneck]) -> tuple[Evidence, ...]:

@@ -6,13 +6,22 @@ import math
 
 from loaderbench.records import Interval
 
-_SIGN = "\N{MULTIPLICATION SIGN}"
+_SIGN, _EN_DASH = "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
 
 
 def times(ratio: Interval) -> str:
     """`1.51x (1.49-1.53x)` with a multiplication sign and an en dash; `1.51x` without an interval."""
     estimate, bounds = times_and_bounds(ratio)
     return f"{estimate} ({bounds})" if bounds else estimate
+
+
+def percent_gain(ratio: Interval) -> str:
+    """`+84% (76-93%)` with an en dash, `-15% (-20 to -9%)`; `+84%` without an interval."""
+    estimate = f"{(ratio.est - 1) * 100:+.0f}%"
+    if ratio.lo is None or ratio.hi is None:
+        return estimate
+    low, high = (f"{(bound - 1) * 100:.0f}" for bound in (ratio.lo, ratio.hi))
+    return f"{estimate} ({low}{' to ' if ratio.lo < 1 else _EN_DASH}{high}%)"
 
 
 def times_and_bounds(ratio: Interval) -> tuple[str, str]:
@@ -22,4 +31,4 @@ def times_and_bounds(ratio: Interval) -> tuple[str, str]:
     others = [value for value in values if value not in (0, 1)]
     places = next((n for n in range(fewest, 6) if all(round(v, n) not in (0, 1) for v in others)), 6)
     est, *bounds = (f"{value:,.{places}f}" for value in values)
-    return f"{est}{_SIGN}", "\N{EN DASH}".join(bounds) + _SIGN if len(bounds) == 2 else ""
+    return f"{est}{_SIGN}", _EN_DASH.join(bounds) + _SIGN if len(bounds) == 2 else ""

@@ -88,6 +88,9 @@ def test_one_line_has_all_stages() -> None:
     assert [str(line) for line in bottlenecks_in_words(found)] == [
         "If decode were free: +84% (76\N{EN DASH}93%); transform: +31% (24\N{EN DASH}38%); collate: not significant"
     ]
+    assert [str(line) for line in bottlenecks_in_words([gained("decode", 2.3, 2.1, 2.4)])] == [
+        "If decode were free: 2.3\N{MULTIPLICATION SIGN} (2.1\N{EN DASH}2.4\N{MULTIPLICATION SIGN})"
+    ]
     one_round = [replace(found[0], gain_if_free=Interval(1.84, None, None))]
     assert [str(line) for line in bottlenecks_in_words(one_round)] == ["If decode were free: +84% (1 round)"]
     assert bottlenecks_in_words([]) == ()

@@ -33,7 +33,7 @@ def test_a_row_for_each_stage_with_its_gain_and_its_rate() -> None:
     cells = [[getattr(cell, "text", cell) for cell in row.cells] for row in table.rows]
     assert [row[0] for row in cells] == ["Decode", "Read"]
     assert cells[0][1] == "+64% (43\N{EN DASH}89%)"
-    assert cells[1][1] == "not significant (-16 to 9%)"
+    assert cells[1][1] == "not significant (\N{MINUS SIGN}16.0 to 9.0%)"
 
 
 def test_a_named_transform_of_one_round_has_a_row_and_no_bar() -> None:
@@ -42,7 +42,7 @@ def test_a_named_transform_of_one_round_has_a_row_and_no_bar() -> None:
     (chart,) = (block for block in blocks if isinstance(block, Chart))
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert "RandomResizedCrop" not in str(chart)
-    assert "+21% (1 round)" in str(table)
+    assert "+21% (n = 1)" in str(table)
 
 
 def test_stages_that_were_not_free_have_their_reason_and_a_run_without_any_has_no_section() -> None:

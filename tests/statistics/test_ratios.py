@@ -5,7 +5,7 @@ import math
 import pytest
 
 from loaderbench.records import Interval
-from loaderbench.statistics.ratios import times
+from loaderbench.statistics.ratios import percent_gain, times
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,16 @@ from loaderbench.statistics.ratios import times
 )
 def test_a_ratio_is_a_number_of_times_with_its_bounds(ratio: Interval, text: str) -> None:
     assert times(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (Interval(1.84, 1.76, 1.93), "+84% (76\u201393%)"),
+        (Interval(0.85, 0.8, 0.91), "-15% (-20 to -9%)"),
+        (Interval(1.04, 0.9, 1.2), "+4% (-10 to 20%)"),
+        (Interval(1.3, None, None), "+30%"),
+    ],
+)
+def test_a_gain_in_percent_has_a_word_between_bounds_that_may_be_negative(ratio: Interval, text: str) -> None:
+    assert percent_gain(ratio) == text

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loaderbench.diagnosis.bottlenecks import NOT_SIGNIFICANT, gain_in_words
+from loaderbench.diagnosis.bottlenecks import NOT_SIGNIFICANT
 from loaderbench.diagnosis.wording import label_of
 from loaderbench.records import Interval, RunRecord
 from loaderbench.report import numbers, style, words
 from loaderbench.report.model import Chart, Column, Fact, Facts, Json, Row, Section, Table, Text
 from loaderbench.report.view import View
+from loaderbench.statistics.intervals import excludes_one
 
 _TITLE = "If a stage were free"
 _KEY = "bottlenecks."
@@ -67,10 +68,10 @@ def _table(rows: list[_Freed]) -> Table:
 
 
 def _gain(ratio: Interval) -> Text:
-    said = gain_in_words(ratio)
-    if said != NOT_SIGNIFICANT or ratio.lo is None or ratio.hi is None:
-        return Text(said)
-    return Text(f"{said} ({(ratio.lo - 1) * 100:.0f} to {(ratio.hi - 1) * 100:.0f}%)")
+    found = numbers.gain(ratio.est, ratio.lo, ratio.hi)
+    if ratio.lo is None or excludes_one(ratio):
+        return found
+    return Text(f"{NOT_SIGNIFICANT} ({found.detail})")
 
 
 def _missing(run: RunRecord) -> tuple[Fact, ...]:
