@@ -19,7 +19,7 @@ from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_
 from loaderbench.statistics.ratios import percent_gain, times
 
 NOT_MEASURED = "no stage was made free"
-NOT_SIGNIFICANT = "not significant"
+NOT_SIGNIFICANT, NO_GAIN = "not significant", "no gain"
 NAMED_SHARE = 0.05
 """Of the time of a sample: a named transform that takes less is not tried alone."""
 
@@ -135,19 +135,27 @@ def _why_not(name: str, trials: Sequence[Trial]) -> str:
 
 
 def gain_in_words(ratio: Interval) -> str:
-    """`+84% (76-93%)` with an en dash, `2.3x (2.1-2.4x)` from twofold on, or `not significant`."""
+    """`+84% (76-93%)` with an en dash, `2.3x (2.1-2.4x)` from twofold on, `not significant` or `no gain`.
+
+    A stage costs something, so a loss is what replaying it costs.
+    """
     if ratio.lo is None or ratio.hi is None:
         return f"{percent_gain(ratio)} (1 round)"
     if not excludes_one(ratio):
         return NOT_SIGNIFICANT
+    if ratio.est < 1:
+        return NO_GAIN
     return times(ratio) if ratio.est >= 2 else percent_gain(ratio)
 
 
 def bottlenecks_in_words(found: Sequence[Bottleneck]) -> tuple[Evidence, ...]:
-    """One line: `If decode were free: +84% (76 to 93%); transform: +31% (24 to 38%); collate: not significant`."""
+    """One line: `If decode were free: +84% (76 to 93%); transform: +31% (24 to 38%); collate: not significant`.
+
+    Stages of one round are left out if others have more.
+    """
     if not found:
         return ()
-    first, *others = found
+    first, *others = [one for one in found if one.gain_if_free.lo is not None] or found
     said = [gain_in_words(first.gain_if_free)]
     said += [f"{stage_name(one.stage)}: {gain_in_words(one.gain_if_free)}" for one in others]
     return (Evidence("free", f"If {stage_name(first.stage)} were free", "; ".join(said)),)

@@ -91,7 +91,11 @@ def test_one_line_has_all_stages() -> None:
     assert [str(line) for line in bottlenecks_in_words([gained("decode", 2.3, 2.1, 2.4)])] == [
         "If decode were free: 2.3\N{MULTIPLICATION SIGN} (2.1\N{EN DASH}2.4\N{MULTIPLICATION SIGN})"
     ]
+    assert [str(line) for line in bottlenecks_in_words([*found[:1], gained("transport", 0.92, 0.89, 0.95)])] == [
+        "If decode were free: +84% (76\N{EN DASH}93%); worker-to-main IPC: no gain"
+    ]
     one_round = [replace(found[0], gain_if_free=Interval(1.84, None, None))]
+    assert bottlenecks_in_words([*one_round, found[1]]) == bottlenecks_in_words(found[1:2])
     assert [str(line) for line in bottlenecks_in_words(one_round)] == ["If decode were free: +84% (1 round)"]
     assert bottlenecks_in_words([]) == ()
 

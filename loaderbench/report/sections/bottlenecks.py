@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loaderbench.diagnosis.bottlenecks import NOT_SIGNIFICANT
+from loaderbench.diagnosis.bottlenecks import NO_GAIN, NOT_SIGNIFICANT, gain_in_words
 from loaderbench.diagnosis.wording import label_of
 from loaderbench.records import Interval, RunRecord
 from loaderbench.report import numbers, style, words
 from loaderbench.report.model import Chart, Column, Fact, Facts, Json, Row, Section, Table, Text
 from loaderbench.report.view import View
-from loaderbench.statistics.intervals import excludes_one
 
 _TITLE = "If a stage were free"
 _KEY = "bottlenecks."
 _HOW = (
     "Each stage replays results it produced before, inside the workers, in turns with the unmodified loader. "
-    "Throughput is the loader's own, without a consumer."
+    "Throughput is the loader's own, without a consumer. Where replaying costs more than the stage, there is no gain."
 )
 
 
@@ -69,9 +68,8 @@ def _table(rows: list[_Freed]) -> Table:
 
 def _gain(ratio: Interval) -> Text:
     found = numbers.gain(ratio.est, ratio.lo, ratio.hi)
-    if ratio.lo is None or excludes_one(ratio):
-        return found
-    return Text(f"{NOT_SIGNIFICANT} ({found.detail})")
+    said = gain_in_words(ratio)
+    return Text(f"{said} ({found.detail})") if said in (NOT_SIGNIFICANT, NO_GAIN) else found
 
 
 def _missing(run: RunRecord) -> tuple[Fact, ...]:
