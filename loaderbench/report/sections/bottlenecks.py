@@ -15,7 +15,7 @@ _TITLE = "If a stage were free"
 _KEY = "bottlenecks."
 _HOW = (
     "Each stage replays results it produced before, inside the workers, in turns with the unmodified loader. "
-    "Throughput is the loader's own, without a consumer. Where replaying costs more than the stage, there is no gain."
+    "Throughput is the loader's own, without a consumer. Where replaying costs more than the stage, nothing is gained."
 )
 
 
