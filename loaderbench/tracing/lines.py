@@ -68,16 +68,22 @@ class LineClock:
 
     def end(self) -> None:
         """Look no more; returns when the thread has ended and the process may fork."""
-        if self._thread is not None:
+        ended, self._thread = self._thread, None
+        if ended is not None:
             self._looking.release()
-            self._thread.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more
-            self._thread = None
+            if ended is not threading.current_thread():  # which may free the last frame of a loop, and end it by that
+                ended.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more
 
     def _run(self, of: int, looking: threading.Lock) -> None:
         while not looking.acquire(timeout=self._interval_s * self._random.uniform(0.5, 1.5)):
-            frame = sys._current_frames().get(of)
-            if frame is not None and self._block.header[layout.ENABLED]:
-                self._look(frame, self._stage(of))
+            if self._block.header[layout.ENABLED]:
+                self._look_at(of)
+
+    def _look_at(self, of: int) -> None:
+        """Hold a frame no longer than a look takes: it keeps what its function and all callers hold."""
+        frame = sys._current_frames().get(of)
+        if frame is not None:
+            self._look(frame, self._stage(of))
 
     @property
     def _interval_s(self) -> float:

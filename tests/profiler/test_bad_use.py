@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import random
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -327,3 +329,17 @@ def test_batches_of_any_kind_pass_through_unchanged(batch: Any) -> None:
         assert all(given is batch for given in prof.iter([batch] * 30))
     assert repr(batch) == before
     assert batches(prof) == 29
+
+
+LEFT_OPEN = """
+from loaderbench import Profiler
+profiler = Profiler("open")
+profiler.start()
+batches = iter(profiler.iter([1, 2, 3]))
+next(batches), next(batches)
+"""
+
+
+def test_an_epoch_that_is_open_when_the_program_ends_says_nothing() -> None:
+    ended = subprocess.run([sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stderr == ""

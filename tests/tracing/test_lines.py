@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,7 +21,7 @@ from loaderbench.diagnosis.hotspots import find_hotspots
 from loaderbench.diagnosis.stack_shares import stack_shares
 from loaderbench.recorder.code_looks import FEWEST_LOOKS, code_looks_of
 from loaderbench.records import CodeLooks, StageCost, Trial
-from loaderbench.tracing import block as layout
+from loaderbench.tracing import block as layout, lines
 from loaderbench.tracing.block import BLOCK_BYTES, NOBODY, Block, SeenFrame, fitted
 from loaderbench.tracing.lines import (
     DEEPEST,
@@ -130,6 +131,51 @@ def test_a_stack_is_under_the_stage_that_is_timed_in_its_thread() -> None:
     found += [clock._stage(own), clock._stage(own + 1)]
     tracer.clock.end()
     assert [*found, clock._stage(own)] == ["", "", "transform", "", ""]
+
+
+class Held:
+    """What a function holds: the tensors of a batch, say."""
+
+
+def test_a_look_keeps_no_frame_and_what_its_function_held_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, seen = LineClock(Tracer(Block(bytearray(BLOCK_BYTES)))), threading.Event()
+
+    def look(*_: object) -> None:
+        monkeypatch.setattr(lines, "INTERVAL_S", 60.0)  # the next look is none that could free it
+        seen.set()
+
+    def load() -> weakref.ref[Held]:
+        held = Held()
+        assert seen.wait(10)
+        return weakref.ref(held)
+
+    clock._look = look  # type: ignore[method-assign]
+    clock._block.header[layout.ENABLED] = 1.0
+    clock.begin()
+    held = load()
+    until_s = time.monotonic() + 10
+    while held() is not None and time.monotonic() < until_s:
+        time.sleep(0.001)
+    was_freed = held() is None
+    clock.end()
+    assert was_freed
+
+
+def test_a_loop_whose_last_frame_is_freed_by_a_look_ends_the_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    clock, ended = LineClock(Tracer(Block(bytearray(BLOCK_BYTES)))), threading.Event()
+
+    def look(*_: object) -> None:
+        clock.end()
+        ended.set()
+
+    clock._look = look  # type: ignore[method-assign]
+    clock._block.header[layout.ENABLED] = 1.0
+    clock.begin()
+    assert ended.wait(10)
+    clock.end()
+    assert not failed
 
 
 def test_places_are_written_as_a_reader_knows_them() -> None:
