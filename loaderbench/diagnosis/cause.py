@@ -16,37 +16,24 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.headline import NEIGHBORS, limit_of_work, threads_compete, where
 from loaderbench.diagnosis.limits import (
     busiest,
-    cpus_left,
-    crowded,
-    disturbed,
     grows_with_bytes,
+    idle_in_wait,
+    is_throttled,
     kernel_works,
     limit_of_cpus,
     limit_of_one_thread,
     limit_of_transport,
+    main_process_is_busy,
     most_blocked,
+    narrow_mask,
+    no_worker_would_help,
     own_part_of_main,
     part_of_wait,
     share_of_cpu,
-    waits_for_a_device,
-    wants_cpu,
 )
 from loaderbench.diagnosis.operational import LIMIT_NAMES, operational_bounds
-from loaderbench.diagnosis.thresholds import (
-    ALMOST,
-    BLOCKED,
-    CONFLICT,
-    LARGE_FILE_BYTES,
-    LOCKED,
-    MOST,
-    NOTICED,
-    ONE_THREAD,
-    QUEUED,
-    RUNNABLE,
-    SPARE_CPUS,
-    THROTTLED,
-    TIED,
-)
+from loaderbench.diagnosis.requirements import at_a_lock, holds, main_process_is_late, threads_take_turns
+from loaderbench.diagnosis.thresholds import ALMOST, CONFLICT, LARGE_FILE_BYTES, MOST, NOTICED, ONE_THREAD, TIED
 from loaderbench.diagnosis.wording import (
     cpus_alone,
     cpus_in_use,
@@ -66,6 +53,7 @@ _HELD_IN_TRANSIT: dict[Limit, str] = {
     "lock": "the main process is busy",
     "workers": "finished batches wait in transit",
     "neighbors": NEIGHBORS,
+    "quota": "CPU quota limits the loader",
 }
 
 
@@ -110,7 +98,13 @@ def _in_pages(work: str) -> str:
 
 def find_cause(facts: Facts) -> Cause | None:
     """Ask the rules one after the other; `None` where none has anything to go by."""
-    return next((cause for rule in RULES if (cause := rule(facts)) is not None), None)
+    return next((cause for rule in RULES if (cause := _found_by(rule, facts)) is not None), None)
+
+
+def _found_by(rule: Callable[[Facts], Cause | None], facts: Facts) -> Cause | None:
+    """What a rule finds, unless the facts exclude it."""
+    cause = rule(facts)
+    return cause if cause and holds(cause.limit, cause.work, facts) else None
 
 
 def epochs_begin_too_often(facts: Facts) -> Cause | None:
@@ -134,14 +128,13 @@ def finished_batches_wait(facts: Facts) -> Cause | None:
 
 def quota_holds_back(facts: Facts) -> Cause | None:
     """The work wants a CPU and is kept from one by a quota, or by a mask that is narrower than the machine."""
-    if wants_cpu(facts) and (facts.throttled_share or 0.0) >= THROTTLED:
+    if is_throttled(facts):
         why = _why("CPU quota", f"exhausted in {in_percent(facts.throttled_share or 0.0)} of its periods")
         return _cause(busiest(facts), "quota", why, f"CPU quota limits the loader{where(busiest(facts), facts)}")
-    allowed = facts.loads.allowed_cpus if facts.loads else None
-    of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
-    of_all = facts.cpus_online if allowed == of_all == 1 else of_all
-    if allowed is None or allowed >= of_all or not crowded(facts, allowed):
+    mask = narrow_mask(facts)
+    if mask is None:
         return None
+    allowed, of_all = mask
     who = "the workers" if facts.workers else "this process"
     waited = f"{in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
     why = _why("CPU affinity", f"{who} may use {allowed:.0f} of {of_all:.0f} CPUs; {waited}")
@@ -149,24 +142,21 @@ def quota_holds_back(facts: Facts) -> Cause | None:
 
 
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
-    """Threads of this program stand in the run queue, for there are more of them than CPUs."""
-    enough = (2 * RUNNABLE if disturbed(facts) else RUNNABLE) * facts.cpus  # neighbours make queues, too
-    if facts.waited_for_cpu < QUEUED or facts.runnable_threads < enough or facts.fewer_are_slower:
-        return None
+    """Threads of this program stand in the run queue, for there are more of them than CPUs: see `NEEDED`."""
     threads = f"{facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
     why = f"{threads}; {in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
     clause = f"{threads_compete(facts)}{where(busiest(facts), facts)}"
     return _cause(busiest(facts), "oversubscription", _why("Threads", why), clause)
 
 
-def main_process_is_late(facts: Facts) -> Cause | None:
+def main_process_works_alone(facts: Facts) -> Cause | None:
     """Most of the wait is the main process's own: at its sampler, or at anything that is no part of a sample."""
-    share = own_part_of_main(facts)
-    if share < MOST:
+    if not main_process_is_late(facts):
         return None
+    share = own_part_of_main(facts)
     why = _why("Main process", f"{in_percent(share)} of the wait is its own work, outside every sample")
     limit = limit_of_one_thread(facts)
-    full = f"{NEIGHBORS if limit == 'neighbors' else 'CPUs saturated'}{where('main_process', facts)}"
+    full = f"{_HELD_IN_TRANSIT[limit]}{where('main_process', facts)}"
     return _cause("main_process", limit, why, _ONE_THREAD if limit == "lock" else full)
 
 
@@ -187,23 +177,28 @@ def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     why = _why("Worker-to-main IPC", f"{in_percent(share)} of the wait is for finished batches in transit")
     limit = limit_of_transport(facts)
     held = _HELD_IN_TRANSIT.get(limit)
+    if limit == "lock" and not main_process_is_busy(facts):
+        held = "workers are idle while batches are handed over one at a time"
     return _cause("transport", limit, why, f"{held}{where('transport', facts)}" if held else _in_pages("transport"))
+
+
+def one_worker_has_the_work(facts: Facts) -> Cause | None:
+    """The batch is being made for most of the wait, while other workers have neither work nor a finished batch."""
+    idle = in_percent(idle_in_wait(facts))
+    why = _why("Uneven work", f"workers idle in {idle} of the wait or more, while the batch is made")
+    return _cause(
+        busiest(facts), "imbalance", why, f"some workers have the work, others are idle{where(busiest(facts), facts)}"
+    )
 
 
 def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     """Threads that could run wait for one another, and leave CPUs idle."""
-    if cpus_left(facts) < SPARE_CPUS:
-        return None
-    if facts.workers and (share := facts.stood_at("lock")) >= LOCKED:
-        why = _why("Lock", f"workers blocked on a lock in {in_percent(share)} of checks")
+    if at_a_lock(facts):
+        why = _why("Lock", f"workers blocked on a lock in {in_percent(facts.stood_at('lock'))} of checks")
         return _cause(most_blocked(facts), "lock", why, f"a lock serializes {stage_name(most_blocked(facts))}")
-    states = facts.loads
-    if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
+    if facts.loads is None or not threads_take_turns(facts):
         return None
-    total = states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
-    at_work = (states.runnable_threads or total) / max(1, facts.workers)
-    if at_work < ONE_THREAD or total > 2 - ONE_THREAD or waits_for_a_device(facts):
-        return None
+    total = facts.loads.on_cpu_share + (facts.loads.other_threads_cpu_share or 0.0)
     why = _why("GIL", f"all threads together use {total:.2f} CPUs, as if only one could run at a time")
     if not facts.is_loader:
         return _cause("main_process", "lock", why, f"{_ONE_THREAD} (the GIL)")
@@ -213,8 +208,6 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
 def workers_stand_blocked(facts: Facts) -> Cause | None:
     """Most of the working time neither runs nor waits for a CPU: it waits for a device or a network."""
     share = facts.blocked_at_work
-    if share < BLOCKED:
-        return None
     stage, inside = most_blocked(facts), None
     if stage in ("sample", "decode") and facts.wall_s:
         stage, inside = "read", _STAGES[stage]  # nothing else in a sample waits for a device
@@ -252,8 +245,8 @@ def work_fills_its_cpus(facts: Facts) -> Cause | None:
         return None
     stage = "stragglers" if facts.tail_share >= MOST else stage_of(busiest(facts), is_loader=facts.is_loader)
     limit = limit_of_cpus(facts)
-    if not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches)):
-        limit = "cpu"  # a worker would cost more than it takes over
+    if limit == "workers" and no_worker_would_help(facts):
+        limit = "cpu"
     return _cause(stage, limit, _work_done(stage, facts), f"{limit_of_work(limit, facts)}{where(stage, facts)}")
 
 
@@ -272,8 +265,9 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
     finished_batches_wait,
     quota_holds_back,
     threads_outnumber_cpus,
-    main_process_is_late,
+    main_process_works_alone,
     batches_are_long_on_the_way,
+    one_worker_has_the_work,
     workers_stand_at_a_lock,
     workers_stand_blocked,
     kernel_zeroes_pages,
@@ -283,7 +277,7 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
 
 def speaks_against(facts: Facts, cause: Cause) -> tuple[str, ...]:
     """What rules for other causes found, and the stage that costs almost as much."""
-    others = [found for rule in RULES[:-1] if (found := rule(facts)) is not None]
+    others = [found for rule in RULES[:-1] if (found := _found_by(rule, facts)) is not None]
     said = [str(found.why) for found in others if (found.work, found.limit) != (cause.work, cause.limit)]
     if near_tie(facts, cause, ALMOST):
         first, second, *_ = _ranked(facts)

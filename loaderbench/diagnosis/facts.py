@@ -112,7 +112,9 @@ class Facts:
     def blocked_at_work(self) -> float:
         """The share of its time with work to do that who loads stood blocked."""
         if self.workers and self.loads is not None:
-            idle = min(self.idle_share or 0.0, MOST_IDLE)
+            if self.idle_share is None:
+                return 0.0  # a worker may as well be blocked because it has no work
+            idle = min(self.idle_share, MOST_IDLE)
             return max(0.0, self.loads.blocked_share - idle) / (1 - idle)
         wall_s, cpu_s = sum(self.wall_s.values()), sum(self.cpu_s.values())
         free = min((cpus for cpus in (self.spare_cpus, self.idle_cpus) if cpus is not None), default=0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import busiest, cpus_left, share_of_cpu
+from loaderbench.diagnosis.limits import busiest, cpus_are_full, share_of_cpu
 from loaderbench.diagnosis.thresholds import SPARE_CPUS
 from loaderbench.diagnosis.wording import in_percent, stage_name
 from loaderbench.records import Limit
@@ -17,7 +17,7 @@ def limit_of_work(limit: Limit, facts: Facts) -> str:
         return _workers(facts)
     if limit == "neighbors":
         return NEIGHBORS
-    if cpus_left(facts) < SPARE_CPUS:
+    if cpus_are_full(facts):
         return "CPUs saturated"
     return "batches too small for workers" if facts.tiny_batches else "more workers would not help"
 

@@ -10,6 +10,7 @@ from loaderbench.diagnosis.thresholds import (
     DISTURBING_CPUS,
     FAULT_S,
     HUGE_FAULT_S,
+    IDLE,
     IDLE_CPUS,
     KERNEL,
     LOCKED,
@@ -17,6 +18,7 @@ from loaderbench.diagnosis.thresholds import (
     ONE_THREAD,
     QUEUED,
     SPARE_CPUS,
+    THROTTLED,
 )
 from loaderbench.records import Limit
 
@@ -31,27 +33,85 @@ def limit_of_cpus(facts: Facts) -> Limit:
     """More workers where this program leaves CPUs, cheaper work where it does not, unless others hold them."""
     if disturbed(facts):
         return "neighbors"
-    return "workers" if cpus_left(facts) >= SPARE_CPUS else "cpu"
+    return "cpu" if cpus_are_full(facts) else "workers"
 
 
 def limit_of_one_thread(facts: Facts) -> Limit:
     """One thread does it all: what it needs is not more CPUs, unless there are none."""
+    if is_throttled(facts):
+        return "quota"
     own_s = facts.sampler_s if facts.workers else facts.next_s or 0.0
     if (facts.next_cpu_s or 0.0) < MOST * own_s:  # it waits, for something else than a CPU
         return "lock"
-    return "neighbors" if disturbed(facts) else "lock" if cpus_left(facts) >= SPARE_CPUS else "cpu"
+    return "neighbors" if disturbed(facts) else "cpu" if cpus_are_full(facts) else "lock"
 
 
 def limit_of_transport(facts: Facts) -> Limit:
     """What keeps batches from coming faster that are made already."""
+    if is_throttled(facts):
+        return "quota"
     if disturbed(facts):
         return "neighbors"
     if kernel_works(facts):
         return "memory"
-    if cpus_left(facts) < SPARE_CPUS:
+    if cpus_are_full(facts):
         return "cpu"
-    alone = facts.main.on_cpu_share + facts.main.run_queue_share if facts.main else 0.0
-    return "lock" if alone >= MOST else "workers"
+    return "lock" if main_process_is_busy(facts) or not have_work(facts) else "workers"
+
+
+def main_process_is_busy(facts: Facts) -> bool:
+    """Whether the main process runs, or would, for most of its time."""
+    return facts.main is not None and facts.main.on_cpu_share + facts.main.run_queue_share >= MOST
+
+
+def have_work(facts: Facts) -> bool:
+    """Whether who loads is busy: with idle workers, the ones there are would already be enough."""
+    if not facts.workers:
+        return True
+    if facts.idle_share is not None:
+        return idle_time(facts) < IDLE
+    return facts.loads is None or facts.loads.on_cpu_share + facts.loads.run_queue_share >= MOST
+
+
+def idle_time(facts: Facts) -> float:
+    """The workers' share of time without work; no longer than they were blocked."""
+    return min(facts.idle_share or 0.0, facts.loads.blocked_share if facts.loads else 1.0)
+
+
+def idle_in_wait(facts: Facts) -> float:
+    """The least share of the wait that workers passed without work: that of the other time counts first."""
+    if not facts.workers or facts.wait_share <= 0:
+        return 0.0
+    return max(0.0, idle_time(facts) - (1 - facts.wait_share)) / facts.wait_share
+
+
+def is_throttled(facts: Facts) -> bool:
+    """Whether a quota was used up in many of its periods."""
+    return (facts.throttled_share or 0.0) >= THROTTLED
+
+
+def narrow_mask(facts: Facts) -> tuple[int, int] | None:
+    """The CPUs of one who loads, and of this program, where the mask is narrower, and full."""
+    allowed = facts.loads.allowed_cpus if facts.loads else None
+    of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
+    of_all = facts.cpus_online if allowed == of_all == 1 else of_all
+    return (allowed, of_all) if allowed is not None and allowed < of_all and crowded(facts, allowed) else None
+
+
+def no_worker_would_help(facts: Facts) -> bool:
+    """Whether a main process that loads by itself would lose by workers: measured, or since its batches are tiny."""
+    return not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches))
+
+
+def mostly_at_locks(facts: Facts) -> bool:
+    """Whether who loads is at locks for most of its blocked time at work; of a main process, for most of the wait."""
+    seen = facts.loads.blocked_on if facts.loads else None
+    if not seen:
+        return False
+    locked = seen.get("lock", 0.0)
+    if not facts.workers:
+        return locked - (1 - facts.wait_share) >= MOST * facts.wait_share > 0
+    return locked >= MOST * sum(share for kind, share in seen.items() if kind not in ("running", "queue")) > 0
 
 
 def wants_cpu(facts: Facts) -> bool:
@@ -74,7 +134,8 @@ def waits_for_a_device(facts: Facts) -> bool:
 def crowded(facts: Facts, cpus: float) -> bool:
     """Whether more wants to run on these CPUs than they can."""
     on_cpu = facts.loads.on_cpu_share * max(1, facts.workers) if facts.loads else 0.0
-    return facts.waited_for_cpu >= QUEUED or (wants_cpu(facts) and on_cpu >= ONE_THREAD * cpus)
+    fills = ONE_THREAD * cpus <= on_cpu <= cpus / ONE_THREAD  # with more, each has other CPUs
+    return facts.waited_for_cpu >= QUEUED or (wants_cpu(facts) and fills)
 
 
 def grows_with_bytes(facts: Facts) -> bool:
@@ -84,24 +145,44 @@ def grows_with_bytes(facts: Facts) -> bool:
 
 
 def kernel_works(facts: Facts) -> bool:
-    """Whether the CPU time is mostly the kernel's, and page faults explain it: not system calls, such as reads."""
+    """Whether the CPU time is mostly the kernel's, and page faults explain it: not system calls, such as reads.
+
+    Workers without work may still have threads that hand over batches, if these use a CPU for most of the wait.
+    """
     share = facts.loads.system_share if facts.loads else None
-    return (share or 0.0) >= KERNEL and busiest(facts) != "read" and _faults_explain(facts)
+    if (share or 0.0) < KERNEL or busiest(facts) == "read" or not faults_explain(facts):
+        return False
+    return have_work(facts) or kernel_cpus(facts) >= MOST * facts.wait_share
 
 
-def _faults_explain(facts: Facts) -> bool:
+def kernel_cpus(facts: Facts) -> float:
+    """CPUs that all who load keep in the kernel."""
+    states = facts.loads
+    if states is None:
+        return 0.0
+    used = states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
+    return (states.system_share or 0.0) * used * max(1, facts.workers)
+
+
+def faults_explain(facts: Facts) -> bool:
     """Whether page faults account for most of the kernel's time."""
     states = facts.loads
     if states is None:
         return False
-    kernel_s = (states.system_share or 0.0) * (states.on_cpu_share + (states.other_threads_cpu_share or 0.0))
-    faults_s = (states.minor_faults_per_s or 0.0) * FAULT_S + facts.huge_faults_per_s * HUGE_FAULT_S
-    return faults_s >= MOST * kernel_s * max(1, facts.workers)
+    faults = states.minor_faults_per_s or 0.0
+    huge = min(facts.huge_faults_per_s, faults)  # those of all programs: no more than all of its own are its own
+    faults_s = faults * FAULT_S + huge * HUGE_FAULT_S
+    return faults_s >= MOST * kernel_cpus(facts) > 0
 
 
 def cpus_left(facts: Facts) -> float:
     """CPUs that this program leaves; all where its use is not known."""
     return facts.cpus if facts.spare_cpus is None else facts.spare_cpus
+
+
+def cpus_are_full(facts: Facts) -> bool:
+    """Whether this program leaves less than a worker could use; of less than one CPU, less than half."""
+    return cpus_left(facts) < min(SPARE_CPUS, MOST * facts.cpus)
 
 
 def part_of_wait(facts: Facts, name: str) -> float:
@@ -120,6 +201,8 @@ def own_part_of_main(facts: Facts) -> float:
         return part_of_wait(facts, "main_process_s") + part_of_wait(facts, "not_begun_s")
     if not facts.next_s:
         return 0.0
+    if facts.is_loader and not (facts.wall_s and facts.batch_samples):
+        return 0.0  # what its samples take is not known
     if not facts.is_loader:  # its processes make samples, and what runs here is beside them
         return (facts.next_cpu_s or 0.0) / facts.next_s if facts.processes else 0.0
     return 1 - _stages_of_next(facts)

@@ -9,6 +9,7 @@ from loaderbench.diagnosis.cause import Cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.headline import limit_of_work
 from loaderbench.diagnosis.limits import limit_of_cpus, limit_of_transport
+from loaderbench.diagnosis.requirements import holds
 from loaderbench.diagnosis.wording import in_percent, stage_name
 from loaderbench.records import Bottleneck, Evidence, Limit, Stage
 from loaderbench.statistics.intervals import excludes_one
@@ -27,12 +28,12 @@ def with_measured(cause: Cause | None, facts: Facts | None, found: Sequence[Bott
     named = cause.read_inside or cause.stage
     own = next((one for one in found if one.stage == named), None)
     rivals = [one for one in found if _may_replace(one.stage, named, cause.limit)]
-    top = next(filter(_gains, rivals), None)
-    if own is None or top is None:
+    if own is None:
         return cause
-    if top is own:
-        return replace(cause, is_measured=all(_is_more(own, one) for one in rivals if one is not own))
-    return _about(top, own, cause, facts) if _is_more(top, own) else cause
+    top = next((one for one in rivals if _gains(one) and _is_more(one, own)), None)
+    if top is not None:
+        return _about(top, own, cause, facts)
+    return replace(cause, is_measured=_gains(own) and all(_is_more(own, one) for one in rivals if one is not own))
 
 
 def _gains(one: Bottleneck) -> bool:
@@ -54,9 +55,7 @@ def _is_more(one: Bottleneck, other: Bottleneck) -> bool:
 
 def _about(top: Bottleneck, own: Bottleneck, cause: Cause, facts: Facts) -> Cause:
     """The cause of the measured stage; what the rules found for another stays as the evidence against it."""
-    limit = cause.limit
-    if limit not in _OF_ALL_STAGES:
-        limit = limit_of_transport(facts) if top.stage == "transport" else limit_of_cpus(facts)
+    limit = _limit_of(top.stage, cause, facts)
     gained, instead = (in_percent(one.gain_if_free.est - 1) for one in (top, own))
     measured = f"if {stage_name(top.stage)} were free +{gained}, if {stage_name(own.stage)} were +{instead}"
     held = limit_of_work(limit, facts) if limit in ("cpu", "workers", "neighbors") else _in_words(limit)
@@ -71,6 +70,13 @@ def _about(top: Bottleneck, own: Bottleneck, cause: Cause, facts: Facts) -> Caus
         is_measured=True,
         overruled=f"by the rules the stage is {stage_name(own.stage)} ({cause.why})",
     )
+
+
+def _limit_of(stage: Stage, cause: Cause, facts: Facts) -> Limit:
+    """The limit of the rules where it is one of all stages, else that of this stage; the rules' if facts exclude it."""
+    own = limit_of_transport(facts) if stage == "transport" else limit_of_cpus(facts)
+    asked = (cause.limit, own) if cause.limit in _OF_ALL_STAGES else (own,)
+    return next((limit for limit in asked if holds(limit, stage, facts)), cause.limit)
 
 
 def _in_words(limit: Limit) -> str:

@@ -111,10 +111,16 @@ def of_job(verdict: Verdict, ranks: Sequence[Rank], rates: Mapping[int, float] |
     together = [_wait(one) + one.rank_wait_share for one in ranks if one.rank_wait_share is not None]
     shared = median(together) if together else 0.0
     found = with_evidence(verdict, _range(ranks, shared))
-    if verdict.bound in ("input", "unknown") or shared < NOTICED:
+    if verdict.bound in ("input", "unknown") or shared < NOTICED or not _wait_for_one_another(ranks):
         return found
     headline = f"each step waits for the slowest of {len(ranks)} ranks, and none is always the slowest"
     return replace(found, bound="input", stage=None, limit="imbalance", headline=headline, confidence="medium")
+
+
+def _wait_for_one_another(ranks: Sequence[Rank]) -> bool:
+    """Whether a typical rank waits more for others than for its own data."""
+    known = [one for one in ranks if one.rank_wait_share is not None]
+    return bool(known) and median(one.rank_wait_share or 0.0 for one in known) > _typical(known)
 
 
 def _held_back(verdict: Verdict, slow: Sequence[Rank], ranks: Sequence[Rank]) -> Verdict:

@@ -37,6 +37,9 @@ SPARE_CPUS = 0.4
 IDLE_CPUS, DISTURBING_CPUS = 0.3, 0.3
 """Others disturb when they use so many CPUs while not so many are left idle by all."""
 
+IDLE = 0.4
+"""Of the workers' time. Where one of two has all the data, they are idle for 0.5; busy ones were seen up to 0.3."""
+
 THROTTLED = 0.1
 """Of the quota's periods: a burst at an epoch's start is no limit."""
 

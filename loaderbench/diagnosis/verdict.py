@@ -12,7 +12,7 @@ from loaderbench.diagnosis.epochs import costs_in_words
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.failures import last_words
 from loaderbench.diagnosis.headline import where
-from loaderbench.diagnosis.limits import disturbed
+from loaderbench.diagnosis.limits import disturbed, have_work, idle_time
 from loaderbench.diagnosis.measured_cause import with_measured
 from loaderbench.diagnosis.operational import bounds_in_words, operational_bounds
 from loaderbench.diagnosis.shortage import Shortage
@@ -143,6 +143,9 @@ def _beyond(cause: Cause | None, costs: Sequence[EpochCost]) -> tuple[Evidence, 
 def _with_cause(found: Verdict, facts: Facts | None, cause: Cause | None, consumer: str) -> Verdict:
     """Name the cause of a wait, or say why none is named."""
     why = _UNTRACED if consumer_kind(consumer).of_loop else _NO_STAGES
+    if facts is not None and cause is None and not have_work(facts) and facts.idle_share is not None:
+        why = f"workers are idle {in_percent(idle_time(facts))} of the time, and no part of the wait explains it"
+        found = replace(found, headline=f"cause unknown; {why}")
     if facts is None or cause is None:
         return replace(found, not_measured={"stage": why, "limit": why})
     timed = bool(facts.cpu_s) or cause.stage != "sample"

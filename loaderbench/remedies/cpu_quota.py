@@ -9,15 +9,18 @@ How to confirm: `loaderbench doctor` lists the available CPUs; workers wait for 
 
 from __future__ import annotations
 
-from loaderbench.diagnosis.thresholds import THROTTLED
+from loaderbench.diagnosis.limits import is_throttled
 from loaderbench.records import Config
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
 
 
 def _is_narrowed(found: Diagnosis) -> bool:
+    """Whether the mask is what holds back: where a quota is used up, a wider one would use it up faster."""
     loads = found.facts.loads
-    return loads is not None and loads.allowed_cpus is not None and loads.allowed_cpus < found.facts.cpus
+    if is_throttled(found.facts) or loads is None or loads.allowed_cpus is None:
+        return False
+    return loads.allowed_cpus < found.facts.cpus
 
 
 def _change(found: Diagnosis) -> Config:
@@ -27,8 +30,7 @@ def _change(found: Diagnosis) -> Config:
 def _title(found: Diagnosis) -> str:
     if _is_narrowed(found):
         return "Widen the affinity of the workers to all CPUs"
-    is_throttled = (found.facts.throttled_share or 0.0) >= THROTTLED
-    return "Raise the CPU quota" if is_throttled else "Widen the CPU affinity of this process"
+    return "Raise the CPU quota" if is_throttled(found.facts) else "Widen the CPU affinity of this process"
 
 
 REMEDY = CauseRemedy(

@@ -106,6 +106,18 @@ def gained(stage: Stage, est: float, lo: float, hi: float) -> Bottleneck:
     )
 
 
+def test_the_largest_gain_that_is_beyond_doubt_overrules_the_rules() -> None:
+    facts = Facts(workers=2, cpus=2, own_cpus=1.95, cpu_s={"decode": 1e-3}, wall_s={"decode": 1e-3}, idle_share=0.0)
+    cause = find_cause(facts)
+    assert cause is not None
+    wide, narrow = gained("transform", 1.9, 1.01, 2.8), gained("collate", 1.8, 1.75, 1.85)
+    named = gained("decode", 1.0, 0.98, 1.02)
+    overruled = with_measured(cause, facts, [wide, narrow, named])
+    assert overruled is not None
+    assert (overruled.stage, overruled.is_measured) == ("collate", True)
+    assert with_measured(cause, facts, [wide, named]) == cause
+
+
 def swept(parts: dict[str, float] | None = None, **stages: float) -> Trial:
     costs, named = (
         {name: StageCost(wall_s, wall_s) for name, wall_s in each.items()} for each in (stages, parts or {})

@@ -99,6 +99,18 @@ CASES = {
         replace(DECODING, parts=parts(transport_s=0.9, making_s=0.1), main=states(0.2, pinning_share=0.97)),
         ("transport", "lock"),
     ),
+    "batches on their way while workers are idle": (
+        replace(DECODING, wait_share=0.9, loads=states(0.05), idle_share=0.9, parts=parts(transport_s=0.9)),
+        ("transport", "lock"),
+    ),
+    "one of two workers has all the data": (
+        replace(DECODING, workers=2, wait_share=0.9, loads=states(0.5), idle_share=0.5, parts=parts(making_s=0.9)),
+        ("decode", "imbalance"),
+    ),
+    "a quota throttles the hand-over": (
+        replace(DECODING, throttled_share=0.7, loads=states(0.05), idle_share=0.9, parts=parts(transport_s=0.9)),
+        ("transport", "quota"),
+    ),
     "the sampler": (replace(DECODING, parts=parts(main_process_s=0.9, making_s=0.1)), ("main_process", "lock")),
     "batches nobody begun": (replace(DECODING, parts=parts(not_begun_s=0.9, making_s=0.1)), ("main_process", "lock")),
     "epochs that begin": (replace(DECODING, startup_s=0.5, startup_share=0.6), ("startup", "startup")),
@@ -162,6 +174,23 @@ def test_where_others_hold_the_cpus_they_are_the_limit() -> None:
 
 def test_blocked_workers_are_still_blocked_on_a_busy_machine() -> None:
     assert cause_of(replace(BLOCKED, idle_cpus=0.0, others_cpus=1.9)) == ("read", "storage_latency")
+
+
+def test_idle_workers_are_not_too_few() -> None:
+    assert cause_of(replace(DECODING, loads=states(0.5), idle_share=0.39)) == ("decode", "workers")
+    assert find_cause(replace(DECODING, loads=states(0.5), idle_share=0.4)) is None
+
+
+def test_workers_that_stand_for_an_unknown_reason_are_neither_busy_nor_blocked() -> None:
+    assert find_cause(replace(DECODING, loads=states(0.02), idle_share=None)) is None
+    assert cause_of(replace(DECODING, loads=states(0.9), idle_share=None)) == ("decode", "workers")
+
+
+def test_huge_pages_of_other_programs_explain_no_kernel_time() -> None:
+    pages = replace(DECODING, loads=states(0.99, system_share=0.8, minor_faults_per_s=1.0), huge_faults_per_s=1e4)
+    assert cause_of(pages) == ("decode", "workers")
+    own = replace(pages, loads=states(0.99, system_share=0.8, minor_faults_per_s=1e4))
+    assert cause_of(own) == ("decode", "memory")
 
 
 def test_without_any_fact_no_cause_is_named() -> None:

@@ -5,76 +5,20 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings, strategies as some
+from hypothesis import given, settings
+from random_facts import all_facts
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import cpus_left, disturbed
 from loaderbench.diagnosis.shortage import Shortage
 from loaderbench.diagnosis.thresholds import SPARE_CPUS
 from loaderbench.diagnosis.verdict import Subject, decide
-from loaderbench.records import Interval, Verdict, WaitParts, WorkerStates
+from loaderbench.records import Interval, Verdict
 
-shares = some.floats(0.0, 1.0)
-seconds = some.floats(1e-6, 0.1)
-STAGES = ("read", "decode", "transform", "collate", "sample")
 ROUNDED = 0.11  # two figures with one decimal each
 SHORTAGE = Shortage(
     shared=True, limit_bytes=64 << 20, config={"num_workers": 4}, needed_bytes=150 << 20, most_bytes=150 << 20
 )
-
-
-@some.composite
-def worker_states(draw: some.DrawFn) -> WorkerStates:
-    on_cpu = draw(shares)
-    queued = draw(some.floats(0.0, 1.0 - on_cpu))
-    return WorkerStates(
-        on_cpu_share=on_cpu,
-        run_queue_share=queued,
-        blocked_share=1.0 - on_cpu - queued,
-        other_threads_cpu_share=draw(some.none() | some.floats(0.0, 4.0)),
-        runnable_threads=draw(some.none() | some.floats(0.0, 16.0)),
-        system_share=draw(some.none() | shares),
-        minor_faults_per_s=draw(some.none() | some.floats(0.0, 1e6)),
-        allowed_cpus=draw(some.none() | some.integers(1, 8)),
-        blocked_on=draw(some.none() | some.fixed_dictionaries(dict.fromkeys(("lock", "device", "queue"), shares))),
-    )
-
-
-@some.composite
-def all_facts(draw: some.DrawFn) -> Facts:
-    """Facts as one machine could have them: what is used, by whomever, and what is idle add up to its CPUs."""
-    cpus = draw(some.sampled_from([0.5, 1.0, 2.0, 8.0]))
-    own = draw(shares) * cpus
-    others = draw(shares) * (cpus - own)
-    wall_s = draw(some.dictionaries(some.sampled_from(STAGES), seconds))
-    workers = draw(some.integers(0, 8))
-    names = ("not_begun_s", "making_s", "order_s", "transport_s", "main_process_s")
-    return Facts(
-        workers=workers,
-        cpus=cpus,
-        cpus_online=8,
-        wait_share=draw(shares),
-        samples_per_s=draw(some.floats(1.0, 1e5)),
-        batch_samples=draw(some.none() | some.floats(1.0, 512.0)),
-        wall_s=wall_s,
-        cpu_s={name: whole_s * draw(shares) for name, whole_s in wall_s.items()},
-        loads=draw(some.none() | worker_states()),
-        main=draw(some.none() | worker_states()),
-        idle_share=draw(shares) if workers else None,
-        own_cpus=draw(some.none() | some.just(own)),
-        idle_cpus=cpus - own - others,
-        others_cpus=others,
-        throttled_share=draw(some.none() | shares),
-        parts=draw(some.none() | some.builds(WaitParts, batches=some.just(100), **dict.fromkeys(names, seconds))),
-        next_s=draw(some.none() | seconds),
-        next_cpu_s=draw(some.none() | seconds),
-        bytes_per_sample=draw(some.none() | some.floats(1.0, 1e8)),
-        bytes_share=draw(some.none() | shares),
-        tail_share=draw(shares),
-        startup_share=draw(shares),
-        startup_s=draw(some.none() | seconds),
-        transfer_share=draw(shares),
-    )
 
 
 def verdict_of(facts: Facts, shortage: Shortage | None = None) -> Verdict:
@@ -132,7 +76,7 @@ CHECKS = (
 
 
 @settings(max_examples=200)
-@given(all_facts())
+@given(all_facts)
 def test_no_sentence_contradicts_another_nor_the_facts(facts: Facts) -> None:
     for check in CHECKS:
         check(facts)
@@ -140,7 +84,7 @@ def test_no_sentence_contradicts_another_nor_the_facts(facts: Facts) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=1_000)
-@given(all_facts())
+@given(all_facts)
 def test_nor_does_one_of_very_many(facts: Facts) -> None:
     for check in CHECKS:
         check(facts)

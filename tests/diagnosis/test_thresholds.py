@@ -109,9 +109,9 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
     ),
     "two workers fill one CPU together": (masked(0.42, 0.2), DECODES, masked(0.43, 0.2), ("decode", "quota")),
     "a mask as wide as the machine holds nothing back": (
-        replace(FULL, loads=states(0.99), main=states(0.05)),
+        replace(FULL, loads=states(0.49, 0.3), main=states(0.05)),
         BUSY,
-        replace(FULL, loads=states(0.99, allowed_cpus=1), main=states(0.05)),
+        replace(FULL, loads=states(0.49, 0.3, allowed_cpus=1), main=states(0.05)),
         ("decode", "quota"),
     ),
     "threads outnumber CPUs where they queue for 30% of the time": (
@@ -181,7 +181,7 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
         ("transport", "workers"),
     ),
     "a lock is seen from a quarter of the looks on": (at_a_lock(0.24), READS, at_a_lock(0.25), LOCK),
-    "a lock leaves CPUs idle": (at_a_lock(0.5, own_cpus=1.61), READS, at_a_lock(0.5, own_cpus=1.59), LOCK),
+    "a lock leaves CPUs idle": (at_a_lock(0.5, own_cpus=1.61), BUSY, at_a_lock(0.5, own_cpus=1.59), LOCK),
     "threads take turns where one CPU is busy": (
         taking_turns(threads=0.84),
         READS,

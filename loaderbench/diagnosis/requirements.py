@@ -1,0 +1,200 @@
+"""What must hold for a limit to be named. A rule that finds one without its facts names no cause.
+
+Rules look for a cause, in an order. What excludes a limit does not depend on that order, so it is here, for the rules,
+for measured causes, and for advice. Each fact follows from what a limit means: too few workers are busy workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.limits import (
+    cpus_are_full,
+    disturbed,
+    grows_with_bytes,
+    have_work,
+    idle_in_wait,
+    is_throttled,
+    kernel_works,
+    main_process_is_busy,
+    mostly_at_locks,
+    narrow_mask,
+    no_worker_would_help,
+    own_part_of_main,
+    part_of_wait,
+    waits_for_a_device,
+    wants_cpu,
+)
+from loaderbench.diagnosis.thresholds import (
+    BLOCKED,
+    IDLE,
+    LARGE_FILE_BYTES,
+    LOCKED,
+    MOST,
+    NOTICED,
+    ONE_THREAD,
+    QUEUED,
+    RUNNABLE,
+)
+from loaderbench.records import Limit
+
+Fact = Callable[[Facts], bool]
+
+
+def a_cpu_is_left(facts: Facts) -> bool:
+    """A CPU is left that a worker could use."""
+    return not cpus_are_full(facts)
+
+
+def no_program_disturbs(facts: Facts) -> bool:
+    """No other program holds that CPU."""
+    return not disturbed(facts)
+
+
+def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
+    """No CPU is left, or a worker would cost more than it takes over."""
+    return cpus_are_full(facts) or no_worker_would_help(facts)
+
+
+def threads_wait_for_a_cpu(facts: Facts) -> bool:
+    """Who loads spends much of its time in a run queue."""
+    return facts.waited_for_cpu >= QUEUED
+
+
+def more_threads_than_cpus(facts: Facts) -> bool:
+    """More threads of this program want to run than there are CPUs; neighbors make queues, too."""
+    enough = 2 * RUNNABLE if disturbed(facts) else RUNNABLE
+    return facts.runnable_threads >= enough * facts.cpus
+
+
+def most_cpus_are_used(facts: Facts) -> bool:
+    """Most CPUs are busy: what waits in queues of a few CPUs while others are idle would fit on these."""
+    return facts.idle_cpus is None or facts.idle_cpus < MOST * facts.cpus
+
+
+def fewer_are_not_slower(facts: Facts) -> bool:
+    """No measurement shows that fewer workers are slower."""
+    return not facts.fewer_are_slower
+
+
+def kept_from_cpus(facts: Facts) -> bool:
+    """A quota is used up by what would run, or a mask is narrower than the program's, and full."""
+    return (is_throttled(facts) and wants_cpu(facts)) or narrow_mask(facts) is not None
+
+
+def blocked_at_work(facts: Facts) -> bool:
+    """Who loads is blocked for most of the time that it has work."""
+    return facts.blocked_at_work >= BLOCKED
+
+
+def not_at_locks(facts: Facts) -> bool:
+    """It is not mostly at locks."""
+    return not mostly_at_locks(facts)
+
+
+def bytes_take_the_time(facts: Facts) -> bool:
+    """The time grows with the bytes, or all files are large."""
+    return grows_with_bytes(facts) or (facts.bytes_share is None and facts.bytes_read >= LARGE_FILE_BYTES)
+
+
+def requests_take_the_time(facts: Facts) -> bool:
+    """The time does not grow with the bytes."""
+    return not grows_with_bytes(facts)
+
+
+def something_is_serialized(facts: Facts) -> bool:
+    """Workers stand at a lock, threads take turns, or the main process or the hand-over works alone."""
+    return at_a_lock(facts) or threads_take_turns(facts) or main_process_is_late(facts) or hand_over_is_serial(facts)
+
+
+def at_a_lock(facts: Facts) -> bool:
+    """Workers that have work stand at a lock, and leave CPUs idle."""
+    return facts.workers > 0 and a_cpu_is_left(facts) and have_work(facts) and facts.stood_at("lock") >= LOCKED
+
+
+def threads_take_turns(facts: Facts) -> bool:
+    """The main thread is blocked while others of its process run: together one at a time, and for no device."""
+    states = facts.loads
+    if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
+        return False
+    total = states.on_cpu_share + (states.other_threads_cpu_share or 0.0)
+    at_work = (states.runnable_threads or total) / max(1, facts.workers)
+    one_at_a_time = at_work >= ONE_THREAD and total <= 2 - ONE_THREAD
+    return one_at_a_time and a_cpu_is_left(facts) and have_work(facts) and not waits_for_a_device(facts)
+
+
+def main_process_is_late(facts: Facts) -> bool:
+    """Most of the wait is the main process's own work."""
+    return own_part_of_main(facts) >= MOST
+
+
+def batches_are_in_transit(facts: Facts) -> bool:
+    """Most of the wait is for batches that are made already."""
+    return facts.workers > 0 and part_of_wait(facts, "transport_s") >= MOST
+
+
+def hand_over_is_serial(facts: Facts) -> bool:
+    """Batches are in transit; the main process or its pinning thread is busy, or no worker has anything else to do."""
+    alone = main_process_is_busy(facts) or facts.pinning_share >= ONE_THREAD or not have_work(facts)
+    return batches_are_in_transit(facts) and alone
+
+
+def several_workers(facts: Facts) -> bool:
+    """One worker has nobody to wait for."""
+    return facts.workers > 1
+
+
+def ready_batches_wait(facts: Facts) -> bool:
+    """For most of the wait a later batch is ready."""
+    return part_of_wait(facts, "order_s") >= MOST
+
+
+def a_batch_is_made(facts: Facts) -> bool:
+    """For most of the wait a worker makes the batch."""
+    return part_of_wait(facts, "making_s") >= MOST
+
+
+def others_are_idle(facts: Facts) -> bool:
+    """Workers are idle while the batch is waited for."""
+    return idle_in_wait(facts) >= IDLE
+
+
+def epochs_cost(facts: Facts) -> bool:
+    """Starting epochs takes a noticeable share of the time."""
+    return facts.startup_share >= NOTICED
+
+
+NEEDED: Mapping[Limit, tuple[Fact, ...]] = {
+    "workers": (have_work, a_cpu_is_left, no_program_disturbs),
+    "cpu": (cpus_are_full_or_workers_useless, no_program_disturbs),
+    "oversubscription": (
+        threads_wait_for_a_cpu, more_threads_than_cpus, most_cpus_are_used, fewer_are_not_slower
+    ),
+    "quota": (kept_from_cpus,),
+    "storage_latency": (blocked_at_work, not_at_locks, requests_take_the_time),
+    "storage_bandwidth": (blocked_at_work, not_at_locks, bytes_take_the_time),
+    "lock": (something_is_serialized,),
+    "order": (several_workers, ready_batches_wait),
+    "startup": (epochs_cost,),
+    "memory": (kernel_works,),
+    "neighbors": (disturbed,),
+    "imbalance": (several_workers, a_batch_is_made, others_are_idle),
+}  # fmt: skip
+"""By limit. `none` is that of a loader that keeps up, for which no rule is asked."""
+
+_MADE_BY_WORKERS = ("read", "decode", "transform", "sample", "collate", "stragglers")
+_OF_IDLE_WORKERS: tuple[Limit, ...] = ("order", "imbalance", "startup", "lock")
+
+
+def holds(limit: Limit, stage: str, facts: Facts) -> bool:
+    """Whether the facts allow this limit of this stage. What idle workers make is not what the loop waits for."""
+    if not all(fact(facts) for fact in NEEDED.get(limit, ())):
+        return False
+    if not facts.workers:
+        return stage != "transport"
+    if stage not in _MADE_BY_WORKERS:
+        return True
+    if limit == "neighbors" and not have_work(facts):
+        return False
+    return limit in _OF_IDLE_WORKERS or not others_are_idle(facts)
