@@ -186,6 +186,17 @@ def test_workers_that_stand_for_an_unknown_reason_are_neither_busy_nor_blocked()
     assert cause_of(replace(DECODING, loads=states(0.9), idle_share=None)) == ("decode", "workers")
 
 
+def test_a_quota_is_not_what_blocked_workers_wait_for() -> None:
+    assert cause_of(replace(BLOCKED, throttled_share=0.7)) == ("read", "storage_latency")
+
+
+def test_page_faults_of_idle_workers_hold_up_no_batch() -> None:
+    few = states(0.02, system_share=0.8, minor_faults_per_s=4e6)
+    late = replace(DECODING, wait_share=0.9, loads=few, idle_share=0.9, parts=parts(transport_s=0.9))
+    assert cause_of(late) == ("transport", "lock")
+    assert cause_of(replace(late, loads=replace(few, other_threads_cpu_share=0.9))) == ("transport", "memory")
+
+
 def test_huge_pages_of_other_programs_explain_no_kernel_time() -> None:
     pages = replace(DECODING, loads=states(0.99, system_share=0.8, minor_faults_per_s=1.0), huge_faults_per_s=1e4)
     assert cause_of(pages) == ("decode", "workers")
