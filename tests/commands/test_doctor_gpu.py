@@ -1,4 +1,4 @@
-"""`doctor --gpu` as a command: without a GPU for real, and with checks that are played by a fake."""
+"""`doctor` as a command, and with `--gpu`: without a GPU for real, and with checks that are played by a fake."""
 
 from __future__ import annotations
 
@@ -54,6 +54,13 @@ def packages() -> PackageHealth:
 @pytest.fixture(autouse=True)
 def looked_at_once(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     monkeypatch.setattr("loaderbench.environment.checkup.look_at_packages", lambda: request.getfixturevalue("packages"))
+
+
+def test_doctor_looks_at_the_machine_line_by_line(cli: Cli) -> None:
+    result = cli("doctor")
+    assert result.returncode == 0, result.stdout
+    for name in ("CPUs", "Shared memory", "Open files", "torch", "torchvision", "Pillow", "GPU"):
+        assert any(line[:5].strip() in ("ok", "warn") and f" {name}: " in line for line in result.stdout.splitlines())
 
 
 def plays(monkeypatch: pytest.MonkeyPatch, state: CheckState) -> None:
