@@ -96,6 +96,17 @@ REWORDED = {
 that is the cause was said a second time, as a share of an epoch; that is still among the costs of an epoch."""
 
 
+EXCLUDED = (
+    "scenario_quota_group_hash_w1",
+    "scenario_run_straggler_w4",
+    "scenario_straggler_sleep_w4",
+    "scenario_transport_arrays_w2",
+)
+"""Whose verdict listed causes against itself that its own facts exclude: too many threads while most CPUs are idle, and
+blocked workers of a loop that waits for no worker. The verdict is the same."""
+_AGAINST = ("verdict.against: ", "verdict: figures that are gone: ")
+
+
 HELD_BY_NEIGHBORS = {
     "scenario_collate_w1": "collate",
     "scenario_collate_w2": "collate",
@@ -210,7 +221,12 @@ def test_a_recorded_run_is_concluded_as_it_was(name: str, tmp_path: Path) -> Non
     corrected = [f"recommendations.0{field}" for field in CORRECTED.get(name, ())]
     assert all(any(line.startswith(place) for line in lines) for place in corrected)
     assert set(REWORDED.get(name, ())) <= set(lines)
-    expected = (*corrected, *(_OPEN if name in HELD_BY_NEIGHBORS else ()))
+    assert name not in EXCLUDED or any(line.startswith(_AGAINST) for line in lines)
+    expected = (
+        *corrected,
+        *(_OPEN if name in HELD_BY_NEIGHBORS else ()),
+        *(_AGAINST if name in EXCLUDED else ()),
+    )
     found = [line for line in lines if not line.startswith(expected) and line not in REWORDED.get(name, ())]
     assert not found, "\n".join([f"{name}: {len(found)} fields differ", *found[:SHOWN]])
 
