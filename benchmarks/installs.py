@@ -21,7 +21,7 @@ ENVIRONMENTS = {
     "3.10": ("torch==2.4.1", "torchvision==0.19.1", "numpy==1.26.4", "pillow==10.4.0"),
     "3.11": ("torch==2.6.0", "torchvision==0.21.0", "numpy==1.26.4", "pandas==2.1.4"),
     "3.12": ("torch==2.8.0", "torchvision==0.23.0", "numpy==2.1.3", "plotly==5.24.1"),
-    "3.13": ("torch==2.11.0", "torchvision==0.26.0", "rich==13.9.4"),
+    "3.13": ("torch==2.11.0", "torchvision==0.26.0", "rich==13.9.4", "transformers"),
 }
 MOST_BYTES = 1_000_000
 HEAVY = ("pandas", "plotly", "scipy", "pyarrow")
