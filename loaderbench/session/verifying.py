@@ -19,7 +19,7 @@ from loaderbench.session.signals import put_off_signals
 from loaderbench.session.steps import Session
 from loaderbench.session.time_left import mean_trial_s
 from loaderbench.session.time_slicing import SlicedRounds
-from loaderbench.statistics.judging import FEWEST_PAIRS, judged
+from loaderbench.statistics.judging import ENOUGH_PAIRS, FEWEST_PAIRS, judged
 
 STEPS_SHARE = 0.8
 """Of the time, for trying remedies; what is left is for comparing the result with the baseline."""
@@ -61,13 +61,14 @@ def _why_not(session: Session, subject: Config | None) -> str:
 def until_s(plan: Plan, subject: Config, sweep: Sequence[Trial], began_s: float) -> float:
     """The monotonic moment at which no more fixes are tried, where the suite has no budget.
 
-    `began_s` is that of the run. A machine that slows the sweep down leaves less time, at least enough for one fix. A
-    start of CUDA that took longer than planned leaves no less, and fixes get more: as many are tried as without one.
+    `began_s` is that of the run. A machine that slows the sweep down leaves less time, at least enough to judge one fix
+    by few pairs. A start of CUDA that took longer than planned leaves no less, and fixes get more: as many are tried as
+    without one.
     """
     now_s = time.monotonic()
     if plan.start_s:
         plan = plan.with_start(_expected_s(plan, subject, sweep) - plan.verify_trial_s)
-    one_fix_s = 2 * FEWEST_PAIRS * _expected_s(plan, subject, sweep) / STEPS_SHARE
+    one_fix_s = 2 * ENOUGH_PAIRS * _expected_s(plan, subject, sweep) / STEPS_SHARE
     allowed_s = began_s + MOST_OF_PLAN * (plan.estimated_s + plan.verify_s) - now_s
     return now_s + min(plan.verify_s, max(one_fix_s, allowed_s))
 
