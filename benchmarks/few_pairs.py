@@ -67,8 +67,8 @@ def main() -> None:
     columns = [f"{pairs} pairs" for pairs in PAIRS]
     print(f"| noise | {' | '.join(columns)} |", f"| --- |{' --: |' * len(PAIRS)}", sep="\n")
     for name, noise in NOISES.items():
-        told = [decided(noise, pairs, asked.repeats, asked.seed) for pairs in PAIRS]
-        print(f"| {name} | {' | '.join(f'{share:.1%}' for share in told)} |")
+        called = [decided(noise, pairs, asked.repeats, asked.seed) for pairs in PAIRS]
+        print(f"| {name} | {' | '.join(f'{share:.1%}' for share in called)} |")
     found = [decided(normal, pairs, asked.repeats, asked.seed, gain=2.0) for pairs in PAIRS]
     print(f"| a true gain of 2, normal | {' | '.join(f'{share:.1%}' for share in found)} |")
 

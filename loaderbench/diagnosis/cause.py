@@ -142,7 +142,7 @@ def quota_holds_back(facts: Facts) -> Cause | None:
 
 
 def threads_outnumber_cpus(facts: Facts) -> Cause | None:
-    """Threads of this program stand in the run queue, for there are more of them than CPUs: see `NEEDED`."""
+    """More threads want to run than there are CPUs, so they wait in the run queue; `NEEDED` has the facts."""
     threads = f"{facts.runnable_threads:.1f} runnable on {facts.cpus:g} CPUs"
     why = f"{threads}; {in_percent(facts.waited_for_cpu)} of the time waiting for a CPU"
     clause = f"{threads_compete(facts)}{where(busiest(facts), facts)}"

@@ -65,7 +65,7 @@ def main_process_is_busy(facts: Facts) -> bool:
 
 
 def have_work(facts: Facts) -> bool:
-    """Whether who loads is busy: with idle workers, the ones there are would already be enough."""
+    """Whether the loading processes are busy. If workers are idle, there are already enough of them."""
     if not facts.workers:
         return True
     if facts.idle_share is not None:
@@ -74,12 +74,12 @@ def have_work(facts: Facts) -> bool:
 
 
 def idle_time(facts: Facts) -> float:
-    """The workers' share of time without work; no longer than they were blocked."""
+    """The share of time that workers have no work, at most their blocked share."""
     return min(facts.idle_share or 0.0, facts.loads.blocked_share if facts.loads else 1.0)
 
 
 def idle_in_wait(facts: Facts) -> float:
-    """The least share of the wait that workers passed without work: that of the other time counts first."""
+    """The smallest share of the wait that workers can have been idle, if all other time was idle, too."""
     if not facts.workers or facts.wait_share <= 0:
         return 0.0
     return max(0.0, idle_time(facts) - (1 - facts.wait_share)) / facts.wait_share
@@ -91,7 +91,7 @@ def is_throttled(facts: Facts) -> bool:
 
 
 def narrow_mask(facts: Facts) -> tuple[int, int] | None:
-    """The CPUs of one who loads, and of this program, where the mask is narrower, and full."""
+    """The CPUs of a loading process and of this program, if the first mask is narrower, and full."""
     allowed = facts.loads.allowed_cpus if facts.loads else None
     of_all = (facts.main.allowed_cpus if facts.main else None) or int(facts.cpus)
     of_all = facts.cpus_online if allowed == of_all == 1 else of_all
@@ -99,12 +99,12 @@ def narrow_mask(facts: Facts) -> tuple[int, int] | None:
 
 
 def no_worker_would_help(facts: Facts) -> bool:
-    """Whether a main process that loads by itself would lose by workers: measured, or since its batches are tiny."""
+    """Whether workers would slow down a loader without workers: measured, or because its batches are tiny."""
     return not facts.workers and (facts.workers_are_slower or (facts.is_loader and facts.tiny_batches))
 
 
 def mostly_at_locks(facts: Facts) -> bool:
-    """Whether who loads is at locks for most of its blocked time at work; of a main process, for most of the wait."""
+    """Whether locks take most of the blocked time with work; without workers, most of the wait."""
     seen = facts.loads.blocked_on if facts.loads else None
     if not seen:
         return False
@@ -134,7 +134,7 @@ def waits_for_a_device(facts: Facts) -> bool:
 def crowded(facts: Facts, cpus: float) -> bool:
     """Whether more wants to run on these CPUs than they can."""
     on_cpu = facts.loads.on_cpu_share * max(1, facts.workers) if facts.loads else 0.0
-    fills = ONE_THREAD * cpus <= on_cpu <= cpus / ONE_THREAD  # with more, each has other CPUs
+    fills = ONE_THREAD * cpus <= on_cpu <= cpus / ONE_THREAD  # with more CPU time than that, the workers' masks differ
     return facts.waited_for_cpu >= QUEUED or (wants_cpu(facts) and fills)
 
 
@@ -147,7 +147,7 @@ def grows_with_bytes(facts: Facts) -> bool:
 def kernel_works(facts: Facts) -> bool:
     """Whether the CPU time is mostly the kernel's, and page faults explain it: not system calls, such as reads.
 
-    Workers without work may still have threads that hand over batches, if these use a CPU for most of the wait.
+    Idle workers count only if their other threads, which hand over batches, use a CPU for most of the wait.
     """
     share = facts.loads.system_share if facts.loads else None
     if (share or 0.0) < KERNEL or busiest(facts) == "read" or not faults_explain(facts):
@@ -156,7 +156,7 @@ def kernel_works(facts: Facts) -> bool:
 
 
 def kernel_cpus(facts: Facts) -> float:
-    """CPUs that all who load keep in the kernel."""
+    """CPUs that all loading processes use in the kernel."""
     states = facts.loads
     if states is None:
         return 0.0
@@ -170,7 +170,7 @@ def faults_explain(facts: Facts) -> bool:
     if states is None:
         return False
     faults = states.minor_faults_per_s or 0.0
-    huge = min(facts.huge_faults_per_s, faults)  # those of all programs: no more than all of its own are its own
+    huge = min(facts.huge_faults_per_s, faults)  # counted for all programs, so at most this program's own faults
     faults_s = faults * FAULT_S + huge * HUGE_FAULT_S
     return faults_s >= MOST * kernel_cpus(facts) > 0
 
@@ -181,7 +181,7 @@ def cpus_left(facts: Facts) -> float:
 
 
 def cpus_are_full(facts: Facts) -> bool:
-    """Whether this program leaves less than a worker could use; of less than one CPU, less than half."""
+    """Whether less CPU is left than a worker could use: `SPARE_CPUS`, or half of a quota below one CPU."""
     return cpus_left(facts) < min(SPARE_CPUS, MOST * facts.cpus)
 
 

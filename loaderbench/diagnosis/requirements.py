@@ -1,7 +1,7 @@
-"""What must hold for a limit to be named. A rule that finds one without its facts names no cause.
+"""The facts that each limit needs. A rule that finds a limit without its facts names no cause.
 
-Rules look for a cause, in an order. What excludes a limit does not depend on that order, so it is here, for the rules,
-for measured causes, and for advice. Each fact follows from what a limit means: too few workers are busy workers.
+Rules run in order, but what excludes a limit does not depend on that order. Rules, measured causes and fixes all use
+these facts. Each follows from what the limit means: if there are too few workers, the workers are busy.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def cpus_are_full_or_workers_useless(facts: Facts) -> bool:
 
 
 def threads_wait_for_a_cpu(facts: Facts) -> bool:
-    """Who loads spends much of its time in a run queue."""
+    """Loading processes spend much of their time in a run queue."""
     return facts.waited_for_cpu >= QUEUED
 
 
@@ -69,7 +69,7 @@ def more_threads_than_cpus(facts: Facts) -> bool:
 
 
 def most_cpus_are_used(facts: Facts) -> bool:
-    """Most CPUs are busy: what waits in queues of a few CPUs while others are idle would fit on these."""
+    """Most CPUs are busy. Threads that queue for a few CPUs while others are idle would fit on the idle ones."""
     return facts.idle_cpus is None or facts.idle_cpus < MOST * facts.cpus
 
 
@@ -79,17 +79,17 @@ def fewer_are_not_slower(facts: Facts) -> bool:
 
 
 def kept_from_cpus(facts: Facts) -> bool:
-    """A quota is used up by what would run, or a mask is narrower than the program's, and full."""
+    """Runnable work uses up the quota, or the affinity mask is narrower than the program's, and full."""
     return (is_throttled(facts) and wants_cpu(facts)) or narrow_mask(facts) is not None
 
 
 def blocked_at_work(facts: Facts) -> bool:
-    """Who loads is blocked for most of the time that it has work."""
+    """Loading processes are blocked for most of the time they have work."""
     return facts.blocked_at_work >= BLOCKED
 
 
 def not_at_locks(facts: Facts) -> bool:
-    """It is not mostly at locks."""
+    """Most of that blocked time is not on locks."""
     return not mostly_at_locks(facts)
 
 
@@ -104,17 +104,17 @@ def requests_take_the_time(facts: Facts) -> bool:
 
 
 def something_is_serialized(facts: Facts) -> bool:
-    """Workers stand at a lock, threads take turns, or the main process or the hand-over works alone."""
+    """Workers are blocked on a lock, threads run one at a time, or one thread does all the work."""
     return at_a_lock(facts) or threads_take_turns(facts) or main_process_is_late(facts) or hand_over_is_serial(facts)
 
 
 def at_a_lock(facts: Facts) -> bool:
-    """Workers that have work stand at a lock, and leave CPUs idle."""
+    """Workers with work are blocked on a lock while CPUs are idle."""
     return facts.workers > 0 and a_cpu_is_left(facts) and have_work(facts) and facts.stood_at("lock") >= LOCKED
 
 
 def threads_take_turns(facts: Facts) -> bool:
-    """The main thread is blocked while others of its process run: together one at a time, and for no device."""
+    """The main thread is blocked while other threads of its process run one at a time, and not on a device."""
     states = facts.loads
     if states is None or facts.blocked_at_work < LOCKED or (states.other_threads_cpu_share or 0.0) < LOCKED:
         return False
@@ -135,13 +135,13 @@ def batches_are_in_transit(facts: Facts) -> bool:
 
 
 def hand_over_is_serial(facts: Facts) -> bool:
-    """Batches are in transit; the main process or its pinning thread is busy, or no worker has anything else to do."""
+    """Batches are in transit, and the main process or its pinning thread is busy, or the workers are idle."""
     alone = main_process_is_busy(facts) or facts.pinning_share >= ONE_THREAD or not have_work(facts)
     return batches_are_in_transit(facts) and alone
 
 
 def several_workers(facts: Facts) -> bool:
-    """One worker has nobody to wait for."""
+    """With one worker, no other one can be ahead or behind."""
     return facts.workers > 1
 
 
@@ -151,7 +151,7 @@ def ready_batches_wait(facts: Facts) -> bool:
 
 
 def a_batch_is_made(facts: Facts) -> bool:
-    """For most of the wait a worker makes the batch."""
+    """A worker makes the batch for most of the wait."""
     return part_of_wait(facts, "making_s") >= MOST
 
 
@@ -181,14 +181,14 @@ NEEDED: Mapping[Limit, tuple[Fact, ...]] = {
     "neighbors": (disturbed,),
     "imbalance": (several_workers, a_batch_is_made, others_are_idle),
 }  # fmt: skip
-"""By limit. `none` is that of a loader that keeps up, for which no rule is asked."""
+"""By limit. `none` belongs to a loader that keeps up, where no rule runs."""
 
 _MADE_BY_WORKERS = ("read", "decode", "transform", "sample", "collate", "stragglers")
 _OF_IDLE_WORKERS: tuple[Limit, ...] = ("order", "imbalance", "startup", "lock")
 
 
 def holds(limit: Limit, stage: str, facts: Facts) -> bool:
-    """Whether the facts allow this limit of this stage. What idle workers make is not what the loop waits for."""
+    """Whether the facts allow this limit for this stage. Work of idle workers is not what the loop waits for."""
     if not all(fact(facts) for fact in NEEDED.get(limit, ())):
         return False
     if not facts.workers:

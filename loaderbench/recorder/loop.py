@@ -124,7 +124,7 @@ class LoopRecorder:
             self._count_done(kind, due - left)
             self._add_up(rows)
             self.windows.epoch_ended()
-            if not sys.is_finalizing():  # or nothing can be read any more, and nobody asks
+            if not sys.is_finalizing():  # afterwards, nothing can be read
                 self._watch.epoch_ended()
         for batch in source:  # what follows is not recorded; `yield from` would close a generator of the user's
             yield batch

@@ -119,7 +119,7 @@ class FreeingStep:
         self._random = random.Random(self.session.plan.seed)
 
     def _drop_what_does_not_fit(self, rounds: int) -> list[str]:
-        """Leave out the least promising stages if there is no time for `rounds` rounds of all."""
+        """Leave out the least promising stages if `rounds` rounds of all would take too long."""
         most = max(0, int((self.until_s - time.monotonic()) / (rounds * self.trial_s)) - 1)
         gone, self.stages = self.stages[most:], self.stages[:most]
         return gone

@@ -50,7 +50,7 @@ def idle_meanwhile(facts: Facts) -> float:
 
 
 def maybe_idle(facts: Facts) -> bool:
-    """Workers that do not run, and nobody knows what for."""
+    """Workers that do not run, for an unknown reason."""
     states = facts.loads
     unseen = facts.workers > 0 and facts.idle_share is None and states is not None
     return unseen and states is not None and states.on_cpu_share + states.run_queue_share < MOST
@@ -85,7 +85,7 @@ def kernel(facts: Facts) -> float:
 
 
 def at_locks(facts: Facts) -> bool:
-    """Everything that blocked who loads was a lock."""
+    """All blocked time of the loading processes was on locks."""
     seen = (facts.loads.blocked_on if facts.loads else None) or {}
     others = seen.get("device", 0.0) + seen.get("storage", 0.0)
     return facts.workers > 0 and seen.get("lock", 0.0) > 0 and others == 0
@@ -117,7 +117,7 @@ def check_quota(facts: Facts, _: Cause) -> None:
     assert throttled or (allowed is not None and allowed < facts.cpus_online)
     if not throttled and facts.loads and facts.waited_for_cpu < QUEUED:
         used = facts.loads.on_cpu_share * max(1, facts.workers)
-        assert 0.8 * (allowed or 0) < used < 1.2 * (allowed or 0), "nobody waits, and the mask is not full"
+        assert 0.8 * (allowed or 0) < used < 1.2 * (allowed or 0), "no thread waits, and the mask is not full"
 
 
 def check_storage(facts: Facts, cause: Cause) -> None:
