@@ -191,7 +191,7 @@ def one_worker_has_the_work(facts: Facts) -> Cause | None:
     )
 
 
-def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
+def workers_are_blocked_on_a_lock(facts: Facts) -> Cause | None:
     """Threads that could run wait for one another, and leave CPUs idle."""
     if at_a_lock(facts):
         why = _why("Lock", f"workers blocked on a lock in {in_percent(facts.stood_at('lock'))} of checks")
@@ -205,7 +205,7 @@ def workers_stand_at_a_lock(facts: Facts) -> Cause | None:
     return _cause(busiest(facts), "lock", why, f"the GIL serializes {stage_name(busiest(facts))}")
 
 
-def workers_stand_blocked(facts: Facts) -> Cause | None:
+def workers_are_blocked(facts: Facts) -> Cause | None:
     """Most of the working time neither runs nor waits for a CPU: it waits for a device or a network."""
     share = facts.blocked_at_work
     stage, inside = most_blocked(facts), None
@@ -268,8 +268,8 @@ RULES: tuple[Callable[[Facts], Cause | None], ...] = (
     main_process_works_alone,
     batches_are_long_on_the_way,
     one_worker_has_the_work,
-    workers_stand_at_a_lock,
-    workers_stand_blocked,
+    workers_are_blocked_on_a_lock,
+    workers_are_blocked,
     kernel_zeroes_pages,
     work_fills_its_cpus,
 )

@@ -110,10 +110,10 @@ class Facts:
 
     @property
     def blocked_at_work(self) -> float:
-        """The share of its time with work to do that who loads stood blocked."""
+        """The blocked share of the time in which the loading processes have work."""
         if self.workers and self.loads is not None:
             if self.idle_share is None:
-                return 0.0  # a worker may as well be blocked because it has no work
+                return 0.0  # unknown whether a worker is blocked because it has no work
             idle = min(self.idle_share, MOST_IDLE)
             return max(0.0, self.loads.blocked_share - idle) / (1 - idle)
         wall_s, cpu_s = sum(self.wall_s.values()), sum(self.cpu_s.values())

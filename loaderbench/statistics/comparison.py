@@ -8,7 +8,8 @@ Different Population Variances are Involved, Biometrika 1947.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from loaderbench.consumers import consumer_kind, demand_rate
 from loaderbench.records import (
@@ -32,6 +33,23 @@ from loaderbench.statistics.ratios import times
 SAME_RATE = 0.05
 SAME_SHARE = 0.02
 """A change is noise where its whole interval lies within these: as a share of samples/s, and of the time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedMetric:
+    """How a metric of two versions is compared: its estimate, the change that is none, and how much is noise."""
+
+    name: str
+    interval: Callable[[Sequence[float], float], Interval]
+    unchanged: float
+    noise: float
+    more_is_better: bool
+
+
+RATE = ComparedMetric(name="samples_per_s", interval=rate_interval, unchanged=1.0, noise=SAME_RATE, more_is_better=True)
+DATA_WAIT = ComparedMetric(
+    name="data_wait_share", interval=share_interval, unchanged=0.0, noise=SAME_SHARE, more_is_better=False
+)
 
 ONE_PROCESS = "only one process in a run, so the spread between processes is unknown; measure more rounds"
 _WIDE = "the interval includes both no change and one that matters; more rounds in both runs narrow it"
@@ -155,52 +173,32 @@ def _rate_change(config: Config, before: Sequence[float], after: Sequence[float]
     if before and after:
         logs = welch_interval([math.log(rate) for rate in before], [math.log(rate) for rate in after], level)
         change = Interval(math.exp(logs.est), _exp(logs.lo), _exp(logs.hi))
-    return rate_change(config, before, after, change, _missing(before, after))
+    return change_of(RATE, config, before, after, change, not_measured=_missing(before, after))
 
 
 def _share_change(config: Config, before: Sequence[float], after: Sequence[float], level: float) -> MetricChange:
     change = within_one(welch_interval(before, after, level)) if before and after else None
-    return share_change(config, before, after, change, _missing(before, after))
+    return change_of(DATA_WAIT, config, before, after, change, not_measured=_missing(before, after))
 
 
-def rate_change(
+def change_of(
+    metric: ComparedMetric,
     config: Config,
     before: Sequence[float],
     after: Sequence[float],
     change: Interval | None,
-    not_measured: Reasons,
     *,
+    not_measured: Reasons,
     level: float = LEVEL,
 ) -> MetricChange:
-    """The record of a ratio of samples/s; `level` is that of the intervals before and after."""
+    """The record of a change; `level` is that of the intervals before and after."""
     return MetricChange(
         config=config,
-        metric="samples_per_s",
-        before=rate_interval(before, level) if before else None,
-        after=rate_interval(after, level) if after else None,
+        metric=metric.name,
+        before=metric.interval(before, level) if before else None,
+        after=metric.interval(after, level) if after else None,
         change=change,
-        outcome=_outcome(change, 1.0, SAME_RATE, more_is_better=True),
-        not_measured=not_measured,
-    )
-
-
-def share_change(
-    config: Config,
-    before: Sequence[float],
-    after: Sequence[float],
-    change: Interval | None,
-    not_measured: Reasons,
-    *,
-    level: float = LEVEL,
-) -> MetricChange:
-    """The same for a difference of data wait shares."""
-    return MetricChange(
-        config=config,
-        metric="data_wait_share",
-        before=share_interval(before, level) if before else None,
-        after=share_interval(after, level) if after else None,
-        change=change,
-        outcome=_outcome(change, 0.0, SAME_SHARE, more_is_better=False),
+        outcome=_outcome(change, metric.unchanged, metric.noise, more_is_better=metric.more_is_better),
         not_measured=not_measured,
     )
 

@@ -21,7 +21,7 @@ from loaderbench.records import (
     SideBySide,
     Trial,
 )
-from loaderbench.statistics.comparison import headline_of, rate_change, share_change, within_one
+from loaderbench.statistics.comparison import DATA_WAIT, RATE, change_of, headline_of, within_one
 from loaderbench.statistics.configurations import rate_of
 from loaderbench.statistics.gates import judge_one, judge_sides
 from loaderbench.statistics.intervals import (
@@ -96,7 +96,7 @@ def _rate_change(config: Config, trials: Sequence[Trial], level: float) -> Metri
     before, after = _rates(config, trials, "before"), _rates(config, trials, "after")
     change = _of_enough(ratio_interval(after, before, level), before, after)
     missing = _missing(before, after, "every trial failed")
-    return rate_change(config, [*before.values()], [*after.values()], change, missing, level=level)
+    return change_of(RATE, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level)
 
 
 def _share_change(config: Config, trials: Sequence[Trial], level: float) -> MetricChange:
@@ -104,7 +104,9 @@ def _share_change(config: Config, trials: Sequence[Trial], level: float) -> Metr
     differences = [share - before[number] for number, share in after.items() if number in before]
     found = within_one(mean_interval(differences, level)) if differences else None
     change, missing = _of_enough(found, before, after), _missing(before, after, NO_WAIT)
-    return share_change(config, [*before.values()], [*after.values()], change, missing, level=level)
+    return change_of(
+        DATA_WAIT, config, [*before.values()], [*after.values()], change, not_measured=missing, level=level
+    )
 
 
 def _of_enough(found: Interval | None, before: Mapping[int, float], after: Mapping[int, float]) -> Interval | None:

@@ -49,7 +49,7 @@ class Slow:
 
 @dataclass(frozen=True)
 class ReadSums:
-    """Over samples that read files: how many, their bytes, the seconds they stood blocked, and the sums of products."""
+    """Over samples that read files: how many, their bytes, the seconds they were blocked, and the sums of products."""
 
     samples: float = 0.0
     bytes: float = 0.0
