@@ -8,7 +8,7 @@ from typing import Literal
 from loaderbench.diagnosis.copies import copy_evidence
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
-from loaderbench.diagnosis.thresholds import NOTICED, SPARE_CPUS
+from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.loaders import worker_count
 from loaderbench.records import Evidence, Interval, StageCost, Trial, WorkerStates
 from loaderbench.records.stages import STAGE_NAMES
@@ -51,9 +51,8 @@ def cpus_alone(facts: Facts) -> str:
 
 def _busy(facts: Facts, counted: str = "") -> str:
     others = f", other programs {facts.others_cpus:.1f}" if facts.others_cpus and disturbed(facts) else ""
-    threads = (
-        f", {facts.library_cpus:.1f} of them spinning in library threads" if facts.library_cpus >= SPARE_CPUS else ""
-    )
+    spinning = f"{facts.library_cpus:.1f}"
+    threads = f", {spinning} of them spinning in library threads" if spinning != "0.0" else ""
     return f"{facts.own_cpus or 0.0:.1f} of {facts.cpus:g}{counted}{threads}{others}"
 
 

@@ -255,13 +255,14 @@ def test_cpus_in_use_name_others_only_where_these_disturb() -> None:
     assert "other programs 0.9" in cpus_in_use(replace(DECODING, others_cpus=0.9, idle_cpus=0.0))
 
 
-def test_threads_of_libraries_are_counted_from_0_4_cpus_on() -> None:
+def test_threads_of_libraries_are_named_wherever_their_cpus_count_as_free() -> None:
     def spinning(others: float) -> str:
         main = states(0.99, other_threads_cpu_share=others)
         return cpus_in_use(replace(DECODING, workers=0, loads=main, main=main, own_cpus=1.96))
 
     assert "0.4 of them spinning in library threads" in spinning(0.4)
-    assert "threads" not in spinning(0.39)
+    assert "0.1 of them spinning in library threads" in spinning(0.06)
+    assert "threads" not in spinning(0.04)
 
 
 def test_the_kernel_s_share_comes_with_the_faults_of_a_sample() -> None:
