@@ -1,8 +1,9 @@
 """Seeded random faults in short runs: what each run said, and whether anything was lost or left behind.
 
     uv run python benchmarks/torture.py --only chaos [--times 1000] [--seed 0] [--at-once 4] [--keep FOLDER]
+    uv run python benchmarks/torture.py --only chaos --seeds 623,903
 
-A fault is drawn from its seed alone, so `--times 1 --seed N` repeats it. A preloaded library, compiled here, makes
+A fault is drawn from its seed alone, so `--seeds N` repeats it. A preloaded library, compiled here, makes
 writes fail; without a compiler, such faults are not drawn. Each run has a folder of its own for photos, temporary files
 and, where mounts are allowed, shared memory. Runs at a time share the CPUs, so the moments of faults and the time
 limits are counted in seconds of a free CPU: see `machine_time.py`.
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ def drawn(seed: int, *, writes: bool) -> Fault:
     return Fault(kind, "", after_s)
 
 
-def chaos(place: Path, times: int, seed: int, at_once: int = 1, keep: Path | None = None) -> Iterator[str]:
+def chaos(place: Path, seeds: Iterable[int], at_once: int = 1, keep: Path | None = None) -> Iterator[str]:
     """One run for each seed: what went wrong, printed at once, then a table by fault. What went wrong is kept there."""
     preload, own_shared_memory = compiled_write_faults(place), may_mount()
     counts: dict[str, Counter[str]] = {}
@@ -84,7 +85,7 @@ def chaos(place: Path, times: int, seed: int, at_once: int = 1, keep: Path | Non
             return number, fault, wrong
 
     with ThreadPoolExecutor(at_once if own_shared_memory else 1) as pool:
-        for number, fault, wrong in pool.map(found, range(seed, seed + times)):
+        for number, fault, wrong in pool.map(found, seeds):
             counts.setdefault(str(fault), Counter()).update(["runs", *(["wrong"] if wrong else [])])
             yield from (f"seed {number}, {fault} after {fault.after_s:.1f} s: {what}" for what in wrong)
     yield "| fault | runs | not as it should be |"

@@ -1,7 +1,7 @@
 """What a run survives: failures provoked for real, `kill -9` and Ctrl-C at random moments, and many trials in one run.
 
     uv run python benchmarks/torture.py [--only failures|deaths|kills|interrupts|many|chaos] [--times 100]
-        [--trials 1000] [--seed 0] [--at-once 4] [--keep FOLDER]
+        [--trials 1000] [--seed 0] [--seeds N,N] [--at-once 4] [--keep FOLDER]
 
 Where small file systems may be mounted, /dev/shm has 64 MB for all of it. Failures: each kind is provoked in a trial of
 its own, with real workers, and has to be named right. Deaths: one worker of a trial dies; the seconds until the trial
@@ -279,7 +279,7 @@ def main() -> int:
             "kills": lambda: kills(place, asked.times, dice),
             "interrupts": lambda: interrupts(place, asked.times, dice),
             "many": lambda: many(place, asked.trials),
-            "chaos": lambda: chaos(place, asked.times, asked.seed, asked.at_once, asked.keep),
+            "chaos": lambda: chaos(place, asked.seeds or _range(asked), asked.at_once, asked.keep),
         }
         for name in [asked.only] if asked.only else tables:
             for line in tables[name]():
@@ -305,9 +305,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=_seeds, help="of chaos, in place of --times from --seed on: 623,903")
     parser.add_argument("--at-once", type=int, default=1, help="runs of chaos at a time, where mounts are allowed")
     parser.add_argument("--keep", type=Path, help="where the folders of what went wrong in chaos are kept")
     return parser.parse_args()
+
+
+def _seeds(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def _range(asked: argparse.Namespace) -> range:
+    return range(asked.seed, asked.seed + asked.times)
 
 
 if __name__ == "__main__":
