@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -216,12 +217,18 @@ class RankRelay(threading.Thread):
 
     def _dead(self, but: int | None = None) -> RankEnded | None:
         """A rank that ended without a result or an error."""
+        ended = []
         for rank, pipe in enumerate(self._pipes):
             process = self._process_of(rank)
             code = None if process is None else process.exitcode
             if code is not None and rank not in self._results and rank != but and not pipe.poll():
-                return RankEnded(rank, code)
-        return None
+                ended.append(RankEnded(rank, code))
+        return first_cause(ended)
+
+
+def first_cause(ended: Sequence[RankEnded]) -> RankEnded | None:
+    """The rank that ended by itself, rather than one that the launcher then terminated."""
+    return min(ended, key=lambda one: one.exit_code == -signal.SIGTERM, default=None)
 
 
 class Advances:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from loaderbench.recorder import Rules
+from loaderbench.runner.protocol import RankEnded
 from loaderbench.runner.rank_counters import AHEAD, JointRules, RankCounters
-from loaderbench.runner.rank_launch import STUCK_S, Advances
+from loaderbench.runner.rank_launch import STUCK_S, Advances, first_cause
 
 
 def rank_counters(ranks: int) -> RankCounters:
@@ -93,3 +96,21 @@ def test_progress_is_that_of_all_ranks() -> None:
     assert not progress.all_advanced
     progress.see([(1, 2), (1, 2)], set(), 0.2)
     assert progress.all_advanced
+
+
+@pytest.mark.parametrize(
+    ("exit_codes", "cause"),
+    [
+        ([-signal.SIGTERM, -signal.SIGKILL], 1),
+        ([-signal.SIGTERM, 0, -signal.SIGTERM], 1),
+        ([-signal.SIGTERM, -signal.SIGTERM], 0),
+        ([-signal.SIGSEGV, -signal.SIGTERM], 0),
+        ([], None),
+    ],
+)
+def test_of_ranks_that_ended_one_that_the_launcher_terminated_is_not_the_cause(
+    exit_codes: list[int], cause: int | None
+) -> None:
+    found = first_cause([RankEnded(rank, code) for rank, code in enumerate(exit_codes)])
+
+    assert (None if found is None else found.rank) == cause
