@@ -114,8 +114,13 @@ def test_a_script_sees_what_it_would_see_without_us(tmp_path: Path, method: str)
     )  # fmt: skip
     ours = as_a_user_does(tmp_path, "-q", "--out", "run", "train.py", method, input="typed", environment=environment)
     assert ours.stdout == alone.stdout
-    assert ours.stderr == alone.stderr
+    assert without_resource_tracker(ours.stderr) == without_resource_tracker(alone.stderr)
     assert load(tmp_path / "run").trials[0].batches > 0
+
+
+def without_resource_tracker(stderr: str) -> list[str]:
+    """Python's tracker of semaphores, a process of its own, may warn of those that the script has just removed."""
+    return [line for line in stderr.splitlines() if "resource_tracker" not in line]
 
 
 def test_a_sitecustomize_of_the_user_is_imported_too(tmp_path: Path) -> None:
