@@ -1,6 +1,6 @@
 """What recording and tracing cost: per batch, per step, per photo, at import and in memory, beside other profilers.
 
-    python benchmarks/overhead.py [--quick] [--data DIR]
+    python benchmarks/overhead.py [--quick] [--only PART ...] [--data DIR]
 
 Prints one table (Markdown). With and without are taken in turn, in random order, in blocks of a quarter second or less;
 every figure with brackets is a mean of paired differences or ratios with its 95% interval (Student's t without a tenth
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -23,7 +23,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or torch.profiler writes a li
 from overhead_loop import BARE, OURS, TIMER, empty_loop, training_loop
 from overhead_pairs import Interval, Rounds, cpu, wall
 from overhead_photos import OFF, ON, WORKERS, Tracing, in_this_process, in_workers, lines_in_workers
-from overhead_profile import PROFILED, RANK, profiled_rank, profiled_script
+from overhead_profile import PROFILED, RANK, Profiled, profiled_rank, profiled_script
 from overhead_start import imports, memory
 
 from loaderbench.datasets.photos import cached_photos
@@ -58,30 +58,21 @@ class Effort:
     steps: int
 
 
-QUICK = Effort(0.2, 10, 2, 10, 2.0, 64, 2.5, 5, 100_000)
-FULL = Effort(1.2, 60, 12, 120, 90.0, 512, 60.0, 15, 1_000_000)
+QUICK = Effort(0.2, 10, 2, 3, 2.0, 64, 2.5, 5, 100_000)
+FULL = Effort(1.2, 60, 12, 30, 90.0, 512, 60.0, 15, 1_000_000)
 
 
 def main() -> None:
     arguments = parse()
     effort = QUICK if arguments.quick else FULL
-    root = arguments.data or cached_photos(images=effort.photos)
-    rows = [
-        *of_empty_loop(effort),
-        *of_training(effort),
-        *of_profile(effort),
-        of_tracing(f"photos, {WORKERS} workers", in_workers(root, 4, effort.photos_s)),
-        of_tracing("photos, 0 workers", in_this_process(root, 2, effort.photos_s)),
-        of_lines(lines_in_workers(root, 4, effort.photos_s)),
-        *of_imports(effort),
-        *of_memory(effort),
-    ]
+    rows = [row for part in arguments.only for row in PARTS[part](effort, arguments.data)]
     print(machine(), table(rows), sep="\n\n")
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="about half a minute, with wide intervals")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--data", type=Path, help="a folder of photos by class (default: generated ones)")
     return parser.parse_args()
 
@@ -109,18 +100,20 @@ def of_training(effort: Effort) -> Iterator[Row]:
 def of_profile(effort: Effort) -> Iterator[Row]:
     told("a script under profile")
     for workers in (1, 0):
-        taken = profiled_script(workers, effort.profile_rounds)
-        added, step = taken.added_s(PROFILED, BARE, cpu), f"step of {taken.step_s(BARE) * 1e3:.2f} ms"
-        what = f"added to a {step}, {workers} workers, us: {PROFILED}"
-        yield Row(what, "at most 5", us(added), us(taken.added_s(PROFILED, BARE, wall)), added.mean <= 5e-6)
+        found = profiled_script(workers, effort.profile_rounds)
+        added, step = found.added_s(), f"step of {found.rounds.step_s(BARE) * 1e3:.2f} ms"
+        what = (
+            f"added to a {step}, {workers} workers, us: {PROFILED}, of these in its threads {found.threads_s * 1e6:.2f}"
+        )
+        yield Row(what, "at most 5", us(added), us(found.wall_added_s()), added.mean <= 5e-6)
     yield of_rank(profiled_rank(effort.profile_rounds))
 
 
-def of_rank(taken: Rounds) -> Row:
+def of_rank(found: Profiled) -> Row:
     """Beyond the profile of one process."""
-    added = taken.added_s(RANK, PROFILED, cpu)
-    what = f"added to a step of {taken.step_s(PROFILED) * 1e3:.2f} ms, us: {RANK} (1 of 2), over one process's"
-    return Row(what, "at most 2", us(added), us(taken.added_s(RANK, PROFILED, wall)), added.mean <= 2e-6)
+    added = found.rank_added_s()
+    what = f"added to a step of {found.rounds.step_s(BARE) * 1e3:.2f} ms, us: {RANK} (1 of 2), over one process's"
+    return Row(what, "at most 2", us(added), "", added.mean <= 2e-6)
 
 
 def of_rival(taken: Rounds, name: str, what: str, why_not: str) -> Row:
@@ -144,6 +137,13 @@ def of_lines(taken: Rounds) -> Row:
     return Row(what, "at least 0.995", ratio(kept), ratio(taken.kept(ON, OFF, wall)), kept.mean >= 0.995)
 
 
+def of_photos(effort: Effort, data: Path | None) -> Iterator[Row]:
+    root = data or cached_photos(images=effort.photos)
+    yield of_tracing(f"photos, {WORKERS} workers", in_workers(root, 4, effort.photos_s))
+    yield of_tracing("photos, 0 workers", in_this_process(root, 2, effort.photos_s))
+    yield of_lines(lines_in_workers(root, 4, effort.photos_s))
+
+
 def of_imports(effort: Effort) -> Iterator[Row]:
     told("imports")
     for code, found in imports(effort.imports).items():
@@ -158,6 +158,16 @@ def of_memory(effort: Effort) -> Iterator[Row]:
     found, what = memory(effort.steps), f"growth over {effort.steps:,} steps, MB: "
     for name, size in (("resident", found.resident_bytes), ("peak of Python's own", found.python_bytes)):
         yield Row(what + name, "below 50", f"{size / 1e6:.1f}", "", size < 50e6)
+
+
+PARTS: dict[str, Callable[[Effort, Path | None], Iterator[Row]]] = {
+    "empty": lambda effort, _: of_empty_loop(effort),
+    "training": lambda effort, _: of_training(effort),
+    "profile": lambda effort, _: of_profile(effort),
+    "photos": of_photos,
+    "imports": lambda effort, _: of_imports(effort),
+    "memory": lambda effort, _: of_memory(effort),
+}
 
 
 def us(found: Interval) -> str:

@@ -74,7 +74,11 @@ class Rounds:
         order = list(contestants)
         self._random.shuffle(order)
         for name in order:
-            self.found.setdefault(name, []).append(contestants[name]())
+            self.add(name, contestants[name]())
+
+    def add(self, name: str, block: Spent) -> None:
+        """A contestant's block of the present round."""
+        self.found.setdefault(name, []).append(block)
 
     def added_s(self, name: str, to: str, of: Column) -> Interval:
         """Seconds that one contestant adds to another per step, over the rounds that both were in."""

@@ -1,75 +1,112 @@
-"""What `loaderbench profile` costs a script, against the same script alone, and as a rank: for `overhead.py`.
+"""What `loaderbench profile` costs a script: for `overhead.py`.
 
-Both run at the same time, and take blocks of batches in turn: one waits for its next order while the other works.
+In one process, blocks of batches come in turn from a loader that is recorded and from one that is not: the same step
+takes up to a tenth longer in one process than in another. Threads run during both, so their CPU time is added apart.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from overhead_loop import BARE, BLOCK_STEPS, STEP_S, step_of
-from overhead_pairs import Block, Rounds, Spent
+from overhead_loop import BARE, STEP_S, step_of
+from overhead_pairs import Interval, Rounds, Spent, cpu, mean_interval, wall
 
-PROFILED, RANK = "profile", "profile of a rank"
-SCRIPT = Path(__file__).with_name("overhead_script.py")
+PROFILED = "profile"
+RANK, RANK_BARE = "profile of a rank", "the same rank, bare"
+WARM_UP_STEPS = 1_024  # the profiler reads memory once in its first second
+ROUND_STEPS = 1_024  # it adds up as many rows at once: each round has its share of that
 
-
-def profiled_script(workers: int, rounds: int) -> Rounds:
-    """Rounds of both."""
-    script = _script(workers)
-    with TemporaryDirectory() as folder, _running(script) as bare, _running(_profile(folder) + script) as profiled:
-        return _taken({BARE: bare, PROFILED: profiled}, rounds)
+Ask = Callable[[str], list[float]]
 
 
-def profiled_rank(rounds: int) -> Rounds:
-    """Rounds of a script by itself and as the first of two ranks under torchrun, both profiled, with one worker."""
+@dataclass(frozen=True)
+class Profiled:
+    """Blocks with and without, in processes that are all profiled, and the CPU seconds of our threads per step."""
+
+    rounds: Rounds
+    threads_s: float
+
+    def added_s(self) -> Interval:
+        """CPU seconds per step, of the loop and of our threads."""
+        loop = self.rounds.added_s(PROFILED, BARE, cpu)
+        return Interval(*(end + self.threads_s for end in (loop.mean, loop.lo, loop.hi)))
+
+    def rank_added_s(self) -> Interval:
+        """What a rank costs beyond a script by itself, in CPU seconds of the loop per step."""
+        columns = (self.rounds.found[name] for name in (RANK, RANK_BARE, PROFILED, BARE))
+        return mean_interval(
+            [
+                (cpu(rank) - cpu(bare_rank) - cpu(alone) + cpu(bare)) / self.rounds.steps
+                for rank, bare_rank, alone, bare in zip(*columns, strict=True)
+            ]
+        )
+
+    def wall_added_s(self) -> Interval:
+        """Wall seconds per step."""
+        return self.rounds.added_s(PROFILED, BARE, wall)
+
+
+def profiled_script(workers: int, rounds: int) -> Profiled:
+    """Rounds of both in one process."""
+    with TemporaryDirectory() as folder, _running(_profile(folder) + _script(workers)) as ask:
+        return _taken({(PROFILED, BARE): ask}, rounds)
+
+
+def profiled_rank(rounds: int) -> Profiled:
+    """Rounds of a script by itself and as the first of two ranks under torchrun, each with one worker."""
     script = _script(1)
     with TemporaryDirectory() as folder:
         alone = _profile(f"{folder}/alone") + script
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         rank = [*_profile(f"{folder}/ranks"), "--", *torchrun, *script, f"{folder}/done"]
-        with _running(alone) as single, _running(rank) as first:
-            return _taken({PROFILED: single, RANK: first}, rounds)
+        with _running(alone) as ask, _running(rank) as ask_rank:
+            return _taken({(PROFILED, BARE): ask, (RANK, RANK_BARE): ask_rank}, rounds)
 
 
 def _script(workers: int) -> list[str]:
-    return [str(SCRIPT), str(len(step_of(STEP_S).batch[0])), str(workers)]
+    return [str(Path(__file__).with_name("overhead_script.py")), str(len(step_of(STEP_S).batch[0])), str(workers)]
 
 
 def _profile(folder: str) -> list[str]:
     return ["-m", "loaderbench", "profile", "-q", "--out", str(Path(folder) / "run")]
 
 
-def _taken(pair: dict[str, Block], rounds: int) -> Rounds:
-    taken = Rounds(BLOCK_STEPS)
-    for block in (*pair.values(),) * 4:  # the profiler reads memory once in its first second
-        block()
+def _taken(asks: dict[tuple[str, str], Ask], rounds: int) -> Profiled:
+    """Rounds of all scripts, one after the other; each fills in its own two contestants."""
+    taken, (first, *_) = Rounds(ROUND_STEPS), asks.values()
+    for ask in asks.values():
+        ask(f"{WARM_UP_STEPS}")
+    (before_s,) = first("threads")
     for _ in range(rounds):
-        taken.take(pair)
-    return taken
+        for (recorded, bare), ask in asks.items():
+            cpu_s, wall_s, bare_cpu_s, bare_wall_s = ask(f"{ROUND_STEPS}")
+            taken.add(recorded, Spent(cpu_s, wall_s))
+            taken.add(bare, Spent(bare_cpu_s, bare_wall_s))
+    (after_s,) = first("threads")
+    return Profiled(taken, (after_s - before_s) / (rounds * len(asks) * 2 * ROUND_STEPS))
 
 
 @contextmanager
-def _running(script: list[str]) -> Iterator[Block]:
-    """A script that takes a block whenever it is called."""
+def _running(script: list[str]) -> Iterator[Ask]:
+    """A script that answers each line with numbers."""
     process = subprocess.Popen([sys.executable, *script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     orders, answers = process.stdin, process.stdout
     if orders is None or answers is None:
         raise RuntimeError("no pipes")
 
-    def block() -> Spent:
-        orders.write(f"{BLOCK_STEPS}\n")
+    def ask(line: str) -> list[float]:
+        orders.write(f"{line}\n")
         orders.flush()
-        cpu_s, wall_s = map(float, answers.readline().split())
-        return Spent(cpu_s, wall_s)
+        return [float(number) for number in answers.readline().split()]
 
     try:
-        yield block
+        yield ask
     finally:
         orders.close()
         process.wait(60)

@@ -1,23 +1,32 @@
-"""A training script that takes one block of batches per line on stdin: for `overhead_profile.py`.
+"""A training script that takes blocks of batches in turn from a loader that is recorded and one that is not.
 
-`python overhead_script.py ROWS WORKERS [DONE]`: each line on stdin is a number of steps. Their CPU and wall seconds go
-to stdout. With `DONE`, it is one of several ranks: the first takes the orders, and makes this file at the end. The
-others take a few steps a second until then.
+For `overhead_profile.py`. `python overhead_script.py ROWS WORKERS [DONE]` reads one order per line from stdin:
+
+- a number of steps of each kind. It writes the CPU seconds of the loop's thread and the wall seconds of the recorded
+  steps to stdout, then the same two of the others;
+- `threads`: it writes the CPU seconds that all threads of loaderbench have used until now.
+
+With `DONE`, it is one of several ranks: the first takes the orders, and makes this file at the end. The others take a
+few steps a second until then.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from overhead_loop import Step
-from overhead_pairs import spent
 from torch.utils.data import DataLoader, Dataset
+
+TURN_STEPS = 16  # other programs disturb for longer than these take
 
 
 class Ready(Dataset[Any]):
@@ -39,16 +48,42 @@ def main() -> None:
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
     step = Step(rows)
-    loader = DataLoader(Ready(step.batch), batch_size=None, sampler=range(1 << 40), num_workers=workers)
-    batches = iter(loader)
+    loaders = [
+        DataLoader(Ready(step.batch), batch_size=None, sampler=range(1 << 40), num_workers=workers) for _ in range(2)
+    ]
+    recorded: Iterator[Any] = iter(loaders[0])
+    bare = loaders[1]._get_iterator()  # which the recorder does not see
     while os.environ.get("RANK", "0") != "0" and done is not None and not done.exists():
-        step(next(batches))
+        step(next(recorded))
         time.sleep(0.2)
     for line in sys.stdin if done is None or not done.exists() else ():
-        taken = spent(lambda count=int(line): [step(batch) for batch in islice(batches, count)])  # type: ignore[misc]
-        print(taken.cpu_s, taken.wall_s, flush=True)
+        if line.strip() == "threads":
+            print(sum(map(cpu_s, threading.enumerate())), flush=True)
+        else:
+            print(*in_turns(step, recorded, bare, int(line)), flush=True)
     if done is not None:
         done.touch()
+
+
+def in_turns(step: Step, recorded: Iterator[Any], bare: Iterator[Any], steps: int) -> tuple[float, ...]:
+    """CPU and wall seconds of so many steps of each kind; a few of one are followed by as many of the other."""
+    taken_s = {id(recorded): [0.0, 0.0], id(bare): [0.0, 0.0]}
+    for _ in range(steps // TURN_STEPS):
+        for batches in random.sample((recorded, bare), 2):
+            cpu_at_s, at_s = time.thread_time(), time.perf_counter()
+            for batch in islice(batches, TURN_STEPS):
+                step(batch)
+            sums_s = taken_s[id(batches)]
+            sums_s[0] += time.thread_time() - cpu_at_s
+            sums_s[1] += time.perf_counter() - at_s
+    return *taken_s[id(recorded)], *taken_s[id(bare)]
+
+
+def cpu_s(thread: threading.Thread) -> float:
+    """CPU seconds of a thread of loaderbench; 0 for any other."""
+    if thread.ident is None or not thread.name.startswith("loaderbench"):
+        return 0.0
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
 
 
 if __name__ == "__main__":
