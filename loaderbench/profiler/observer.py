@@ -88,7 +88,9 @@ class Observer:
         resources = self.resources
         resources.take(self._pids)
         if self._memory is None and time.perf_counter() - self._steady_at_s > MEMORY_AFTER_S:
-            self._memory = threading.Thread(target=resources.read_memory, args=(self._pids,), daemon=True)
+            self._memory = threading.Thread(
+                target=resources.read_memory, args=(self._pids,), name="loaderbench-memory", daemon=True
+            )
             self._memory.start()
 
     def divide(self, waits: Sequence[Wait]) -> None:

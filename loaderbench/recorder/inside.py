@@ -12,7 +12,7 @@ from loaderbench.recorder.stalls import Spans, StallSums, Wait, divide_waits
 from loaderbench.recorder.trials import spread_of
 from loaderbench.records import LoaderInside, Reads, Reasons, SampleTimes, SlowSample, StageCost, Taking, WaitParts
 from loaderbench.tracing.made import Made
-from loaderbench.tracing.reading import ReadSums, Slow, Traced
+from loaderbench.tracing.reading import PartTotal, ReadSums, Slow, Traced
 
 ORDER = ("read", "decode", "transform", "sample", "collate")
 SHOWN_SLOWEST = 10
@@ -89,13 +89,18 @@ def _path_of(dataset: Any, index: int) -> str | None:
 
 
 def _parts(traced: Traced) -> dict[tuple[str, str], StageCost]:
-    """Seconds per sample of every part: of the samples whose stages were timed; of all, for what makes a batch."""
+    """Seconds per sample of every part: of the samples whose stages were timed, or whose batch was, for `collate`."""
     found = {}
     for name, total in sorted(traced.parts.items(), key=_place):
-        samples = traced.samples if name[0] == "collate" else traced.traced
+        samples = traced.samples * _share_of_batches(total, traced) if name[0] == "collate" else traced.traced
         if name[0] != "idle" and samples:
             found[name] = StageCost(max(0.0, total.cpu_s) / samples, max(0.0, total.wall_s) / samples)
     return found
+
+
+def _share_of_batches(collate: PartTotal, traced: Traced) -> float:
+    """The share that was collated by a function that was timed."""
+    return min(1.0, collate.calls / traced.batches) if traced.batches else 1.0
 
 
 def _place(item: tuple[tuple[str, str], Any]) -> int:

@@ -54,7 +54,7 @@ def read_failure(folder: Path) -> str:
 def said_if_late(folder: Path) -> Iterator[None]:
     """Print a line once a launcher has been waiting long, and no rank has begun."""
     over = threading.Event()
-    threading.Thread(target=_look, args=(folder, over), daemon=True).start()
+    threading.Thread(target=_look, args=(folder, over), name="loaderbench-launcher", daemon=True).start()
     try:
         yield
     finally:

@@ -140,7 +140,7 @@ class ScriptRecorder:
         self._of_loader: BaseException | None = None
         self._over = threading.Event()
         self._steps = StepStages(watches_optimizers=self._tuner is not None)
-        threading.Thread(target=self._save_now_and_then, daemon=True).start()
+        threading.Thread(target=self._save_now_and_then, name="loaderbench-saving", daemon=True).start()
 
     def epoch(self, loader: Any) -> Iterator[Any]:
         """Begin an epoch over a loader, recorded if that is possible."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from loaderbench.tracing import active, block as layout, hooks
+from loaderbench.tracing.batch_choice import BatchChoice
+from loaderbench.tracing.clock import now_s
 from loaderbench.tracing.parts import Methods, Parts
 from loaderbench.tracing.tracer import Tracer
 
@@ -117,7 +119,8 @@ def _hold(parts: Parts, *, timed: bool) -> None:
 class InProcess:
     """The dataset's parts are timed, and functions of libraries replaced, while a batch is made, and not longer.
 
-    `switch_s` is the interpreter's switch interval for that time; `None` leaves it.
+    `switch_s` is the interpreter's switch interval for that time; `None` leaves it. `choice` says which batches are
+    traced; without one, all are.
     """
 
     def __init__(
@@ -128,9 +131,11 @@ class InProcess:
         *,
         hooked: bool,
         switch_s: float | None = None,
+        choice: BatchChoice | None = None,
     ) -> None:
         self._batches, self._tracer, self._attachment, self._hooked = batches, tracer, attachment, hooked
         self._switch_s, self._usual_switch_s = switch_s, 0.0
+        self._choice = choice
 
     def __iter__(self) -> InProcess:
         return self
@@ -138,12 +143,38 @@ class InProcess:
     def __next__(self) -> Any:
         if not self._tracer.block.header[layout.ENABLED]:
             return next(self._batches)
+        if self._choice is None:
+            return self._traced()
+        return self._left_out() if self._choice.leaves_out() else self._chosen(self._choice)
+
+    def _chosen(self, choice: BatchChoice) -> Any:
+        """Trace a batch, and measure what that costs before the batch is made, at its end, and after it."""
+        asked_s = now_s()
+        self._began_s = self._ended_s = asked_s
+        try:
+            return self._traced()
+        finally:
+            choice.traced(asked_s, self._began_s - asked_s + self._tracer.batch_cost_s + now_s() - self._ended_s)
+
+    def _traced(self) -> Any:
         outer = active.set_tracer(self._tracer)
         try:
             self._begin()
+            self._began_s = now_s()
             return next(self._batches)
         finally:
+            self._ended_s = now_s()
             self._end()
+            active.set_tracer(outer)
+
+    def _left_out(self) -> Any:
+        """Count a batch by its length only. Looks at lines go on, so a thread is asked for them as often."""
+        outer = active.set_tracer(None)
+        try:
+            self._begin_looks()
+            return self._tracer.left_out(self._batches)
+        finally:
+            self._end_looks()
             active.set_tracer(outer)
 
     def _begin(self) -> None:
@@ -151,14 +182,20 @@ class InProcess:
             self._attachment.attach()
         if self._hooked:
             hooks.install()
-        if self._switch_s is not None:
-            self._usual_switch_s = sys.getswitchinterval()
-            sys.setswitchinterval(self._switch_s)
+        self._begin_looks()
 
     def _end(self) -> None:
-        if self._switch_s is not None:
-            sys.setswitchinterval(self._usual_switch_s)
+        self._end_looks()
         if self._hooked:
             hooks.remove()
         if self._attachment:
             self._attachment.detach()
+
+    def _begin_looks(self) -> None:
+        if self._switch_s is not None:
+            self._usual_switch_s = sys.getswitchinterval()
+            sys.setswitchinterval(self._switch_s)
+
+    def _end_looks(self) -> None:
+        if self._switch_s is not None:
+            sys.setswitchinterval(self._usual_switch_s)

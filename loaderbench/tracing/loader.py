@@ -11,6 +11,7 @@ from typing import Any
 
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.attach import Attachment, InProcess
+from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.block import BLOCK_BYTES, Block
 from loaderbench.tracing.lines import SWITCH_S, LineClock
 from loaderbench.tracing.made import Made, MadeBatches
@@ -45,6 +46,7 @@ class LoaderTrace:
         self._lines = lines and not marks_only
         self._line_clock = LineClock(self._tracer) if self._tracer and self._lines else None
         self._attachment: Attachment | None = None
+        self._choice = None if marks_only else BatchChoice()
         self._persistent: Any = None  # workers of this trace, beside the loader's own
         for block in self.blocks:
             block.header[layout.ENABLED] = 1.0
@@ -121,8 +123,17 @@ class LoaderTrace:
                 attachment.detach()
         if not self._marks_only:
             self.taking.follow_sampler(batches)
-        switch_s = SWITCH_S if self._lines else None
-        return self._taken(InProcess(batches, tracer, attachment, hooked=not self._marks_only, switch_s=switch_s))
+        if self._choice is not None:
+            self._choice.begin_epoch()
+        made = InProcess(
+            batches,
+            tracer,
+            attachment,
+            hooked=not self._marks_only,
+            switch_s=SWITCH_S if self._lines else None,
+            choice=self._choice,
+        )
+        return self._taken(made)
 
     def _taken(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Time how they are taken, unless only marks are asked for."""

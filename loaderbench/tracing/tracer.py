@@ -6,7 +6,7 @@ import math
 import operator
 import random
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from loaderbench.histogram import bin_of
@@ -24,6 +24,7 @@ SHORT_S = 5e-3  # longer samples are all traced, without a thought
 TINY_S = 1e-4  # samples left out that are shorter are but counted
 FLUSH_S = 2e-3  # batches that come faster are written together,
 FLUSH_EACH = 16  # but not the first ones
+SLOW_BATCHES = 4.0  # times a usual one: a batch that took longer has a slow sample
 STAGED_S = 2.5e-4  # shorter batches are not divided by stage: that would cost them more than a hundredth
 _UNDIVIDED = array("d", [0.0] * layout.SPAN_STAGES)
 
@@ -61,6 +62,8 @@ class Tracer:
         self._traced = self._left_out = self._tiny = self._in_spans = 0
         self._spans_s = [0.0] * layout.SPAN_STAGES  # of the batches since the last flush, by stage
         self._after_short = False  # the batch before was not divided, and nothing was flushed since
+        self._batch_samples, self._batch_s = 0, 0.0  # of the last traced batch; one far slower than others counts less
+        self.batch_cost_s = 0.0  # what it took to write down the last traced batch
         self.read_bytes = 0  # of the sample that is being made
         self._reads = [0.0] * layout.READS
 
@@ -181,6 +184,30 @@ class Tracer:
         self._end_batch(now_s())
         return result
 
+    def left_out(self, batches: Iterator[Any]) -> Any:
+        """Take a batch whose samples are not timed: it is taken to have as many as the last that was traced."""
+        began_s, self._leaving_out = now_s(), True
+        try:
+            result = next(batches)
+        finally:
+            self._leaving_out = False
+        ended_s = now_s()
+        took_s, samples = ended_s - began_s, self._batch_samples
+        if samples and took_s > SLOW_BATCHES * self._batch_s + TINY_S:  # the cause is one sample, of unknown index
+            self._count(took_s - self._batch_s, None, None)
+            took_s, samples = self._batch_s, samples - 1
+        self._count_alike(samples, took_s)
+        self._keep_span(began_s, ended_s, ended_s, _UNDIVIDED)
+        return result
+
+    def _count_alike(self, samples: int, took_s: float) -> None:
+        """Count samples of equal length that took so long together."""
+        self._left_out += samples
+        if samples:
+            place = bin_of(took_s / samples)
+            self.block.bins[place] += samples
+            self.block.bin_sums_s[place] += took_s
+
     def _timed(self, call: Callable[..., Any], *args: Any) -> tuple[float, Any]:
         """Seconds that the call took, and its result, with its stages timed."""
         clock = self.clock
@@ -271,16 +298,24 @@ class Tracer:
 
     def _end_batch(self, collate_at_s: float) -> None:
         """Write the batch's span, and add what was counted to the block unless that was done just now."""
-        header, spans, ended_s = self.block.header, self.block.spans, now_s()
+        began_s, ended_s = self._began_s or collate_at_s, now_s()
+        batch_s = ended_s - began_s
+        short = batch_s <= STAGED_S
+        stages_s = _UNDIVIDED if short else self._stages_of_batch()
+        self._after_short = short
+        self._began_s = 0.0
+        self._batch_samples = self._made() - self._in_spans
+        self._batch_s = min(batch_s, 2 * self._batch_s or batch_s)
+        self._keep_span(began_s, collate_at_s, ended_s, stages_s)
+        self.batch_cost_s = now_s() - ended_s
+
+    def _keep_span(self, began_s: float, collate_at_s: float, ended_s: float, stages_s: array[float]) -> None:
+        header, spans = self._header, self.block.spans
         at = int(header[layout.BATCHES]) % layout.SPANS * layout.SPAN_FIELDS
-        began_s = self._began_s or collate_at_s
         spans[at], spans[at + 1] = began_s, collate_at_s
         spans[at + 2], spans[at + 3] = ended_s, self._made() - self._in_spans
-        short = ended_s - began_s <= STAGED_S
-        spans[at + 4 : at + layout.SPAN_FIELDS] = _UNDIVIDED if short else self._stages_of_batch()
-        self._after_short = short
+        spans[at + 4 : at + layout.SPAN_FIELDS] = stages_s
         self._in_spans = self._made()
-        self._began_s = 0.0
         header[layout.BATCHES] += 1
         if header[layout.SINCE_S] != self._since_s:
             self._forget_slow(header[layout.SINCE_S])

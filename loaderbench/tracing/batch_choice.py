@@ -1,0 +1,51 @@
+"""Which batches are traced where the main process loads: all of them, or one of several that follow fast."""
+
+from __future__ import annotations
+
+import math
+import random
+
+MAX_COST_SHARE = 0.005
+"""When tracing would cost more than this of the time from one batch to the next, batches are left out."""
+
+EARLY_BATCHES = 32
+"""All of these are traced, whatever it costs: a loop may be short."""
+
+SMOOTHED_OVER = 8  # batches that count for the mean cost
+
+
+class BatchChoice:
+    """Decides, batch by batch, over all epochs of a loader."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(0)  # its own: the user's generators stay untouched
+        self._early = EARLY_BATCHES
+        self._cost_s = self._period_s = 0.0
+        self._since_s, self._left_out, self._to_leave_out = 0.0, 0, 0
+
+    def begin_epoch(self) -> None:
+        """The time from the last epoch's last batch to the first of this one says nothing."""
+        self._since_s = 0.0
+
+    def leaves_out(self) -> bool:
+        """Whether the next batch is left out."""
+        if self._left_out >= self._to_leave_out:
+            return False
+        self._left_out += 1
+        return True
+
+    def traced(self, began_s: float, cost_s: float) -> None:
+        """A batch was traced that began at this moment, and this is what tracing it cost."""
+        if self._since_s:
+            self._period_s = (began_s - self._since_s) / (self._left_out + 1)
+        self._since_s, self._left_out, self._to_leave_out = began_s, 0, 0
+        self._cost_s += (cost_s - self._cost_s) / SMOOTHED_OVER if self._cost_s else cost_s
+        if self._early > 0:
+            self._early -= 1
+        elif self._period_s > 0:
+            self._to_leave_out = self._drawn(self._cost_s / (MAX_COST_SHARE * self._period_s) - 1)
+
+    def _drawn(self, mean: float) -> int:
+        """About as many, and not in step with anything that the loop does regularly."""
+        whole = max(0, math.ceil(mean))
+        return self._random.randint(whole // 2, whole + (whole + 1) // 2)
