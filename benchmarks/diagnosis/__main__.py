@@ -1,6 +1,7 @@
 """Is the planted cause named? Prints a line per scenario, the confusion matrix and the table of what was right.
 
-    uv run python -m benchmarks.diagnosis [--only NAME,...] [--runs 3] [--burner] [--fixes] [--json FILE] [--list]
+    uv run python -m benchmarks.diagnosis [--only NAME,...] [--runs 3] [--burner] [--fixes] [--list]
+                                          [--json FILE] [--table FILE]
 
 Each scenario is a loader with one planted cause, run in a process of its own and diagnosed through a public door:
 `Profiler(trace=True)` or `loaderbench run`. `--only` takes names or their beginnings. `--burner` keeps one core busy
@@ -24,7 +25,7 @@ from benchmarks.diagnosis.judging import Answer, follow_advice, judge
 from benchmarks.diagnosis.registry import SCENARIOS
 from benchmarks.diagnosis.running import burner, run_scenario
 from benchmarks.diagnosis.scenario import Scenario
-from benchmarks.diagnosis.tables import confusion, line, planted_line, summary
+from benchmarks.diagnosis.tables import confusion, line, planted_line, scenario_table, summary
 
 
 def main() -> int:
@@ -41,6 +42,8 @@ def main() -> int:
     print(f"\n{len(chosen)} scenarios, {asked.runs} runs, {time.monotonic() - began_s:.0f} s")
     if asked.json:
         asked.json.write_text(json.dumps([answer.to_dict() for answer in answers], indent=1), encoding="utf-8")
+    if asked.table:
+        asked.table.write_text(scenario_table(answers) + "\n", encoding="utf-8")
     return int(any(answer.outcome == "failed" for answer in answers))
 
 
@@ -77,6 +80,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fixes", action="store_true")
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--table", type=Path, help="write a Markdown table of the scenarios")
     parser.add_argument("--list", action="store_true")
     return parser.parse_args()
 

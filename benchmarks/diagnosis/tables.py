@@ -24,13 +24,24 @@ def planted_line(scenario: Scenario, found: dict[str, Any]) -> str:
     return f"{scenario.name:28} {scenario.expected!s:46} {told or found}"
 
 
+def scenario_table(answers: Sequence[Answer]) -> str:
+    """A row per scenario, for the page of the docs."""
+    head = "| scenario | planted | diagnosed | confidence | headline |\n| --- | --- | --- | --- | --- |"
+    rows = [
+        f"| `{answer.name}` | {str(answer.expected).replace('|', ' or ')} | {answer.told} | {answer.confidence} "
+        f"| {answer.headline} |"
+        for answer in answers
+    ]
+    return "\n".join([head, *rows])
+
+
 def confusion(answers: Sequence[Answer]) -> str:
-    """Bound, stage and limit, each with what was planted in rows and what was told in columns, as Markdown."""
+    """Bound, stage and limit, each with what was planted in rows and what was diagnosed in columns, as Markdown."""
     parts = []
     for word in ("bound", "stage", "limit"):
         counts = Counter((_planted(answer, word), getattr(answer, word) or "-") for answer in answers)
         planted, told = ([*dict.fromkeys(sorted(pair[place] for pair in counts))] for place in (0, 1))
-        head = f"| {word}: planted, told | {' | '.join(told)} |\n| --- |{' --: |' * len(told)}"
+        head = f"| {word}: planted, diagnosed | {' | '.join(told)} |\n| --- |{' --: |' * len(told)}"
         rows = [f"| {row} | {' | '.join(str(counts[row, column] or '') for column in told)} |" for row in planted]
         parts.append("\n".join([head, *rows]))
     return "\n\n".join(parts)
@@ -51,9 +62,9 @@ def summary(answers: Sequence[Answer], *, fixes: bool) -> str:
     rows = {
         "right bound": _share([answer.bound == answer.expected.bound for answer in ran]),
         "right bound, stage and limit": _share([answer.outcome == "ok" for answer in planted]),
-        "said nothing false, but not all": _share([answer.outcome == "unknown" for answer in planted]),
+        "nothing false, but not all": _share([answer.outcome == "unknown" for answer in planted]),
         "wrong": _share([answer.outcome == "WRONG" for answer in planted]),
-        "healthy, told they have a problem": _count([answer.outcome == "WRONG" for answer in healthy]),
+        "healthy, diagnosed with a problem": _count([answer.outcome == "WRONG" for answer in healthy]),
         "failed to run": _count([answer.outcome == "failed" for answer in answers]),
     }
     if fixes:
