@@ -11,7 +11,7 @@ _SAME = "the same command on every machine"
 
 def why_no_ranks(error: BaseException | None) -> str:
     """What went wrong and what to do; empty where the error has another cause, such as a rank that failed."""
-    chain = list(_chain(error))
+    chain = list(chain_of(error))
     known = [one for one in chain if _is_known(one)]
     if not known:
         return ""
@@ -37,7 +37,7 @@ def _is_known(error: BaseException) -> bool:
     return any(kind.__name__ in _FAMILIES for kind in type(error).__mro__)
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
     """An error, then what caused it."""
     while error is not None:
         yield error

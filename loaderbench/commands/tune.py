@@ -75,8 +75,8 @@ def tune(
         write_copies(run, json_file, md_file, junit)
     if not quiet:
         console = stderr_console()
-        print_loaders(loaders, console, begun=ended.begun, no_rank=ended.no_rank)
-        if not ended.no_rank:
+        print_loaders(loaders, console, begun=ended.begun, failure=ended.failure)
+        if loaders or not ended.failure:
             _print(tuned, folder / PAGE_FILE, console)
     if run is not None and open_page:
         webbrowser.open((folder / PAGE_FILE).absolute().as_uri())

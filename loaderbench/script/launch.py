@@ -30,8 +30,8 @@ class ScriptEnd:
     """How a script ended, and what was recorded of it. A negative `code` is the number of the signal that ended it.
 
     `tuned` is `None` where no loader was tuned. `sent_to` is the machine of rank 0, if ranks of this one sent it what
-    they recorded. `begun`: a loader was iterated over, whether or not anything of it was saved. `no_rank` says why a
-    launcher could start no rank.
+    they recorded. `begun`: a loader was iterated over, whether or not anything of it was saved. `failure` says why a
+    launcher could start no rank, or why a rank got no GPU.
     """
 
     code: int
@@ -39,7 +39,7 @@ class ScriptEnd:
     tuned: TunedLoader | None = None
     sent_to: str = ""
     begun: bool = False
-    no_rank: str = ""
+    failure: str = ""
 
 
 def python_command(script: Sequence[str], *, module: bool = False) -> list[str]:
@@ -84,7 +84,7 @@ def run_script(
         sent_to = (place / SENT).read_text() if (place / SENT).exists() else ""
         found, begun = tuple(read_recordings(place)), (place / BEGUN).exists()
         return ScriptEnd(
-            code=code, recordings=found, tuned=tuned, sent_to=sent_to, begun=begun, no_rank=read_failure(place)
+            code=code, recordings=found, tuned=tuned, sent_to=sent_to, begun=begun, failure=read_failure(place)
         )
 
 

@@ -1,4 +1,4 @@
-"""What torch's launcher did before any rank began: in its own process, and in the command that waits for it.
+"""Why ranks could not begin, or got no GPU: noted in the processes of torch's launcher, read by the command.
 
 A launcher waits for other machines in silence, and ends with a long traceback where they do not come.
 """
@@ -9,17 +9,18 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from loaderbench.rank_devices import why_no_gpu
 from loaderbench.rendezvous import why_no_ranks
 
 HOME_OF_LAUNCHER = "torch.distributed.launcher.api"
 LATE_S = 60.0
 LOOK_S = 1.0
 
-_LAUNCHING, _BEGUN, _FAILED = "launching", "rank-begun", "no-rank"
+_LAUNCHING, _BEGUN, _NO_RANK, _NO_GPU = "launching", "rank-begun", "no-rank", "no-gpu"
 
 
 def is_rank() -> bool:
@@ -28,26 +29,28 @@ def is_rank() -> bool:
 
 
 def note_rank(folder: Path) -> None:
-    """Note that a rank begins."""
+    """Note that this process begins as a rank. If it ends because it got no GPU, it leaves a line that says why."""
     (folder / _BEGUN).touch()
+    atexit.register(_note_failure, folder / _NO_GPU, why_no_gpu, os.getpid())
 
 
 def note_launcher(folder: Path) -> None:
     """Note that this process starts ranks. If it ends because they could not meet, it leaves a line that says why."""
     (folder / _LAUNCHING).touch()
-    atexit.register(_note_failure, folder, os.getpid())
+    atexit.register(_note_failure, folder / _NO_RANK, why_no_ranks, os.getpid())
 
 
-def _note_failure(folder: Path, pid: int) -> None:
-    said = why_no_ranks(getattr(sys, "last_value", None)) if os.getpid() == pid else ""
+def _note_failure(file: Path, why: Callable[[BaseException | None], str], pid: int) -> None:
+    said = why(getattr(sys, "last_value", None)) if os.getpid() == pid else ""
     if said:
-        (folder / _FAILED).write_text(said)
+        file.write_text(said)
 
 
 def read_failure(folder: Path) -> str:
-    """Why no rank began; empty if one did, or if the reason is unknown."""
-    file = folder / _FAILED
-    return file.read_text() if file.exists() and not (folder / _BEGUN).exists() else ""
+    """Why no rank began, or why one got no GPU; empty if neither happened, or if the reason is unknown."""
+    begun = (folder / _BEGUN).exists()
+    file, what = (folder / _NO_GPU, "a rank got no GPU") if begun else (folder / _NO_RANK, "no rank started")
+    return f"{what}: {file.read_text()}" if file.exists() else ""
 
 
 @contextmanager

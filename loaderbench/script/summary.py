@@ -17,15 +17,17 @@ _LOST = "loaderbench: nothing was saved: the script ended soon, by a signal, os.
 
 
 def print_loaders(
-    found: Sequence[RecordedLoader], console: Console, sent_to: str = "", *, begun: bool = False, no_rank: str = ""
+    found: Sequence[RecordedLoader], console: Console, sent_to: str = "", *, begun: bool = False, failure: str = ""
 ) -> None:
     """The verdict on the main loader, and a line for each of the others; one line where it is printed elsewhere.
 
-    `begun`: a loader was iterated over, even where nothing was found of it. `no_rank` says why no rank began.
+    `begun`: a loader was iterated over, even where nothing was found of it. `failure` says why a launcher or its
+    ranks ended early.
     """
-    if not found:
-        said = _LOST if begun else f"loaderbench: no rank started: {no_rank}" if no_rank else _NONE
+    if failure or not found:
+        said = f"loaderbench: {failure}" if failure else _LOST if begun else _NONE
         console.print(said, highlight=False, markup=False, soft_wrap=True)
+    if not found:
         return
     main, *others = found
     if sent_to:

@@ -33,7 +33,7 @@ def test_a_launcher_that_ends_without_ranks_says_why(
 ) -> None:
     note_launcher(tmp_path)
     end(at_exit, RendezvousTimeoutError(), monkeypatch)
-    assert read_failure(tmp_path).startswith("the other machines did not join in time")
+    assert read_failure(tmp_path).startswith("no rank started: the other machines did not join in time")
 
 
 def test_nothing_is_said_once_a_rank_began_or_of_another_error_or_in_a_child(

@@ -46,6 +46,14 @@ main()
 """
 )
 
+NO_GPU = """\
+import os, torch
+torch.cuda.device_count = lambda: 1  # and an error as CUDA raises with one
+
+if os.environ["LOCAL_RANK"] == "1":
+    raise RuntimeError("CUDA error: invalid device ordinal")
+"""
+
 DDP = "nn.parallel.DistributedDataParallel(nn.Linear(8, 4))"
 AVERAGED = """\
 class Averaged(nn.Linear):
@@ -227,6 +235,16 @@ def test_machines_that_nobody_joins_are_one_line_after_the_launchers_own_words(t
     ours = [line for line in done.stderr.splitlines() if line.startswith("loaderbench: ")]
     assert [line.partition(";")[0] for line in ours] == [
         "loaderbench: no rank started: the other machines did not join in time"
+    ]
+
+
+def test_more_ranks_than_gpus_are_one_line(tmp_path: Path) -> None:
+    write(tmp_path, NO_GPU)
+    done = profile(tmp_path, "--out", "run", "--", *TORCHRUN, "train.py")
+    assert done.returncode == 1
+    ours = [line for line in done.stderr.splitlines() if line.startswith("loaderbench: ")]
+    assert ours == [
+        "loaderbench: a rank got no GPU: 2 ranks on a machine with 1 GPU; start one rank per GPU (--nproc-per-node 1)"
     ]
 
 
