@@ -16,7 +16,7 @@ from typing import Any
 
 from loaderbench.consumers import consumer_of
 from loaderbench.datasets import Built
-from loaderbench.rendezvous import why_no_ranks
+from loaderbench.rank_errors import why_no_ranks
 from loaderbench.runner.measured_process import build_dataset
 from loaderbench.runner.protocol import LEAVE, Clue, Phase, Progress, Raised, RankEnded, Result, TrialOrder
 from loaderbench.runner.rank import rank_main

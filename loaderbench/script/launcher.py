@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loaderbench.rank_devices import why_no_gpu
-from loaderbench.rendezvous import why_no_ranks
+from loaderbench.rank_errors import why_no_gpu, why_no_ranks
 
 HOME_OF_LAUNCHER = "torch.distributed.launcher.api"
 LATE_S = 60.0

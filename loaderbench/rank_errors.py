@@ -1,17 +1,20 @@
-"""Why torch's launcher could not bring the ranks of a training together, in one line."""
+"""Why the ranks of a training could not meet, or one got no GPU of its own, each in one line."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 
 _FAMILIES = ("RendezvousError", "DistError")
+_NO_SUCH_GPU, _SAME_GPU = "invalid device ordinal", "Duplicate GPU detected"
 _SAME = "the same command on every machine"
 
 
 def why_no_ranks(error: BaseException | None) -> str:
     """What went wrong and what to do; empty where the error has another cause, such as a rank that failed."""
-    chain = list(chain_of(error))
+    chain = list(_chain(error))
     known = [one for one in chain if _is_known(one)]
     if not known:
         return ""
@@ -33,11 +36,38 @@ def why_no_ranks(error: BaseException | None) -> str:
     return f"the machines could not meet: {type(known[-1]).__name__}: {first}".rstrip(": ")
 
 
+def why_no_gpu(error: BaseException | None) -> str:
+    """What went wrong in this rank, and what to do; empty where the error has another cause."""
+    said = " ".join(f"{one}" for one in _chain(error))
+    return _choice_of_gpu(said, os.environ, _gpu_count()) if _NO_SUCH_GPU in said or _SAME_GPU in said else ""
+
+
+def _choice_of_gpu(said: str, environment: Mapping[str, str], gpus: int) -> str:
+    numbers = [environment.get(name, "") for name in ("LOCAL_WORLD_SIZE", "RANK", "LOCAL_RANK")]
+    if not gpus or not all(number.isdigit() for number in numbers):
+        return ""
+    ranks, rank, local_rank = map(int, numbers)
+    if ranks > gpus:
+        counted = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
+        return f"{ranks} ranks on a machine with {counted}; start one rank per GPU (--nproc-per-node {gpus})"
+    if _SAME_GPU in said:
+        return "two ranks use the same GPU; call torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) in each"
+    if rank >= gpus > local_rank:
+        return f"no GPU {rank} on this machine; choose the GPU by LOCAL_RANK ({local_rank} here), not by RANK"
+    return ""
+
+
+def _gpu_count() -> int:
+    """How many GPUs CUDA shows this process; 0 where torch is not imported."""
+    torch = sys.modules.get("torch")
+    return 0 if torch is None else int(torch.cuda.device_count())
+
+
 def _is_known(error: BaseException) -> bool:
     return any(kind.__name__ in _FAMILIES for kind in type(error).__mro__)
 
 
-def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """An error, then what caused it."""
     while error is not None:
         yield error
