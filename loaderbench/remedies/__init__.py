@@ -31,6 +31,7 @@ IDS = (
     "out_of_order",
     "deeper_prefetch",
     "slow_samples",
+    "even_shards",
     "workers_beyond_cores",
     "cold_cache",
     "pack_small_files",

@@ -76,6 +76,7 @@ CAUSES: dict[str, Case] = {
     "out_of_order": Case("stragglers", "order", silent={"config": {**CONFIG, "in_order": False}}),
     "deeper_prefetch": Case("stragglers", "order", silent={"config": {**CONFIG, "prefetch_factor": 8}}),
     "slow_samples": Case("stragglers", "storage_latency"),
+    "even_shards": Case("decode", "imbalance"),
     "no_workers_for_tiny_samples": Case("transport", "lock", TINY),
     "uint8_transport": Case(
         "transport", "memory", options=FOLDER, silent={"options": {**FOLDER, "normalize": "device"}}
