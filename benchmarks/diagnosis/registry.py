@@ -17,6 +17,7 @@ from benchmarks.diagnosis import (
     sweeps,
     transforming,
     transport,
+    uneven,
 )
 from benchmarks.diagnosis.scenario import Scenario
 
@@ -33,6 +34,7 @@ FAMILIES = (
     transport,
     quota,
     drawn,
+    uneven,
     healthy,
     sweeps,
 )

@@ -23,7 +23,8 @@ class Facts:
 
     `loads`: the workers, or the main process where there are none. `cpu_s` and `blocked_s` are by stage; what is
     neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`
-    those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
+    those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work,
+    and `ended_share` what is missing of it because workers ended before the others.
     Of a distributed training, `ranks` share these CPUs, each with as many workers, and their use is counted together.
     `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together.
     """
@@ -43,6 +44,7 @@ class Facts:
     loads: WorkerStates | None = None
     main: WorkerStates | None = None
     idle_share: float | None = None
+    ended_share: float = 0.0
     own_cpus: float | None = None
     idle_cpus: float | None = None
     others_cpus: float | None = None
@@ -188,6 +190,7 @@ def gather(
         loads=_typical(done, "workers" if workers else "main_process"),
         main=_typical(done, "main_process"),
         idle_share=_idle_share(done, workers),
+        ended_share=_mean_of(_ended_share(trial, workers) for trial in done) or 0.0,
         own_cpus=_own_cpus(done, environment),
         idle_cpus=_mean(done, "machine.idle_cpus"),
         others_cpus=_mean(done, "machine.others_cpus"),
@@ -248,6 +251,12 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
         _stages_s(trial) * (trial.samples_per_s or 0) / (workers * trial.processes) for trial in trials if trial.stages
     ]
     return max(0.0, 1 - fmean(busy)) if busy else None
+
+
+def _ended_share(trial: Trial, workers: int) -> float | None:
+    """The part of all workers' time after their own end, while others were still at work."""
+    count = _reading(trial, "workers.mean_count")
+    return None if not workers or count is None or trial.processes > 1 else max(0.0, 1 - count / workers)
 
 
 def _stages_s(trial: Trial) -> float:

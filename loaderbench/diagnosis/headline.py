@@ -24,9 +24,11 @@ def limit_of_work(limit: Limit, facts: Facts) -> str:
 
 def _workers(facts: Facts) -> str:
     who = {0: "one process loads everything", 1: "the only worker is busy", 2: "both workers are busy"}
+    at_work = round(facts.workers * (1 - facts.ended_share))
     taken = " (now spinning)" if facts.library_cpus >= SPARE_CPUS else ""
     free = "" if facts.spare_cpus is None else f", {facts.spare_cpus:.1f} CPUs free for workers{taken}"
-    return f"{who.get(facts.workers, f'all {facts.workers} workers are busy')}{free}"
+    busy = who.get(facts.workers, f"all {facts.workers} workers are busy")
+    return f"{busy if at_work == facts.workers else f'{at_work} of {facts.workers} workers are busy'}{free}"
 
 
 def threads_compete(facts: Facts) -> str:

@@ -68,14 +68,15 @@ def have_work(facts: Facts) -> bool:
     """Whether the loading processes are busy. If workers are idle, there are already enough of them."""
     if not facts.workers:
         return True
-    if facts.idle_share is not None:
+    if facts.idle_share is not None or facts.ended_share >= IDLE:
         return idle_time(facts) < IDLE
     return facts.loads is None or facts.loads.on_cpu_share + facts.loads.run_queue_share >= MOST
 
 
 def idle_time(facts: Facts) -> float:
-    """The share of time that workers have no work, at most their blocked share."""
-    return min(facts.idle_share or 0.0, facts.loads.blocked_share if facts.loads else 1.0)
+    """The share of time that workers have no work, at most their blocked share, or ended before the others."""
+    without_work = min(facts.idle_share or 0.0, facts.loads.blocked_share if facts.loads else 1.0)
+    return facts.ended_share + (1 - facts.ended_share) * without_work
 
 
 def idle_in_wait(facts: Facts) -> float:

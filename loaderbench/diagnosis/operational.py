@@ -42,7 +42,7 @@ def operational_bounds(facts: Facts, demand: float | None = None, *, workers: in
 
     A sample's wall time is taken without waiting for a CPU, which is the second bound's matter.
     """
-    count = facts.workers if workers is None else workers
+    count = facts.workers * (1 - facts.ended_share) if workers is None else workers
     if facts.from_outside:
         return Bounds(None, None, None, demand)
     wall_s = sum(at_work_s(facts, stage) for stage in facts.wall_s)

@@ -88,6 +88,7 @@ class WorkerWatch:
             run_queue_share=run_queue,
             blocked_share=1.0 - on_cpu - run_queue,
             count=self._count,
+            mean_count=sums.wall_s / sums.clock_s,
             other_threads_cpu_share=sums.others_s / sums.wall_s,
             threads_per_worker=sums.threads / sums.intervals,
             page_cache_hit_share=hits,

@@ -20,7 +20,8 @@ class WorkerStates:
     """Where the time of the workers' main threads went over the steady state; the first three shares add up to 1.
 
     `other_threads_cpu_share` is the CPU time of all their other threads over the same time, such as the thread that
-    sends batches. `page_cache_hit_share` is the part of their reads (`read_bytes_per_s`) that came from memory.
+    sends batches. `mean_count` is how many workers there were at a time: one ends early if its part of an iterable
+    dataset does. `page_cache_hit_share` is the part of their reads (`read_bytes_per_s`) that came from memory.
     `runnable_threads` is how many of all threads ran or waited in a run queue at a time. `system_share` is the part of
     their CPU time in the kernel. `blocked_on` says what they were blocked on when checked (`lock`, `storage`, `device`,
     `queue`, `running`), as shares. `allowed_cpus` is the smallest number of CPUs that one worker may use.
@@ -31,6 +32,7 @@ class WorkerStates:
     run_queue_share: float
     blocked_share: float
     count: int | None = None
+    mean_count: float | None = None
     other_threads_cpu_share: float | None = None
     threads_per_worker: float | None = None
     page_cache_hit_share: float | None = None

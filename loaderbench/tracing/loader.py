@@ -62,6 +62,7 @@ class LoaderTrace:
             return self._in_process(self._tracer)
         with self._carried():
             batches = self._begin(self._loader)
+        self._made.follow(getattr(batches, "_workers_status", ()))
         taken: Iterator[Any] = self._late(batches) if isgenerator(batches) else self._taken(batches)
         return taken
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -33,11 +34,13 @@ class MadeBatches:
     def __init__(self, blocks: Sequence[Block], *, in_workers: bool) -> None:
         self._blocks, self._in_workers = blocks, in_workers
         self._begun: dict[int, Sequence[int]] = {}
+        self._have_more: Sequence[bool] = ()
         self.epochs = 0
 
     def begin_epoch(self) -> None:
         """The batches that are made from now on are those of another epoch."""
         self.epochs += 1
+        self._have_more = ()
         self.count_from_now()
         self._begun.pop(self.epochs - 1 - _EPOCHS, None)
 
@@ -45,31 +48,42 @@ class MadeBatches:
         """What was made until now belongs to earlier epochs, such as batches of one that was left early."""
         self._begun[self.epochs - 1] = [int(block.header[layout.BATCHES]) for block in self._blocks]
 
+    def follow(self, have_more: Sequence[bool]) -> None:
+        """What torch notes in this epoch, worker by worker: whether it may still make batches."""
+        self._have_more = have_more
+
     def find(self, epoch: int, batch: int) -> Made | None:
-        """The batch, by torch's order: worker w of W makes batches w, w + W, w + 2 W; `None` if it is not known."""
+        """The batch, by torch's order; `None` if it is not known."""
         begun = self._begun.get(epoch)
-        if begun is None:
+        place = None if begun is None else place_of(batch, self._counts(epoch))
+        if begun is None or place is None:
             return None
-        worker = batch % len(self._blocks)
-        number = begun[worker] + batch // len(self._blocks)
-        following = self._begun.get(epoch + 1)
-        if following is not None and number >= following[worker]:
-            return None
-        block = self._blocks[worker]
+        worker, turn = place
+        block, number = self._blocks[worker], begun[worker] + turn
         return self._made(worker, number, block.span_stages()) if number in _remembered(block) else None
 
     def of_last_epoch(self) -> list[tuple[int, Made]]:
         """Return the known batches of the latest epoch in order, each with its number in the epoch."""
-        begun = self._begun.get(self.epochs - 1, ())
-        found = (one for worker, first in enumerate(begun) for one in self._numbered(worker, first))
+        begun, counts = self._begun.get(self.epochs - 1, ()), self._counts(self.epochs - 1)
+        found = (one for worker, first in enumerate(begun) for one in self._numbered(worker, first, counts))
         return sorted(found, key=itemgetter(0))
 
-    def _numbered(self, worker: int, first: int) -> Iterator[tuple[int, Made]]:
+    def _counts(self, epoch: int) -> list[float]:
+        """How many batches each worker made in an epoch; infinite while it may make more."""
+        begun, following = self._begun.get(epoch, ()), self._begun.get(epoch + 1)
+        made = [int(block.header[layout.BATCHES]) for block in self._blocks] if following is None else following
+        counts = [float(end - first) for first, end in zip(begun, made, strict=False)]
+        if following is not None:
+            return counts
+        have_more = self._have_more if len(self._have_more) == len(counts) else [True] * len(counts)
+        return [math.inf if more else count for count, more in zip(counts, have_more, strict=True)]
+
+    def _numbered(self, worker: int, first: int, counts: Sequence[float]) -> Iterator[tuple[int, Made]]:
         """What a worker remembers from its `first` batch of an epoch on."""
         block = self._blocks[worker]
         known, stages = _remembered(block), block.span_stages()
         for number in range(max(first, known.start), known.stop):
-            yield (number - first) * len(self._blocks) + worker, self._made(worker, number, stages)
+            yield number_of(worker, number - first, counts), self._made(worker, number, stages)
 
     def _made(self, worker: int, number: int, stages: Sequence[str]) -> Made:
         """The batch that a worker made after `number` others, which must still be in its ring."""
@@ -80,6 +94,27 @@ class MadeBatches:
         stages_s = {stage: spent for stage, spent in named if spent > 0 and stage != "idle"}
         maker = worker if self._in_workers else None
         return Made(maker, began_s, collate_began_s, ended_s, int(samples), stages_s)
+
+
+def place_of(batch: int, counts: Sequence[float]) -> tuple[int, int] | None:
+    """Which worker makes a batch of an epoch, and how many it made before; `None` for one after the last.
+
+    `counts` are the batches of each worker. torch asks the workers in turn, and passes over one that has no more:
+    worker w of W makes batches w, w + W, w + 2 W while all have.
+    """
+    left, turn = batch, 0
+    for until in sorted(set(counts)):
+        workers = [worker for worker, count in enumerate(counts) if count > turn]
+        if left < (until - turn) * len(workers):
+            return workers[left % len(workers)], turn + left // len(workers)
+        left, turn = left - int(until - turn) * len(workers), int(until)
+    return None
+
+
+def number_of(worker: int, turn: int, counts: Sequence[float]) -> int:
+    """The number in its epoch of the batch that a worker makes after `turn` others: the inverse of `place_of`."""
+    before = sum(int(min(count, turn)) for count in counts)
+    return before + sum(count > turn for count in counts[:worker])
 
 
 def _remembered(block: Block) -> range:

@@ -168,6 +168,7 @@ class CountedIterator:
 
     def __init__(self, samples: Any, tracer: Tracer) -> None:
         self._samples, self._tracer, self._index = iter(samples), tracer, -1
+        tracer.forget_unfinished_batch()
 
     def __iter__(self) -> CountedIterator:
         return self

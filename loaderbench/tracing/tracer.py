@@ -146,6 +146,11 @@ class Tracer:
         sums[3] += read * read
         sums[4] += read * blocked_s
 
+    def forget_unfinished_batch(self) -> None:
+        """Samples that were made for no batch, as at the end of an epoch with `drop_last`, belong to none."""
+        if not self.clock.ident:
+            self._began_s, self._in_spans = 0.0, self._made()
+
     def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
         """Call what loads many samples at once; those it loads one by one are counted one by one."""
         if self.clock.ident or not self.block.header[layout.ENABLED] or thread() != self._thread or not indices:
@@ -238,11 +243,11 @@ class Tracer:
     def _leave_out(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
         self._skip -= 1
         began_s, self._leaving_out = now_s(), True
-        self._began_s = self._began_s or began_s
         try:
             result = call(*args)
         finally:
             self._leaving_out = False
+        self._began_s = self._began_s or began_s
         if type(index) is list:
             self._left_out += len(index)
         elif (took_s := now_s() - began_s) < TINY_S and self._last_s < TINY_S:

@@ -89,6 +89,7 @@ class Draws:
             loads=self.known(self.states()),
             main=self.known(self.states()),
             idle_share=self.known(self.share(), 0.9) if workers else None,
+            ended_share=self.one(0.0, 0.0, 0.0, 0.25, 0.5, 0.75) if workers > 1 else 0.0,
             own_cpus=self.known(own, 0.9),
             idle_cpus=cpus - own - others,
             others_cpus=others,

@@ -107,6 +107,10 @@ CASES = {
         replace(DECODING, workers=2, wait_share=0.9, loads=states(0.5), idle_share=0.5, parts=parts(making_s=0.9)),
         ("decode", "imbalance"),
     ),
+    "one of two workers has ended, for it had little data": (
+        replace(DECODING, workers=2, wait_share=0.9, loads=states(0.98), ended_share=0.5, parts=parts(making_s=0.9)),
+        ("decode", "imbalance"),
+    ),
     "a quota throttles the hand-over": (
         replace(DECODING, throttled_share=0.7, loads=states(0.05), idle_share=0.9, parts=parts(transport_s=0.9)),
         ("transport", "quota"),

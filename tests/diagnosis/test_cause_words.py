@@ -81,6 +81,7 @@ def test_who_is_kept_busy_is_counted() -> None:
     assert headline(replace(DECODING, workers=4, cpus=8, main=states(0.05, allowed_cpus=2))).startswith(
         "all 4 workers are busy"
     )
+    assert headline(replace(DECODING, workers=4, ended_share=0.25)).startswith("3 of 4 workers are busy")
     assert headline(ALONE).startswith("one process loads everything")
 
 

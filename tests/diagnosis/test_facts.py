@@ -212,6 +212,14 @@ def test_idle_is_known_of_workers_alone() -> None:
     assert gathered(trial(1, workers=looks)).idle_share == 0.0
 
 
+def test_workers_that_ended_before_the_others_are_a_share_of_all() -> None:
+    four = {"num_workers": 4}
+    assert gathered(trial(1, config=four, workers=states(0.5, mean_count=1.0))).ended_share == 0.75
+    assert gathered(trial(1, config=four, workers=states(0.5, mean_count=4.01))).ended_share == 0.0
+    assert gathered(trial(1, config=four, workers=states(0.5))).ended_share == 0.0
+    assert gathered(trial(1, config={"num_workers": 0}, main_process=states(0.5, mean_count=1.0))).ended_share == 0.0
+
+
 def test_cpus_in_use_are_the_machine_s_and_else_the_share_of_those_allotted() -> None:
     assert gathered(trial(1, cpu_percent_of_allotted=75.0)).own_cpus == 1.5
     assert gathered(trial(1, cpu_percent_of_allotted=75.0, machine=USE)).own_cpus == 1.0

@@ -40,8 +40,9 @@ A_LITTLE = 0.14  # of the CPU time: less than any remedy of a stage asks for
 
 
 def idle(facts: Facts) -> float:
-    """Workers without work: no longer than their main threads were blocked."""
-    return min(facts.idle_share or 0.0, facts.loads.blocked_share if facts.loads else 1.0) if facts.workers else 0.0
+    """Workers that ended, or have no work: that no longer than their main threads were blocked."""
+    without_work = min(facts.idle_share or 0.0, facts.loads.blocked_share if facts.loads else 1.0)
+    return facts.ended_share + (1 - facts.ended_share) * without_work if facts.workers else 0.0
 
 
 def idle_meanwhile(facts: Facts) -> float:

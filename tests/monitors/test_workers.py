@@ -81,6 +81,18 @@ def test_times_are_shares_of_the_main_threads_over_all_workers(machine: Machine)
     assert (found.on_cpu_share, found.run_queue_share) == (pytest.approx(0.5), pytest.approx(0.25))
     assert found.other_threads_cpu_share == pytest.approx((0.2 + 0.04) / 2)
     assert (found.count, found.threads_per_worker) == (2, 2.0)
+    assert found.mean_count == pytest.approx(2)
+
+
+def test_a_worker_that_ends_before_the_others_is_missing_from_their_mean_number(machine: Machine) -> None:
+    for pid in (1, 2):
+        machine.put(pid)
+    machine.read(1, 2)
+    machine.read(1, 2, after_s=1)
+    machine.read(1, after_s=2)
+    machine.read(1, after_s=1)
+    found = machine.states()
+    assert (found.count, found.mean_count) == (2, pytest.approx(1 + 1 / 4))
 
 
 def test_a_longer_interval_weighs_more(machine: Machine) -> None:
