@@ -8,7 +8,8 @@ Each scenario is a loader with one planted cause, run in a process of its own an
 beside everything. `--door profile` runs each loop as a script under `loaderbench profile`, and `--door attach` looks at
 it with `loaderbench attach`; suites are left out then. `--fixes` makes the change that is recommended first and
 measures again. `--planted` asks the kernel instead of the tool, so that one can see whether the cause is there. Always
-exits with 0 but where a scenario fails.
+exits with 0 but where a scenario fails. With LOADERBENCH_DRAWS=N in the environment, the scenarios that are drawn at
+random are other ones.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 from torch.utils.data import DataLoader, RandomSampler
 
 from benchmarks.diagnosis.data import uneven_files
+from benchmarks.diagnosis.draws import Draws
 from benchmarks.diagnosis.main_process import Wrapped
 from benchmarks.diagnosis.opaque_data import ENDLESS, Python
 from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
@@ -15,7 +15,7 @@ from benchmarks.diagnosis.steps import device
 from benchmarks.diagnosis.storage_data import Sleeping
 from benchmarks.diagnosis.stragglers import Sleepy
 
-_DRAWS = random.Random(20261124)
+_DRAW = Draws(20261124)
 
 
 def reading(workers: int, *, batch: int, **storage: Any) -> Loop:
@@ -36,40 +36,49 @@ def converted(workers: int, *, ms: float, kind: str, batch: int) -> Loop:
 
 
 def _bandwidth(number: int) -> Scenario:
-    arguments = {"workers": _DRAWS.randint(1, 4), "batch": _DRAWS.choice([2, 4, 8]), "bytes_per_s": _mb(10, 40)}
+    arguments = {"workers": _DRAW.randint(1, 4), "batch": _DRAW.choice([2, 4, 8]), "bytes_per_s": _mb(10, 40)}
     why = "{bytes_per_s:,.0f} bytes/s for each of {workers} readers, in batches of {batch}.".format(**arguments)
     words = because_of("read sample", "storage_bandwidth")
     return Scenario(f"bandwidth_drawn_{number}", why, reading, arguments, words, {"cold_cache": {"bytes_per_s": 0.0}})
 
 
 def _latency(number: int) -> Scenario:
-    arguments = {"workers": _DRAWS.randint(1, 4), "batch": _DRAWS.choice([2, 4, 8]), "latency_s": _ms(4, 30) / 1e3}
+    arguments = {
+        "workers": _DRAW.randint(1, 4),
+        "batch": _DRAW.choice([2, 4, 8]),
+        "latency_s": _DRAW.ms(4, 30) / 1e3,
+    }
     why = "{latency_s:.4f} s a file, however large, {workers} workers, batches of {batch}.".format(**arguments)
     words = because_of("read sample", "storage_latency")
     return Scenario(f"latency_drawn_{number}", why, reading, arguments, words, {"cold_cache": {"latency_s": 0.0}})
 
 
 def _order(number: int) -> Scenario:
-    arguments = {"workers": _DRAWS.randint(2, 5), "batch": _DRAWS.choice([2, 4, 8]), "slow_s": _ms(200, 600) / 1e3}
+    arguments = {
+        "workers": _DRAW.randint(2, 5),
+        "batch": _DRAW.choice([2, 4, 8]),
+        "slow_s": _DRAW.ms(200, 600) / 1e3,
+    }
     why = "One sample in a hundred takes {slow_s:.2f} s, {workers} workers, batches of {batch}.".format(**arguments)
     fixes = {"out_of_order": {"in_order": False}, "slow_samples": {"slow_s": 0.0005}}
     return Scenario(f"straggler_drawn_{number}", why, hesitating, arguments, because_of("stragglers", "order"), fixes)
 
 
 def _around(number: int) -> Scenario:
-    kind = _DRAWS.choice(["python", "fourier", "hashing"])
-    arguments = {"workers": _DRAWS.randint(1, 2), "batch": _DRAWS.choice([4, 8, 16]), "kind": kind, "ms": _ms(8, 30)}
+    kind = _DRAW.choice(["python", "fourier", "hashing"])
+    arguments = {
+        "workers": _DRAW.randint(1, 2),
+        "batch": _DRAW.choice([4, 8, 16]),
+        "kind": kind,
+        "ms": _DRAW.ms(8, 30),
+    }
     why = "A generator around the loader works {ms} ms on a batch ({kind}), {workers} workers.".format(**arguments)
     words = because_of("main_process", "lock cpu")
     return Scenario(f"main_drawn_{number}", why, converted, arguments, words, {"move_into_workers": {"ms": 0.0}})
 
 
 def _mb(least: float, most: float) -> float:
-    return round(_DRAWS.uniform(least, most), 1) * 1e6
-
-
-def _ms(least: float, most: float) -> float:
-    return round(_DRAWS.uniform(least, most), 1)
+    return round(_DRAW.uniform(least, most), 1) * 1e6
 
 
 SCENARIOS = tuple(draw(number) for draw in (_bandwidth, _latency, _order, _around) for number in range(3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.diagnosis import (
     decoding,
     drawn,
+    drawn_work,
     epochs,
     healthy,
     locks,
@@ -34,6 +35,7 @@ FAMILIES = (
     transport,
     quota,
     drawn,
+    drawn_work,
     uneven,
     healthy,
     sweeps,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from benchmarks.diagnosis import work
+from benchmarks.diagnosis.draws import Draws
 from benchmarks.diagnosis.opaque_data import ENDLESS
 from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
 from benchmarks.diagnosis.steps import device
 
-_DRAWS = random.Random(20261125)
+_DRAW = Draws(20261125)
 _KINDS = {"python": work.python, "fourier": work.fourier, "hashing": work.hashing}
 
 
@@ -36,9 +36,9 @@ def shards(workers: int, *, batch: int, **data: Any) -> Loop:
 
 def _one_shard(number: int) -> Scenario:
     """Others have up to 40 samples, and are idle for the rest of the epoch."""
-    ms = _ms(2, 12)
-    arguments = {**_drawn(), "slow_ms": ms, "ms": ms, "others": _DRAWS.randint(0, 40)}
-    why = "One of {workers} workers has all but {others} samples per other worker, of {ms} ms ({kind}).".format(
+    ms = _DRAW.ms(2, 12)
+    arguments = {**_drawn(), "slow_ms": ms, "ms": ms, "others": _DRAW.randint(0, 40)}
+    why = "One of {workers} workers has all samples of {ms} ms ({kind}) but {others} of each other one.".format(
         **arguments
     )
     fixes = {"even_shards": {"others": ENDLESS}}
@@ -47,7 +47,7 @@ def _one_shard(number: int) -> Scenario:
 
 def _slow_shard(number: int) -> Scenario:
     """Others have finished batches, which wait for their turn: both words are right."""
-    arguments = {**_drawn(), "slow_ms": _ms(4, 15), "ms": 0.1, "others": ENDLESS}
+    arguments = {**_drawn(), "slow_ms": _DRAW.ms(4, 15), "ms": 0.1, "others": ENDLESS}
     why = "One of {workers} workers has samples of {slow_ms} ms, the others of {ms} ms ({kind}).".format(**arguments)
     words = because_of("sample stragglers", "imbalance order")
     fixes = {"even_shards": {"slow_ms": 1.0}, "out_of_order": {"slow_ms": 1.0}}
@@ -55,12 +55,8 @@ def _slow_shard(number: int) -> Scenario:
 
 
 def _drawn() -> dict[str, Any]:
-    workers, batch, kind = _DRAWS.randint(2, 4), _DRAWS.choice([2, 4, 8]), _DRAWS.choice(list(_KINDS))
+    workers, batch, kind = _DRAW.randint(2, 4), _DRAW.choice([2, 4, 8]), _DRAW.choice(list(_KINDS))
     return {"workers": workers, "batch": batch, "kind": kind}
-
-
-def _ms(least: float, most: float) -> float:
-    return round(_DRAWS.uniform(least, most), 1)
 
 
 SCENARIOS = tuple(draw(number) for draw in (_one_shard, _slow_shard) for number in range(5))

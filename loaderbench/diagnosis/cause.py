@@ -24,6 +24,7 @@ from loaderbench.diagnosis.limits import (
     limit_of_one_thread,
     limit_of_transport,
     main_process_is_busy,
+    making_takes_the_cpus,
     most_blocked,
     narrow_mask,
     no_worker_would_help,
@@ -161,12 +162,15 @@ def main_process_works_alone(facts: Facts) -> Cause | None:
 
 
 def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
-    """Most of the wait passes between a batch's being made and its arrival, or in pages of memory to be shared."""
+    """Most of the wait passes between a batch's being made and its arrival, or in pages of memory to be shared.
+
+    Unless batches wait for a CPU on their way, of which making others takes most.
+    """
     if not facts.workers:
         return None
     share = part_of_wait(facts, "transport_s")
     shared = busiest(facts) == "collate" and kernel_works(facts)
-    if share < MOST and not shared:
+    if (share < MOST or making_takes_the_cpus(facts)) and not shared:
         return None
     if shared:
         why = _why("Shared memory", f"{in_kernel(facts)} while batches are written to it")

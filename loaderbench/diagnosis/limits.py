@@ -214,6 +214,13 @@ def _stages_of_next(facts: Facts) -> float:
     return min(1.0, sum(facts.wall_s.values()) * (facts.batch_samples or 0.0) / (facts.next_s or 1.0))
 
 
+def making_takes_the_cpus(facts: Facts) -> bool:
+    """Whether no CPU is left and most of them make batches: a finished batch on its way then waits for a CPU, too."""
+    rate = facts.samples_per_s * facts.ranks / facts.ranks_of_rate
+    made_by = sum(facts.cpu_s.values()) * rate
+    return facts.own_cpus is not None and cpus_are_full(facts) and made_by >= MOST * facts.own_cpus > 0
+
+
 def busiest(facts: Facts) -> str:
     """The stage that takes most CPU time; `sample` where no stage is known."""
     return max(facts.cpu_s, key=lambda stage: facts.cpu_s[stage]) if facts.cpu_s else "sample"

@@ -153,7 +153,7 @@ def test_each_rule_has_a_clause_of_its_own(facts: Facts, clause: str) -> None:
         (transported(main=states(0.5)), "the main process is busy"),
         (transported(main=states(0.2, pinning_share=0.97)), "the pinning thread is saturated"),
         (transported(main=states(0.2, pinning_share=0.8)), "finished batches wait in transit"),
-        (transported(own_cpus=1.9), "CPUs saturated"),
+        (transported(own_cpus=1.9, samples_per_s=200), "CPUs saturated"),
     ],
 )
 def test_batches_in_transit_are_held_by_what_was_seen_and_no_worker_is_called_busy(facts: Facts, held: str) -> None:

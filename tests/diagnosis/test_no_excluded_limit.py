@@ -85,6 +85,11 @@ def kernel(facts: Facts) -> float:
     return (facts.loads.system_share or 0.0) * used * max(1, facts.workers)
 
 
+def made_by(facts: Facts) -> float:
+    """CPUs that make batches."""
+    return sum(facts.cpu_s.values()) * facts.samples_per_s * facts.ranks / facts.ranks_of_rate
+
+
 def at_locks(facts: Facts) -> bool:
     """All blocked time of the loading processes was on locks."""
     seen = (facts.loads.blocked_on if facts.loads else None) or {}
@@ -188,6 +193,8 @@ def check_limit(facts: Facts, cause: Cause) -> None:
     if cause.stage in OF_SAMPLES and cause.limit not in waits_on:
         assert idle_meanwhile(facts) < IDLE + 1e-9, "the workers' own work is named, and they have none"
     assert cause.stage != "transport" or facts.workers > 0
+    if cause.stage == "transport" and cause.limit == "cpu" and not cause.is_measured:
+        assert made_by(facts) < MOST * (facts.own_cpus or 0.0), "most CPUs make batches, which have no CPU to travel by"
     if cause.stage == "stragglers":
         assert cause.limit == "order" or facts.tail_share >= MOST
 

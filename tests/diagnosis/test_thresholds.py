@@ -273,10 +273,16 @@ SIDES: dict[str, tuple[Facts, StageAndLimit, Facts, StageAndLimit]] = {
         DECODES,
     ),
     "batches on their way wait for the CPUs where these are full": (
-        transported(own_cpus=1.61),
+        transported(own_cpus=1.61, samples_per_s=200),
         ("transport", "cpu"),
-        transported(own_cpus=1.59),
+        transported(own_cpus=1.59, samples_per_s=200),
         ("transport", "workers"),
+    ),
+    "batches wait for the CPUs on their way because others are made, where that takes half of them": (
+        transported(own_cpus=1.9, samples_per_s=370),
+        ("decode", "cpu"),
+        transported(own_cpus=1.9, samples_per_s=360),
+        ("transport", "cpu"),
     ),
     "batches on their way wait for the main process where it is busy": (
         transported(main=states(0.3, 0.19)),
