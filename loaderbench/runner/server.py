@@ -29,6 +29,10 @@ _FORKED = (
 )
 
 
+class ForkServerKilledError(Exception):
+    """The fork server was killed before it had started a process, and so was the one that took its place."""
+
+
 class TrialServer:
     """The first process pays the import of torch, each further one a fork. `method` is what it starts by.
 
@@ -74,12 +78,16 @@ class TrialServer:
         return True
 
     def start(self, target: Callable[..., None], *args: object) -> BaseProcess:
-        """Start a process that calls `target(*args)`; once more where the fork server is killed before it answers."""
-        try:
-            return self._start(target, *args)
-        except (EOFError, ConnectionError):
-            self.has_died()  # waits for its end: before that, no other server is started
-            return self._start(target, *args)
+        """Start a process that calls `target(*args)`; once more where the fork server is killed before it answers.
+
+        Raises `ForkServerKilledError` where the next one is killed, too.
+        """
+        for _ in range(2):
+            try:
+                return self._start(target, *args)
+            except (EOFError, ConnectionError):
+                self.has_died()  # waits for its end: before that, no other server is started
+        raise ForkServerKilledError
 
     def _start(self, target: Callable[..., None], *args: object) -> BaseProcess:
         self.warm_up()
@@ -91,7 +99,10 @@ class TrialServer:
     def ask(self, target: Callable[..., None], *args: object, timeout_s: float) -> Any:
         """Call `target(pipe, *args)` in a process and return what it sends; `None` where it ends or takes too long."""
         ours, theirs = self.pipe()
-        process = self.start(_answer, target, theirs, *args)
+        try:
+            process = self.start(_answer, target, theirs, *args)
+        except ForkServerKilledError:
+            return None
         theirs.close()
         try:
             return ours.recv() if ours.poll(timeout_s) else None
@@ -104,7 +115,10 @@ class TrialServer:
     def ask_each(self, target: Callable[..., None], *args: object, timeout_s: float) -> Iterator[Any]:
         """Call it in a process and yield what it sends, until it ends. Raises `TimeoutError` where it is silent."""
         ours, theirs = self.pipe()
-        process = self.start(_answer, target, theirs, *args)
+        try:
+            process = self.start(_answer, target, theirs, *args)
+        except ForkServerKilledError:
+            return
         theirs.close()
         try:
             while ours.poll(timeout_s):

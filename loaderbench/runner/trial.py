@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from PIL import Image
 
 from loaderbench.datasets.photos import reference_jpeg
-from loaderbench.diagnosis.failures import FORK_SERVER_KILLED
+from loaderbench.diagnosis.failures import FORK_SERVER_KILLED, fork_server_killed
 from loaderbench.environment import oom_kills, refused_processes
 from loaderbench.monitors import GpuMonitor, Sampling
 from loaderbench.recorder import completed_trial, with_reasons
@@ -30,7 +30,7 @@ from loaderbench.runner.patience import Neighbors
 from loaderbench.runner.protocol import Result, TrialOrder
 from loaderbench.runner.rank import rank_log
 from loaderbench.runner.readings import inside_with_blocked, loop_times, rank_readings, resource_use, timeline_of
-from loaderbench.runner.server import TrialServer
+from loaderbench.runner.server import ForkServerKilledError, TrialServer
 from loaderbench.runner.trial_process import TrialProcess
 
 NO_LOOP = "endless sampler; training step not split"
@@ -67,7 +67,11 @@ class TrialRunner:
 
     def _run_once(self, order: TrialOrder) -> tuple[Outcome, bool]:
         """What came of it, and whether something outside of it spoiled it."""
-        begun = self.begin(order)
+        at, kills = utc_now(), oom_kills()
+        try:
+            begun = self.begin(order)
+        except ForkServerKilledError:
+            return Outcome(_never_started(order, at, kills), []), True
         try:
             begun.process.follow()
         finally:
@@ -78,7 +82,7 @@ class TrialRunner:
         return outcome, lost_server or begun.process.paused_s > 0
 
     def begin(self, order: TrialOrder) -> Begun:
-        """Start a trial's process; it has to be followed, and ended."""
+        """Start a trial's process; it has to be followed, and ended. Raises `ForkServerKilledError`."""
         at, before_s, kills = utc_now(), self._reference.time_s(), oom_kills()
         order = replace(order, patience_s=self._neighbors.patience_s(order))
         refused = refused_processes()
@@ -87,11 +91,8 @@ class TrialRunner:
     def outcome(self, begun: Begun, slices: TimeSlices | None = None) -> Outcome:
         """Make the record of a trial that is ended; its rate is that of its time slices, where it had any."""
         process, order = begun.process, begun.process.order
-        trial = Trial(
-            **vars(order.planned),
-            status="failed",
-            consumer=order.consumer,
-            started_at=begun.at,
+        trial = replace(
+            _unmeasured(order, begun.at),
             reference_decode_before_s=begun.reference_before_s,
             reference_decode_after_s=self._reference.time_s(),
             duration_s=process.took_s,
@@ -129,6 +130,15 @@ class Begun:
     reference_before_s: float
     kills_before: int | None
     refused_before: int | None = None
+
+
+def _unmeasured(order: TrialOrder, at: str) -> Trial:
+    return Trial(**vars(order.planned), status="failed", consumer=order.consumer, started_at=at)
+
+
+def _never_started(order: TrialOrder, at: str, kills_before: int | None) -> Trial:
+    failure = explained(fork_server_killed(), order, kills_before, None)
+    return with_reasons(replace(_unmeasured(order, at), failure=failure), "the trial failed")
 
 
 def _failed(trial: Trial, why: Failure, begun: Begun) -> Trial:

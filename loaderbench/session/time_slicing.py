@@ -18,7 +18,7 @@ from loaderbench.environment import process_limit, read_limits
 from loaderbench.monitors import proc
 from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Failure, PlannedTrial, TimeSlices
-from loaderbench.runner import Begun, Outcome
+from loaderbench.runner import Begun, ForkServerKilledError, Outcome
 from loaderbench.runner.guard import SessionGuard
 from loaderbench.runner.trial_process import TrialProcess
 
@@ -72,7 +72,10 @@ class SlicedRounds:
     def run(self, planned: Sequence[PlannedTrial], started: Started, keep: Keep) -> None:
         """Measure every trial once; `keep` is called with each outcome, also where a signal ends the round."""
         in_slices = self._in_slices and not any(map(self._is_alone, planned))
-        alone = self._run_in_slices(planned, started, keep) if in_slices else planned
+        try:
+            alone = self._run_in_slices(planned, started, keep) if in_slices else planned
+        except ForkServerKilledError:  # before anything was measured
+            self._in_slices, alone = False, planned
         for one in alone:
             started(one)
             outcome = self._measure(one)
@@ -88,6 +91,8 @@ class SlicedRounds:
                 complete = self._begin(planned, started, begun, guard) and self._run_slices(
                     [each.process for each in begun]
                 )
+            except ForkServerKilledError:  # there is no memory for so many at a time
+                complete = False
             except BaseException:
                 self._end(begun, keep, guard, sliced=False)
                 raise

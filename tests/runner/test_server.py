@@ -13,7 +13,7 @@ import psutil
 import pytest
 from quick_server import quick_server
 
-from loaderbench.runner import TrialServer, server
+from loaderbench.runner import ForkServerKilledError, TrialServer, server
 
 WHILE_IT_STARTS = """
 import os, signal, sys, threading
@@ -95,6 +95,25 @@ def test_a_fork_server_that_is_killed_before_it_answers_is_started_anew(tmp_path
     done = run(KILLED_BEFORE_IT_ANSWERS, quick_server(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[-3:-1] == ["a process", "exit code 0 of another server: True"]
+
+
+@pytest.mark.parametrize("error", [EOFError, BrokenPipeError])
+def test_a_second_fork_server_that_is_killed_is_an_error_of_its_own_and_no_answer(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    tried: list[object] = []
+
+    def killed(_: TrialServer, *call: object) -> None:
+        tried.append(call)
+        raise error
+
+    monkeypatch.setattr(TrialServer, "_start", killed)
+    monkeypatch.setattr(TrialServer, "has_died", lambda _: True)
+    with pytest.raises(ForkServerKilledError):
+        TrialServer().start(print)
+    assert len(tried) == 2
+    assert TrialServer().ask(print, timeout_s=1.0) is None
+    assert list(TrialServer().ask_each(print, timeout_s=1.0)) == []
 
 
 A_THREAD_OUTLIVES_THE_FIRST = """

@@ -15,7 +15,7 @@ import pytest
 
 from loaderbench.environment import describe_machine
 from loaderbench.records import PlannedTrial, Trial
-from loaderbench.runner import Outcome, TrialOrder, TrialRunner, TrialServer, probe
+from loaderbench.runner import ForkServerKilledError, Outcome, TrialOrder, TrialRunner, TrialServer, probe
 from loaderbench.suite import Suite
 
 SPOILS = ("shapes", "leaves", "unsendable")
@@ -323,6 +323,23 @@ def test_a_fork_server_that_is_killed_again_is_named(runner: TrialRunner, tmp_pa
     assert outcome.trial.failure
     assert outcome.trial.failure.kind == "fork_server_killed"
     completed(run(runner, tmp_path, target("numbers"), {"num_workers": 0}))  # another server was started
+
+
+def test_a_trial_that_no_fork_server_lives_to_start_is_tried_twice_and_fails(
+    runner: TrialRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[object] = []
+
+    def killed(_: TrialServer, *call: object) -> None:
+        tried.append(call)
+        raise ForkServerKilledError
+
+    monkeypatch.setattr(TrialServer, "start", killed)
+    trial = run(runner, tmp_path, target("numbers"), {"num_workers": 0}).trial
+    assert (trial.status, len(tried), trial.log) == ("failed", 2, None)
+    assert trial.failure
+    assert trial.failure.kind == "fork_server_killed"
+    assert "samples_per_s" in trial.not_measured
 
 
 def test_the_server_s_children_do_not_import_torch_again(server: TrialServer, runner: TrialRunner) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from loaderbench.records import Failure, PlannedTrial, TimeSlices, Trial
+from loaderbench.runner import ForkServerKilledError
 from loaderbench.session import time_slicing
 from loaderbench.session.time_slicing import SlicedRounds
 
@@ -72,6 +73,8 @@ class FakeMeasuring:
         return SimpleNamespace(trial=_trial(planned, status))
 
     def begin(self, planned: PlannedTrial) -> Any:
+        if "not_begun" in self._facts.get(planned.id, {}):
+            raise ForkServerKilledError
         return SimpleNamespace(process=FakeProcess(planned, self.log, **self._facts.get(planned.id, {})))
 
     @contextmanager
@@ -158,6 +161,16 @@ def test_what_cannot_be_stopped_has_the_round_measured_one_after_the_other_from_
     assert measuring.log == ["follow a", "kill a"]
     run("cd", measuring, rounds)
     assert measuring.alone == ["a", "b", "c", "d"]
+
+
+def test_where_no_fork_server_lives_next_to_other_trials_the_round_is_measured_one_after_the_other() -> None:
+    measuring = FakeMeasuring(b={"not_begun": True})
+    fake: Any = measuring
+    rounds = SlicedRounds(fake)
+    assert list(run("abc", measuring, rounds)) == ["a", "b", "c"]
+    assert (measuring.alone, measuring.log) == (["a", "b", "c"], ["follow a", "kill a"])
+    run("d", measuring, rounds)
+    assert measuring.log == ["follow a", "kill a"], "none is begun again"
 
 
 def test_the_last_that_begins_may_be_the_one_that_cannot_be_stopped() -> None:
