@@ -164,7 +164,7 @@ def main_process_works_alone(facts: Facts) -> Cause | None:
 def batches_are_long_on_the_way(facts: Facts) -> Cause | None:
     """Most of the wait passes between a batch's being made and its arrival, or in pages of memory to be shared.
 
-    Unless batches wait for a CPU on their way, of which making others takes most.
+    Not if the CPUs are full with making batches: finished ones then wait for a CPU on their way.
     """
     if not facts.workers:
         return None

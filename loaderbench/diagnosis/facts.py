@@ -23,8 +23,8 @@ class Facts:
 
     `loads`: the workers, or the main process where there are none. `cpu_s` and `blocked_s` are by stage; what is
     neither was spent waiting for a CPU. `spare_cpus` are those that this program leaves of what it may use; `idle_cpus`
-    those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work,
-    and `ended_share` what is missing of it because workers ended before the others.
+    those that nobody used. `processes` are those below the main one. `idle_share` is the workers' time without work.
+    `ended_share` is the part of all workers' time after some have ended, as workers of an iterable dataset may.
     Of a distributed training, `ranks` share these CPUs, each with as many workers, and their use is counted together.
     `samples_per_s` is that of one process, or of all `ranks_of_rate` ranks of a trial together.
     """
@@ -254,7 +254,7 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
 
 
 def _ended_share(trial: Trial, workers: int) -> float | None:
-    """The part of all workers' time after their own end, while others were still at work."""
+    """The part of all workers' time after some had ended while others still worked."""
     count = _reading(trial, "workers.mean_count")
     return None if not workers or count is None or trial.processes > 1 else max(0.0, 1 - count / workers)
 

@@ -74,7 +74,7 @@ def have_work(facts: Facts) -> bool:
 
 
 def idle_time(facts: Facts) -> float:
-    """The share of time that workers have no work, at most their blocked share, or ended before the others."""
+    """The share of time in which workers have ended or have no work; the latter is at most their blocked share."""
     without_work = min(facts.idle_share or 0.0, facts.loads.blocked_share if facts.loads else 1.0)
     return facts.ended_share + (1 - facts.ended_share) * without_work
 
@@ -215,7 +215,7 @@ def _stages_of_next(facts: Facts) -> float:
 
 
 def making_takes_the_cpus(facts: Facts) -> bool:
-    """Whether no CPU is left and most of them make batches: a finished batch on its way then waits for a CPU, too."""
+    """Whether the CPUs are full, mostly with making batches. Finished batches on their way then wait for a CPU."""
     rate = facts.samples_per_s * facts.ranks / facts.ranks_of_rate
     made_by = sum(facts.cpu_s.values()) * rate
     return facts.own_cpus is not None and cpus_are_full(facts) and made_by >= MOST * facts.own_cpus > 0

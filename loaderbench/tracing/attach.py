@@ -168,7 +168,7 @@ class InProcess:
             active.set_tracer(outer)
 
     def _left_out(self) -> Any:
-        """Count a batch by its length only. Looks at lines go on, so a thread is asked for them as often."""
+        """Count a batch by its length only. Lines are looked at all the same, so a switch is asked for as often."""
         outer = active.set_tracer(None)
         try:
             self._begin_looks()

@@ -24,7 +24,7 @@ class BatchChoice:
         self._since_s, self._left_out, self._to_leave_out = 0.0, 0, 0
 
     def begin_epoch(self) -> None:
-        """The time from the last epoch's last batch to the first of this one says nothing."""
+        """Start an epoch; the time since the last batch of the one before is not counted."""
         self._since_s = 0.0
 
     def leaves_out(self) -> bool:
@@ -35,7 +35,7 @@ class BatchChoice:
         return True
 
     def traced(self, began_s: float, cost_s: float) -> None:
-        """A batch was traced that began at this moment, and this is what tracing it cost."""
+        """Note when a traced batch began, and what tracing it cost."""
         if self._since_s:
             self._period_s = (began_s - self._since_s) / (self._left_out + 1)
         self._since_s, self._left_out, self._to_leave_out = began_s, 0, 0
@@ -46,6 +46,6 @@ class BatchChoice:
             self._to_leave_out = self._drawn(self._cost_s / (MAX_COST_SHARE * self._period_s) - 1)
 
     def _drawn(self, mean: float) -> int:
-        """About as many, and not in step with anything that the loop does regularly."""
+        """A random number near the mean: what the loop does regularly is neither always traced nor always left out."""
         whole = max(0, math.ceil(mean))
         return self._random.randint(whole // 2, whole + (whole + 1) // 2)

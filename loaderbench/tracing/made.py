@@ -49,7 +49,7 @@ class MadeBatches:
         self._begun[self.epochs - 1] = [int(block.header[layout.BATCHES]) for block in self._blocks]
 
     def follow(self, have_more: Sequence[bool]) -> None:
-        """What torch notes in this epoch, worker by worker: whether it may still make batches."""
+        """Use torch's own list of this epoch: for each worker, whether it may make more batches."""
         self._have_more = have_more
 
     def find(self, epoch: int, batch: int) -> Made | None:

@@ -190,7 +190,7 @@ class Tracer:
         return result
 
     def left_out(self, batches: Iterator[Any]) -> Any:
-        """Take a batch whose samples are not timed: it is taken to have as many as the last that was traced."""
+        """Take a batch without timing its samples; it counts for as many as the last traced batch had."""
         began_s, self._leaving_out = now_s(), True
         try:
             result = next(batches)
@@ -206,7 +206,7 @@ class Tracer:
         return result
 
     def _count_alike(self, samples: int, took_s: float) -> None:
-        """Count samples of equal length that took so long together."""
+        """Count samples that took this long together, as if all were equally long."""
         self._left_out += samples
         if samples:
             place = bin_of(took_s / samples)
