@@ -106,7 +106,7 @@ def _inside(own: _Counted, seen: _Counted, running: _Counted, workers: int) -> S
         looks=looks,
         idle_share=seen.idle / looks if workers else None,
         startup_share=own.startup / own.main,
-        waits={part: count / own.in_next for part, count in own.waits.most_common()},
+        waits={part: count / own.in_next for part, count in own.waits.most_common() if count},
         stages=stages,
         not_measured={} if workers else {"idle_share": "the main process loads by itself"},
     )

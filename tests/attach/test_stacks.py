@@ -146,6 +146,15 @@ def test_a_wait_for_workers_that_start_is_no_wait_for_a_batch(frames: tuple[Code
     assert found.waits == {"waiting": 1.0}
 
 
+def test_a_main_thread_that_was_never_seen_to_wait_has_no_parts_of_a_wait() -> None:
+    main = stack(MAIN, CodeFrame("/home/me/train.py", 6, "<module>"), looks=100)
+    seen = Stacks((main,), (main, stack(FIRST, WORKER, FETCH, SAMPLE, looks=20)), ())
+    found = read_stacks(seen, MAIN, workers=1, folder="")
+    assert found.wait_share == 0
+    assert found.inside is not None
+    assert found.inside.waits == {}
+
+
 def test_without_workers_the_main_process_is_what_loads() -> None:
     resize = CodeFrame(f"{PACKAGES}/PIL/Image.py", 2440, "Image.resize")
     seen = (stack(MAIN, NEXT, FETCH, SAMPLE, resize, looks=30), stack(MAIN, SAMPLE, looks=10))
