@@ -50,7 +50,7 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
     if tuned.changed.get("num_workers") and (own.step_threads or 0) > SEVERAL_THREADS:
         yield (
             f"Warning: {own.step_threads:.1f} threads compute in the training step and compete with workers; "
-            "call torch.set_num_threads(1) in the main process, or expect a smaller gain"
+            "call torch.set_num_threads(1) in the main process, or the script may become slower"
         )
 
 

@@ -50,7 +50,10 @@ def test_trials_that_are_slower_than_the_script_are_a_warning(in_script: float) 
 def test_several_threads_in_the_step_are_a_warning_where_workers_are_advised() -> None:
     own = OwnLoop(samples_per_s=100.0, step_s_per_sample=0.001, step_cpu_s_per_sample=0.0021)
     (said,) = details(BETTER, None, own)
-    assert said.startswith("Warning: 2.1 threads compute in the training step and compete with workers; ")
+    assert said == (
+        "Warning: 2.1 threads compute in the training step and compete with workers; "
+        "call torch.set_num_threads(1) in the main process, or the script may become slower"
+    )
     fewer = Tuned(present={"num_workers": 4}, arguments=PRESENT, gain=Interval(1.2, 1.1, 1.3), pairs=3)
     assert list(details(fewer, None, own)) == []
 
