@@ -91,7 +91,7 @@ class SlicedRounds:
                 complete = self._begin(planned, started, begun, guard) and self._run_slices(
                     [each.process for each in begun]
                 )
-            except ForkServerKilledError:  # there is no memory for so many at a time
+            except ForkServerKilledError:  # not enough memory for this many trials at once
                 complete = False
             except BaseException:
                 self._end(begun, keep, guard, sliced=False)

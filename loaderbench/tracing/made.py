@@ -54,12 +54,11 @@ class MadeBatches:
 
     def find(self, epoch: int, batch: int) -> Made | None:
         """The batch, by torch's order; `None` if it is not known."""
-        begun = self._begun.get(epoch)
-        place = None if begun is None else place_of(batch, self._counts(epoch))
-        if begun is None or place is None:
+        place = place_of(batch, self._counts(epoch))
+        if place is None:
             return None
         worker, turn = place
-        block, number = self._blocks[worker], begun[worker] + turn
+        block, number = self._blocks[worker], self._begun[epoch][worker] + turn
         return self._made(worker, number, block.span_stages()) if number in _remembered(block) else None
 
     def of_last_epoch(self) -> list[tuple[int, Made]]:
@@ -99,7 +98,7 @@ class MadeBatches:
 def place_of(batch: int, counts: Sequence[float]) -> tuple[int, int] | None:
     """Which worker makes a batch of an epoch, and how many it made before; `None` for one after the last.
 
-    `counts` are the batches of each worker. torch asks the workers in turn, and passes over one that has no more:
+    `counts` are the batches of each worker. torch asks the workers in turn and skips those that have no more:
     worker w of W makes batches w, w + W, w + 2 W while all have.
     """
     left, turn = batch, 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from test_cause import BLOCKED, DECODING, NO_REASON, cause_of, parts, states
 
-from loaderbench.diagnosis.cause import Cause, conflicting, near_tie, speaks_against
+from loaderbench.diagnosis.cause import Cause, speaks_against
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import disturbed
 
@@ -352,30 +352,6 @@ def test_a_mask_counts_against_what_the_main_process_may_use_and_else_against_al
     one = replace(FULL, cpus=1, loads=states(0.6, 0.4, allowed_cpus=1), main=states(0.05, allowed_cpus=1))
     assert cause_of(replace(one, cpus_online=8)) == ("decode", "quota")
     assert cause_of(replace(one, cpus_online=1))[1] != "quota"
-
-
-@pytest.mark.parametrize(("second_s", "tie", "word"), [(0.59, False, False), (0.6, False, True), (0.85, True, True)])
-def test_a_second_stage_is_worth_a_word_from_three_fifths_on_and_a_tie_from_85_per_cent_on(
-    second_s: float, tie: bool, word: bool
-) -> None:
-    facts = replace(DECODING, cpu_s={"decode": 2e-3, "transform": 2e-3 * second_s}, samples_per_s=300)
-    cause = Cause("decode", "workers", NO_REASON)
-    assert near_tie(facts, cause) == tie
-    assert bool(speaks_against(facts, cause)) == word
-    assert not near_tie(facts, Cause("decode", "order", NO_REASON))
-    assert near_tie(facts, Cause("decode", "cpu", NO_REASON)) == tie
-
-
-def test_a_stage_that_costs_nothing_is_no_tie_of_another_that_does_not() -> None:
-    free = replace(DECODING, cpu_s={"decode": 0.0, "read": 0.0})
-    assert not near_tie(free, Cause("decode", "cpu", NO_REASON))
-    assert not near_tie(replace(DECODING, cpu_s={"decode": 1.0}), Cause("decode", "cpu", NO_REASON))
-
-
-@pytest.mark.parametrize(("samples_per_s", "found"), [(499.0, False), (501.0, True)])
-def test_times_do_not_explain_a_rate_that_is_a_third_higher(samples_per_s: float, found: bool) -> None:
-    """One worker at 2.6 ms a sample lets 385 a second through, of which 1.3 times are 500."""
-    assert conflicting(replace(DECODING, samples_per_s=samples_per_s, own_cpus=None)) == found
 
 
 def test_threads_of_several_workers_take_turns_where_each_worker_keeps_one_busy() -> None:

@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 import torch
+from fake_clock import fake_clock
 from torch.utils.data import DataLoader, Dataset
 
-from loaderbench.tracing import active, clock, tracer as tracing
+from loaderbench.tracing import active
 from loaderbench.tracing.batch_choice import EARLY_BATCHES, MAX_COST_SHARE, BatchChoice
 from loaderbench.tracing.block import BLOCK_BYTES, ENABLED, Block
 from loaderbench.tracing.loader import LoaderTrace
@@ -102,25 +103,10 @@ def test_collate_is_divided_by_the_samples_of_the_batches_in_which_it_was_timed(
     assert mean_collate_s(all_traced=False) > mean_collate_s(all_traced=True) / 3
 
 
-class Clock:
-    """Moves only when a sample says so."""
-
-    now_s = 1.0
-
-    def read(self) -> float:
-        return self.now_s
-
-    def pass_s(self, seconds: float) -> float:
-        self.now_s += seconds
-        return seconds
-
-
 def test_a_left_out_batch_that_takes_far_longer_than_others_has_one_slow_sample(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fake, block = Clock(), Block(bytearray(BLOCK_BYTES))
-    for module in (clock, tracing):
-        monkeypatch.setattr(module, "now_s", fake.read)
+    fake, block = fake_clock(monkeypatch), Block(bytearray(BLOCK_BYTES))
     block.header[ENABLED] = 1.0
     tracer, made = Tracer(block, max_cost_share=1e9), MadeBatches([block], in_workers=False)
     made.begin_epoch()

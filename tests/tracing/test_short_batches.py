@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from fake_clock import fake_clock
 
-from loaderbench.tracing import clock, tracer as tracing
 from loaderbench.tracing.block import BLOCK_BYTES, ENABLED, Block
 from loaderbench.tracing.made import Made, MadeBatches
 from loaderbench.tracing.tracer import FLUSH_EACH, Tracer
@@ -12,21 +12,9 @@ from loaderbench.tracing.tracer import FLUSH_EACH, Tracer
 SHORT_S, LONG_S = 2e-4, 3e-4
 
 
-class Clock:
-    now_s = 1.0
-
-    def read(self) -> float:
-        return self.now_s
-
-    def pass_s(self, seconds: float) -> None:
-        self.now_s += seconds
-
-
 def made_of(batches_s: list[float], monkeypatch: pytest.MonkeyPatch) -> list[Made | None]:
     """Batches of one sample, of so many seconds each."""
-    fake, block = Clock(), Block(bytearray(BLOCK_BYTES))
-    for module in (clock, tracing):
-        monkeypatch.setattr(module, "now_s", fake.read)
+    fake, block = fake_clock(monkeypatch), Block(bytearray(BLOCK_BYTES))
     block.header[ENABLED] = 1.0
     tracer, found = Tracer(block, max_cost_share=1e9), MadeBatches([block], in_workers=True)
     found.begin_epoch()
