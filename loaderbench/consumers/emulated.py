@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,6 +14,7 @@ from pydantic import Field
 
 from loaderbench.consumers.calibration import read_calibration
 from loaderbench.consumers.demand import DEFAULT_DEMAND, demand_from, demand_of_calibration
+from loaderbench.consumers.host_threads import ComputingThreads
 from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitClock, OptionProblem
 from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, NoRateError, find_rate, gpus
 from loaderbench.options import Amount
@@ -25,6 +26,10 @@ _PRECISION = "Precision of the published rate; mixed precision by default, where
 
 _HOST = "CPU time, in seconds per sample, that the training step takes from the loader in the main process."
 
+_THREADS = (
+    "Threads of the main process that take `host_cpu_s_per_sample` together, as OpenMP's do in a step on the CPU."
+)
+
 _CALIBRATION = "File of a measured step, from `loaderbench export --to calibration`: emulates that GPU."
 
 IN_FLIGHT = 2  # a training loop that asks for no result runs about one step ahead of its device
@@ -35,14 +40,21 @@ class EmulatedAccelerator:
 
     Its queue is kept as the moments at which its batches will be done; the host sleeps only while the queue is full,
     as a training loop does. A late wake-up delays no batch, because the device's time is computed and not slept.
-    `clock` is the device's, in seconds: it stands still while the trial does. Only `host_s_per_sample` of CPU time is
-    taken, for a host that computes or launches kernels.
+    `clock` is the device's, in seconds: it stops while the trial is stopped. Only `host_s_per_sample` of CPU time is
+    taken, by `host_threads` together, for a host that computes or launches kernels.
     """
 
     def __init__(
-        self, demand: float, clock: Clock = time.monotonic, *, fixed_s: float = 0.0, host_s_per_sample: float = 0.0
+        self,
+        demand: float,
+        clock: Clock = time.monotonic,
+        *,
+        fixed_s: float = 0.0,
+        host_s_per_sample: float = 0.0,
+        host_threads: int = 1,
     ) -> None:
         self._demand, self._clock, self._fixed_s, self._host_s = demand, clock, fixed_s, host_s_per_sample
+        self._host = ComputingThreads(host_threads)
         self._done_at_s: deque[float] = deque([0.0], maxlen=IN_FLIGHT)
         self.wait_clock = HostWaitClock(lambda: self._done_at_s[-1], clock)
 
@@ -51,20 +63,10 @@ class EmulatedAccelerator:
         room_at_s = self._done_at_s[0] if len(self._done_at_s) == IN_FLIGHT else 0.0
         start_s = max(self._clock(), self._done_at_s[-1])
         if self._host_s:
-            compute_for(self._host_s * samples)
+            self._host.compute_for(self._host_s * samples)
         while (pause_s := room_at_s - self._clock()) > 0:
             time.sleep(pause_s)
         self._done_at_s.append(start_s + self._fixed_s + samples / self._demand)
-
-
-def compute_for(cpu_s: float) -> None:
-    """Take so much CPU time in this thread, and leave the interpreter to others: a checksum releases its lock."""
-    until_s = time.thread_time() + cpu_s
-    while time.thread_time() < until_s:
-        zlib.crc32(_COMPUTED)
-
-
-_COMPUTED = bytes(1 << 16)
 
 
 class Emulated(ConsumerKind):
@@ -83,6 +85,7 @@ class Emulated(ConsumerKind):
     precision: Annotated[str | None, Field(description=_PRECISION, examples=[*PRECISIONS])] = None
     calibration: Annotated[str | None, Field(description=_CALIBRATION)] = None
     host_cpu_s_per_sample: Annotated[Amount | None, Field(description=_HOST)] = None
+    host_threads: Annotated[int, Field(description=_THREADS, ge=1)] = 1
 
     def assumed_demand(self, folder: Path) -> AssumedDemand:
         """The rate it takes samples at.
@@ -115,8 +118,9 @@ class Emulated(ConsumerKind):
     def make(self, config: Mapping[str, Any], folder: Path, clock: Clock) -> Consumer:
         """Make the device."""
         host_s = self.host_cpu_s_per_sample or 0.0
+        device = partial(EmulatedAccelerator, clock=clock, host_s_per_sample=host_s, host_threads=self.host_threads)
         if self.calibration is not None:
             found = read_calibration(folder / self.calibration)
             rate = 1 / found.s_per_sample if found.s_per_sample else math.inf
-            return EmulatedAccelerator(rate, clock, fixed_s=found.fixed_s, host_s_per_sample=host_s)
-        return EmulatedAccelerator(self.assumed_demand(folder).samples_per_s, clock, host_s_per_sample=host_s)
+            return device(rate, fixed_s=found.fixed_s)
+        return device(self.assumed_demand(folder).samples_per_s)

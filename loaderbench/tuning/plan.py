@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ BATCHES = 8  # of a trial at least, those of its warm-up among them
 FEWEST = 3  # worker counts
 LEAST_TIMEOUT_S = 10.0  # of a trial; it may hang in a copy, whose process has no threads
 LATE = 5  # times the expected start, for a busy machine; then a trial is given up
+PART_OF_A_THREAD = 0.3  # of a step's time, that another thread computes or spins in it; less is no thread of its own
 EPOCHS = 1.3  # that a trial of whole epochs takes, its warm-up among them
 
 
@@ -54,6 +56,11 @@ class OwnLoop:
         """How many threads compute in the step, on average."""
         known = self.step_s_per_sample and self.step_cpu_s_per_sample
         return self.step_cpu_s_per_sample / self.step_s_per_sample if known else None  # type: ignore[operator]
+
+    @property
+    def host_threads(self) -> int:
+        """Threads that an emulated step takes its CPU time in."""
+        return max(1, math.ceil((self.step_threads or 1.0) - PART_OF_A_THREAD))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +122,13 @@ def make_tune_plan(loader: DataLoader[Any], order: TuneOrder) -> TunePlan:
 
 
 def _consumer(own: OwnLoop) -> dict[str, Any]:
-    """A device at the pace of the step, which takes the CPU time of one thread at most; none where it is not known."""
+    """A device at the pace of the step, whose host computes as the step's threads do; none where it is not known."""
     if own.demand is None:
         return {"kind": "none"}
     paced: dict[str, Any] = {"kind": "emulated", "demand": float(f"{own.demand:.3g}")}
     if own.step_cpu_s_per_sample:
-        paced["host_cpu_s_per_sample"] = min(own.step_cpu_s_per_sample, 1 / own.demand)
+        paced["host_threads"] = own.host_threads
+        paced["host_cpu_s_per_sample"] = min(own.step_cpu_s_per_sample, own.host_threads / own.demand)
     return paced
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loaderbench.environment import cpus_allotted
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code
 from loaderbench.records import CodeLine, Config
 from loaderbench.report import numbers
@@ -13,9 +14,6 @@ from loaderbench.tuning.tuned import Tuned
 
 ALIKE = 0.9
 """Trials of the present arguments that are slower than the script by more than that make the gain look larger."""
-
-SEVERAL_THREADS = 1.3
-"""Of the step, on average. Trials emulate one: those of OpenMP spin while they wait for one another."""
 
 
 def headline(name: str, tuned: Tuned) -> str:
@@ -29,6 +27,7 @@ def headline(name: str, tuned: Tuned) -> str:
 
 def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[str]:
     """Doubts, what to edit where the line that makes the loader is known, and the functions that it needs."""
+    yield from _threads(tuned, own)
     if not tuned.changed:
         return
     yield from _doubts(tuned, own)
@@ -47,10 +46,16 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
             f"Warning: the present arguments gave {in_script:,.0f} samples/s in the script, "
             f"but {in_trials:,.0f} in trials; expect a smaller gain"
         )
-    if tuned.changed.get("num_workers") and (own.step_threads or 0) > SEVERAL_THREADS:
+
+
+def _threads(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
+    """What else to try where workers do not get the CPUs that the step's threads use."""
+    workers = tuned.arguments.get("num_workers") or 1
+    if own.host_threads > 1 and own.host_threads + int(workers) > cpus_allotted():
         yield (
-            f"Warning: {own.step_threads:.1f} threads compute in the training step and compete with workers; "
-            "call torch.set_num_threads(1) in the main process, or the script may become slower"
+            f"The training step computes in {own.host_threads} threads, which compete with workers for "
+            f"{cpus_allotted():g} CPUs. Trials include this. Workers may gain more with torch.set_num_threads(1) "
+            "in the main process: add it and tune again"
         )
 
 

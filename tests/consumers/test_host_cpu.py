@@ -1,4 +1,4 @@
-"""An emulated GPU whose host computes takes the CPU time it was given, and leaves the interpreter to others."""
+"""An emulated GPU whose host computes takes the CPU time it was given, in one thread or in several."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.consumers.emulated import Emulated, EmulatedAccelerator, compute_for
+from loaderbench.consumers import host_threads
+from loaderbench.consumers.emulated import Emulated, EmulatedAccelerator
+from loaderbench.consumers.host_threads import ComputingThreads, compute_for
 
 
 @pytest.mark.timed
@@ -47,9 +49,37 @@ def test_other_threads_run_meanwhile() -> None:
     assert counted[0] > 50
 
 
-def test_the_option_of_a_suite_reaches_the_device() -> None:
-    given = Emulated(demand=100.0, host_cpu_s_per_sample=0.01)
+@pytest.mark.timed
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_threads_take_the_cpu_time_together(count: int) -> None:
+    threads = ComputingThreads(count)
+    cpu_s, own_s = time.process_time(), time.thread_time()
+    for _ in range(5):
+        threads.compute_for(0.06)
+    assert time.thread_time() - own_s >= 5 * 0.06 / count
+    assert time.process_time() - cpu_s >= 5 * 0.06
+
+
+def test_a_region_ends_when_its_slowest_thread_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    regions: dict[int, int] = {}
+
+    def slow_in_one_thread(cpu_s: float) -> None:
+        number = threading.get_ident()
+        if number != main:
+            time.sleep(0.002)
+        regions[number] = regions.get(number, 0) + 1
+        assert max(regions.values()) - min(regions.values()) <= 1 or len(regions) == 1
+
+    main = threading.get_ident()
+    monkeypatch.setattr(host_threads, "compute_for", slow_in_one_thread)
+    ComputingThreads(2).compute_for(2 * 10 * host_threads.REGION_S)
+    assert sorted(regions.values()) == [10, 10]
+
+
+def test_the_options_of_a_suite_reach_the_device() -> None:
+    given = Emulated(demand=100.0, host_cpu_s_per_sample=0.01, host_threads=2)
     device = given.make({}, Path(), time.monotonic)
-    before = time.thread_time()
-    device.consume(None, 5)
-    assert time.thread_time() - before > 0.04
+    before, all_before = time.thread_time(), time.process_time()
+    device.consume(None, 8)
+    assert time.thread_time() - before >= 0.04
+    assert time.process_time() - all_before >= 0.08

@@ -107,15 +107,22 @@ def test_trials_take_whole_epochs_where_the_budget_allows_it_and_try_workers_tha
 
 
 @pytest.mark.parametrize(
-    ("cpu_s", "host_s", "threads"), [(0.002, 0.002, 0.5), (0.009, 0.004, 2.25), (None, None, None)]
+    ("cpu_s", "host_s", "threads"),
+    [
+        (0.002, 0.002, 1),
+        (0.005, 0.004, 1),
+        (0.0076, 0.0076, 2),
+        (0.009, 0.008, 2),
+        (0.0094, 0.0094, 3),
+        (None, None, 1),
+    ],
 )
-def test_the_step_takes_the_cpu_time_of_one_thread_at_most(
-    cpu_s: float | None, host_s: float | None, threads: float | None
+def test_the_step_takes_its_cpu_time_in_as_many_threads_as_the_script(
+    cpu_s: float | None, host_s: float | None, threads: int
 ) -> None:
     own = OwnLoop(samples_per_s=100.0, step_s_per_sample=0.004, step_cpu_s_per_sample=cpu_s)
     consumer: Any = suite_for(loader(), TuneOrder(name="train", budget_s=60.0, own=own)).consumer
-    assert (consumer.demand, consumer.host_cpu_s_per_sample) == (250.0, host_s)
-    assert own.step_threads == threads
+    assert (consumer.demand, consumer.host_cpu_s_per_sample, consumer.host_threads) == (250.0, host_s, threads)
 
 
 def test_without_a_demand_nothing_takes_the_batches_and_with_one_a_device_is_emulated() -> None:

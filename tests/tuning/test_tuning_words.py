@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loaderbench.records import CodeLine, Interval
-from loaderbench.tuning import OwnLoop, Tuned
+from loaderbench.tuning import OwnLoop, Tuned, words
 from loaderbench.tuning.words import details, headline
 
 PRESENT = {"num_workers": 0}
@@ -47,15 +47,18 @@ def test_trials_that_are_slower_than_the_script_are_a_warning(in_script: float) 
     )
 
 
-def test_several_threads_in_the_step_are_a_warning_where_workers_are_advised() -> None:
-    own = OwnLoop(samples_per_s=100.0, step_s_per_sample=0.001, step_cpu_s_per_sample=0.0021)
-    (said,) = details(BETTER, None, own)
-    assert said == (
-        "Warning: 2.1 threads compute in the training step and compete with workers; "
-        "call torch.set_num_threads(1) in the main process, or the script may become slower"
-    )
-    fewer = Tuned(present={"num_workers": 4}, arguments=PRESENT, gain=Interval(1.2, 1.1, 1.3), pairs=3)
-    assert list(details(fewer, None, own)) == []
+@pytest.mark.parametrize(("threads", "cpus", "expected"), [(2, 2.0, True), (1, 2.0, False), (2, 4.0, False)])
+def test_threads_of_the_step_that_compete_with_workers_are_named(
+    threads: int, cpus: float, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "cpus_allotted", lambda: cpus)
+    own = OwnLoop(samples_per_s=100.0, step_s_per_sample=0.001, step_cpu_s_per_sample=0.001 * threads)
+    none = Tuned(present=PRESENT, arguments=PRESENT, why_none="no other arguments were faster")
+    for tuned in (BETTER, none):
+        assert list(details(tuned, None, own)) == expected * [
+            "The training step computes in 2 threads, which compete with workers for 2 CPUs. Trials include this. "
+            "Workers may gain more with torch.set_num_threads(1) in the main process: add it and tune again"
+        ]
 
 
 def test_the_line_that_makes_the_loader_is_a_diff_or_is_named(tmp_path: Path) -> None:
