@@ -48,6 +48,10 @@ class MissingError(LoaderbenchError):
     exit_code = 5
 
 
+class BadImageError(Exception):
+    """An image that cannot be decoded; the message begins with its path."""
+
+
 class Terminated(BaseException):
     """SIGTERM was received; raised in the main thread, like `KeyboardInterrupt` for Ctrl-C."""
 

@@ -8,7 +8,7 @@ from itertools import product
 
 from loaderbench.consumers import NOTHING, consumer_of
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
-from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
+from loaderbench.loaders import AUTO, AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
 from loaderbench.ranks import RANKS, process_count
 from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_name, varying
 from loaderbench.statistics.intervals import FEWEST_ROUNDS
@@ -180,6 +180,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     backends = backends_of(suite.loader, suite.sweep)
     shares = [cpus_allotted / ranks for ranks in rank_counts(suite)]
     axes = {axis: _values(axis, given, backends, shares) for axis, given in suite.sweep.items()}
+    if suite.sweep.get(AXIS) == AUTO:
+        axes[AXIS] = [name for name, found in backends.items() if not found.decodes or suite.dataset.lists_images]
     collapsed: Reasons = {} if accelerator else _drop_idle(axes, backends)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     grid = [config for config in grid if _is_meant(config, suite, backends, cpus_allotted)]
@@ -261,7 +263,7 @@ def rank_counts(suite: Suite) -> list[int]:
 def _is_meant(config: Config, suite: Suite, backends: Mapping[str, LoaderBackend], cpus_allotted: float) -> bool:
     """Whether each value of an axis that is `auto` is one for this many ranks: they share the CPUs."""
     cpus = cpus_allotted / process_count(config)
-    automatic = [axis for axis in config if suite.sweep.get(axis) == "auto"]
+    automatic = [axis for axis in config if axis != AXIS and suite.sweep.get(axis) == "auto"]
     return all(config[axis] in _values(axis, "auto", backends, [cpus]) for axis in automatic)
 
 
@@ -289,11 +291,14 @@ def _drop_idle(axes: dict[str, list[Scalar]], backends: Mapping[str, LoaderBacke
 def _collapsing(backends: Mapping[str, LoaderBackend]) -> Reasons:
     """Axes whose values are one configuration somewhere, and why: of one backend's own, or of others'."""
     reasons: dict[str, list[str]] = {}
-    for name, backend in backends.items():
+    for backend in backends.values():
         for axis, why in backend.collapsing.items():
             reasons.setdefault(axis, []).append(why)
-        for axis in {axis for other in backends.values() for axis in other.axes} - backend.axes.keys():
-            reasons.setdefault(axis, []).append(f"{AXIS}={name} does not take it: one configuration for all values")
+    for axis in {axis for backend in backends.values() for axis in backend.axes}:
+        without = [name for name, backend in backends.items() if axis not in backend.axes]
+        if without:
+            why = f"no effect with {AXIS}={' or '.join(without)}: one configuration for all values"
+            reasons.setdefault(axis, []).append(why)
     return {axis: "; ".join(why) for axis, why in reasons.items()}
 
 
@@ -302,6 +307,8 @@ def _normalised(config: Config, suite: Suite) -> Config:
     arguments = {**suite.loader, **config}
     own = own_arguments(arguments, backends_of(suite.loader, suite.sweep).values()).keys() | {AXIS}
     config = {axis: value if axis in own else None for axis, value in config.items()}
+    if backend_of(arguments).decodes:
+        config |= {axis: getattr(suite.dataset, axis) for axis in suite.dataset.decoding_axes if axis in config}
     return backend_of(arguments).normalised(config, suite.loader)
 
 

@@ -172,11 +172,15 @@ def assert_loader_backend(place: Place) -> None:
     sweep = [trial for trial in place.run()["trials"] if trial["role"] == "sweep"]
     assert {trial["status"] for trial in sweep} == {"completed"}
     configs = [trial["config"] for trial in sweep]
-    assert sorted((config["loader"], config["threads"] or 0) for config in configs) == [
-        ("threads", 1),
-        ("threads", 2),
+    assert sorted((config["loader"], config["ahead"] or 0) for config in configs) == [
+        ("background", 1),
+        ("background", 2),
         ("torch", 0),
     ]
+    workers = {trial["config"]["loader"]: trial["workers"] for trial in sweep}
+    assert workers["background"]["count"] == 1
+    (parity,) = place.run()["parity"]
+    assert (parity["loader"], parity["refused"]) == ("background", "")
 
 
 def assert_consumer(place: Place) -> None:

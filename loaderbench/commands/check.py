@@ -20,6 +20,7 @@ def check(
     from loaderbench.commands.progress import describe_plan
     from loaderbench.consumers import consumer_of, describe_demand, resolve_consumer
     from loaderbench.environment import cpus_allotted
+    from loaderbench.loaders import backends_of, check_installed
     from loaderbench.monitors import count_gpus
     from loaderbench.plan import make_plan
     from loaderbench.records import config_name, format_scalar
@@ -30,6 +31,7 @@ def check(
     for said in loaded.warnings:
         print(f"Warning: {said}", file=sys.stderr)
     gpus, cpus = count_gpus(), cpus_allotted()
+    check_installed(backends_of(loaded.suite.loader, loaded.suite.sweep))
     what = loaded.suite.dataset.describe(loaded.suite.sweep, loaded.folder)
     accelerator = gpus > 0 or needs_gpu(loaded.suite)  # without one, the plan is that of a machine that has one
     consumer = resolve_consumer(loaded.suite.consumer, accelerator=accelerator)

@@ -9,9 +9,9 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from loaderbench.consumers.step_options import FP32, MIXED, TF32, StepOptions
+from loaderbench.imagenet import MEAN, STD
 from loaderbench.ranks import has_ranks
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # torchvision's, as the recipes have them
 _NAMED = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 

@@ -17,7 +17,8 @@ from torch.utils.data import Dataset
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from loaderbench.datasets.dali import DaliJpegs
-from loaderbench.datasets.image_samples import MEAN, STD, Transform
+from loaderbench.datasets.image_samples import Transform
+from loaderbench.imagenet import MEAN, STD
 
 Decode = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 """Decodes JPEGs as RGB. Raises `RuntimeError` where it cannot decode one of them."""

@@ -14,6 +14,7 @@ from loaderbench.datasets import dali, folder_code
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
 from loaderbench.errors import MissingError
+from loaderbench.imagenet import CROP
 from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, one_of, text
 from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.targets import find_target
@@ -29,7 +30,7 @@ _CHECKED_BY = {"pillow_lazy": "pillow", **dict.fromkeys(ON_DEVICE, "torchvision"
 SMALLEST_SIDE, LARGEST_SIDE = 32, 8_192  # pixels
 MOST_COPIES = 2_000
 """Of a larger folder so many images are copied, to see what smaller ones give: all would take minutes."""
-_CROP, _FLOAT_BYTES = 224, 4  # pixels of a side, of every recipe that has a name
+_FLOAT_BYTES = 4
 
 
 def recipe(value: Any) -> str | None:
@@ -66,6 +67,7 @@ class ImageFolder(DatasetOfOptions):
     change_samples: ClassVar[tuple[str, ...]] = ("presize",)
     smaller_samples: ClassVar[Mapping[str, Any]] = {"normalize": "device"}
     why_no_files: ClassVar[str] = ""
+    decoding_axes: ClassVar[tuple[str, ...]] = ("decoder", "image_cache")
 
     kind: Literal["image_folder"] = "image_folder"
     root: str | None = None
@@ -136,6 +138,11 @@ class ImageFolder(DatasetOfOptions):
         return presized_copies(chosen, self.presize)
 
     @property
+    def lists_images(self) -> bool:
+        """With a transform that has a name."""
+        return ":" not in self.transform
+
+    @property
     def is_shared(self) -> bool:
         """With its images in shared memory."""
         return self.image_cache is not None
@@ -157,7 +164,8 @@ class ImageFolder(DatasetOfOptions):
             decoder = SharedImages(samples, decoder, room_bytes=room_bytes())
         named = images.TRANSFORMS.get(self.transform)
         if named is not None:
-            return images.ImageSamples(samples, decoder, named(self.normalize != "device"))
+            normalize = self.normalize != "device"
+            return images.ImageSamples(samples, decoder, named(normalize), images.Recipe(self.transform, normalize))
         return images.ImageSamples(samples, decoder, own_transform(find_target(self.transform, folder)))
 
     def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:
@@ -181,7 +189,7 @@ class ImageFolder(DatasetOfOptions):
         if self.decoder in ON_DEVICE:
             return None
         each = 1 if self.normalize == "device" else _FLOAT_BYTES
-        return None if ":" in self.transform else 3 * _CROP * _CROP * each
+        return None if ":" in self.transform else 3 * CROP * CROP * each
 
     def explain_unreadable(self, samples: Samples) -> str:
         """Count the files that Pillow cannot decode, too."""

@@ -7,30 +7,42 @@ where it is to be normalised on the device. Its numbers are those of torchvision
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from torch.utils.data import Dataset
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+from loaderbench.errors import BadImageError
+from loaderbench.imagenet import CROP, MEAN, SHORT_SIDE, STD
 
 Transform = Callable[[Any], Any]
-Recipe = Callable[[bool], Transform]
-"""Builds a transform; the argument says whether it normalises."""
+MakeTransform = Callable[[bool], Transform]
+"""The argument says whether the transform normalises."""
 
 
-class BadImageError(Exception):
-    """An image that cannot be decoded; the message begins with its path."""
+class Recipe(NamedTuple):
+    """A transform by its name, for loaders that have operations of their own for it."""
+
+    name: str
+    normalizes: bool
 
 
 class ImageSamples(Dataset[tuple[Any, int]]):
-    """Decodes and transforms on access. `loader` and `transform` are its stages, by torchvision's names."""
+    """Decodes and transforms on access. `loader` and `transform` are its stages, by torchvision's names.
+
+    `recipe` is the transform's own, where it has a name.
+    """
 
     def __init__(
-        self, samples: Sequence[tuple[str, int]], loader: Callable[[str], Any], transform: Callable[[Any], Any]
+        self,
+        samples: Sequence[tuple[str, int]],
+        loader: Callable[[str], Any],
+        transform: Callable[[Any], Any],
+        recipe: Recipe | None = None,
     ) -> None:
         self.samples = samples
         self.loader = loader
         self.transform = transform
+        self.recipe = recipe
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -48,7 +60,7 @@ def imagenet_train(normalize: bool = True) -> Transform:
     """RandomResizedCrop 224, flip, to tensor, normalise: the usual recipe."""
     from torchvision import transforms as t
 
-    return _compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip()], normalize)
+    return _compose([t.RandomResizedCrop(CROP), t.RandomHorizontalFlip()], normalize)
 
 
 def imagenet_train_scaled(normalize: bool = True) -> Transform:
@@ -57,7 +69,7 @@ def imagenet_train_scaled(normalize: bool = True) -> Transform:
 
     from loaderbench.datasets.scaled_crop import ScaledResizedCrop
 
-    return _compose([ScaledResizedCrop(224), t.RandomHorizontalFlip()], normalize)
+    return _compose([ScaledResizedCrop(CROP), t.RandomHorizontalFlip()], normalize)
 
 
 def imagenet_train_v2(normalize: bool = True) -> Transform:
@@ -65,7 +77,7 @@ def imagenet_train_v2(normalize: bool = True) -> Transform:
     import torch
     from torchvision.transforms import v2
 
-    steps = [v2.ToImage(), v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip()]
+    steps = [v2.ToImage(), v2.RandomResizedCrop(CROP, antialias=True), v2.RandomHorizontalFlip()]
     last = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)] if normalize else [v2.ToPureTensor()]
     return cast("Transform", v2.Compose([*steps, *last]))
 
@@ -74,7 +86,7 @@ def imagenet_eval(normalize: bool = True) -> Transform:
     """Resize 256, centre crop 224, to tensor, normalise."""
     from torchvision import transforms as t
 
-    return _compose([t.Resize(256), t.CenterCrop(224)], normalize)
+    return _compose([t.Resize(SHORT_SIDE), t.CenterCrop(CROP)], normalize)
 
 
 def to_tensor(normalize: bool = True) -> Transform:
@@ -116,7 +128,7 @@ def _rgb(image: Any) -> Any:
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
-TRANSFORMS: Mapping[str, Recipe] = {
+TRANSFORMS: Mapping[str, MakeTransform] = {
     "imagenet_train": imagenet_train,
     "imagenet_train_v2": imagenet_train_v2,
     "imagenet_train_scaled": imagenet_train_scaled,

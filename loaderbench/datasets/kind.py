@@ -90,6 +90,9 @@ class DatasetKind(Part):
     why_no_files: ClassVar[str] = "unknown which files this dataset reads, so the page cache cannot be set"
     """Why the page cache cannot be set for it; empty where it can."""
 
+    decoding_axes: ClassVar[tuple[str, ...]] = ()
+    """Those of `axes` that say how files are decoded; a loader that decodes by itself takes no notice of them."""
+
     frees_stages: ClassVar[bool] = True
     """Whether trials may make its stages free, which replaces functions of the user's while samples are made."""
 
@@ -121,6 +124,11 @@ class DatasetKind(Part):
     def samples_for(self, samples: Samples, listener: Listener) -> Samples:
         """What trials with these options read in place of `samples`."""
         return samples
+
+    @property
+    def lists_images(self) -> bool:
+        """Whether its samples are files of images with a named transform: a loader may decode them by itself."""
+        return False
 
     @property
     def is_shared(self) -> bool:

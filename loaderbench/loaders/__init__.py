@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from loaderbench.errors import MissingError
 from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
+from loaderbench.loaders.dali_loader import Dali
+from loaderbench.loaders.spdl_loader import Spdl
+from loaderbench.loaders.tf_data import TfData
+from loaderbench.loaders.tf_queue import TfQueue
+from loaderbench.loaders.threads import Threads
 from loaderbench.loaders.torch_loader import TorchLoader
 from loaderbench.options import Check, one_of
 
 __all__ = [
+    "AUTO",
     "AXIS",
     "DEFAULT_BACKEND",
     "LOADER_BACKENDS",
@@ -18,6 +25,7 @@ __all__ = [
     "Prefetch",
     "backend_of",
     "backends_of",
+    "check_installed",
     "loader_axes",
     "own_arguments",
     "worker_count",
@@ -25,10 +33,19 @@ __all__ = [
 
 LOADER_BACKENDS: dict[str, LoaderBackend] = {
     "torch": TorchLoader(),
+    "threads": Threads(),
+    "spdl": Spdl(),
+    "dali": Dali(),
+    "tf_data": TfData(),
+    "tf_queue": TfQueue(),
 }
 
 AXIS, DEFAULT_BACKEND = "loader", next(iter(LOADER_BACKENDS))
 """The argument, and the axis, that names the backend, and what it is where it is left out."""
+
+
+AUTO = "auto"
+"""In place of a list of values: for the axis `loader`, all backends whose libraries are installed."""
 
 
 def backend_of(arguments: Mapping[str, Any]) -> LoaderBackend:
@@ -45,8 +62,17 @@ def worker_count(config: Mapping[str, Any], loader: Mapping[str, Any]) -> int | 
 def backends_of(loader: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, LoaderBackend]:
     """The backends of a suite by name, in the order of its axis; names that are not known are left out."""
     named = sweep.get(AXIS, loader.get(AXIS, DEFAULT_BACKEND))
+    if named == AUTO:
+        return {name: backend for name, backend in LOADER_BACKENDS.items() if backend.is_installed()}
     names = [str(name) for name in (named if isinstance(named, list) else [named])]
     return {name: LOADER_BACKENDS[name] for name in names if name in LOADER_BACKENDS}
+
+
+def check_installed(backends: Mapping[str, LoaderBackend]) -> None:
+    """Raise `MissingError` for the first backend whose library is not there: each of its trials would fail by it."""
+    for name, backend in backends.items():
+        if not backend.is_installed():
+            raise MissingError(f"loader {name}: {backend.needs} is not installed; run `{backend.install}`")
 
 
 def loader_axes(backends: Iterable[LoaderBackend]) -> dict[str, Check]:

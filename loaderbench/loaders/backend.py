@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from multiprocessing import active_children
 from typing import Any, ClassVar
 
@@ -47,6 +48,10 @@ class Batches:
         """The processes that load, by their numbers; none where threads of this process do."""
         return [child.pid for child in active_children() if child.pid]
 
+    def loading_threads(self) -> list[int]:
+        """The threads of this process that load, by the kernel's numbers; none where processes do."""
+        return []
+
     def close(self, iterator: Iterator[Any] | None = None) -> None:
         """End what makes the batches, at their end or before it; `iterator` is the last one over them, if known."""
         if isinstance(iterator, Generator):
@@ -57,16 +62,22 @@ class Batches:
 class Prefetch:
     """How a loader reads ahead, as far as its arguments say: what they leave open is `None`.
 
-    A worker is whatever loads at the same time as others; 0 where the consumer's own thread does.
+    A worker is whatever loads at the same time as others; 0 where the consumer's own thread does. `queued` are the
+    batches of all workers together, where the loader counts them so. `shares_memory`: batches come from other processes
+    through shared memory.
     """
 
     workers: int | None = None
     batches_per_worker: int | None = None
     batch_size: int | None = None
+    queued: int | None = None
+    shares_memory: bool = True
 
     @property
     def batches(self) -> int | None:
         """How many are ready or under way before they are asked for."""
+        if self.queued is not None:
+            return self.queued
         if self.workers is None or self.batches_per_worker is None:
             return None
         return self.workers * self.batches_per_worker
@@ -100,6 +111,15 @@ class LoaderBackend(ABC):
     called: ClassVar[str] = ""
     """What its users call it, if not by the axis."""
 
+    needs: ClassVar[str] = ""
+    """The module of the library that it is made of; empty for torch's own."""
+
+    install: ClassVar[str] = ""
+    """The command that installs that library."""
+
+    decodes: ClassVar[bool] = False
+    """Whether it reads and decodes files and runs a named transform by itself, in place of the dataset."""
+
     arguments: ClassVar[Mapping[str, Check]] = {}
     """Its own arguments, and what their values have to be."""
 
@@ -120,6 +140,10 @@ class LoaderBackend(ABC):
 
     worker_axes: ClassVar[frozenset[str]] = frozenset()
     """Axes that say how many workers load, and how they do it."""
+
+    def is_installed(self) -> bool:
+        """Whether its library is there, without importing it."""
+        return not self.needs or find_spec(self.needs) is not None
 
     @property
     def axes(self) -> Mapping[str, Check]:

@@ -211,26 +211,47 @@ def build_loader(source: Any, arguments: Mapping[str, Any], *, seed: int) -> Bat
     """
     from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-    from loaderbench.loaders.seeded import SeededSamples
-
     if isinstance(source, DataLoader):
         return _of(source, _set_on(source, arguments))
     if isinstance(source, IterableDataset):
         return _made(DataLoader(source, **_usable(arguments)), arguments)
     if isinstance(source, Dataset) or _is_map_style(source):
-        length = len(source)
-        if length == 0:
-            raise ValueError("the dataset is empty")
-        shard = EndlessShard if has_ranks() else EndlessSampler
-        sampler: Any = shard(length, bool(arguments.get("shuffle", False)), seed)
-        per_epoch = len(sampler)
-        if isinstance(source, SeededSamples):  # its samples depend on the number of the draw
-            sampler = source.numbered(sampler)
+        sampler, per_epoch = endless_sampler(source, arguments, seed)
         batches = _made(DataLoader(source, sampler=sampler, **_usable(arguments)), arguments)
         return replace(batches, samples_per_epoch=per_epoch)
     if isinstance(source, Iterable):
         return Batches(source)
     raise TypeError(f"expected a Dataset or an iterable of batches, got {type(source).__name__}")
+
+
+def endless_sampler(source: Any, arguments: Mapping[str, Any], seed: int) -> tuple[Any, int]:
+    """A sampler of a map-style dataset without end, in a process group that of its rank, and its samples per epoch.
+
+    Raises `ValueError` for an empty dataset.
+    """
+    from loaderbench.loaders.seeded import SeededSamples
+
+    length = len(source)
+    if length == 0:
+        raise ValueError("the dataset is empty")
+    shard = EndlessShard if has_ranks() else EndlessSampler
+    sampler: Any = shard(length, bool(arguments.get("shuffle", False)), seed)
+    per_epoch = len(sampler)
+    if isinstance(source, SeededSamples):  # its samples depend on the number of the draw
+        sampler = source.numbered(sampler)
+    return sampler, per_epoch
+
+
+def check_samples_by_number(source: Any, loader: str) -> None:
+    """Raise `TypeError` for what threads of a loader cannot read: no samples by number, or seeds that threads share."""
+    from torch.utils.data import IterableDataset
+
+    from loaderbench.loaders.seeded import SeededSamples
+
+    if isinstance(source, SeededSamples):
+        raise TypeError(f"measure.deterministic: threads of loader: {loader} share their random numbers; leave it out")
+    if isinstance(source, IterableDataset) or not _is_map_style(source):
+        raise TypeError(f"{type(source).__name__} has no samples by number, which loader: {loader} needs")
 
 
 def _is_map_style(source: Any) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from loaderbench.monitors import proc
-from loaderbench.monitors.processes import Reading, Sums, read_process, runnable_s
+from loaderbench.monitors.processes import Reading, Sums, read_process, read_thread, runnable_s
 from loaderbench.records import Reasons, WorkerStates
 
 NO_CPU_COUNT = 1 << 30
@@ -36,12 +36,15 @@ class WorkerWatch:
         self._pss_bytes: int | None = None
         self._why_no_pss = "worker memory was not read"
 
-    def read(self, pids: Sequence[int]) -> None:
+    def read(self, pids: Sequence[int], threads: Sequence[int] = (), apart: Collection[int] = ()) -> None:
         """Read each process once, in about 50 microseconds. One that is gone, or left out, begins anew if it returns.
 
+        `threads` of this process are read as if each were a process; `apart` are threads to leave out of processes.
         Nothing is raised for what cannot be read: this is called from inside a user's training loop.
         """
-        now = {pid: found for pid in pids if (found := read_process(self._root, pid, self._clock))}
+        found = [read_process(self._root, pid, self._clock) for pid in pids]
+        found += [read_thread(self._root, thread, self._clock) for thread in threads]
+        now = {one.pid: one.without(apart) for one in found if one is not None}
         pairs = [(self._before[pid], found) for pid, found in now.items() if pid in self._before]
         self._sums.add(pairs)
         self._pinning_s += sum(runnable_s(before, after, self._is_pinning) for before, after in pairs)
@@ -60,7 +63,11 @@ class WorkerWatch:
         if sizes:
             self._pss_bytes = max(self._pss_bytes or 0, sum(sizes))
         else:
-            self._why_no_pss = "proportional memory (PSS) of the workers is not readable"
+            self._why_no_pss = (
+                "threads share the memory of the main process"
+                if not pids
+                else "proportional memory (PSS) of the workers is not readable"
+            )
 
     def states(self) -> WorkerStates | None:
         """Sum up; `None` where no time was seen, and `why_not` says why."""

@@ -71,6 +71,7 @@ from loaderbench.records.narrowing import (
     Dropped as Dropped,
     Final as Final,
 )
+from loaderbench.records.parity import Parity as Parity
 from loaderbench.records.references import (
     config_reference as config_reference,
     gain_reference as gain_reference,

@@ -10,6 +10,7 @@ from loaderbench.records.conclusions import Conclusions
 from loaderbench.records.demand import AssumedDemand
 from loaderbench.records.environment import DatasetSummary, Environment, PlanSummary
 from loaderbench.records.narrowing import Dropped, Final
+from loaderbench.records.parity import Parity
 from loaderbench.records.trial import Trial
 from loaderbench.records.verification import Verification
 from loaderbench.records.words import SCHEMA_VERSION, Kind, Reasons, Role
@@ -26,7 +27,8 @@ class Measured:
     `cpu_percent_before` is what other programs used of all CPUs before the first trial.
     `assumed_demand` is `None` where no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
     `in_progress`: the run is not finished, and its conclusions are provisional.
-    `dropped` are the configurations that an adaptive sweep measured in no further round.
+    `dropped` are the configurations that an adaptive sweep measured in no further round. `parity` holds the batches of
+    each value of the axis `loader` against those of the first.
     `left_out` says why isolation runs (by name, or under `isolation` all of them), `final` or `verification` were not
     measured.
     It has stages that are not free under `bottlenecks.decode`, or under `bottlenecks` all of them.
@@ -55,6 +57,7 @@ class Measured:
     dropped: tuple[Dropped, ...] = ()
     final: Final | None = None
     side_by_side: SideBySide | None = None
+    parity: tuple[Parity, ...] = ()
 
     @property
     def sweep(self) -> tuple[Trial, ...]:

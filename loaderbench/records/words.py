@@ -75,8 +75,12 @@ def config_name(config: Mapping[str, Scalar]) -> str:
 
 
 def varying(config: Config, axes: Mapping[str, Sequence[object]]) -> Config:
-    """A configuration without the axes that have one value: what distinguishes it from the others."""
-    return {axis: value for axis, value in config.items() if len(axes.get(axis, ())) > 1}
+    """A configuration without the axes that have one value, or no effect on it: what distinguishes it from others."""
+    return {
+        axis: value
+        for axis, value in config.items()
+        if len(axes.get(axis, ())) > 1 and (value is not None or None in axes[axis])
+    }
 
 
 def format_scalar(value: Scalar) -> str:

@@ -48,6 +48,7 @@ IDS = (
     "memory_cache",
     "gpu_decode",
     "gpu_decode_dali",
+    "dali_loader",
     "cheaper_collate",
     "cheaper_read",
     "cheaper_sample",

@@ -11,6 +11,7 @@ How to confirm: the report lists both configs with their intervals, measured in 
 
 from __future__ import annotations
 
+from loaderbench.loaders import AXIS, backend_of
 from loaderbench.records import Config, Recommendation
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
@@ -30,7 +31,12 @@ class _BestCombination:
         if findings.best is None:
             return not_checked(self.id, TITLE, findings.why_no_best)
         best = findings.best.config
-        changed = [axis for axis, value in best.items() if findings.baseline.get(axis) != value]
+        taken = {*backend_of(best).axes, AXIS}  # of another loader's axes, the best one has none
+        changed = [
+            axis
+            for axis, value in best.items()
+            if findings.baseline.get(axis) != value and (value is not None or axis in taken)
+        ]
         if not changed:
             return already_ok(self.id, TITLE, "The baseline is the best config, or tied with it and cheaper")
         if _has_its_own_fix(findings.baseline, best, changed):

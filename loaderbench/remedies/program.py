@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from loaderbench.datasets import dataset_axes, saved_dataset
-from loaderbench.loaders import LOADER_BACKENDS, backend_of, own_arguments
+from loaderbench.loaders import DEFAULT_BACKEND, LOADER_BACKENDS, backend_of, own_arguments
 from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import Config, format_scalar
 
@@ -24,7 +24,7 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
     dataset = None if saved is None else saved.with_axes(config)
     made = None if dataset is None else dataset.code(ranks or 1)
     backend = backend_of(arguments)
-    others = own_arguments(arguments, LOADER_BACKENDS.values()).items()
+    others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()
     own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes()}}
     comments = [f"# the dataset was made with {name}={value!r}" for name, value in own.items()]
     if ranks is not None and ranks > 1:

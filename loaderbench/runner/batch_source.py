@@ -25,6 +25,7 @@ from loaderbench.tracing.loader import IterableTrace, LoaderTrace
 from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, tracing_s_per_sample
 
+IN_THREADS = "threads of the loader make the samples, and their stages are not timed"
 NO_WORKERS = "no worker processes: batches are loaded in the main process"
 
 
@@ -132,8 +133,7 @@ class WatchedLoader:
 
     def begin(self) -> None:
         """Begin to count."""
-        self._watch.read(self.worker_pids)
-        self._main.read([os.getpid()])
+        self._read_states()
         self._machine.begin()
         self._mark = self._trace.mark()
 
@@ -141,8 +141,7 @@ class WatchedLoader:
         """What was seen, while the workers live; `waits` are those of the last epoch."""
         pids = self.worker_pids
         self._machine.look()
-        self._watch.read(pids)
-        self._main.read([os.getpid()])
+        self._read_states()
         if isinstance(self._trace, LoaderTrace):
             self._trace.end_threads()
         traced = self._trace.read(self._mark)
@@ -150,11 +149,12 @@ class WatchedLoader:
             traced = self._trace.read()
         self._watch.read_memory(pids)
         dataset = getattr(self._batches.iterable, "dataset", None)
-        found = loader_inside(traced, dataset, root=self._root, stalls=self._stalls(waits))
+        seen = None if self._batches.loading_threads() else traced
+        found = loader_inside(seen, dataset, IN_THREADS, root=self._root, stalls=self._stalls(waits))
         reasons = {
             "machine": self._machine.why_not(),
             "main_process": self._main.why_not(),
-            "workers": self._watch.why_not() if pids else NO_WORKERS,
+            "workers": self._watch.why_not() if pids or self._batches.loading_threads() else NO_WORKERS,
             "tracing_s_per_sample": "no sample was loaded while tracing",
         }
         return replace(
@@ -165,6 +165,12 @@ class WatchedLoader:
             machine=self._machine.use(),
             not_measured=found.not_measured | reasons,
         )
+
+    def _read_states(self) -> None:
+        """Of what loads, and of the main process, of which loading threads are no part here."""
+        threads = self._batches.loading_threads()
+        self._watch.read(self.worker_pids, threads)
+        self._main.read([os.getpid()], apart=threads)
 
     def _stalls(self, waits: Sequence[Wait]) -> StallSums | None:
         """Put the waits together with what the workers made; there are none without workers."""

@@ -16,6 +16,7 @@ from loaderbench.datasets import Inputs, page_cache
 from loaderbench.diagnosis.warnings import unused_gpus
 from loaderbench.environment import describe_machine
 from loaderbench.errors import MissingError
+from loaderbench.loaders import backends_of, check_installed
 from loaderbench.monitors import GpuMonitor, count_gpus
 from loaderbench.plan import Plan, make_plan, rank_counts
 from loaderbench.records import (
@@ -25,6 +26,7 @@ from loaderbench.records import (
     Environment,
     Final,
     Measured,
+    Parity,
     Reasons,
     Trial,
     Verification,
@@ -74,6 +76,7 @@ class Conditions:
         *,
         dropped: tuple[Dropped, ...] = (),
         final: Final | None = None,
+        parity: tuple[Parity, ...] = (),
     ) -> Measured:
         """The run with these trials."""
         suite, plan = self.loaded.suite, self.plan
@@ -91,6 +94,7 @@ class Conditions:
             cpu_percent_before=self.cpu_percent_before,
             dropped=dropped,
             final=final,
+            parity=parity,
             verification=verification,
             left_out=dict(left_out),
             notes=(
@@ -170,6 +174,7 @@ _SHOWN = 3  # of the files that were left out, in a sentence
 def prepare_inputs(loaded: LoadedSuite, listener: Listener) -> Inputs:
     """Find or make the files, and read them once where the suite measures a warm page cache."""
     suite = loaded.suite
+    check_installed(backends_of(suite.loader, suite.sweep))
     inputs = suite.dataset.prepare(suite.sweep, loaded.folder, listener)
     if suite.measure.cache == "warm" and inputs.samples:
         count = len(inputs.samples)

@@ -10,12 +10,13 @@ from dataclasses import replace
 from loaderbench.consumers import NOTHING, consumer_kind, consumer_of
 from loaderbench.datasets import DatasetOrder, Inputs, Samples
 from loaderbench.freeing import Freeing
-from loaderbench.loaders import backend_of
+from loaderbench.loaders import backend_of, backends_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.ranks import rank_count
-from loaderbench.records import Config, PixelChange, PlannedTrial, TimeSlices
+from loaderbench.records import Config, Parity, PixelChange, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer
 from loaderbench.runner.guard import SessionGuard, guard
+from loaderbench.runner.parity import ParityOrder, compare_loaders
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Listener
 from loaderbench.store import Store
@@ -78,6 +79,13 @@ class Measuring:
         self._listener.doing("comparing pixels")
         orders = [(self._dataset_order(one), self._dataset_order(other)) for one, other in pairs]
         return self._loaded.suite.dataset.pixel_changes(orders, self._server.ask)
+
+    def parity(self, one: Config, other: Config) -> Parity:
+        """Whether the loaders of two configurations give the same batches."""
+        suite = self._loaded.suite
+        backends = tuple(backends_of(suite.loader, suite.sweep).values())
+        orders = self._dataset_order(one), self._dataset_order(other)
+        return compare_loaders(ParityOrder(suite.dataset, *orders, backends), self._server.ask)
 
     def _dataset_order(self, config: Config) -> DatasetOrder:
         arguments = {**self._loaded.suite.loader, **config}

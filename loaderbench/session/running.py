@@ -22,6 +22,7 @@ from loaderbench.session.isolation import measure_isolation
 from loaderbench.session.listener import Listener, Silent
 from loaderbench.session.measuring import Measuring
 from loaderbench.session.more_rounds import Undecided, add_rounds
+from loaderbench.session.parity import compare_batches
 from loaderbench.session.resuming import Earlier, overrides_of, read_earlier, refuse_changes
 from loaderbench.session.signals import put_off_signals, restored_signals
 from loaderbench.session.steps import LATER_STEPS, Session, measure_sweep
@@ -105,6 +106,7 @@ def _run_into(  # noqa: PLR0917
 def _measure(session: Session, undecided: Undecided | None = None) -> None:
     """The sweep and the steps after it; a signal ends any of them, and what was measured is kept."""
     try:
+        session.found.parity = compare_batches(session.plan, session.measuring)
         measure_sweep(session, lambda after: _show_so_far(session, after))
         if undecided is not None:
             add_rounds(session, undecided)

@@ -16,6 +16,7 @@ from loaderbench.records import (
     Dropped,
     Final,
     Measured,
+    Parity,
     PlannedTrial,
     Readings,
     Reasons,
@@ -29,6 +30,7 @@ from loaderbench.search import Adaptive, Grid
 from loaderbench.session.conditions import Conditions
 from loaderbench.session.listener import Listener, Progress
 from loaderbench.session.measuring import Measuring, consumer_for
+from loaderbench.session.parity import why_refused
 from loaderbench.session.resuming import Earlier
 from loaderbench.session.signals import put_off_signals
 from loaderbench.session.time_left import TimeLeft, mean_trial_s
@@ -54,6 +56,7 @@ class Measurements:
     timeline: Readings = field(default_factory=Readings)
     dropped: tuple[Dropped, ...] = ()
     final: Final | None = None
+    parity: tuple[Parity, ...] = ()
     verification: Verification | None = None
     left_out: Reasons = field(default_factory=dict)
     why_partial: str | None = None
@@ -105,7 +108,13 @@ class Session:
     def _measured(self, left_out: Reasons, why_partial: str | None) -> Measured:
         found = self.found
         measured = self.conditions.measured(
-            found.trials, found.verification, left_out, why_partial, dropped=found.dropped, final=found.final
+            found.trials,
+            found.verification,
+            left_out,
+            why_partial,
+            dropped=found.dropped,
+            final=found.final,
+            parity=found.parity,
         )
         if found.remarks:
             measured = replace(measured, notes=(*measured.notes, *found.remarks.values()))
@@ -243,7 +252,7 @@ def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTri
         if time.monotonic() + mean_trial_s(done, session.plan.trial_s) > session.sweep_until_s:
             return True
         session.listener.trial_started(planned, progress())
-        why_not = search.why_not(planned, done)
+        why_not = why_refused(planned.config, found.parity) or search.why_not(planned, done)
         trial = session.from_earlier(planned) or (
             session.measure(planned) if why_not is None else session.leave_out(planned, why_not)
         )

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from loaderbench.conclusion import candidates
 from loaderbench.errors import Terminated
+from loaderbench.loaders import AXIS
 from loaderbench.plan import Plan
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
 from loaderbench.search import MOST_CANDIDATES, ForwardSelection, Propose
@@ -99,7 +100,22 @@ class RemedyStep:
         fitting = Fitting(
             conditions.loaded.suite, self._found.of("sweep", "remedy"), conditions.environment.shm_total_bytes
         )
-        return found and [fits for one in found if (fits := fitting.fitted(one, config)) is not None]
+        return found and [
+            fits
+            for one in found
+            if (fits := fitting.fitted(one, config)) is not None and self._gives_the_same(fits, config)
+        ]
+
+    def _gives_the_same(self, candidate: Candidate, config: Config) -> bool:
+        """Whether another loader gives the batches of the present one; each is compared once."""
+        if AXIS not in candidate.change:
+            return True
+        changed = {**config, **candidate.change}
+        known = [found for found in self._found.parity if found.loader == changed[AXIS]]
+        if not known:
+            known = [self._session.measuring.parity(changed, config)]
+            self._found.parity += (known[0],)
+        return not known[0].refused
 
     def run(self) -> None:
         """Measure round after round."""

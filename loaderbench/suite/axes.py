@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from loaderbench.loaders import backends_of, loader_axes
+from loaderbench.loaders import AUTO, AXIS, LoaderBackend, backends_of, loader_axes
 from loaderbench.options import Check, integer, nearest, shown
 from loaderbench.ranks import MOST_RANKS, RANKS
 from loaderbench.suite.model import Suite
@@ -22,7 +22,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
     backends = backends_of(suite.loader, suite.sweep)
     checks = {**loader_axes(backends.values()), **suite.dataset.axes}
     swept = {**checks, RANKS: integer(1, MOST_RANKS)}
-    automatic = {axis for backend in backends.values() for axis in backend.auto}
+    automatic = {AXIS, *(axis for backend in backends.values() for axis in backend.auto)}
     named = " or ".join(backend.called or name for name, backend in backends.items())
     for option, check in suite.dataset.axes.items():
         yield from _value_problems(("dataset", option), getattr(suite.dataset, option), check)
@@ -34,11 +34,22 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
         if axis not in automatic or values != "auto":
             yield from _axis_problems(axis, values, swept, "" if suite.dataset.takes_any_axis else named)
     yield from _size_problems(suite.sweep, automatic)
+    yield from _decoding_problems(suite, backends)
     for axis, value in suite.baseline.items():
         if axis in suite.sweep:
             yield from _argument_problems(("baseline", axis), value, swept, named)
         else:
             yield Problem(("baseline", axis), f"not an axis under sweep{nearest(axis, suite.sweep)}", at_key=True)
+
+
+def _decoding_problems(suite: Suite, backends: Mapping[str, LoaderBackend]) -> Iterator[Problem]:
+    """Loaders that decode by themselves, named for a dataset that only its own code can read."""
+    if suite.dataset.lists_images or suite.sweep.get(AXIS) == AUTO:
+        return
+    for name, backend in backends.items():
+        if backend.decodes:
+            what = f"{name} decodes files by itself: it needs `kind: image_folder` and a transform that has a name"
+            yield Problem(("sweep" if AXIS in suite.sweep else "loader", AXIS), what, at_key=True)
 
 
 def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check], named: str) -> Iterator[Problem]:

@@ -21,5 +21,7 @@ def prefetched_bytes(suite: Suite, config: Config) -> int | None:
     0 where the consumer's own process loads: nothing is shared then.
     """
     found = backend_of({**suite.loader, **config}).prefetch({**suite.loader, **config})
+    if not found.shares_memory:
+        return 0
     each = batch_bytes(suite, config)
     return None if each is None or found.batches is None else found.batches * each * process_count(config)

@@ -12,8 +12,8 @@ from loaderbench.consumers.cuda import RunAhead
 from loaderbench.consumers.eager_step import EagerStep, native_precision
 from loaderbench.consumers.step_options import StepOptions
 from loaderbench.consumers.training_step import TrainingStep
-from loaderbench.datasets.image_samples import MEAN, STD
 from loaderbench.diagnosis.failures import classify
+from loaderbench.imagenet import MEAN, STD
 
 
 def test_uint8_batches_are_normalised_before_the_model_sees_them() -> None:

@@ -8,8 +8,8 @@ from itertools import combinations
 import pytest
 
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.records import Recommendation, Verdict, WorkerStates
-from loaderbench.remedies import REMEDIES, Diagnosis, Findings, candidates_for, gpu_decode_dali, recommend
+from loaderbench.records import Candidate, Recommendation, Verdict, WorkerStates
+from loaderbench.remedies import REMEDIES, Diagnosis, Findings, candidates_for, dali_loader, gpu_decode_dali, recommend
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.gpu_decode import NO_GPU
 from loaderbench.remedies.gpu_decode_dali import NOT_INSTALLED
@@ -92,6 +92,7 @@ CAUSES: dict[str, Case] = {
     "memory_cache": Case("decode", "cpu", FITS, options=FOLDER, silent={"files": 10_000_000}),
     "gpu_decode": Case("decode", "cpu", accelerator=True, silent={"accelerator": False}),
     "gpu_decode_dali": Case("decode", "cpu", options=FOLDER, accelerator=True, silent={"accelerator": False}),
+    "dali_loader": Case("decode", "cpu", options=FOLDER, silent={"options": {**FOLDER, "transform": "mine:crop"}}),
     "cheaper_collate": Case("collate", "cpu"),
     "cheaper_read": Case("read", "cpu"),
     "cheaper_sample": Case("sample", "cpu"),
@@ -270,6 +271,23 @@ def test_dali_decodes_in_a_trial_where_it_is_installed_and_is_named_only_where_t
         assert found(installed=installed, gpu_kind="mps") == ([], [])
         assert found(installed=installed, options={**FOLDER, "transform": "mine:crop"}) == ([], [])
         assert found(installed=installed, options={**FOLDER, "decoder": "device"}) == ([], [])
+
+
+def test_the_loader_of_dali_is_tried_where_it_is_installed_and_advised_with_its_command_where_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found(*, installed: bool = True, **changed: object) -> tuple[list[Candidate], list[str | None]]:
+        monkeypatch.setattr(type(dali_loader.DALI), "is_installed", lambda _: installed)
+        one = replace(diagnosis(CAUSES["dali_loader"]), profile=False, **changed)  # type: ignore[arg-type]
+        advised = [card.reason for card in told(one) if card.id == "dali_loader"]
+        return [c for c in candidates_for(one) if c.id == "dali_loader"], advised
+
+    (tried,), advised = found()
+    assert (tried.change, advised) == ({"loader": "dali", "threads": 4}, [None])
+    assert found(installed=False) == ([], [dali_loader.NOT_INSTALLED])
+    for installed in (True, False):
+        assert found(installed=installed, options={**FOLDER, "decoder": "device"}) == ([], [])
+        assert found(installed=installed, config={**CONFIG, "loader": "dali"}) == ([], [])
 
 
 def test_snippets_of_arguments_can_be_run_and_others_say_what_to_write() -> None:

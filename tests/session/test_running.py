@@ -95,7 +95,7 @@ class FakeSession(SimpleNamespace):
         found = SimpleNamespace(timeline=None, stopped_by=None, late_signals=[], why_partial=None, trials=[])
         plan = SimpleNamespace(isolation_trials=1, verify_s=0.0)
         so_far = {"so_far": lambda: "so far", "provisional": lambda after: f"provisional after {after}"}
-        super().__init__(found=found, plan=plan, store=store, listener=listener, **so_far)
+        super().__init__(found=found, plan=plan, measuring=measuring, store=store, listener=listener, **so_far)
 
     def stopped(self, stop: BaseException) -> None:
         LOG.append(f"stopped by {type(stop).__name__}")
@@ -124,6 +124,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "find_conditions": lambda *_: made,
         "conclude": lambda measured: measured,
         "Run": lambda *_: finished,
+        "compare_batches": lambda *_: (),
         "measure_sweep": lambda session, _: step("sweep")(session),
         "_show_so_far": lambda _, after: LOG.append(f"provisional after {after}"),
         "rank": lambda _: step("rank")(),

@@ -1,0 +1,30 @@
+"""The files and the transform of a dataset, for loaders that decode by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+
+class ImageFiles(NamedTuple):
+    """Files with their labels, and a named transform: torchvision's of that name says what it does."""
+
+    samples: Sequence[tuple[str, int]]
+    transform: str
+    normalizes: bool
+
+
+def image_files(source: Any, loader: str, transforms: Collection[str]) -> ImageFiles:
+    """What a dataset of images is made of. `transforms` are those that the loader has operations for.
+
+    Raises `TypeError` for any other transform, and for a dataset that lists no files.
+    """
+    recipe, samples = getattr(source, "recipe", None), getattr(source, "samples", None)
+    if recipe is None or samples is None:
+        what = type(source).__name__
+        raise TypeError(
+            f"loader {loader} decodes files by itself: it needs an image folder with a named transform, got {what}"
+        )
+    if recipe.name not in transforms:
+        raise TypeError(f"loader {loader} has no operations for {recipe.name}; use {' or '.join(sorted(transforms))}")
+    return ImageFiles(samples, *recipe)

@@ -1,0 +1,95 @@
+"""The backend `spdl`: a pipeline of SPDL makes batches of a dataset in threads, in the order of the sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from loaderbench.loaders.backend import Prefetch
+from loaderbench.loaders.thread_workers import make_batch
+from loaderbench.loaders.threads import ThreadPoolBatches, Threads
+
+IN_PIPELINE = 5
+"""Batches under way in addition to one for each thread: SPDL's queue between stage and sink holds two, and each of
+three coroutines one that it is about to put into the next queue."""
+
+_SETUP = """\
+from concurrent.futures import ThreadPoolExecutor
+import torch
+from spdl.pipeline import PipelineBuilder
+
+def make(numbers):
+    return default_collate([dataset[number] for number in numbers])
+"""
+_PIPELINE = """\
+torch.get_num_threads()  # the main thread keeps its number
+pool = ThreadPoolExecutor({threads}, initializer=torch.set_num_threads, initargs=(1,))
+loader = (
+    PipelineBuilder()
+    .add_source(sampler, continuous=True)
+    .pipe(make, concurrency={threads}, executor=pool, output_order="input")
+    .add_sink({queued})
+    .build(num_threads=1, max_failures=0)
+)"""
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """In place of a batch: SPDL would log the exception and go on without the batch."""
+
+    error: BaseException
+
+
+class SpdlBatches(ThreadPoolBatches):
+    """A pipeline with one stage. Its sink holds `queued` batches that are ready."""
+
+    def __init__(self, dataset: Any, sampler: Iterable[int], batch_size: int, threads: int, queued: int) -> None:
+        super().__init__(dataset, sampler, batch_size, threads, queued)
+        self._concurrency = threads
+        self._pipeline: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        from spdl.pipeline import PipelineBuilder
+
+        self._loading.start()
+        stage = {"concurrency": self._concurrency, "executor": self._loading.pool, "output_order": "input"}
+        builder = PipelineBuilder().add_source(self._numbers()).pipe(self._make, **stage).add_sink(self._queued)
+        self._pipeline = builder.build(num_threads=1)  # a thread that never starts: the stage has its own
+        with self._pipeline.auto_stop():
+            for made in self._pipeline:
+                if isinstance(made, _Failed):
+                    raise made.error
+                yield made
+
+    def _make(self, numbers: list[int]) -> Any:
+        try:
+            return make_batch(self._dataset, numbers)
+        except BaseException as error:
+            return _Failed(error)
+
+    def end(self) -> None:
+        """End SPDL's threads, and then those that load."""
+        if self._pipeline is not None:
+            self._pipeline.stop()
+        super().end()
+
+
+class Spdl(Threads):
+    """SPDL schedules; samples come from the dataset's own code, and not from the decoders of SPDL."""
+
+    called: ClassVar[str] = "SPDL"
+    needs: ClassVar[str] = "spdl"
+    install: ClassVar[str] = "uv pip install spdl-core"
+    name: ClassVar[str] = "spdl"
+    makes: ClassVar[type[ThreadPoolBatches]] = SpdlBatches
+
+    def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
+        """More than `queued`, which is the size of the sink alone."""
+        found = super().prefetch(arguments)
+        return replace(found, queued=self.queued(arguments) + (found.workers or 1) + IN_PIPELINE)
+
+    def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """A pipeline, for one epoch after the other."""
+        made = _PIPELINE.format(threads=self.prefetch(arguments).workers, queued=self.queued(arguments))
+        return [_SETUP, "\n".join([*self.sampler_code(arguments), *comments, made])]

@@ -1,0 +1,167 @@
+"""The backend `tf_data`: a pipeline of TensorFlow's tf.data reads, decodes and transforms images in C++ threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, ClassVar
+
+from loaderbench.loaders.backend import Batches, Prefetch
+from loaderbench.loaders.image_files import ImageFiles, image_files
+from loaderbench.loaders.tf_images import CODE, DRAWS, INSTALL, OPERATIONS, image_of, named, tensorflow
+from loaderbench.loaders.thread_workers import ThreadBatches, ThreadLoader, threads_started
+from loaderbench.loaders.torch_loader import endless_sampler
+
+NUMBERS = 1_024
+"""Samples whose numbers the pipeline takes from Python at a time: for one each, threads would wait for the GIL."""
+
+_PIPELINE = """\
+class Batches:
+    def __iter__(self):
+        for batch in pipeline:
+            yield [torch.utils.dlpack.from_dlpack(tf.experimental.dlpack.to_dlpack(part)) for part in batch]
+
+    def __len__(self):
+        return len(pipeline)
+
+options = tf.data.Options()
+options.threading.private_threadpool_size = {threads}
+options.threading.max_intra_op_parallelism = 1
+pipeline = tf.data.Dataset.from_tensor_slices(([*paths], tf.constant(labels, tf.int64))){shuffle}
+pipeline = pipeline.map(load, num_parallel_calls={threads}).batch({size}, drop_remainder={drop_last})
+pipeline = pipeline.prefetch({queued}).with_options(options)
+"""
+
+
+class TfData(ThreadLoader):
+    """TensorFlow's tf.data: threads hold no GIL. Of a JPEG, only the random crop is decoded."""
+
+    called: ClassVar[str] = "tf.data"
+    needs: ClassVar[str] = "tensorflow"
+    install: ClassVar[str] = INSTALL
+    decodes: ClassVar[bool] = True
+
+    def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
+        """More than `queued`, which are ready: about two more are made, or as many as threads can begin at once."""
+        found = super().prefetch(arguments)
+        begun = -(-(found.workers or 1) // (found.batch_size or 1))
+        return replace(found, queued=self.queued(arguments) + begun + 1)
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        """Read a folder of images. Raises `TypeError` for any other source."""
+        files = image_files(source, "tf_data", OPERATIONS)
+        sampler, per_epoch = endless_sampler(source, arguments, seed)
+        found = self.prefetch(arguments)
+        size, threads = found.batch_size or 1, found.workers or 1
+        made = TfDataBatches(files, sampler, size, threads, self.queued(arguments), seed=seed)
+        return ThreadBatches(
+            made,
+            ahead=found.batches or 0,
+            configured=frozenset(arguments.keys() & self.axes.keys()),
+            batch_size=size,
+            samples_per_epoch=per_epoch,
+            threads=made.threads,
+            end=made.end,
+            divided=True,  # by its sampler
+        )
+
+    def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """A pipeline, for one epoch after the other."""
+        found = super().prefetch(arguments)
+        pipeline = _PIPELINE.format(
+            threads=found.workers,
+            size=found.batch_size,
+            queued=found.batches,
+            shuffle=".shuffle(len(paths))" if arguments.get("shuffle") else "",
+            drop_last=bool(arguments.get("drop_last")),
+        )
+        return [CODE, pipeline, "\n".join([*comments, "loader = Batches()"])]
+
+
+class TfDataBatches:
+    """Batches without end in the order of the sampler, as `[images, labels]`.
+
+    The crop of a sample depends on the seed and on its place in that order, for any number of threads.
+    """
+
+    def __init__(
+        self, files: ImageFiles, sampler: Iterable[int], batch_size: int, threads: int, queued: int, *, seed: int
+    ) -> None:
+        self._files, self._sampler, self._batch_size, self._seed = files, sampler, batch_size, seed
+        self._count, self._queued = threads, queued
+        self._tf = tensorflow()
+        self._iterator: Any = None
+        self._threads: list[int] = []
+        self._taken = 0  # batches
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        self.end()
+        self._begin()
+        while self._iterator is not None:
+            yield self._next()
+
+    def _begin(self) -> None:
+        """Start the pipeline: the threads of its own pool are the first that its iterator starts."""
+        dataset = self._dataset()
+        with threads_started() as started:
+            self._iterator = iter(dataset)
+        self._threads, self._taken = started[: self._count], 0
+
+    def _next(self) -> list[Any]:
+        try:
+            batch = next(self._iterator)
+        except self._tf.errors.OpError as error:
+            found = named(self._tf, error, self._next_paths())
+        else:
+            self._taken += 1
+            return [self._of_torch(part) for part in batch]
+        self.end()
+        raise found
+
+    def _of_torch(self, part: Any) -> Any:
+        """A tensor of torch in the same memory, which TensorFlow frees when torch frees the tensor."""
+        from torch.utils.dlpack import from_dlpack
+
+        return from_dlpack(self._tf.experimental.dlpack.to_dlpack(part))
+
+    def _next_paths(self) -> list[str]:
+        """The files of the batch that comes next."""
+        begin = self._taken * self._batch_size
+        numbers = islice(iter(self._sampler), begin, begin + self._batch_size)
+        return [self._files.samples[number][0] for number in numbers]
+
+    def _dataset(self) -> Any:
+        tf = self._tf
+        paths, labels = (tf.constant(column) for column in zip(*self._files.samples, strict=True))
+        labels = tf.cast(labels, tf.int64)
+
+        def sample(place: Any, number: Any) -> tuple[Any, Any]:
+            draws = tf.random.stateless_uniform([DRAWS], tf.stack([tf.constant(self._seed, tf.int64), place]))
+            return image_of(tf, self._files, tf.gather(paths, number), draws), tf.gather(labels, number)
+
+        numbers = tf.data.Dataset.from_generator(self._numbers, output_signature=tf.TensorSpec([None], tf.int64))
+        samples = numbers.unbatch().enumerate().map(sample, num_parallel_calls=self._count, deterministic=True)
+        return samples.batch(self._batch_size).prefetch(self._queued).with_options(self._options())
+
+    def _numbers(self) -> Iterator[list[int]]:
+        """The order of the sampler, in pieces."""
+        numbers = iter(self._sampler)
+        while True:
+            yield [*islice(numbers, NUMBERS)]
+
+    def _options(self) -> Any:
+        """As many threads as are asked for, and no more."""
+        options = self._tf.data.Options()
+        options.threading.private_threadpool_size = self._count
+        options.threading.max_intra_op_parallelism = 1
+        options.autotune.enabled = False
+        return options
+
+    def threads(self) -> list[int]:
+        """Those of the pipeline's own pool, by the kernel's numbers."""
+        return self._threads
+
+    def end(self) -> None:
+        """End the threads: an iterator has no other end than its destructor."""
+        self._iterator, self._threads = None, []

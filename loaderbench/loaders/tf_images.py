@@ -1,0 +1,194 @@
+"""What torchvision's transforms do, as operations of TensorFlow: for `tf_data` and `tf_queue`.
+
+Each operation takes the bytes of a file and a vector of `DRAWS` uniform random numbers in [0, 1).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+from loaderbench.errors import BadImageError
+from loaderbench.imagenet import AREA, ASPECT_RATIO, CROP, MEAN, SHORT_SIDE, STD
+from loaderbench.loaders.image_files import ImageFiles
+
+INSTALL = "uv pip install tensorflow"
+
+TRIES = 10
+"""Boxes that are drawn until one fits into the image, as torchvision does; then one in the center is taken."""
+
+DRAWS = 2 * TRIES + 3
+"""Area and aspect ratio of each box, the place of the one that fits, and whether it is flipped."""
+
+_ACCURATE = "INTEGER_ACCURATE"  # the inverse DCT of Pillow; TensorFlow's own default is a faster one
+_PLACE_OF_ERROR = re.compile(r"\{\{.*?\}\}\s*|\s*\[\[.*?\]\]|\s*\[Op:.*", re.DOTALL)
+
+
+CODE = """\
+import torch, torchvision  # before TensorFlow: importing Triton after it ends the process
+import tensorflow as tf
+
+tf.config.set_visible_devices([], "GPU")  # leave GPUs to torch
+mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+paths, labels = zip(*dataset.samples)
+
+def random_box(file):  # of torchvision's RandomResizedCrop; where none of ten fits, the first is cut
+    sides = tf.cast(tf.io.extract_jpeg_shape(file)[:2], tf.float32)
+    area = tf.reduce_prod(sides) * tf.random.uniform((10,), 0.08, 1)
+    aspect = tf.exp(tf.random.uniform((10,), tf.math.log(3 / 4), tf.math.log(4 / 3)))
+    sizes = tf.round(tf.sqrt(tf.stack((area / aspect, area * aspect), 1)))
+    size = tf.minimum(sizes[tf.argmax(tf.reduce_all(sizes <= sides, 1))], sides)
+    begin = tf.floor(tf.random.uniform((2,)) * (sides - size + 1))
+    return tf.cast(tf.concat((begin, size), 0), tf.int32)
+
+def load(path, label):  # what `transform: imagenet_train` does to a JPEG
+    file = tf.io.read_file(path)
+    image = tf.io.decode_and_crop_jpeg(file, random_box(file), channels=3, dct_method="INTEGER_ACCURATE")
+    image = tf.image.random_flip_left_right(tf.image.resize(image, (224, 224), antialias=True))
+    return tf.transpose((image / 255 - mean) / std, (2, 0, 1)), label
+"""
+"""Lines that load one image of a `dataset` of torchvision, in a program to paste."""
+
+
+def tensorflow() -> Any:
+    """TensorFlow, which leaves GPUs to torch. An operation computes in the thread that calls it.
+
+    Triton is imported first: importing it after TensorFlow ends the process, because both bring LLVM along.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # errors of decoders, too: they are raised
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # of its notice no log level gets rid
+    with suppress(ImportError):
+        import_module("triton")
+    tf = import_module("tensorflow")
+    tf.config.set_visible_devices([], "GPU")
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    return tf
+
+
+@contextmanager
+def without_warnings(tf: Any) -> Iterator[None]:
+    """Keep warnings of TensorFlow, such as those about deprecated functions, from the user."""
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def image_of(tf: Any, files: ImageFiles, path: Any, draws: Any) -> Any:
+    """Read a file and make its image of shape (3, 224, 224): normalized float32, or uint8."""
+    image = OPERATIONS[files.transform](tf, tf.io.read_file(path), draws)
+    planes = tf.transpose(image, [2, 0, 1])
+    planes.set_shape([3, CROP, CROP])
+    if not files.normalizes:
+        return tf.saturate_cast(tf.round(planes), tf.uint8)
+    scale = [[[1 / (255 * std)]] for std in STD]
+    shift = [[[-mean / std]] for mean, std in zip(MEAN, STD, strict=True)]
+    return planes * scale + shift
+
+
+def _train(tf: Any, contents: Any, draws: Any) -> Any:
+    """Random crop, resize, flip. Of a JPEG no other part is decoded."""
+
+    def of_jpeg() -> Any:
+        box = random_box(tf, tf.io.extract_jpeg_shape(contents)[:2], draws)
+        return tf.io.decode_and_crop_jpeg(contents, box, channels=3, dct_method=_ACCURATE)
+
+    def of_other() -> Any:
+        image = _decoded(tf, contents)
+        top, left, height, width = tf.unstack(random_box(tf, tf.shape(image)[:2], draws))
+        return image[top : top + height, left : left + width]
+
+    crop = tf.cond(tf.io.is_jpeg(contents), of_jpeg, of_other)
+    sides = tf.shape(crop)[:2]
+    image = _resized(tf, crop, CROP / tf.cast(sides, tf.float32), [0.0, 0.0])
+    return tf.cond(draws[-1] < 0.5, lambda: tf.reverse(image, [1]), lambda: image)
+
+
+def _eval(tf: Any, contents: Any, _draws: Any) -> Any:
+    """Resize the short side, crop the center, by torchvision's rules for rounding."""
+    image = tf.cond(
+        tf.io.is_jpeg(contents),
+        lambda: tf.io.decode_jpeg(contents, channels=3, dct_method=_ACCURATE),
+        lambda: _decoded(tf, contents),
+    )
+    sides = tf.shape(image)[:2]
+    resized = SHORT_SIDE * sides // tf.reduce_min(sides)
+    begin = tf.round(tf.cast(resized - CROP, tf.float32) / 2)
+    return _resized(tf, image, tf.cast(resized / sides, tf.float32), -begin)
+
+
+OPERATIONS: Mapping[str, Callable[[Any, Any, Any], Any]] = {
+    "imagenet_train": _train,
+    "imagenet_train_v2": _train,
+    "imagenet_train_scaled": _train,
+    "imagenet_eval": _eval,
+}
+"""By the name of a transform: from a file's bytes to an image of 224 by 224 pixels, float32 from 0 to 255."""
+
+
+def random_box(tf: Any, sides: Any, draws: Any) -> Any:
+    """Top, left, height and width of a random crop of an image with these sides: height, width."""
+    sizes = tf.cast(sides, tf.float32)
+    area = tf.reduce_prod(sizes) * _between(draws[:TRIES], AREA)
+    aspect = tf.exp(_between(draws[TRIES : 2 * TRIES], (math.log(ASPECT_RATIO[0]), math.log(ASPECT_RATIO[1]))))
+    boxes = tf.round(tf.sqrt(tf.stack([area / aspect, area * aspect], axis=1)))
+    fits = tf.reduce_all((boxes > 0) & (boxes <= sizes), axis=1)
+    drawn = boxes[tf.argmax(fits)]  # the first one that fits
+    placed = tf.floor(draws[2 * TRIES : 2 * TRIES + 2] * (sizes - drawn + 1))
+    center = _central(tf, sizes)
+    box = tf.where(
+        tf.reduce_any(fits), tf.concat([placed, drawn], 0), tf.concat([tf.floor((sizes - center) / 2), center], 0)
+    )
+    return tf.cast(box, tf.int32)
+
+
+def _between(draws: Any, ends: tuple[float, float]) -> Any:
+    return ends[0] + draws * (ends[1] - ends[0])
+
+
+def _central(tf: Any, sizes: Any) -> Any:
+    """Height and width of the largest box in the center whose aspect ratio is allowed."""
+    narrowest, widest = ASPECT_RATIO
+    return tf.minimum(sizes, tf.round(tf.stack([sizes[1] / narrowest, sizes[0] * widest])))
+
+
+def _resized(tf: Any, image: Any, scale: Any, translation: Any) -> Any:
+    """Scale, move, and cut off 224 by 224 pixels, with the antialiased bilinear filter of Pillow."""
+    return tf.raw_ops.ScaleAndTranslate(
+        images=image[None],
+        size=[CROP, CROP],
+        scale=scale,
+        translation=translation,
+        kernel_type="triangle",
+        antialias=True,
+    )[0]
+
+
+def _decoded(tf: Any, contents: Any) -> Any:
+    """The first frame of any format that TensorFlow knows, as RGB."""
+    image = tf.io.decode_image(contents, channels=3, expand_animations=False)
+    image.set_shape([None, None, 3])
+    return image
+
+
+def named(tf: Any, error: Any, paths: Iterable[str]) -> Exception:
+    """The first of these files that TensorFlow cannot read or decode as an error, or the same error where all can be.
+
+    It is new in both cases: frames of the old one would keep what loads alive.
+    """
+    for path in paths:
+        try:
+            _decoded(tf, tf.io.read_file(path))
+        except tf.errors.OpError as found:
+            return BadImageError(f"{path}: {type(found).__name__}: {_PLACE_OF_ERROR.sub('', found.message).strip()}")
+    same: Exception = type(error)(None, None, error.message)
+    return same

@@ -1,0 +1,149 @@
+"""What loaders whose workers are threads of the training process have in common."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
+from loaderbench.options import Check, boolean, integer
+from loaderbench.ranks import has_ranks
+from loaderbench.records import Config, Scalar
+
+MAX_BATCH_SIZE, MAX_THREADS, MAX_QUEUED = 1_000_000, 1_024, 1_024
+
+
+def thread_ladder(cpus_allotted: float) -> list[Scalar]:
+    """Numbers of threads worth trying on so many CPUs: one, half, all, and twice as many."""
+    cpus = max(1, math.ceil(cpus_allotted))
+    return [*sorted({1, max(1, cpus // 2), cpus, 2 * cpus})]
+
+
+@dataclass(frozen=True)
+class ThreadBatches(Batches):
+    """Batches that threads of this process make. `threads` says which they are now, by the kernel's numbers.
+
+    `end` ends them, and is called once.
+    """
+
+    threads: Callable[[], list[int]] = list
+    end: Callable[[], None] = lambda: None
+    divided: bool = False
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether it was told of the process group."""
+        return self.divided and has_ranks()
+
+    def worker_pids(self) -> list[int]:
+        """None: threads load."""
+        return []
+
+    def loading_threads(self) -> list[int]:
+        """Those that live."""
+        return self.threads()
+
+    def close(self, iterator: Iterator[Any] | None = None) -> None:
+        """End the threads."""
+        super().close(iterator)
+        self.end()
+
+
+class ThreadLoader(LoaderBackend):
+    """A loader with the axes `threads` and `queued`: batches that are ready or under way before they are asked for."""
+
+    arguments: ClassVar[Mapping[str, Check]] = {
+        "batch_size": integer(1, MAX_BATCH_SIZE),
+        "threads": integer(1, MAX_THREADS),
+        "queued": integer(1, MAX_QUEUED),
+        "shuffle": boolean,
+        "drop_last": boolean,
+    }
+    auto: ClassVar[Mapping[str, Callable[[float], list[Scalar]]]] = {
+        "threads": thread_ladder,
+    }
+    today: ClassVar[Config] = {"threads": 1}
+    worker_axes: ClassVar[frozenset[str]] = frozenset(("threads", "queued"))
+
+    def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
+        """As many batches as are asked for, by so many threads; nothing is copied between processes."""
+        threads, size = _count(arguments, "threads", 1), _count(arguments, "batch_size", 1)
+        return Prefetch(threads, None, size, queued=self.queued(arguments), shares_memory=False)
+
+    def queued(self, arguments: Mapping[str, Any]) -> int:
+        """Batches that are ready or under way: two, or one for each thread and one more."""
+        return _count(arguments, "queued", _count(arguments, "threads", 1) + 1)
+
+
+class LoadingThreads:
+    """A pool whose threads compute in one thread each: torch sets up its worker processes like this, too."""
+
+    def __init__(self, count: int) -> None:
+        self.pool = ThreadPoolExecutor(count, thread_name_prefix="loader")
+        self._count, self._numbers = count, set[int]()
+
+    def start(self) -> None:
+        """Start all of them.
+
+        torch keeps a number of threads for each thread that has computed or asked for it. Any other thread takes over
+        the last one that was set anywhere, so this thread's own is set again.
+        """
+        import torch
+
+        own, all_begun = torch.get_num_threads(), threading.Barrier(self._count)
+        for begun in [self.pool.submit(self._set_up, all_begun) for _ in range(self._count)]:
+            begun.result()
+        torch.set_num_threads(own)
+
+    def _set_up(self, all_begun: threading.Barrier) -> None:
+        """Wait for the others: none of them is set up twice."""
+        import torch
+
+        torch.set_num_threads(1)
+        torch.get_num_threads()  # keeps it
+        self._numbers.add(threading.get_native_id())
+        all_begun.wait()
+
+    def numbers(self) -> list[int]:
+        """Those that live, by the kernel's numbers."""
+        return sorted(self._numbers)
+
+    def end(self) -> None:
+        """Drop what no thread has begun, and wait for the rest."""
+        self.pool.shutdown(cancel_futures=True)
+        self._numbers.clear()
+
+
+def make_batch(dataset: Any, indices: Sequence[int]) -> Any:
+    """As a `DataLoader` does: in one call, where the dataset has `__getitems__`."""
+    from torch.utils.data import default_collate
+
+    get_all = getattr(dataset, "__getitems__", None)
+    return default_collate(get_all(indices) if get_all else [dataset[index] for index in indices])
+
+
+@contextmanager
+def threads_started() -> Iterator[list[int]]:
+    """Fill a list with the threads that this process starts meanwhile; empty where the system has no `/proc`."""
+    before, found = set(_threads()), list[int]()
+    yield found
+    found += [thread for thread in _threads() if thread not in before]
+
+
+def _threads() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/task")]  # noqa: PTH208 - names are all that is needed
+    except OSError:
+        return []
+
+
+def _count(arguments: Mapping[str, Any], name: str, default: int) -> int:
+    """A saved run may hold anything."""
+    given = arguments.get(name)
+    return given if isinstance(given, int) and given > 0 else default

@@ -1,0 +1,108 @@
+"""The backend `threads`: a pool of threads makes batches of a dataset, a bounded number ahead of the consumer."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from itertools import islice
+from typing import Any, ClassVar
+
+from loaderbench.loaders.backend import Batches
+from loaderbench.loaders.thread_workers import LoadingThreads, ThreadBatches, ThreadLoader, make_batch
+from loaderbench.loaders.torch_loader import check_samples_by_number, endless_sampler
+
+_CODE = """\
+from concurrent.futures import ThreadPoolExecutor
+import torch
+
+class ThreadLoader:
+    def __init__(self, dataset, sampler, threads, queued):
+        self.dataset, self.sampler, self.queued = dataset, sampler, queued
+        torch.get_num_threads()  # the main thread keeps its number
+        self.pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+
+    def __len__(self):
+        return len(self.sampler)
+
+    def __iter__(self):
+        under_way = []
+        for numbers in self.sampler:
+            under_way.append(self.pool.submit(self.make, numbers))
+            if len(under_way) == self.queued:
+                yield under_way.pop(0).result()
+        while under_way:
+            yield under_way.pop(0).result()
+
+    def make(self, numbers):
+        return default_collate([self.dataset[number] for number in numbers])
+"""
+
+
+class ThreadPoolBatches:
+    """Batches without end, in the order of the sampler. An exception in a thread is raised in the consumer's."""
+
+    def __init__(self, dataset: Any, sampler: Iterable[int], batch_size: int, threads: int, queued: int) -> None:
+        self._dataset, self._sampler, self._batch_size, self._queued = dataset, sampler, batch_size, queued
+        self._loading = LoadingThreads(threads)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._loading.start()
+        under_way, numbers = deque[Future[Any]](), self._numbers()
+        while True:
+            for batch in islice(numbers, self._queued - len(under_way)):
+                under_way.append(self._loading.pool.submit(make_batch, self._dataset, batch))
+            yield under_way.popleft().result()
+
+    def _numbers(self) -> Iterator[list[int]]:
+        """The samples of each batch."""
+        numbers = iter(self._sampler)
+        while True:
+            yield [*islice(numbers, self._batch_size)]
+
+    def threads(self) -> list[int]:
+        """Those that live, by the kernel's numbers."""
+        return self._loading.numbers()
+
+    def end(self) -> None:
+        """End the threads, after the batches that they make now."""
+        self._loading.end()
+
+
+class Threads(ThreadLoader):
+    """Threads of the training process: nothing is copied between processes, and all share the GIL."""
+
+    name: ClassVar[str] = "threads"
+    makes: ClassVar[type[ThreadPoolBatches]] = ThreadPoolBatches
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        """Read a map-style dataset. Raises `TypeError` for any other source."""
+        check_samples_by_number(source, self.name)
+        sampler, per_epoch = endless_sampler(source, arguments, seed)
+        found = self.prefetch(arguments)
+        size, threads = found.batch_size or 1, found.workers or 1
+        made = self.makes(source, sampler, size, threads, self.queued(arguments))
+        return ThreadBatches(
+            made,
+            ahead=found.batches or 0,
+            cycle=threads,
+            configured=frozenset(arguments.keys() & self.axes.keys()),
+            batch_size=size,
+            samples_per_epoch=per_epoch,
+            threads=made.threads,
+            end=made.end,
+            divided=True,
+        )
+
+    def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """A class that does the same, for one epoch after the other."""
+        threads, queued = self.prefetch(arguments).workers, self.queued(arguments)
+        loader = f"loader = ThreadLoader(dataset, sampler, threads={threads}, queued={queued})"
+        return [_CODE, "\n".join([*self.sampler_code(arguments), *comments, loader])]
+
+    def sampler_code(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Lines that make `sampler`, which gives the numbers of the samples of each batch."""
+        order = "RandomSampler" if arguments.get("shuffle") else "SequentialSampler"
+        size, drops = self.prefetch(arguments).batch_size, bool(arguments.get("drop_last"))
+        made = f"sampler = BatchSampler({order}(dataset), batch_size={size}, drop_last={drops})"
+        return [f"from torch.utils.data import BatchSampler, {order}, default_collate", "", made]

@@ -1,0 +1,142 @@
+"""Holds the batches of one loader against those of another: structure, shapes, types, labels, values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from loaderbench.datasets import Ask, DatasetKind, DatasetOrder
+from loaderbench.loaders import AXIS, DEFAULT_BACKEND, Batches, LoaderBackend, backend_of, own_arguments
+from loaderbench.records import Parity
+
+if TYPE_CHECKING:
+    import torch
+
+SAMPLES = 64
+BATCH_SIZE = 16
+TIMEOUT_S = 120.0
+MOST_SHIFT = 0.25
+"""Of the mean, in standard deviations of the values. Other crops of 64 photographs shift it by less than 0.1, values
+that were not normalized by more than 1."""
+
+MOST_SPREAD = 1.25  # between the standard deviations of the values
+
+
+@dataclass(frozen=True)
+class ParityOrder:
+    """Two loaders over one dataset: the order of the dataset for each, with the loader's name among its arguments."""
+
+    dataset: DatasetKind
+    one: DatasetOrder
+    other: DatasetOrder
+    backends: tuple[LoaderBackend, ...]
+
+
+def compare_loaders(order: ParityOrder, ask: Ask) -> Parity:
+    """Compare the first samples of both in a process of its own."""
+    name, against = (str(each.arguments.get(AXIS, DEFAULT_BACKEND)) for each in (order.one, order.other))
+    both = Parity(loader=name, against=against)
+    found: Parity | None = ask(_answer, order, both, timeout_s=TIMEOUT_S)
+    return found or _not_compared(both, f"comparing its batches crashed, or took more than {TIMEOUT_S:.0f} s")
+
+
+def _not_compared(both: Parity, why: str) -> Parity:
+    return replace(both, not_measured=dict.fromkeys(("samples", "difference"), why))
+
+
+def _answer(pipe: Connection, order: ParityOrder, both: Parity) -> None:
+    try:
+        pipe.send(_compared(order, both))
+    except Exception as error:  # the loader's trials will say more
+        pipe.send(_not_compared(both, f"{type(error).__name__}: {error}".splitlines()[0]))
+
+
+def _compared(order: ParityOrder, both: Parity) -> Parity:
+    theirs, epoch = _first_samples(order, order.other)
+    again, _ = _first_samples(order, order.other)
+    ours, own_epoch = _first_samples(order, order.one)
+    both = replace(both, samples=min(map(len, (*theirs, *ours)), default=0))
+    refused = "; ".join(_differences(ours, theirs))
+    if epoch != own_epoch:
+        refused = f"an epoch has {own_epoch} samples instead of {epoch}"
+    if refused:
+        return replace(both, refused=refused, not_measured={"difference": refused})
+    if not all(map(_equal, theirs, again)):
+        return replace(both, not_measured={"difference": "the transform draws other values each time"})
+    found = [_difference(one, other) for one, other in zip(ours, theirs, strict=True) if other.dim() > 1]
+    return replace(both, difference=max(found, default=0.0))
+
+
+def _first_samples(order: ParityOrder, of: DatasetOrder) -> tuple[list[torch.Tensor], int | None]:
+    """The tensors of the first batches, put together, and the samples of an epoch."""
+    import torch
+
+    made = order.dataset.build(of)
+    arguments = {**own_arguments(made.arguments, order.backends), "batch_size": BATCH_SIZE, "shuffle": False}
+    batches: Batches = backend_of(of.arguments).build(made.source, arguments, seed=0)
+    iterator = iter(batches.iterable)
+    wanted = max(1, min(SAMPLES, batches.samples_per_epoch or SAMPLES) // BATCH_SIZE)
+    try:
+        parts = [[leaf.clone() for leaf in _tensors(batch)] for batch in islice(iterator, wanted)]
+    finally:
+        batches.close(iterator)
+    return [torch.cat(leaves) for leaves in zip(*parts, strict=True)], batches.samples_per_epoch
+
+
+def _tensors(batch: Any) -> Iterator[torch.Tensor]:
+    """All of a batch, in the order of its parts; what is no tensor is left out."""
+    import torch
+
+    if isinstance(batch, torch.Tensor):
+        yield batch if batch.dim() else batch[None]
+    elif isinstance(batch, Mapping):
+        for name in sorted(batch, key=str):
+            yield from _tensors(batch[name])
+    elif isinstance(batch, Sequence) and not isinstance(batch, str | bytes):
+        for part in batch:
+            yield from _tensors(part)
+
+
+def _differences(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> Iterator[str]:
+    """What differs so much that it is no matter of another decoder or another crop."""
+    if len(ours) != len(theirs):
+        yield f"{len(ours)} tensors in a batch instead of {len(theirs)}"
+        return
+    for one, other in zip(ours, theirs, strict=True):
+        if one.shape != other.shape:
+            yield f"shape {tuple(one.shape[1:])} of a sample instead of {tuple(other.shape[1:])}"
+        elif one.dtype != other.dtype:
+            yield f"type {_name(one)} instead of {_name(other)}"
+        elif other.dim() == 1 and not other.is_floating_point():
+            if not _equal(one, other):
+                yield f"labels: {int((one != other).sum())} of {len(other)} differ"
+        else:
+            yield from _values(one, other)
+
+
+def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
+    """Values of another range: shifted, or spread otherwise."""
+    ours, theirs = one.double(), other.double()
+    spread, own = float(theirs.std()), float(ours.std())
+    shift = abs(float(ours.mean() - theirs.mean()))
+    if shift > MOST_SHIFT * spread or not spread / MOST_SPREAD <= own <= spread * MOST_SPREAD:
+        yield (
+            f"values {float(ours.mean()):.3g} \N{PLUS-MINUS SIGN} {own:.3g} "
+            f"instead of {float(theirs.mean()):.3g} \N{PLUS-MINUS SIGN} {spread:.3g}"
+        )
+
+
+def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
+    spread = float(other.double().std())
+    return float((one.double() - other.double()).abs().mean()) / spread if spread else 0.0
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and bool((one == other).all())
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -1,0 +1,99 @@
+"""Threads of this process that load are read as workers, and are no part of the main process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from loaderbench.loaders.thread_workers import threads_started
+from loaderbench.monitors import WorkerWatch, proc
+
+pytestmark = pytest.mark.skipif(not proc.available(), reason="no /proc with lists of children here")
+
+BLOCK_BYTES = 1 << 20
+
+
+@contextmanager
+def thread(work: Callable[[], object]) -> Iterator[int]:
+    """A thread that does this again and again; its number."""
+    over, began = threading.Event(), threading.Event()
+
+    def run() -> None:
+        began.set()
+        while not over.is_set():
+            work()
+
+    made = threading.Thread(target=run)
+    with threads_started() as found:
+        made.start()
+        began.wait()
+    try:
+        assert found == [made.native_id]
+        yield found[0]
+    finally:
+        over.set()
+        made.join()
+
+
+def compute() -> None:
+    zlib.crc32(bytes(BLOCK_BYTES))  # without the GIL
+
+
+def test_a_computing_thread_is_on_a_cpu_and_one_that_waits_is_blocked() -> None:
+    wait = threading.Event()
+    with thread(compute) as busy, thread(lambda: wait.wait(0.01)) as idle:
+        watches = [WorkerWatch(), WorkerWatch()]
+        for _ in range(2):
+            for watch, number in zip(watches, (busy, idle), strict=True):
+                watch.read([], [number])
+            for _ in range(200):
+                compute()
+        of_busy, of_idle = (watch.states() for watch in watches)
+    assert of_busy is not None
+    assert of_idle is not None
+    assert (of_busy.count, of_busy.threads_per_worker) == (1, 1)
+    assert of_busy.on_cpu_share + of_busy.run_queue_share > 0.8
+    assert of_idle.blocked_share > 0.5
+
+
+def test_threads_that_load_are_left_out_of_the_main_process() -> None:
+    with thread(compute) as busy:
+        whole, apart = WorkerWatch(), WorkerWatch()
+        for _ in range(2):
+            whole.read([os.getpid()])
+            apart.read([os.getpid()], apart=[busy])
+            for _ in range(200):
+                compute()
+        of_all, of_rest = whole.states(), apart.states()
+    assert of_all is not None
+    assert of_rest is not None
+    assert of_rest.other_threads_cpu_share < of_all.other_threads_cpu_share
+    assert of_rest.threads_per_worker == of_all.threads_per_worker - 1
+
+
+def test_memory_of_threads_is_that_of_their_process() -> None:
+    with thread(compute) as busy:
+        watch = WorkerWatch()
+        watch.read([], [busy])
+        compute()
+        watch.read([], [busy])
+        watch.read_memory([])
+    states = watch.states()
+    assert states is not None
+    assert states.not_measured["pss_bytes"] == "threads share the memory of the main process"
+
+
+def test_a_thread_that_has_ended_is_not_read() -> None:
+    with thread(compute) as busy:
+        pass
+    while os.path.exists(f"/proc/self/task/{busy}"):  # noqa: PTH110 - the kernel's part ends after Python's
+        pass
+    watch = WorkerWatch()
+    for _ in range(2):
+        watch.read([], [busy])
+    assert watch.states() is None
