@@ -15,7 +15,7 @@ from loaderbench.records import Parity
 if TYPE_CHECKING:
     import torch
 
-SAMPLES = 64
+SAMPLES = 64  # of a small dataset, some come twice
 BATCH_SIZE = 16
 TIMEOUT_S = 120.0
 MOST_SHIFT = 0.25
@@ -78,9 +78,9 @@ def _first_samples(order: ParityOrder, of: DatasetOrder) -> tuple[list[torch.Ten
     arguments = {**own_arguments(made.arguments, order.backends), "batch_size": BATCH_SIZE, "shuffle": False}
     batches: Batches = backend_of(of.arguments).build(made.source, arguments, seed=0)
     iterator = iter(batches.iterable)
-    wanted = max(1, min(SAMPLES, batches.samples_per_epoch or SAMPLES) // BATCH_SIZE)
     try:
-        parts = [[leaf.clone() for leaf in _tensors(batch)] for batch in islice(iterator, wanted)]
+        batches_of_leaves = islice(iterator, SAMPLES // BATCH_SIZE)
+        parts = [[leaf.cpu().clone() for leaf in _tensors(batch)] for batch in batches_of_leaves]
     finally:
         batches.close(iterator)
     return [torch.cat(leaves) for leaves in zip(*parts, strict=True)], batches.samples_per_epoch

@@ -68,7 +68,7 @@ def changed(monkeypatch: pytest.MonkeyPatch, change: Change) -> None:
 @pytest.mark.parametrize("transform", ["imagenet_eval", "imagenet_train"])
 def test_threads_give_the_batches_of_torch(samples: tuple[tuple[str, int], ...], transform: str) -> None:
     found = compared(samples, "threads", transform)
-    assert (found.loader, found.against, found.samples, found.refused) == ("threads", "torch", 32, "")
+    assert (found.loader, found.against, found.samples, found.refused) == ("threads", "torch", 64, "")
     if transform == "imagenet_eval":
         assert found.difference == 0.0
     else:
