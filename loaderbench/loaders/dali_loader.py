@@ -16,7 +16,7 @@ from loaderbench.errors import BadImageError
 from loaderbench.imagenet import AREA, ASPECT_RATIO, CROP, MEAN, SHORT_SIDE, STD
 from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.image_files import ImageFiles, image_files
-from loaderbench.loaders.thread_workers import ThreadBatches, ThreadLoader, threads_started
+from loaderbench.loaders.thread_workers import ThreadLoader, threads_started
 from loaderbench.loaders.torch_loader import endless_sampler
 from loaderbench.ranks import has_ranks, local_rank
 
@@ -132,16 +132,7 @@ class Dali(ThreadLoader):
         asked = Asked(found.batch_size or 1, found.workers or 1, self.queued(arguments), seed, shuffle)
         order = _order(files.samples, asked)
         made = DaliBatches(files, order, asked)
-        return ThreadBatches(
-            made,
-            ahead=asked.queued,
-            configured=frozenset(arguments.keys() & self.arguments.keys()),
-            batch_size=asked.batch_size,
-            samples_per_epoch=order.shard.size(len(files.samples)),
-            threads=made.threads,
-            end=made.end,
-            divided=True,
-        )
+        return self.batches(made, arguments, order.shard.size(len(files.samples)))
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """A pipeline over the files of `dataset`, and its batches for one epoch after the other."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from loaderbench.loaders.backend import Batches, Prefetch
 from loaderbench.loaders.image_files import ImageFiles, image_files
 from loaderbench.loaders.tf_images import CODE, DRAWS, INSTALL, OPERATIONS, image_of, named, tensorflow
-from loaderbench.loaders.thread_workers import ThreadBatches, ThreadLoader, threads_started
+from loaderbench.loaders.thread_workers import ThreadLoader, threads_started
 from loaderbench.loaders.torch_loader import endless_sampler
 
 NUMBERS = 1_024
@@ -55,16 +55,7 @@ class TfData(ThreadLoader):
         found = self.prefetch(arguments)
         size, threads = found.batch_size or 1, found.workers or 1
         made = TfDataBatches(files, sampler, size, threads, self.queued(arguments), seed=seed)
-        return ThreadBatches(
-            made,
-            ahead=found.batches or 0,
-            configured=frozenset(arguments.keys() & self.axes.keys()),
-            batch_size=size,
-            samples_per_epoch=per_epoch,
-            threads=made.threads,
-            end=made.end,
-            divided=True,  # by its sampler
-        )
+        return self.batches(made, arguments, per_epoch)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """A pipeline, for one epoch after the other."""

@@ -21,7 +21,7 @@ from loaderbench.loaders.tf_images import (
     tensorflow,
     without_warnings,
 )
-from loaderbench.loaders.thread_workers import ThreadBatches, ThreadLoader
+from loaderbench.loaders.thread_workers import ThreadLoader
 from loaderbench.loaders.torch_loader import endless_sampler
 from loaderbench.ranks import has_ranks
 
@@ -82,16 +82,7 @@ class TfQueue(ThreadLoader):
         found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
         size, threads = found.batch_size or 1, found.workers or 1
         made = TfQueueBatches(files, size, threads, self.queued(arguments), seed=seed, shuffle=shuffle)
-        return ThreadBatches(
-            made,
-            ahead=found.batches or 0,
-            configured=frozenset(arguments.keys() & self.axes.keys()),
-            batch_size=size,
-            samples_per_epoch=len(files.samples),
-            threads=made.threads,
-            end=made.end,
-            divided=True,
-        )
+        return self.batches(made, arguments, len(files.samples))
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Queues, for one epoch after the other."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
 from loaderbench.options import Check, boolean, integer
@@ -29,17 +29,16 @@ def thread_ladder(cpus_allotted: float) -> list[Scalar]:
 class ThreadBatches(Batches):
     """Batches that threads of this process make. `threads` says which they are now, by the kernel's numbers.
 
-    `end` ends them, and is called once.
+    `end` ends them, and may be called twice.
     """
 
     threads: Callable[[], list[int]] = list
     end: Callable[[], None] = lambda: None
-    divided: bool = False
 
     @property
     def is_divided(self) -> bool:
-        """Whether it was told of the process group."""
-        return self.divided and has_ranks()
+        """Loaders with threads divide their samples wherever there is a process group."""
+        return has_ranks()
 
     def worker_pids(self) -> list[int]:
         """None: threads load."""
@@ -53,6 +52,19 @@ class ThreadBatches(Batches):
         """End the threads."""
         super().close(iterator)
         self.end()
+
+
+class MadeByThreads(Protocol):
+    """An iterable of batches that owns its threads."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def threads(self) -> list[int]:
+        """Those that make batches now, by the kernel's numbers."""
+        ...
+
+    def end(self) -> None:
+        """End them; a second call does nothing."""
 
 
 class ThreadLoader(LoaderBackend):
@@ -76,8 +88,24 @@ class ThreadLoader(LoaderBackend):
         threads, size = _count(arguments, "threads", 1), _count(arguments, "batch_size", 1)
         return Prefetch(threads, None, size, queued=self.queued(arguments), shares_memory=False)
 
+    def batches(
+        self, made: MadeByThreads, arguments: Mapping[str, Any], samples_per_epoch: int, cycle: int = 1
+    ) -> ThreadBatches:
+        """What a trial iterates over."""
+        found = self.prefetch(arguments)
+        return ThreadBatches(
+            made,
+            ahead=found.batches or 0,
+            cycle=cycle,
+            configured=frozenset(arguments.keys() & self.axes.keys()),
+            batch_size=found.batch_size,
+            samples_per_epoch=samples_per_epoch,
+            threads=made.threads,
+            end=made.end,
+        )
+
     def queued(self, arguments: Mapping[str, Any]) -> int:
-        """Batches that are ready or under way: two, or one for each thread and one more."""
+        """Batches that are ready or under way: one for each thread, and one more."""
         return _count(arguments, "queued", _count(arguments, "threads", 1) + 1)
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
-from loaderbench.loaders.thread_workers import LoadingThreads, ThreadBatches, ThreadLoader, make_batch
+from loaderbench.loaders.thread_workers import LoadingThreads, ThreadLoader, make_batch
 from loaderbench.loaders.torch_loader import check_samples_by_number, endless_sampler
 
 _CODE = """\
@@ -82,17 +82,7 @@ class Threads(ThreadLoader):
         found = self.prefetch(arguments)
         size, threads = found.batch_size or 1, found.workers or 1
         made = self.makes(source, sampler, size, threads, self.queued(arguments))
-        return ThreadBatches(
-            made,
-            ahead=found.batches or 0,
-            cycle=threads,
-            configured=frozenset(arguments.keys() & self.axes.keys()),
-            batch_size=size,
-            samples_per_epoch=per_epoch,
-            threads=made.threads,
-            end=made.end,
-            divided=True,
-        )
+        return self.batches(made, arguments, per_epoch, cycle=threads)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """A class that does the same, for one epoch after the other."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from loaderbench.datasets import Ask, DatasetKind, DatasetOrder
 from loaderbench.loaders import AXIS, DEFAULT_BACKEND, Batches, LoaderBackend, backend_of, own_arguments
+from loaderbench.ranks import RANKS
 from loaderbench.records import Parity
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ SAMPLES = 64  # of a small dataset, some come twice
 BATCH_SIZE = 16
 TIMEOUT_S = 120.0
 MOST_SHIFT = 0.25
-"""Of the mean, in standard deviations of the values. Other crops of 64 photographs shift it by less than 0.1, values
-that were not normalized by more than 1."""
+"""Of the mean, in standard deviations of the values. Other random crops of the same photographs shift the mean far
+less, and values that were not normalized far more."""
 
 MOST_SPREAD = 1.25  # between the standard deviations of the values
 
@@ -76,6 +77,7 @@ def _first_samples(order: ParityOrder, of: DatasetOrder) -> tuple[list[torch.Ten
 
     made = order.dataset.build(of)
     arguments = {**own_arguments(made.arguments, order.backends), "batch_size": BATCH_SIZE, "shuffle": False}
+    arguments.pop(RANKS, None)  # for the trial, and not for its loader
     batches: Batches = backend_of(of.arguments).build(made.source, arguments, seed=0)
     iterator = iter(batches.iterable)
     try:
@@ -87,7 +89,7 @@ def _first_samples(order: ParityOrder, of: DatasetOrder) -> tuple[list[torch.Ten
 
 
 def _tensors(batch: Any) -> Iterator[torch.Tensor]:
-    """All of a batch, in the order of its parts; what is no tensor is left out."""
+    """All tensors of a batch, in the order of its parts."""
     import torch
 
     if isinstance(batch, torch.Tensor):
@@ -101,7 +103,7 @@ def _tensors(batch: Any) -> Iterator[torch.Tensor]:
 
 
 def _differences(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> Iterator[str]:
-    """What differs so much that it is no matter of another decoder or another crop."""
+    """Differences too large to come from another decoder or another crop."""
     if len(ours) != len(theirs):
         yield f"{len(ours)} tensors in a batch instead of {len(theirs)}"
         return

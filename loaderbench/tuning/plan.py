@@ -29,7 +29,7 @@ BATCHES = 8  # of a trial at least, those of its warm-up among them
 FEWEST = 3  # worker counts
 LEAST_TIMEOUT_S = 10.0  # of a trial; it may hang in a copy, whose process has no threads
 LATE = 5  # times the expected start, for a busy machine; then a trial is given up
-PART_OF_A_THREAD = 0.3  # of a step's time, that another thread computes or spins in it; less is no thread of its own
+PART_OF_A_THREAD = 0.3  # share of a step's time; an extra thread that computes or spins for less is not counted
 EPOCHS = 1.3  # that a trial of whole epochs takes, its warm-up among them
 
 

@@ -45,14 +45,15 @@ class Numbers(Dataset[Any]):
 
     def __init__(self, length: int = 12) -> None:
         self.length, self.made, self.threads = length, 0, set[int]()
-        self.allowed = threading.Event()
+        self.allowed, self.waits, self._lock = threading.Event(), threading.Event(), threading.Lock()
         self.allowed.set()
-        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return self.length
 
     def __getitem__(self, index: int) -> Any:
+        if not self.allowed.is_set():
+            self.waits.set()
         self.allowed.wait(LONGEST_S)
         with self._lock:
             self.made += 1
@@ -219,11 +220,13 @@ def test_it_closes_before_the_first_batch_after_some_and_twice(
 def test_close_waits_for_a_batch_that_is_being_made(backend: LoaderBackend) -> None:
     numbers, before = Numbers(), set(threading.enumerate())
     found = backend.build(numbers, {"batch_size": 1, "threads": 2}, seed=0)
-    iterator = iter(found.iterable)
-    next(iterator)
+    next(iterator := iter(found.iterable))
     numbers.allowed.clear()
+    next(iterator)  # what it takes is made up for, and that has to wait
+    assert numbers.waits.wait(LONGEST_S)
     threading.Timer(0.3, numbers.allowed.set).start()
     found.close()
+    assert numbers.allowed.is_set()
     wait_for(lambda: set(threading.enumerate()) == before)
 
 

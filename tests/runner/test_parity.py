@@ -48,7 +48,9 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, int], 
     return tuple((str(file), number % 4) for number, file in enumerate(files))
 
 
-def compared(samples: tuple[tuple[str, int], ...], name: str, transform: str = "imagenet_eval") -> Parity:
+def compared(
+    samples: tuple[tuple[str, int], ...], name: str, transform: str = "imagenet_eval", **further: int
+) -> Parity:
     """A loader compared with torch's, here."""
 
     def ask(target: Callable[..., None], *arguments: object, timeout_s: float) -> Any:
@@ -57,7 +59,7 @@ def compared(samples: tuple[tuple[str, int], ...], name: str, transform: str = "
         return ours.recv()
 
     dataset = ImageFolder(transform=transform)
-    orders = [DatasetOrder(samples, {AXIS: loader, "num_workers": 0}, Path()) for loader in (name, "torch")]
+    orders = [DatasetOrder(samples, {AXIS: loader, "num_workers": 0, **further}, Path()) for loader in (name, "torch")]
     return compare_loaders(ParityOrder(dataset, *orders, tuple(LOADER_BACKENDS.values())), ask)
 
 
@@ -74,6 +76,10 @@ def test_threads_give_the_batches_of_torch(samples: tuple[tuple[str, int], ...],
     else:
         assert found.difference is None
         assert found.not_measured == {"difference": "the transform draws other values each time"}
+
+
+def test_the_number_of_ranks_is_no_argument_of_a_loader(samples: tuple[tuple[str, int], ...]) -> None:
+    assert compared(samples, "threads", ranks=2).difference == 0.0
 
 
 @pytest.mark.parametrize(
