@@ -27,7 +27,7 @@ from typing import Any
 
 from paired_trials import Trials, trials_of
 
-from loaderbench.datasets.cache_folder import usable_cores
+from loaderbench.cache_folder import usable_cores
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.photos import cached_photos
 from loaderbench.records import Config, Interval, PlannedTrial, Trial, config_label

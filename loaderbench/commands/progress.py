@@ -59,8 +59,15 @@ class PlainLines(Quiet):
 
     def generating(self, done: int, total: int) -> None:
         """Say it at every quarter."""
+        self._count("Generating photos", done, total)
+
+    def writing(self, name: str, done: int, total: int) -> None:
+        """Say it at every quarter."""
+        self._count(f"Writing files as {name}", done, total)
+
+    def _count(self, what: str, done: int, total: int) -> None:
         if done and (done * 4) // total > ((done - 1) * 4) // total:
-            _print(f"Generating photos: {done:,} of {total:,}")
+            _print(f"{what}: {done:,} of {total:,}")
 
     def planned(self, plan: Plan) -> None:
         """Say how much there is to do."""
@@ -110,7 +117,14 @@ class Bar(Quiet):
 
     def generating(self, done: int, total: int) -> None:
         """Show how many photos there are."""
-        text = f"Generating photos: {done:,} of {total:,}"
+        self._count("Generating photos", done, total)
+
+    def writing(self, name: str, done: int, total: int) -> None:
+        """Show how many files are written."""
+        self._count(f"Writing files as {name}", done, total)
+
+    def _count(self, what: str, done: int, total: int) -> None:
+        text = f"{what}: {done:,} of {total:,}"
         self._progress.update(self._task, description=text, total=total, completed=done)
 
     def planned(self, plan: Plan) -> None:

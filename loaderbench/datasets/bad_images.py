@@ -11,7 +11,7 @@ from functools import lru_cache
 from multiprocessing.connection import Connection
 from typing import Any
 
-from loaderbench.datasets.cache_folder import usable_cores
+from loaderbench.cache_folder import usable_cores
 from loaderbench.datasets.decoders import DECODERS, decode_pillow
 from loaderbench.datasets.kind import Ask, Inputs, Listener, Samples
 from loaderbench.errors import MissingError

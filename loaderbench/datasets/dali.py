@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from loaderbench.datasets.cache_folder import usable_cores
+from loaderbench.cache_folder import usable_cores
 
 if TYPE_CHECKING:
     import torch

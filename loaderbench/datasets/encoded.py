@@ -18,6 +18,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 from loaderbench.datasets.dali import DaliJpegs
 from loaderbench.datasets.image_samples import Transform
+from loaderbench.formats import ReadEncoded
 from loaderbench.imagenet import MEAN, STD
 
 Decode = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
@@ -44,17 +45,21 @@ class EncodedImages(NamedTuple):
 
 
 class EncodedSamples(Dataset[tuple[EncodedImage, int]]):
-    """Reads a file on access, and leaves the rest to the device. torch's own collate function packs a batch."""
+    """Reads a file on access, and leaves the rest to the device. torch's own collate function packs a batch.
 
-    def __init__(self, samples: Sequence[tuple[str, int]]) -> None:
-        self.samples = samples
+    `reader` reads a copy in another format; `None` for the files themselves.
+    """
+
+    def __init__(self, samples: Sequence[tuple[str, int]], reader: ReadEncoded | None = None) -> None:
+        self.samples, self.reader = samples, reader
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, index: int) -> tuple[EncodedImage, int]:
         path, label = self.samples[index]
-        return EncodedImage(torch.frombuffer(bytearray(Path(path).read_bytes()), dtype=torch.uint8)), label
+        data = Path(path).read_bytes() if self.reader is None else self.reader(index)
+        return EncodedImage(torch.frombuffer(bytearray(data), dtype=torch.uint8)), label
 
 
 def _packed(images: Sequence[EncodedImage], *, collate_fn_map: Any = None) -> EncodedImages:  # noqa: ARG001 - torch's

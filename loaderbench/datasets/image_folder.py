@@ -6,18 +6,22 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
 from loaderbench.datasets import dali, folder_code
 from loaderbench.datasets.folder_scan import scan_image_folder
-from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
+from loaderbench.datasets.kind import Ask, Built, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
 from loaderbench.errors import MissingError
+from loaderbench.formats import FILES, FORMATS, ReadEncoded, StoredCopy, check_formats
 from loaderbench.imagenet import CROP
 from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, one_of, text
 from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.targets import find_target
+
+if TYPE_CHECKING:
+    from loaderbench.datasets.decoders import Decoder
 
 ON_DEVICE = ("device", "dali")
 """The decoders that leave decoding to the device of the training step: torchvision's, and that of NVIDIA DALI."""
@@ -53,7 +57,8 @@ class ImageFolder(DatasetOfOptions):
 
     `normalize: device` keeps batches uint8 and normalizes them on the GPU. `decoder: device` and `dali` read files in
     workers and leave all the rest to the GPU. `presize` reads copies whose short side has this many pixels.
-    `image_cache` keeps decoded images, and `skip_bad` skips files that cannot be decoded.
+    `format` reads a copy in another format. `image_cache` keeps decoded images, and `skip_bad` skips files that cannot
+    be decoded.
     """
 
     axes: ClassVar[Mapping[str, Check]] = {
@@ -61,13 +66,14 @@ class ImageFolder(DatasetOfOptions):
         "transform": recipe,
         "normalize": one_of("worker", "device"),
         "presize": integer(SMALLEST_SIDE, LARGEST_SIDE, or_null=True),
+        "format": one_of(FILES, *FORMATS),
         "image_cache": one_of("shared_memory", None),
     }
     texts: ClassVar[tuple[str, ...]] = ("root", "transform")
     change_samples: ClassVar[tuple[str, ...]] = ("presize",)
     smaller_samples: ClassVar[Mapping[str, Any]] = {"normalize": "device"}
     why_no_files: ClassVar[str] = ""
-    decoding_axes: ClassVar[tuple[str, ...]] = ("decoder", "image_cache")
+    decoding_axes: ClassVar[tuple[str, ...]] = ("decoder", "format", "image_cache")
 
     kind: Literal["image_folder"] = "image_folder"
     root: str | None = None
@@ -79,6 +85,7 @@ class ImageFolder(DatasetOfOptions):
     )
     normalize: str = "worker"
     presize: int | None = None
+    format: Annotated[str, Field(json_schema_extra={"enum": [FILES, *FORMATS]})] = FILES
     image_cache: str | None = None
     skip_bad: bool = False
 
@@ -143,30 +150,55 @@ class ImageFolder(DatasetOfOptions):
         return ":" not in self.transform
 
     @property
+    def stored_as(self) -> str:
+        """A format; decoded images are kept after one look at the files."""
+        return FILES if self.image_cache is not None else self.format
+
+    @property
     def is_shared(self) -> bool:
         """With its images in shared memory."""
         return self.image_cache is not None
 
+    def build(self, order: DatasetOrder) -> Built:
+        """Make it, from a copy of its files where there is one."""
+        own = self.with_axes(order.arguments)
+        rest = {name: value for name, value in order.arguments.items() if name not in self.axes}
+        return Built(own._made(order), rest)
+
     def make(self, samples: Samples, folder: Path) -> Any:
         """Make a map-style dataset of decoder and transform."""
+        return self._made(DatasetOrder(samples, {}, folder))
+
+    def _made(self, order: DatasetOrder) -> Any:
         from loaderbench.datasets import image_samples as images
         from loaderbench.datasets.decoders import DECODERS as LOADERS
 
+        samples, reader = order.samples, self._reader(order.copy)
         if self.decoder in ON_DEVICE:
             from loaderbench.datasets.encoded import EncodedSamples
 
             self._check_on_device()
-            return EncodedSamples(samples)
+            return EncodedSamples(samples, reader)
         decoder = LOADERS[self.decoder]
         if self.image_cache == "shared_memory":
             from loaderbench.datasets.shared_images import SharedImages, room_bytes
 
-            decoder = SharedImages(samples, decoder, room_bytes=room_bytes())
-        named = images.TRANSFORMS.get(self.transform)
-        if named is not None:
-            normalize = self.normalize != "device"
-            return images.ImageSamples(samples, decoder, named(normalize), images.Recipe(self.transform, normalize))
-        return images.ImageSamples(samples, decoder, own_transform(find_target(self.transform, folder)))
+            decoder = cast("Decoder", SharedImages(samples, decoder, room_bytes=room_bytes()))
+        named, normalize = images.TRANSFORMS.get(self.transform), self.normalize != "device"
+        recipe = images.Recipe(self.transform, normalize) if named else None
+        transform = named(normalize) if named else own_transform(find_target(self.transform, order.folder))
+        how = decoder, transform, recipe
+        if reader is not None:
+            return images.StoredSamples(reader, samples, *how)
+        return images.ImageSamples(samples, *how, order.copy)
+
+    def _reader(self, copy: StoredCopy | None) -> ReadEncoded | None:
+        """What reads a copy in this format; `None` for the files themselves, or where the loader reads the copy."""
+        if self.stored_as == FILES or (copy is not None and copy.about.format != self.format):
+            return None
+        if copy is None:
+            raise ValueError(f"format: {self.format} was not written; only a run writes copies")
+        return copy.reader(FORMATS[self.format])
 
     def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:
         """Decoding, transform and normalization, with such a decoder. Raises the decoder's error for a device."""
@@ -230,6 +262,7 @@ class ImageFolder(DatasetOfOptions):
         named = [self.decoder, *_values(sweep, "decoder", self.decoder)]
         if "simplejpeg" in named and find_spec("simplejpeg") is None:
             raise MissingError("decoder simplejpeg: package not installed; run `uv pip install simplejpeg`")
+        check_formats([self.format, *map(str, _values(sweep, "format", self.format))])
         if "dali" in named and not dali.is_installed():
             raise MissingError(f"decoder dali: package not installed; run `{dali.INSTALL}`")
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 from torch.utils.data import Dataset
 
 from loaderbench.errors import BadImageError
+from loaderbench.formats import ReadEncoded, StoredCopy
 from loaderbench.imagenet import CROP, MEAN, SHORT_SIDE, STD
 
 Transform = Callable[[Any], Any]
@@ -29,7 +30,7 @@ class Recipe(NamedTuple):
 class ImageSamples(Dataset[tuple[Any, int]]):
     """Decodes and transforms on access. `loader` and `transform` are its stages, by torchvision's names.
 
-    `recipe` is the transform's own, where it has a name.
+    `recipe` is the transform's own, where it has a name. `copy` is that of a loader which reads one format only.
     """
 
     def __init__(
@@ -38,22 +39,41 @@ class ImageSamples(Dataset[tuple[Any, int]]):
         loader: Callable[[str], Any],
         transform: Callable[[Any], Any],
         recipe: Recipe | None = None,
+        copy: StoredCopy | None = None,
     ) -> None:
         self.samples = samples
         self.loader = loader
         self.transform = transform
         self.recipe = recipe
+        self.copy = copy
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         path, label = self.samples[index]
+        encoded = self.encoded(index)
         try:
-            image = self.loader(path)
+            image = self.loader(encoded)
         except Exception as error:
             raise BadImageError(f"{path}: {type(error).__name__}: {error}") from error
         return self.transform(image), label
+
+    def encoded(self, index: int) -> Any:
+        """What `loader` decodes: a path, which it reads itself."""
+        return self.samples[index][0]
+
+
+class StoredSamples(ImageSamples):
+    """The same from a copy in another format: `reader` gives the bytes of a sample, and is a stage, too."""
+
+    def __init__(self, reader: ReadEncoded, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.reader = reader
+
+    def encoded(self, index: int) -> bytes:
+        """The bytes of a file."""
+        return self.reader(index)
 
 
 def imagenet_train(normalize: bool = True) -> Transform:

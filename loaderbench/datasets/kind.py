@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from loaderbench.formats import FILES, StoredCopy
 from loaderbench.options import Check, Part
 from loaderbench.records import DatasetSummary, PixelChange
 
@@ -41,11 +42,15 @@ class Inputs:
 
 @dataclass(frozen=True)
 class DatasetOrder:
-    """What one trial is to build: its files, and all arguments of its configuration. `folder` is the suite's own."""
+    """What one trial is to build: its files, and all arguments of its configuration. `folder` is the suite's own.
+
+    `copy` holds the files in the format that the configuration reads; `None` where it reads the files themselves.
+    """
 
     samples: Samples
     arguments: Mapping[str, Any]
     folder: Path
+    copy: StoredCopy | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,11 @@ class DatasetKind(Part):
     def samples_for(self, samples: Samples, listener: Listener) -> Samples:
         """What trials with these options read in place of `samples`."""
         return samples
+
+    @property
+    def stored_as(self) -> str:
+        """The format that it reads its files from."""
+        return FILES
 
     @property
     def lists_images(self) -> bool:

@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from loaderbench.datasets.kind import Ask, DatasetKind, DatasetOrder
+from loaderbench.formats import FILES
 from loaderbench.records import IDENTICAL, PixelChange
 
 IMAGES = 16  # spread over the folder
@@ -59,7 +60,7 @@ def _some(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Callab
     What workers leave to the device is done there, or on the CPU where there is none.
     """
     step = max(1, len(order.samples) // IMAGES)
-    config = {**order.arguments, "normalize": "device", "image_cache": None}
+    config = {**order.arguments, "normalize": "device", "image_cache": None, "format": FILES}
     if resized:
         config["transform"] = "imagenet_eval"
     source = dataset.build(DatasetOrder(order.samples[::step][:IMAGES], config, order.folder)).source

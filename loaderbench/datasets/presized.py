@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from loaderbench.datasets.cache_folder import usable_cores, user_cache
+from loaderbench.cache_folder import usable_cores, user_cache
 
 QUALITY = 90  # of the copies, as JPEG; what most training sets were saved with, or better
 

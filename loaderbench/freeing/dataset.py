@@ -40,10 +40,10 @@ def has_samples_by_number(dataset: Any) -> bool:
 
 
 def _free_inside(dataset: Any, stage: str, making: Making) -> list[Replay]:
-    if stage == "read":
-        return free_reads(making)
     wanted, _, name = stage.partition("/")
     parts = parts_of(dataset)
+    if stage == "read" and not any(part.stage == stage for part in parts):
+        return free_reads(making)
     known = [part for part in parts if part.name == name] if name else outermost(parts)
     found = [part for part in known if part.stage == wanted]
     if stage == "decode":

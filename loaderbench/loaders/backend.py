@@ -120,6 +120,9 @@ class LoaderBackend(ABC):
     decodes: ClassVar[bool] = False
     """Whether it reads and decodes files and runs a named transform by itself, in place of the dataset."""
 
+    format: ClassVar[str] = ""
+    """The one format that it reads, by its name; empty where it reads what the dataset gives."""
+
     arguments: ClassVar[Mapping[str, Check]] = {}
     """Its own arguments, and what their values have to be."""
 

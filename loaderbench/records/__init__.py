@@ -49,6 +49,7 @@ from loaderbench.records.environment import (
     Gpu as Gpu,
     PlanSummary as PlanSummary,
 )
+from loaderbench.records.format_copy import FormatCopy as FormatCopy
 from loaderbench.records.inside import (
     CodeLooks as CodeLooks,
     CountedStack as CountedStack,

@@ -9,6 +9,7 @@ from loaderbench.records.comparison import SideBySide
 from loaderbench.records.conclusions import Conclusions
 from loaderbench.records.demand import AssumedDemand
 from loaderbench.records.environment import DatasetSummary, Environment, PlanSummary
+from loaderbench.records.format_copy import FormatCopy
 from loaderbench.records.narrowing import Dropped, Final
 from loaderbench.records.parity import Parity
 from loaderbench.records.trial import Trial
@@ -28,7 +29,7 @@ class Measured:
     `assumed_demand` is `None` where no GPU was emulated, and in runs of earlier versions (`consumers.demand_of`).
     `in_progress`: the run is not finished, and its conclusions are provisional.
     `dropped` are the configurations that an adaptive sweep measured in no further round. `parity` holds the batches of
-    each value of the axis `loader` against those of the first.
+    each value of the axis `loader` against those of the first. `copies` are the formats that trials read.
     `left_out` says why isolation runs (by name, or under `isolation` all of them), `final` or `verification` were not
     measured.
     It has stages that are not free under `bottlenecks.decode`, or under `bottlenecks` all of them.
@@ -58,6 +59,7 @@ class Measured:
     final: Final | None = None
     side_by_side: SideBySide | None = None
     parity: tuple[Parity, ...] = ()
+    copies: tuple[FormatCopy, ...] = ()
 
     @property
     def sweep(self) -> tuple[Trial, ...]:

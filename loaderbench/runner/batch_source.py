@@ -53,7 +53,8 @@ class BatchSource(Protocol):
 
 def prepare_files(order: TrialOrder) -> None:
     """Put the trial's files into the page cache, or out of it; end to end they are in it since before the run."""
-    paths, isolation = [path for path, _ in order.samples], order.planned.isolation
+    paths = [path for path, _ in order.samples] if order.copy is None else [str(file) for file in order.copy.files]
+    isolation = order.planned.isolation
     if not paths:
         return
     if isolation == "loader_warm":

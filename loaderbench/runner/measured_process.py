@@ -231,7 +231,7 @@ def _copy_speed(replayed: Any, found: Measurement) -> CopySpeed | None:
 
 def build_dataset(order: TrialOrder) -> Built:
     """What batches or samples come from."""
-    return order.suite.dataset.build(DatasetOrder(order.samples, _arguments(order), order.suite_folder))
+    return order.suite.dataset.build(DatasetOrder(order.samples, _arguments(order), order.suite_folder, order.copy))
 
 
 def _arguments(order: TrialOrder) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loaderbench.cuda_use import PeakMemory
+from loaderbench.formats import StoredCopy
 from loaderbench.freeing import Freeing
 from loaderbench.recorder import Measurement
 from loaderbench.recorder.steps import StepTimes
@@ -19,7 +20,7 @@ class TrialOrder:
 
     `in_time_slices`: after its steady state it takes batches in time slices, between those of other trials.
     `patience_s`: a trial that makes no progress for so long is ended; `None` waits until the time limit of the suite.
-    `freeing` is what a trial of that role makes free.
+    `freeing` is what a trial of that role makes free. `copy` holds the files in the format that the trial reads.
     """
 
     planned: PlannedTrial
@@ -31,6 +32,7 @@ class TrialOrder:
     in_time_slices: bool = False
     patience_s: float | None = None
     freeing: Freeing | None = None
+    copy: StoredCopy | None = None
 
     def lasting(self, seconds: float) -> TrialOrder:
         """The same order with another length of the steady state."""

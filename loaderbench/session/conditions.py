@@ -25,6 +25,7 @@ from loaderbench.records import (
     Dropped,
     Environment,
     Final,
+    FormatCopy,
     Measured,
     Parity,
     Reasons,
@@ -77,6 +78,7 @@ class Conditions:
         dropped: tuple[Dropped, ...] = (),
         final: Final | None = None,
         parity: tuple[Parity, ...] = (),
+        copies: tuple[FormatCopy, ...] = (),
     ) -> Measured:
         """The run with these trials."""
         suite, plan = self.loaded.suite, self.plan
@@ -95,6 +97,7 @@ class Conditions:
             dropped=dropped,
             final=final,
             parity=parity,
+            copies=copies,
             verification=verification,
             left_out=dict(left_out),
             notes=(

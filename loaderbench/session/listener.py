@@ -40,6 +40,9 @@ class Listener(Protocol):
     def generating(self, done: int, total: int) -> None:
         """`done` of `total` photos exist."""
 
+    def writing(self, name: str, done: int, total: int) -> None:
+        """`done` of `total` files are written in a format."""
+
     def planned(self, plan: Plan) -> None:
         """The plan is made; trials follow."""
 
@@ -63,6 +66,9 @@ class Silent:
         """Ignore it."""
 
     def generating(self, done: int, total: int) -> None:
+        """Ignore it."""
+
+    def writing(self, name: str, done: int, total: int) -> None:
         """Ignore it."""
 
     def planned(self, plan: Plan) -> None:

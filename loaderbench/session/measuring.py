@@ -18,6 +18,7 @@ from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialSer
 from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.runner.parity import ParityOrder, compare_loaders
 from loaderbench.session.conditions import Conditions
+from loaderbench.session.copies import Copies
 from loaderbench.session.listener import Listener
 from loaderbench.store import Store
 from loaderbench.suite import LoadedSuite, Suite
@@ -46,6 +47,7 @@ class Measuring:
         self._server, self._runner, self._loaded, self._inputs = server, runner, loaded, inputs
         self._consumer, self._store, self._listener = consumer, store, listener
         self._changed: dict[tuple[object, ...], Samples] = {}
+        self.copies = Copies(loaded.suite, listener)
         self.files_alone: int | None = None
         self.freeing: Freeing | None = None
 
@@ -54,7 +56,9 @@ class Measuring:
         order = self._order(planned)
         if planned.role in ("final", "freed", "remedy"):
             order = order.lasting(verify_seconds(order.suite))
-        return self._runner.run(isolation_order(order, self.files_alone) if planned.isolation else order)
+        if planned.isolation:
+            order = self._with_copy(isolation_order(order, self.files_alone))
+        return self._runner.run(order)
 
     @property
     def sliced_seconds(self) -> float:
@@ -74,6 +78,11 @@ class Measuring:
         """What came of a trial that was begun, followed and ended."""
         return self._runner.outcome(begun, slices)
 
+    def write_copies(self, configs: Sequence[Config]) -> None:
+        """Write what these configurations read, before anything is timed. Raises `MissingError`."""
+        for config in configs:
+            self.copies.of(self._samples(config), config)
+
     def pixel_changes(self, pairs: Sequence[tuple[Config, Config]]) -> list[PixelChange]:
         """How much the samples of two configurations differ."""
         self._listener.doing("comparing pixels")
@@ -89,16 +98,22 @@ class Measuring:
 
     def _dataset_order(self, config: Config) -> DatasetOrder:
         arguments = {**self._loaded.suite.loader, **config}
-        return DatasetOrder(self._samples(config), arguments, self._loaded.folder)
+        samples = self._samples(config)
+        return DatasetOrder(samples, arguments, self._loaded.folder, self.copies.of(samples, config))
 
     def _order(self, planned: PlannedTrial) -> TrialOrder:
         loaded = self._loaded
         samples, log = self._samples(planned.config), self._store.log(planned.id)
         order = TrialOrder(planned, loaded.suite, loaded.folder, samples, consumer_for(planned, self._consumer), log)
+        order = self._with_copy(order)
         if planned.role != "freed" or self.freeing is None:
             return order
         seed = loaded.suite.measure.seed + planned.round
         return replace(order, freeing=replace(self.freeing, stage=planned.freed, seed=seed))
+
+    def _with_copy(self, order: TrialOrder) -> TrialOrder:
+        """The same with the copy that the trial reads, if it reads one."""
+        return replace(order, copy=self.copies.of(order.samples, order.planned.config))
 
     def _samples(self, config: Config) -> Samples:
         """The files, or what the configuration asks for in their place; made once."""

@@ -115,6 +115,7 @@ class Session:
             dropped=found.dropped,
             final=found.final,
             parity=found.parity,
+            copies=self.measuring.copies.about,
         )
         if found.remarks:
             measured = replace(measured, notes=(*measured.notes, *found.remarks.values()))

@@ -15,6 +15,9 @@ from loaderbench.tracing.tracer import Tracer
 MAX_DATASETS = 200  # of a dataset of datasets: the others' samples are timed as one stage
 _TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai", "fastai", "fastcore")
 _FASTAI = "fastai.data.load"
+_STAGES = {"loader": "decode", "reader": "read"}
+"""Of attributes that are called: torchvision's name, and that of our own copies in another format."""
+
 _TRANSFORM_WORDS = ("transform", "augment", "preprocess")
 _WITHOUT_CLASS = ("builtins", "functools", "torch.jit")  # modules of callables whose class cannot be given a method
 
@@ -111,9 +114,9 @@ class Finder:
 
 
 def stage_of_callable(name: str, value: Any) -> tuple[str, str]:
-    """Stage and part: decode for a `loader`, a transform by library or name, else a part of the sample."""
-    if name == "loader":
-        return "decode", "loader"
+    """Stage and part: decode for a `loader`, read for a `reader`, a transform by library or name, else `sample`."""
+    if name in _STAGES:
+        return _STAGES[name], name
     part = getattr(value, "__name__", None) or getattr(getattr(value, "func", None), "__name__", None)
     part = (part or type(value).__name__).strip("<>")
     library = type(value).__module__.partition(".")[0]

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from loaderbench.datasets.cache_folder import user_cache
+from loaderbench.cache_folder import user_cache
 from loaderbench.environment import cpus_allotted
 from loaderbench.records import Config
 from loaderbench.tuning.own_loader import present_arguments

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.datasets.cache_folder import user_cache
+from loaderbench.cache_folder import user_cache
 
 
 @pytest.fixture

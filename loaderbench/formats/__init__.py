@@ -1,0 +1,34 @@
+"""How the files of a dataset are stored. A format is one file and its line in `FORMATS`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from loaderbench.errors import MissingError
+from loaderbench.formats.copies import Progress, StoredCopy, written_copy
+from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.tar import Tar
+from loaderbench.formats.zip import Zip
+
+__all__ = ["FILES", "FORMATS", "Format", "Item", "PartReader", "ReadEncoded", "StoredCopy", "check_formats", "copy_as"]
+
+FILES = "files"
+"""The files as they are: no copy."""
+
+FORMATS: dict[str, Format] = {
+    "tar": Tar(),
+    "zip": Zip(),
+}
+
+
+def check_formats(names: Iterable[str]) -> None:
+    """Raise `MissingError` for the first format whose library is not there."""
+    for name in names:
+        found = FORMATS.get(name)
+        if found is not None and not found.is_installed():
+            raise MissingError(f"format {name}: {found.needs} is not installed; run `{found.install}`")
+
+
+def copy_as(name: str, samples: Sequence[tuple[str, int]], on_progress: Progress) -> StoredCopy:
+    """The copy of these files in a format: found, or written. Raises as `written_copy` does."""
+    return written_copy(samples, name, FORMATS[name], on_progress=on_progress)

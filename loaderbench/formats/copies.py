@@ -1,0 +1,240 @@
+"""Copies of a dataset's files in another format, kept in the user's cache.
+
+A copy is written in parts. A part gets its name once it is complete, so a writer that was stopped continues with the
+next one. Only a copy with all its parts has `copy.json`, and without it nobody reads from the copy.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from loaderbench import locking
+from loaderbench.cache_folder import user_cache
+from loaderbench.errors import MissingError
+from loaderbench.formats.format import Format, Item, ReadEncoded
+from loaderbench.records import FormatCopy
+
+PART_BYTES = 64 << 20
+"""About as large is a part of a large copy: what other writers of shards choose, too."""
+
+LEAST_PARTS = 16
+"""Of any copy with enough samples, for loaders whose workers read whole parts."""
+
+_ABOUT, _LOCK, _UNFINISHED, _SECONDS = "copy.json", "lock", ".unfinished", ".json"
+_LAYOUT = 1  # of a copy; another one is written anew
+_WAIT_S = 0.2
+_CHUNK_BYTES = 1 << 20
+
+Progress = Callable[[int, int], None]
+"""Called with the number of samples that are written, and of all."""
+
+
+@dataclass(frozen=True)
+class StoredCopy:
+    """A complete copy in its folder. All parts but the last have `part_samples` samples."""
+
+    folder: Path
+    about: FormatCopy
+    part_samples: int
+
+    @property
+    def parts(self) -> list[Path]:
+        """The folder of each part, in the order of the samples."""
+        return [_part(self.folder, number) for number in range(-(-self.about.samples // self.part_samples))]
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that a loader may read."""
+        return _stored_files(self.folder)
+
+    def reader(self, how: Format) -> ReadEncoded:
+        """Read it by number."""
+        return how.reader(self.parts, self.part_samples)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The files to copy, and how large each is."""
+
+    samples: Sequence[tuple[str, int]]
+    sizes: Sequence[int]
+    key: str
+
+
+def written_copy(
+    samples: Sequence[tuple[str, int]],
+    name: str,
+    how: Format,
+    *,
+    cache_dir: Path | None = None,
+    on_progress: Progress | None = None,
+) -> StoredCopy:
+    """Find the copy of these files, or write it.
+
+    Another run that writes the same one is waited for. Raises `MissingError` for a file that cannot be read, and where
+    there is no room.
+    """
+    source = _source(samples)
+    folder = (cache_dir or user_cache()) / "formats" / name / source.key
+    if found := _complete(folder):
+        return found
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        return _complete(folder) or _written(source, name, how, folder, on_progress)
+
+
+def _source(samples: Sequence[tuple[str, int]]) -> _Source:
+    sizes, state = [], hashlib.blake2b(str(_LAYOUT).encode(), digest_size=16)
+    for path, label in samples:
+        try:
+            found = Path(path).stat()
+        except OSError as error:
+            raise MissingError(f"{path}: cannot read: {error.strerror or error}") from None
+        sizes.append(found.st_size)
+        named = f"{os.path.abspath(path)}\0{found.st_size}\0{found.st_mtime_ns}\0{label}\n"  # noqa: PTH100 - many
+        state.update(named.encode("utf-8", "surrogateescape"))
+    return _Source(samples, sizes, state.hexdigest())
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; wait while another process writes there."""
+    with (folder / _LOCK).open("w") as file:
+        while locking.hold(file) is False:
+            time.sleep(_WAIT_S)
+        yield
+
+
+def _complete(folder: Path) -> StoredCopy | None:
+    """The copy in a folder; `None` where there is none, or its files have another size than they had."""
+    try:
+        found = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        copy = StoredCopy(folder, FormatCopy(**found["about"]), int(found["part_samples"]))
+        stored = sum(file.stat().st_size for file in copy.files)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return copy if stored == copy.about.stored_bytes and all(part.is_dir() for part in copy.parts) else None
+
+
+def _written(source: _Source, name: str, how: Format, folder: Path, on_progress: Progress | None) -> StoredCopy:
+    (folder / _ABOUT).unlink(missing_ok=True)
+    count, size = len(source.samples), _part_samples(source, how)
+    starts = range(0, count, size)
+    parts = [_part(folder, number) for number in range(len(starts))]
+    left_bytes = sum(
+        sum(source.sizes[start : start + size]) for start, part in zip(starts, parts, strict=True) if not part.is_dir()
+    )
+    try:
+        _check_room(folder, left_bytes)
+        for start, part in zip(starts, parts, strict=True):
+            if not part.is_dir():
+                _write_part(how, _items(source.samples, range(start, min(start + size, count)), on_progress), part)
+        how.finish(folder, parts)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise MissingError(f"format {name}: cannot write to {folder}: {error.strerror or error}") from error
+        raise MissingError(
+            f"format {name}: no room in {folder} for {left_bytes / 1e6:,.0f} MB; "
+            "free some, or let LOADERBENCH_CACHE name a folder on a larger disk"
+        ) from error
+    files = _stored_files(folder)
+    about = FormatCopy(
+        format=name,
+        samples=count,
+        source_bytes=sum(source.sizes),
+        files=len(files),
+        stored_bytes=sum(file.stat().st_size for file in files),
+        write_s=sum(json.loads(part.with_suffix(_SECONDS).read_text(encoding="utf-8")) for part in parts),
+        checksum=_checksum(folder, files),
+    )
+    _replace(folder / _ABOUT, json.dumps({"about": asdict(about), "part_samples": size}))
+    return StoredCopy(folder, about, size)
+
+
+def _part_samples(source: _Source, how: Format) -> int:
+    count = len(source.samples)
+    parts = max(-(-sum(source.sizes) // PART_BYTES), LEAST_PARTS)
+    return -(-count // min(parts, how.most_parts or parts, count))
+
+
+def _check_room(folder: Path, needed_bytes: int) -> None:
+    """Raise the `OSError` of a full disk before it is full."""
+    if shutil.disk_usage(folder).free < needed_bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _items(samples: Sequence[tuple[str, int]], numbers: range, on_progress: Progress | None) -> Iterator[Item]:
+    for number in numbers:
+        path, label = samples[number]
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise MissingError(f"{path}: cannot read: {error.strerror or error}") from None
+        yield Item(f"{number:09d}", Path(path).suffix.lower(), label, data)
+        if on_progress is not None:
+            on_progress(number + 1, len(samples))
+
+
+def _write_part(how: Format, items: Iterator[Item], part: Path) -> None:
+    """Write it under another name, and rename it once it is on the disk."""
+    unfinished = part.with_suffix(_UNFINISHED)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    began_s = time.perf_counter()
+    try:
+        how.write_part(items, unfinished)
+        for file in _all_files(unfinished):
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    _replace(part.with_suffix(_SECONDS), json.dumps(time.perf_counter() - began_s))
+    unfinished.rename(part)
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file completely or not at all."""
+    unfinished = file.with_name(file.name + _UNFINISHED)
+    with unfinished.open("w", encoding="utf-8") as written:
+        written.write(text)
+        written.flush()
+        os.fsync(written.fileno())
+    unfinished.replace(file)
+
+
+def _part(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:05d}"
+
+
+def _stored_files(folder: Path) -> list[Path]:
+    """Of all parts, and of the copy as a whole; what we note of them is not among these."""
+    notes = {_ABOUT, _LOCK}
+    return [
+        file
+        for file in _all_files(folder)
+        if file.parent != folder or not (file.name in notes or file.name.startswith("part-"))
+    ]
+
+
+def _all_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
+def _checksum(folder: Path, files: Sequence[Path]) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    for file in files:
+        found.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
+        with file.open("rb") as stored:
+            while chunk := stored.read(_CHUNK_BYTES):
+                found.update(chunk)
+    return found.hexdigest()

@@ -1,0 +1,54 @@
+"""The format `tar`: shards as WebDataset names them, `KEY.jpg` followed by `KEY.cls` with its label."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+
+SHARD, LABEL = "shard.tar", ".cls"
+
+
+class OpenShard(NamedTuple):
+    """A file descriptor, and where the files of the shard begin and end."""
+
+    file: int
+    places: list[tuple[int, int]]
+
+
+class TarReader(PartReader[OpenShard]):
+    """Finds all files of a shard when it is opened, and reads each with one call of the system."""
+
+    def open(self, part: Path) -> OpenShard:
+        """Read the headers."""
+        path = part / SHARD
+        with tarfile.open(path, "r:") as shard:
+            places = [(file.offset_data, file.size) for file in shard if not file.name.endswith(LABEL)]
+        return OpenShard(os.open(path, os.O_RDONLY), places)
+
+    def read(self, opened: OpenShard, place: int) -> bytes:
+        """Read one file."""
+        offset, size = opened.places[place]
+        return os.pread(opened.file, size, offset)
+
+
+class Tar(Format):
+    """Tar shards: few large files in place of many small ones, read from begin to end or by number."""
+
+    def write_part(self, items: Iterable[Item], folder: Path) -> None:
+        """One shard."""
+        with tarfile.open(folder / SHARD, "w:", format=tarfile.USTAR_FORMAT) as shard:
+            for item in items:
+                for suffix, data in ((item.suffix, item.data), (LABEL, str(item.label).encode())):
+                    header = tarfile.TarInfo(item.key + suffix)
+                    header.size = len(data)
+                    shard.addfile(header, io.BytesIO(data))
+
+    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
+        """Read by number."""
+        return TarReader(parts, part_samples)

@@ -1,0 +1,39 @@
+"""The format `zip`: archives whose files are stored without compression, in a folder for each label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
+
+from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+
+ARCHIVE = "images.zip"
+
+
+class ZipReader(PartReader[tuple[ZipFile, list[ZipInfo]]]):
+    """Reads by Python's own `zipfile`, which checks each file that it reads."""
+
+    def open(self, part: Path) -> tuple[ZipFile, list[ZipInfo]]:
+        """Read the directory of an archive."""
+        archive = ZipFile(part / ARCHIVE)
+        return archive, archive.infolist()
+
+    def read(self, opened: tuple[ZipFile, list[ZipInfo]], place: int) -> bytes:
+        """Read one file."""
+        archive, files = opened
+        return archive.read(files[place])
+
+
+class Zip(Format):
+    """Zip archives."""
+
+    def write_part(self, items: Iterable[Item], folder: Path) -> None:
+        """One archive."""
+        with ZipFile(folder / ARCHIVE, "w", ZIP_STORED) as archive:
+            for item in items:
+                archive.writestr(ZipInfo(f"{item.label}/{item.key}{item.suffix}"), item.data)
+
+    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
+        """Read by number."""
+        return ZipReader(parts, part_samples)

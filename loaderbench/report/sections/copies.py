@@ -1,0 +1,45 @@
+"""The formats that trials read: how large they are, and what writing them took."""
+
+from __future__ import annotations
+
+from loaderbench.records import FormatCopy
+from loaderbench.report import numbers, words
+from loaderbench.report.model import Column, Paragraph, Row, Section, Table, Text
+from loaderbench.report.view import View
+
+_METHOD = (
+    "Before the sweep, the files were copied in each of these formats, once. Copies are kept in the cache folder for "
+    "later runs. Time to write is that of all runs that wrote a part of the copy."
+)
+
+
+def section(view: View) -> Section | None:
+    """A row for each copy."""
+    found = view.run.copies
+    if not found:
+        return None
+    columns = (
+        Column("Format"),
+        Column("Samples", numeric=True),
+        Column("Files", numeric=True),
+        Column("Size", numeric=True),
+        Column("Of the source", numeric=True),
+        Column("Time to write", numeric=True),
+        Column("Checksum"),
+    )
+    table = Table("Copies", columns, tuple(map(_row, found)))
+    return Section(id="copies", title="Formats", blocks=(Paragraph(Text(_METHOD), "small"), table))
+
+
+def _row(found: FormatCopy) -> Row:
+    return Row(
+        (
+            words.name(found.format),
+            numbers.whole(found.samples),
+            numbers.whole(found.files),
+            numbers.memory(found.stored_bytes),
+            numbers.share(found.stored_bytes / found.source_bytes if found.source_bytes else None),
+            numbers.duration(found.write_s),
+            words.name(found.checksum),
+        )
+    )
