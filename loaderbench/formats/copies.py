@@ -21,7 +21,7 @@ from loaderbench import locking
 from loaderbench.cache_folder import user_cache
 from loaderbench.errors import MissingError
 from loaderbench.formats.format import Format, Item, ReadEncoded
-from loaderbench.records import FormatCopy
+from loaderbench.records import FormatCopy, in_bytes
 
 PART_BYTES = 64 << 20
 """About as large is a part of a large copy: what other writers of shards choose, too."""
@@ -87,9 +87,22 @@ def written_copy(
     folder = (cache_dir or user_cache()) / "formats" / name / source.key
     if found := _complete(folder):
         return found
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
-        return _complete(folder) or _written(source, name, how, folder, on_progress)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            return _complete(folder) or _written(source, name, how, folder, on_progress)
+    except OSError as error:
+        raise MissingError(f"format {name}: {_why(error, folder, source)}") from error
+
+
+def _why(error: OSError, folder: Path, source: _Source) -> str:
+    """Why a copy could not be written."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return f"cannot write to {folder}: {error.strerror or error}"
+    return (
+        f"no room in {folder} for a copy of {in_bytes(sum(source.sizes))}; "
+        "free some, or let LOADERBENCH_CACHE name a folder on a larger disk"
+    )
 
 
 def _source(samples: Sequence[tuple[str, int]]) -> _Source:
@@ -126,26 +139,18 @@ def _complete(folder: Path) -> StoredCopy | None:
 
 
 def _written(source: _Source, name: str, how: Format, folder: Path, on_progress: Progress | None) -> StoredCopy:
-    (folder / _ABOUT).unlink(missing_ok=True)
+    _discard_damaged(folder)
     count, size = len(source.samples), _part_samples(source, how)
     starts = range(0, count, size)
     parts = [_part(folder, number) for number in range(len(starts))]
     left_bytes = sum(
         sum(source.sizes[start : start + size]) for start, part in zip(starts, parts, strict=True) if not part.is_dir()
     )
-    try:
-        _check_room(folder, left_bytes)
-        for start, part in zip(starts, parts, strict=True):
-            if not part.is_dir():
-                _write_part(how, _items(source.samples, range(start, min(start + size, count)), on_progress), part)
-        how.finish(folder, parts)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise MissingError(f"format {name}: cannot write to {folder}: {error.strerror or error}") from error
-        raise MissingError(
-            f"format {name}: no room in {folder} for {left_bytes / 1e6:,.0f} MB; "
-            "free some, or let LOADERBENCH_CACHE name a folder on a larger disk"
-        ) from error
+    _check_room(folder, left_bytes)
+    for start, part in zip(starts, parts, strict=True):
+        if not part.is_dir():
+            _write_part(how, _items(source.samples, range(start, min(start + size, count)), on_progress), part)
+    how.finish(folder, parts)
     files = _stored_files(folder)
     about = FormatCopy(
         format=name,
@@ -163,7 +168,17 @@ def _written(source: _Source, name: str, how: Format, folder: Path, on_progress:
 def _part_samples(source: _Source, how: Format) -> int:
     count = len(source.samples)
     parts = max(-(-sum(source.sizes) // PART_BYTES), LEAST_PARTS)
-    return -(-count // min(parts, how.most_parts or parts, count))
+    if how.most_parts is not None and how.most_parts < parts:
+        return -(-count // how.most_parts)
+    return max(1, count // parts)
+
+
+def _discard_damaged(folder: Path) -> None:
+    """Delete the parts of a copy that was complete: which of them are damaged is unknown."""
+    if (folder / _ABOUT).exists():
+        (folder / _ABOUT).unlink()
+        for part in (found for found in folder.glob("part-*") if found.is_dir()):
+            shutil.rmtree(part)
 
 
 def _check_room(folder: Path, needed_bytes: int) -> None:

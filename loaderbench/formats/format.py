@@ -69,8 +69,8 @@ class PartReader(ABC, Generic[Opened]):
                 opened[part] = self.open(Path(folder))
             return self.read(opened[part], place)
         except Exception as error:  # each library has its own
-            said = f"{folder}: sample {place} cannot be read: {error or type(error).__name__}"
-            raise OSError(f"{said}; delete the folder above it to write the copy again") from error
+            said = f"{folder}: sample {place} cannot be read: {str(error) or type(error).__name__}"
+            raise OSError(f"{said}; delete {Path(folder).parent} to write the copy again") from error
 
     def _opened(self) -> dict[int, Opened]:
         """The open parts of this thread: those of a process that forked this one are not ours."""

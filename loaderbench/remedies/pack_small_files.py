@@ -13,7 +13,8 @@ REMEDY = CauseRemedy(
     id="pack_small_files",
     title="Pack files into tar shards, at least one per worker",
     applies=lambda found: found.named(stages={"read"}, limits={"storage_latency"}) and found.facts.is_loader,
-    untried="Not measured: it needs a packed copy on the same storage",
+    untried="Not measured: it needs a packed copy on the same storage. In a suite with an image folder, let "
+    "LOADERBENCH_CACHE name a folder there and run with -P format=files,tar",
     code="""import io, tarfile
 from PIL import Image
 from torch.utils.data import IterableDataset, get_worker_info

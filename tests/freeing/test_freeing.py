@@ -20,6 +20,9 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, default_colla
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import Compose, ToTensor
 
+from loaderbench.datasets.decoders import decode_pillow
+from loaderbench.datasets.image_samples import StoredSamples
+from loaderbench.formats import FORMATS, written_copy
 from loaderbench.freeing import Freeing
 from loaderbench.freeing.loader import free_loader
 from loaderbench.loaders import LOADER_BACKENDS
@@ -188,6 +191,15 @@ def test_a_free_loader_function_still_reads_the_files(vanishing: Path) -> None:
         path.rename(folder / path.name)
     with pytest.raises(FileNotFoundError):
         take_and_remove_files(ImageFolder(str(vanishing), ToTensor()), "decode", folder)
+
+
+def test_free_reads_need_no_copy_in_another_format(vanishing: Path, tmp_path: Path) -> None:
+    samples = [(str(path), number) for number, path in enumerate(sorted(vanishing.iterdir()))]
+    copy = written_copy(samples, "tar", FORMATS["tar"], cache_dir=tmp_path / "cache")
+    stored = StoredSamples(copy.reader(FORMATS["tar"]), samples, decode_pillow, ToTensor())
+    assert len(distinct(take_and_remove_files(stored, "read", copy.parts[0]))) == KEPT
+    with pytest.raises(OSError, match="part-00000"):
+        batches_with(stored, "decode")
 
 
 def test_a_sample_is_free_as_a_whole(vanishing: Path) -> None:

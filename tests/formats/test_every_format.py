@@ -1,0 +1,109 @@
+"""What holds for every format whose library is installed: all files come back, read in any way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from loaderbench.formats import FORMATS, Format, ReadEncoded, StoredCopy, written_copy
+
+NAMES = [name for name, how in FORMATS.items() if how.is_installed()]
+Samples = list[tuple[str, int]]
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
+    """70 files of 1 to 40,000 bytes with 3 labels; two have the same name."""
+    folder, draw, found = tmp_path_factory.mktemp("files"), random.Random(0), []
+    for number in range(70):
+        file = folder / str(number % 3) / f"{number // 6}{'.PNG' if number % 2 else '.jpg'}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(draw.randbytes(draw.randint(1, 40_000)))
+        found.append((str(file), number % 3))
+    return sorted(found)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def stored(
+    request: pytest.FixtureRequest, samples: Samples, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[StoredCopy, Format]:
+    how = FORMATS[request.param]
+    return written_copy(samples, request.param, how, cache_dir=tmp_path_factory.mktemp("cache")), how
+
+
+def differing(reader: ReadEncoded, samples: Samples, numbers: list[int]) -> list[int]:
+    """The samples whose bytes are not those of their files."""
+    return [number for number in numbers if reader(number) != Path(samples[number][0]).read_bytes()]
+
+
+def test_all_files_come_back_in_any_order(stored: tuple[StoredCopy, Format], samples: Samples) -> None:
+    copy, how = stored
+    numbers = random.Random(1).sample(range(70), 70)
+    assert differing(copy.reader(how), samples, numbers) == []
+
+
+def test_what_is_known_of_a_copy_is_true(stored: tuple[StoredCopy, Format], samples: Samples) -> None:
+    copy, _ = stored
+    assert copy.about.samples == 70
+    assert copy.about.source_bytes == sum(Path(path).stat().st_size for path, _ in samples)
+    assert copy.about.stored_bytes == sum(file.stat().st_size for file in copy.files) > copy.about.source_bytes
+    assert copy.about.files == len(copy.files) >= len(copy.parts)
+    assert copy.about.write_s > 0
+
+
+def test_the_same_files_give_the_same_copy(stored: tuple[StoredCopy, Format], samples: Samples, tmp_path: Path) -> None:
+    copy, how = stored
+    again = written_copy(samples, copy.about.format, how, cache_dir=tmp_path)
+    assert again.about.checksum == copy.about.checksum
+
+
+def test_threads_read_at_once(stored: tuple[StoredCopy, Format], samples: Samples) -> None:
+    copy, how = stored
+    reader = copy.reader(how)
+    with ThreadPoolExecutor(4) as pool:
+        parts = [pool.submit(differing, reader, samples, [*range(start, 70, 4)] * 3) for start in range(4)]
+        assert [part.result() for part in parts] == [[]] * 4
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_read_after_the_first_has(method: str, stored: tuple[StoredCopy, Format], samples: Samples) -> None:
+    copy, how = stored
+    reader = copy.reader(how)
+    reader(0)
+    context = multiprocessing.get_context(method)
+    with context.Pool(2) as pool:
+        parts = [pool.apply_async(differing, (reader, samples, [*range(start, 70, 2)])) for start in (0, 1)]
+        assert [part.get(timeout=60) for part in parts] == [[], []]
+    assert differing(reader, samples, [3, 69]) == []
+
+
+def test_a_pickled_reader_reads(stored: tuple[StoredCopy, Format], samples: Samples) -> None:
+    copy, how = stored
+    reader = copy.reader(how)
+    reader(1)
+    assert differing(pickle.loads(pickle.dumps(reader)), samples, [0, 69]) == []
+
+
+@pytest.mark.parametrize("damage", ["truncated", "gone"])
+def test_a_damaged_part_is_named(
+    damage: str, samples: Samples, tmp_path: Path, stored: tuple[StoredCopy, Format]
+) -> None:
+    name, how = stored[0].about.format, stored[1]
+    copy = written_copy(samples, name, how, cache_dir=tmp_path)
+    for file in (file for file in copy.files if file.parent == copy.parts[-1]):
+        if damage == "gone":
+            file.unlink()
+        else:
+            with file.open("r+b") as part:
+                part.truncate(file.stat().st_size // 3)
+    reader = copy.reader(how)
+    with pytest.raises(OSError, match=copy.parts[-1].name) as caught:
+        [reader(number) for number in range(69, -1, -1)]
+    assert "\n" not in str(caught.value)
+    assert "to write the copy again" in str(caught.value)
+    assert differing(written_copy(samples, name, how, cache_dir=tmp_path).reader(how), samples, [*range(70)]) == []
