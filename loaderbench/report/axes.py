@@ -11,6 +11,7 @@ from loaderbench.report import words
 from loaderbench.report.model import Column, Text, Value
 
 _FIRST, _ACROSS, _DOWN = RANKS, "num_workers", "batch_size"
+NO_EFFECT = "\u2013"
 _MOST_COLUMNS = 6  # of a table; more axes share one
 Key = tuple[str, Scalar]
 """A value that is equal only to itself: `True` is not 1, and 1 is not 1.0."""
@@ -101,15 +102,19 @@ def headings(names: Sequence[str]) -> tuple[Column, ...]:
     return tuple(Column(found.text, numeric=True, title=found.title) for found in shown) or (Column("Configuration"),)
 
 
-def cells(config: Config, names: Sequence[str]) -> tuple[Text, ...]:
+def cells(run: RunRecord, config: Config, names: Sequence[str]) -> tuple[Text, ...]:
     """The cells of the columns of `headings`."""
-    return tuple(_cell(config, axis) for axis in names) or (words.configuration(config),)
+    return tuple(_cell(run, config, axis) for axis in names) or (words.configuration(config),)
 
 
-def _cell(config: Config, axis: str) -> Text:
+def value_text(run: RunRecord, axis: str, value: Scalar) -> str:
+    """A value in a table or a chart; a dash where the axis has no effect, as `num_workers` with another loader."""
+    has_effect = value is not None or None in run.plan.axes.get(axis, [None])
+    return format_scalar(value) if has_effect else NO_EFFECT
+
+
+def _cell(run: RunRecord, config: Config, axis: str) -> Text:
     """The value of an axis, which sorts as the number that it is."""
-    if axis not in config:
-        return Text("\u2013")
-    value = config[axis]
-    shown = words.outside(format_scalar(value), 40)
+    value = config.get(axis)
+    shown = words.outside(value_text(run, axis, value) if axis in config else NO_EFFECT, 40)
     return Value(shown.text, shown.title, sort=float(value)) if isinstance(value, (int, float)) else shown

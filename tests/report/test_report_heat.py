@@ -6,7 +6,7 @@ import run_factory as runs
 from blocks import chart, drawn, heat_map, ranking, the, within
 from run_large import large
 
-from loaderbench.records import RunRecord
+from loaderbench.records import Config, RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.model import Document, Paragraph
 from loaderbench.report.sections.heat_map import HeatCell, HeatMap
@@ -112,9 +112,25 @@ def test_without_workers_a_refused_axis_does_not_leave_holes() -> None:
     )
     document = build_document(replace(run, configurations=configurations, plan=plan, best=None))
 
-    assert [row.cells[0].state for row in the(document, HeatMap).facets[0].rows if row.label.text != "null"] == [
+    assert [row.cells[0].state for row in the(document, HeatMap).facets[0].rows if row.label.text != "\u2013"] == [
         "measured"
     ] * 2
+
+
+def test_an_axis_of_another_loader_has_a_dash_and_no_null() -> None:
+    run = runs.typical()
+    configs: list[Config] = [
+        {"loader": "torch", "num_workers": 2, "threads": None},
+        {"loader": "dali", "num_workers": None, "threads": 4},
+    ]
+    found = tuple(replace(c, config=own) for c, own in zip(run.configurations[1:], configs, strict=False))
+    plan = replace(run.plan, axes={"loader": ["torch", "dali"], "num_workers": [2], "threads": [4]})
+    document = build_document(replace(run, configurations=found, plan=plan, best=None))
+
+    rows = [[cell.text for cell in row.cells[:3]] for row in ranking(document).rows]
+    assert sorted(rows) == [["dali", "\u2013", "4"], ["torch", "2", "\u2013"]]
+    said = [row.label.text for row in the(document, HeatMap).facets[0].rows]
+    assert "null" not in (*said, *(label.text for label in the(document, HeatMap).x_labels))
 
 
 def test_one_configuration_has_no_sweep_but_a_way_to_one() -> None:

@@ -181,5 +181,5 @@ def _row(
     taken = (numbers.quantity(resource.taken(found, view)) for resource in resources)
     where = ", ".join(r.axis.partition(",")[0] for r in resources if id(found) in lines[r.id])
     rate = metrics.of_configuration(metrics.SAMPLES, found, view.run.environment)
-    cells = (*axes.cells(found.config, named), rate, *taken, Text(where))
+    cells = (*axes.cells(view.run, found.config, named), rate, *taken, Text(where))
     return Row(cells, mark="best" if view.is_best(found) else "")

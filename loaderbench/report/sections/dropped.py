@@ -20,7 +20,7 @@ def section(view: View) -> Section | None:
         return None
     names = axes.columns(view.run)
     columns = (*axes.headings(names), Column("Rounds", numeric=True), Column("Reason"))
-    rows = tuple(_row(dropped, names) for dropped in found[:MOST_ROWS])
+    rows = tuple(_row(view, dropped, names) for dropped in found[:MOST_ROWS])
     left = len(found) - len(rows)
     note = f"{numbers.count(left, 'more config')} in run.json." if left else None
     table = Table("Dropped configs", columns, rows, note, sortable=True)
@@ -28,6 +28,6 @@ def section(view: View) -> Section | None:
     return Section(id="dropped", title="Dropped configs", blocks=blocks)
 
 
-def _row(dropped: Dropped, names: list[str]) -> Row:
+def _row(view: View, dropped: Dropped, names: list[str]) -> Row:
     rounds = Value(str(dropped.rounds), sort=dropped.rounds)
-    return Row((*axes.cells(dropped.config, names), rounds, words.sentence(dropped.why)))
+    return Row((*axes.cells(view.run, dropped.config, names), rounds, words.sentence(dropped.why)))

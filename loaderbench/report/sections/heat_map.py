@@ -126,7 +126,7 @@ class Cells:
     """Draws the cell of a combination of values; axes that do not vary need not be named."""
 
     def __init__(self, view: View, scales: Sequence[ColorScale]) -> None:
-        self._view, self._scales, self._run = view, scales, view.run
+        self._view, self._scales, self.run = view, scales, view.run
         run = view.run
         self._choices = {id(run.configurations[number]): number for number in view.choices}
         self._axes = [axis for axis, values in axes.axis_values(run).items() if len(values) > 1]
@@ -136,8 +136,8 @@ class Cells:
         """The cell of the configuration with the values wanted; it says when the first panel shows it already."""
         found = self._find(wanted)
         if found is None:
-            state: CellState = "not_planned" if self._run.complete else "not_run"
-            why = "not planned" if self._run.complete else "not run: the run was interrupted"
+            state: CellState = "not_planned" if self.run.complete else "not_run"
+            why = "not planned" if self.run.complete else "not run: the run was interrupted"
             return self._drawn(state, None, f"{words.configuration(wanted).text}: {why}")
         trials = trials_of(found, self._view.trials)
         said = self._say(found, trials)
@@ -149,24 +149,24 @@ class Cells:
         """The configuration with these values; without workers, axes that torch then refuses do not distinguish it."""
         found = self._first_with(wanted)
         if found is None and without_workers(wanted):
-            swept = {axis: value for axis, value in wanted.items() if axis not in self._run.plan.collapsed}
+            swept = {axis: value for axis, value in wanted.items() if axis not in self.run.plan.collapsed}
             found = self._first_with(swept)
         return found
 
     def _first_with(self, wanted: Config) -> Configuration | None:
         if wanted.keys() == set(self._axes):
             return self._by_values.get(axes.combination(wanted, self._axes))
-        return next((c for c in self._run.configurations if _holds(c.config, wanted)), None)
+        return next((c for c in self.run.configurations if _holds(c.config, wanted)), None)
 
     def _state(self, found: Configuration, trials: Sequence[Trial]) -> CellState:
         if found.samples_per_s is not None:
             return "measured"
         if any(trial.status != "completed" for trial in trials):
             return "failed"
-        return "not_measured" if self._run.complete or trials else "not_run"
+        return "not_measured" if self.run.complete or trials else "not_run"
 
     def _say(self, found: Configuration, trials: Sequence[Trial]) -> str:
-        rate = metrics.rate(metrics.of_configuration(metrics.SAMPLES, found, self._run.environment))
+        rate = metrics.rate(metrics.of_configuration(metrics.SAMPLES, found, self.run.environment))
         reached = rate if found.samples_per_s else _STATES[self._state(found, trials)]
         said = f"{words.configuration(found.config).text}: {reached}"
         return "; ".join([said, *failures_in_words(trials)])

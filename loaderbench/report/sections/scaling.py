@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loaderbench.consumers import consumer_kind
-from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, config_label, format_scalar
+from loaderbench.records import Config, Configuration, Interval, RunRecord, Scalar, config_label
 from loaderbench.report import axes, metrics, numbers, style, words
 from loaderbench.report.model import Chart, Column, Json, Row, Section, Table, Text, data_table
 from loaderbench.report.view import View
@@ -26,7 +26,7 @@ def section(view: View) -> Section | None:
     if len({axes.key(c.config.get(chosen.across)) for c in shown}) < 2:
         return None
     lines = _lines(run, chosen, shown)
-    table = _table(chosen, [c for _, line in lines for c in line])
+    table = _table(run, chosen, [c for _, line in lines for c in line])
     blocks = (_chart(run, chosen, fixed, lines), data_table(table))
     return Section(id="scaling", title="Scaling", label="Scaling", blocks=blocks)
 
@@ -39,7 +39,7 @@ def _chart(run: RunRecord, chosen: axes.Axes, fixed: Config, lines: Lines) -> Ch
     drawn = [c.samples_per_s for _, line in lines[:_MOST_CURVES] for c in line if c.samples_per_s]
     top = _top(run, drawn)
     x_axis = words.plain(chosen.across, words.NAME_LIMIT)
-    places, axis = _x_axis(axes.axis_values(run)[chosen.across])
+    places, axis = _x_axis(run, chosen.across)
     traces = [_trace(i, name, line, chosen.across, places) for i, (name, line) in enumerate(lines[:_MOST_CURVES])]
 
     def layout(theme: str) -> Json:
@@ -60,13 +60,14 @@ def _chart(run: RunRecord, chosen: axes.Axes, fixed: Config, lines: Lines) -> Ch
     )
 
 
-def _x_axis(values: Sequence[Scalar]) -> tuple[Mapping[axes.Key, float], Json]:
+def _x_axis(run: RunRecord, across: str) -> tuple[Mapping[axes.Key, float], Json]:
     """Positions of the values, and the ticks; values that are not numbers take positions 0, 1, 2 and so on."""
+    values = axes.axis_values(run)[across]
     numeric = all(axes.is_number(value) for value in values)
     places = {axes.key(value): float(value or 0) if numeric else float(i) for i, value in enumerate(values)}
     axis: Json = {"tickmode": "array", "tickvals": list(places.values())}
     if not numeric:
-        labels = [style.safe(words.plain(format_scalar(value), 24)) for value in values]
+        labels = [style.safe(words.plain(axes.value_text(run, across, value), 24)) for value in values]
         axis |= {"ticktext": labels, "range": [-0.5, len(places) - 0.5]}
     return places, axis
 
@@ -123,12 +124,14 @@ def _lines(run: RunRecord, chosen: axes.Axes, shown: Sequence[Configuration]) ->
         named = [("samples/s", list(shown))]
     else:
         values = axes.axis_values(run)[chosen.down]
-        named = [(_name(chosen.down, v), [c for c in shown if _agrees(c.config, {chosen.down: v})]) for v in values]
+        named = [
+            (_name(run, chosen.down, v), [c for c in shown if _agrees(c.config, {chosen.down: v})]) for v in values
+        ]
     return [(n, sorted(line, key=lambda c: order[axes.key(c.config.get(chosen.across))])) for n, line in named if line]
 
 
-def _name(axis: str, value: Scalar) -> str:
-    return words.plain(f"{axis} {format_scalar(value)}", 40)
+def _name(run: RunRecord, axis: str, value: Scalar) -> str:
+    return words.plain(f"{axis} {axes.value_text(run, axis, value)}", 40)
 
 
 def _hover(configuration: Configuration, found: Interval) -> str:
@@ -171,12 +174,12 @@ def _has_intervals(run: RunRecord) -> bool:
     return any(c.samples_per_s and c.samples_per_s.lo is not None for c in run.configurations)
 
 
-def _table(chosen: axes.Axes, points: Sequence[Configuration]) -> Table:
+def _table(run: RunRecord, chosen: axes.Axes, points: Sequence[Configuration]) -> Table:
     names = [chosen.down, chosen.across] if chosen.down else [chosen.across]
     columns = (*(Column(words.plain(name, words.NAME_LIMIT), numeric=True) for name in (*names, "samples/s")),)
-    rows = tuple(Row((*_values(found, names), numbers.interval(found.samples_per_s))) for found in points)
+    rows = tuple(Row((*_values(run, found, names), numbers.interval(found.samples_per_s))) for found in points)
     return Table("Samples/s by configuration", columns, rows)
 
 
-def _values(found: Configuration, names: Sequence[str]) -> list[Text]:
-    return [words.name(format_scalar(found.config.get(name))) for name in names]
+def _values(run: RunRecord, found: Configuration, names: Sequence[str]) -> list[Text]:
+    return [words.name(axes.value_text(run, name, found.config.get(name))) for name in names]

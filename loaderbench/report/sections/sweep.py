@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loaderbench.records import Config, Configuration, RunRecord, Scalar, Trial, config_label, format_scalar
+from loaderbench.records import Config, Configuration, RunRecord, Scalar, Trial, config_label
 from loaderbench.records.metrics import Metric
 from loaderbench.report import axes, metrics, numbers, words
 from loaderbench.report.model import Column, Details, Fact, Link, Paragraph, Row, Section, Table, Text
@@ -70,7 +70,7 @@ def _heat_map(view: View) -> HeatMap | None:
     return HeatMap(
         x_axis=words.name(chosen.across),
         y_axis=words.name(chosen.down) if chosen.down else None,
-        x_labels=tuple(words.name(format_scalar(value)) for value in across),
+        x_labels=tuple(words.name(axes.value_text(run, chosen.across, value)) for value in across),
         metrics=tuple(_in_selector(scale) for scale in scales),
         facets=tuple(
             Facet(_title(fixed), tuple(_row(chosen, y, across, (fixed, facets[0]), cells) for y in down))
@@ -123,7 +123,7 @@ def _row(
 ) -> HeatRow:
     """A row of one panel; `panels` are the fixed values of that panel and of the first one."""
     own: Config = {chosen.down: y} if chosen.down else {}
-    label = words.name(format_scalar(y)) if chosen.down else Text("")
+    label = words.name(axes.value_text(cells.run, chosen.down, y)) if chosen.down else Text("")
     fixed, first = panels
     return HeatRow(
         label,
@@ -179,7 +179,7 @@ def _ranked(view: View, number: int, names: list[str], shown: Sequence[Metric]) 
     found = view.run.configurations[number]
     values = (metrics.of_configuration(metric, found, view.run.environment) for metric in shown)
     choice = number if number in view.choices else None
-    cells = (*axes.cells(found.config, names), *values)
+    cells = (*axes.cells(view.run, found.config, names), *values)
     return Row(cells, mark=view.mark(found), choice=choice, is_baseline=view.is_baseline(found))
 
 

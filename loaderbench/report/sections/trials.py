@@ -66,7 +66,7 @@ def _of_sweep(view: View) -> Block | None:
         Column("Status"),
         *(Column(_label(metric), numeric=True, title=metric.trial_hint) for metric in columns),
     )
-    rows = tuple(Row(_cells(trial, own, columns), view.anchors[trial.id]) for trial in shown)
+    rows = tuple(Row(_cells(run, trial, own, columns), view.anchors[trial.id]) for trial in shown)
     left = len(run.sweep) - len(shown)
     note = f"{numbers.count(left, 'more trial')} in the downloads below." if left else None
     return Table(_caption(run), headings, _titles_once(rows), note, sortable=True)
@@ -102,10 +102,10 @@ def _titles_once(rows: tuple[Row, ...]) -> tuple[Row, ...]:
     return tuple(replace(row, cells=tuple(once(cell) for cell in row.cells)) for row in rows)
 
 
-def _cells(trial: Trial, own: Sequence[str], columns: Sequence[Metric]) -> tuple[Text, ...]:
+def _cells(run: RunRecord, trial: Trial, own: Sequence[str], columns: Sequence[Metric]) -> tuple[Text, ...]:
     return (
         words.name(trial.id),
-        *axes.cells(trial.config, own),
+        *axes.cells(run, trial.config, own),
         Value(str(trial.round), sort=trial.round),
         _status(trial),
         *(metrics.of_trial(metric, trial, why(trial, metric.reason_field)) for metric in columns),
