@@ -12,7 +12,7 @@ from pydantic import Field
 
 from loaderbench.datasets import dali, folder_code
 from loaderbench.datasets.folder_scan import scan_image_folder
-from loaderbench.datasets.kind import Ask, Built, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
+from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
 from loaderbench.errors import MissingError
 from loaderbench.formats import FILES, FORMATS, ReadEncoded, StoredCopy, check_formats
 from loaderbench.imagenet import CROP
@@ -159,17 +159,12 @@ class ImageFolder(DatasetOfOptions):
         """With its images in shared memory."""
         return self.image_cache is not None
 
-    def build(self, order: DatasetOrder) -> Built:
-        """Make it, from a copy of its files where there is one."""
-        own = self.with_axes(order.arguments)
-        rest = {name: value for name, value in order.arguments.items() if name not in self.axes}
-        return Built(own._made(order), rest)
-
     def make(self, samples: Samples, folder: Path) -> Any:
-        """Make a map-style dataset of decoder and transform."""
-        return self._made(DatasetOrder(samples, {}, folder))
+        """Make it of the files themselves."""
+        return self.make_from(DatasetOrder(samples, {}, folder))
 
-    def _made(self, order: DatasetOrder) -> Any:
+    def make_from(self, order: DatasetOrder) -> Any:
+        """Make a map-style dataset of decoder and transform."""
         from loaderbench.datasets import image_samples as images
         from loaderbench.datasets.decoders import DECODERS as LOADERS
 

@@ -187,7 +187,11 @@ class DatasetOfOptions(DatasetKind):
     def build(self, order: DatasetOrder) -> Built:
         """Make it from its options and those axes that are its own."""
         rest = {name: value for name, value in order.arguments.items() if name not in self.axes}
-        return Built(self.with_axes(order.arguments).make(order.samples, order.folder), rest)
+        return Built(self.with_axes(order.arguments).make_from(order), rest)
+
+    def make_from(self, order: DatasetOrder) -> Any:
+        """Make it; a kind that reads copies in other formats does it here."""
+        return self.make(order.samples, order.folder)
 
     @abstractmethod
     def make(self, samples: Samples, folder: Path) -> Any:
