@@ -13,6 +13,7 @@ from loaderbench.ranks import RANKS, process_count
 from loaderbench.records import Config, IsolationName, PlannedTrial, PlanSummary, Reasons, Scalar, config_name, varying
 from loaderbench.statistics.intervals import FEWEST_ROUNDS
 from loaderbench.suite import Strategy, Suite
+from loaderbench.suite.axes import why_unreadable
 
 FIRST_CHILD_S = 7.0  # the fork server imports torch and torchvision once
 TRIAL_START_S = 0.9  # fork, workers, first batch, end
@@ -181,7 +182,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     shares = [cpus_allotted / ranks for ranks in rank_counts(suite)]
     axes = {axis: _values(axis, given, backends, shares) for axis, given in suite.sweep.items()}
     if suite.sweep.get(AXIS) == AUTO:
-        axes[AXIS] = [name for name, found in backends.items() if not found.decodes or suite.dataset.lists_images]
+        axes[AXIS] = [name for name, found in backends.items() if not why_unreadable(found, suite.dataset)]
     collapsed: Reasons = {} if accelerator else _drop_idle(axes, backends)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     grid = [config for config in grid if _is_meant(config, suite, backends, cpus_allotted)]
@@ -307,9 +308,10 @@ def _normalised(config: Config, suite: Suite) -> Config:
     arguments = {**suite.loader, **config}
     own = own_arguments(arguments, backends_of(suite.loader, suite.sweep).values()).keys() | {AXIS}
     config = {axis: value if axis in own else None for axis, value in config.items()}
-    if backend_of(arguments).decodes:
-        config |= {axis: getattr(suite.dataset, axis) for axis in suite.dataset.decoding_axes if axis in config}
-    return backend_of(arguments).normalised(config, suite.loader)
+    backend, dataset = backend_of(arguments), suite.dataset
+    ignored = dataset.decoding_axes if backend.decodes else dataset.storing_axes if backend.format else ()
+    config |= {axis: getattr(dataset, axis) for axis in ignored if axis in config}
+    return backend.normalised(config, suite.loader)
 
 
 def _baseline(suite: Suite, axes: dict[str, list[Scalar]], fixed: Config) -> tuple[Config, str]:

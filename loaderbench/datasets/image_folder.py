@@ -73,7 +73,8 @@ class ImageFolder(DatasetOfOptions):
     change_samples: ClassVar[tuple[str, ...]] = ("presize",)
     smaller_samples: ClassVar[Mapping[str, Any]] = {"normalize": "device"}
     why_no_files: ClassVar[str] = ""
-    decoding_axes: ClassVar[tuple[str, ...]] = ("decoder", "format", "image_cache")
+    storing_axes: ClassVar[tuple[str, ...]] = ("format", "image_cache")
+    decoding_axes: ClassVar[tuple[str, ...]] = ("decoder", *storing_axes)
 
     kind: Literal["image_folder"] = "image_folder"
     root: str | None = None
@@ -145,6 +146,11 @@ class ImageFolder(DatasetOfOptions):
         return presized_copies(chosen, self.presize)
 
     @property
+    def lists_files(self) -> bool:
+        """With any transform."""
+        return True
+
+    @property
     def lists_images(self) -> bool:
         """With a transform that has a name."""
         return ":" not in self.transform
@@ -175,7 +181,7 @@ class ImageFolder(DatasetOfOptions):
             self._check_on_device()
             return EncodedSamples(samples, reader)
         decoder = LOADERS[self.decoder]
-        if self.image_cache == "shared_memory":
+        if self.image_cache == "shared_memory" and order.copy is None:
             from loaderbench.datasets.shared_images import SharedImages, room_bytes
 
             decoder = cast("Decoder", SharedImages(samples, decoder, room_bytes=room_bytes()))
@@ -184,7 +190,7 @@ class ImageFolder(DatasetOfOptions):
         transform = named(normalize) if named else own_transform(find_target(self.transform, order.folder))
         how = decoder, transform, recipe
         if reader is not None:
-            return images.StoredSamples(reader, samples, *how)
+            return images.StoredSamples(reader, samples, *how, order.copy)
         return images.ImageSamples(samples, *how, order.copy)
 
     def _reader(self, copy: StoredCopy | None) -> ReadEncoded | None:

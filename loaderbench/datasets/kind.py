@@ -98,6 +98,9 @@ class DatasetKind(Part):
     decoding_axes: ClassVar[tuple[str, ...]] = ()
     """Those of `axes` that say how files are decoded; a loader that decodes by itself takes no notice of them."""
 
+    storing_axes: ClassVar[tuple[str, ...]] = ()
+    """Those of `axes` that say what files are read from; a loader of one format takes no notice of them."""
+
     frees_stages: ClassVar[bool] = True
     """Whether trials may make its stages free, which replaces functions of the user's while samples are made."""
 
@@ -134,6 +137,11 @@ class DatasetKind(Part):
     def stored_as(self) -> str:
         """The format that it reads its files from."""
         return FILES
+
+    @property
+    def lists_files(self) -> bool:
+        """Whether each sample is a file with a label: a run may copy them into the format that a loader reads."""
+        return False
 
     @property
     def lists_images(self) -> bool:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loaderbench.errors import MissingError
+from loaderbench.formats.arrow import Arrow
 from loaderbench.formats.copies import Progress, StoredCopy, written_copy
 from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.litdata import Litdata
+from loaderbench.formats.lmdb import Lmdb
+from loaderbench.formats.mds import Mds
 from loaderbench.formats.tar import Tar
+from loaderbench.formats.tfrecord import TfRecord
 from loaderbench.formats.zip import Zip
 
 __all__ = ["FILES", "FORMATS", "Format", "Item", "PartReader", "ReadEncoded", "StoredCopy", "check_formats", "copy_as"]
@@ -18,6 +23,11 @@ FILES = "files"
 FORMATS: dict[str, Format] = {
     "tar": Tar(),
     "zip": Zip(),
+    "lmdb": Lmdb(),
+    "arrow": Arrow(),
+    "tfrecord": TfRecord(),
+    "mds": Mds(),
+    "litdata": Litdata(),
 }
 
 

@@ -6,13 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from loaderbench.errors import MissingError
+from loaderbench.formats import FORMATS, check_formats
 from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
 from loaderbench.loaders.dali_loader import Dali
+from loaderbench.loaders.grain_loader import Grain
+from loaderbench.loaders.litdata_loader import LitdataLoader
 from loaderbench.loaders.spdl_loader import Spdl
+from loaderbench.loaders.streaming_loader import Streaming
 from loaderbench.loaders.tf_data import TfData
 from loaderbench.loaders.tf_queue import TfQueue
+from loaderbench.loaders.tf_records import TfRecords
 from loaderbench.loaders.threads import Threads
 from loaderbench.loaders.torch_loader import TorchLoader
+from loaderbench.loaders.webdataset_loader import WebDataset
 from loaderbench.options import Check, one_of
 
 __all__ = [
@@ -38,6 +44,11 @@ LOADER_BACKENDS: dict[str, LoaderBackend] = {
     "dali": Dali(),
     "tf_data": TfData(),
     "tf_queue": TfQueue(),
+    "tf_records": TfRecords(),
+    "webdataset": WebDataset(),
+    "litdata": LitdataLoader(),
+    "streaming": Streaming(),
+    "grain": Grain(),
 }
 
 AXIS, DEFAULT_BACKEND = "loader", next(iter(LOADER_BACKENDS))
@@ -63,16 +74,25 @@ def backends_of(loader: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str
     """The backends of a suite by name, in the order of its axis; names that are not known are left out."""
     named = sweep.get(AXIS, loader.get(AXIS, DEFAULT_BACKEND))
     if named == AUTO:
-        return {name: backend for name, backend in LOADER_BACKENDS.items() if backend.is_installed()}
+        return {name: backend for name, backend in LOADER_BACKENDS.items() if _can_run(backend)}
     names = [str(name) for name in (named if isinstance(named, list) else [named])]
     return {name: LOADER_BACKENDS[name] for name in names if name in LOADER_BACKENDS}
 
 
+def _can_run(backend: LoaderBackend) -> bool:
+    """Whether its library is there, and that of the only format that it reads."""
+    return backend.is_installed() and (not backend.format or FORMATS[backend.format].is_installed())
+
+
 def check_installed(backends: Mapping[str, LoaderBackend]) -> None:
-    """Raise `MissingError` for the first backend whose library is not there: each of its trials would fail by it."""
+    """Raise `MissingError` for the first backend whose library is not there: each of its trials would fail by it.
+
+    The library of the only format that it reads counts as well.
+    """
     for name, backend in backends.items():
         if not backend.is_installed():
             raise MissingError(f"loader {name}: {backend.needs} is not installed; run `{backend.install}`")
+    check_formats(backend.format for backend in backends.values())
 
 
 def loader_axes(backends: Iterable[LoaderBackend]) -> dict[str, Check]:

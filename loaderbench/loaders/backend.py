@@ -35,6 +35,11 @@ class Batches:
         return False
 
     @property
+    def makes_samples_elsewhere(self) -> bool:
+        """Whether threads or processes that cannot be traced make the samples: what happens inside is unknown."""
+        return False
+
+    @property
     def is_divided(self) -> bool:
         """Whether each rank of a process group is known to load a part of its own."""
         return False

@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from loaderbench.formats import StoredCopy
+
+
+def copy_in(source: Any, loader: str, name: str) -> StoredCopy:
+    """The copy of a dataset's files in the format of a loader.
+
+    Raises `TypeError` where the dataset has none, or one in another format.
+    """
+    copy = getattr(source, "copy", None)
+    if isinstance(copy, StoredCopy) and copy.about.format == name:
+        return copy
+    what = f"a copy as {copy.about.format}" if isinstance(copy, StoredCopy) else type(source).__name__
+    raise TypeError(f"loader {loader} reads the {name} copy of an image folder, which a run writes; got {what}")
+
 
 class ImageFiles(NamedTuple):
     """Files with their labels, and a named transform: torchvision's of that name says what it does."""

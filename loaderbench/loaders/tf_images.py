@@ -30,13 +30,12 @@ _ACCURATE = "INTEGER_ACCURATE"  # the inverse DCT of Pillow; TensorFlow's own de
 _PLACE_OF_ERROR = re.compile(r"\{\{.*?\}\}\s*|\s*\[\[.*?\]\]|\s*\[Op:.*", re.DOTALL)
 
 
-CODE = """\
+CODE_OF_CROPS = """\
 import torch, torchvision  # before TensorFlow: importing Triton after it ends the process
 import tensorflow as tf
 
 tf.config.set_visible_devices([], "GPU")  # leave GPUs to torch
-mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-paths, labels = zip(*dataset.samples)
+mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225){paths}
 
 def random_box(file):  # of torchvision's RandomResizedCrop; where none of ten fits, the first is cut
     sides = tf.cast(tf.io.extract_jpeg_shape(file)[:2], tf.float32)
@@ -46,14 +45,20 @@ def random_box(file):  # of torchvision's RandomResizedCrop; where none of ten f
     size = tf.minimum(sizes[tf.argmax(tf.reduce_all(sizes <= sides, 1))], sides)
     begin = tf.floor(tf.random.uniform((2,)) * (sides - size + 1))
     return tf.cast(tf.concat((begin, size), 0), tf.int32)
+"""
+"""Lines that draw a crop of the bytes of a JPEG, in a program to paste. `paths` are lines that list its files."""
 
+CODE = (
+    CODE_OF_CROPS.format(paths="\npaths, labels = zip(*dataset.samples)")
+    + """
 def load(path, label):  # what `transform: imagenet_train` does to a JPEG
     file = tf.io.read_file(path)
     image = tf.io.decode_and_crop_jpeg(file, random_box(file), channels=3, dct_method="INTEGER_ACCURATE")
     image = tf.image.random_flip_left_right(tf.image.resize(image, (224, 224), antialias=True))
     return tf.transpose((image / 255 - mean) / std, (2, 0, 1)), label
 """
-"""Lines that load one image of a `dataset` of torchvision, in a program to paste."""
+)
+"""Lines that load one image of a `dataset` of torchvision."""
 
 
 def tensorflow() -> Any:
@@ -84,9 +89,13 @@ def without_warnings(tf: Any) -> Iterator[None]:
 
 
 def image_of(tf: Any, files: ImageFiles, path: Any, draws: Any) -> Any:
-    """Read a file and make its image of shape (3, 224, 224): normalized float32, or uint8."""
-    image = OPERATIONS[files.transform](tf, tf.io.read_file(path), draws)
-    planes = tf.transpose(image, [2, 0, 1])
+    """Read a file and make its image."""
+    return image_of_bytes(tf, files, tf.io.read_file(path), draws)
+
+
+def image_of_bytes(tf: Any, files: ImageFiles, contents: Any, draws: Any) -> Any:
+    """Make an image of shape (3, 224, 224) of a file's bytes: normalized float32, or uint8."""
+    planes = tf.transpose(OPERATIONS[files.transform](tf, contents, draws), [2, 0, 1])
     planes.set_shape([3, CROP, CROP])
     if not files.normalizes:
         return tf.saturate_cast(tf.round(planes), tf.uint8)

@@ -36,6 +36,11 @@ class ThreadBatches(Batches):
     end: Callable[[], None] = lambda: None
 
     @property
+    def makes_samples_elsewhere(self) -> bool:
+        """Threads do."""
+        return True
+
+    @property
     def is_divided(self) -> bool:
         """Loaders with threads divide their samples wherever there is a process group."""
         return has_ranks()

@@ -26,6 +26,7 @@ from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, tracing_s_per_sample
 
 IN_THREADS = "threads of the loader make the samples, and their stages are not timed"
+IN_PROCESSES = "processes of the loader make the samples, and their stages are not timed"
 NO_WORKERS = "no worker processes: batches are loaded in the main process"
 
 
@@ -150,8 +151,9 @@ class WatchedLoader:
             traced = self._trace.read()
         self._watch.read_memory(pids)
         dataset = getattr(self._batches.iterable, "dataset", None)
-        seen = None if self._batches.loading_threads() else traced
-        found = loader_inside(seen, dataset, IN_THREADS, root=self._root, stalls=self._stalls(waits))
+        seen = None if self._batches.makes_samples_elsewhere else traced
+        why = IN_THREADS if self._batches.loading_threads() else IN_PROCESSES
+        found = loader_inside(seen, dataset, why, root=self._root, stalls=self._stalls(waits))
         reasons = {
             "machine": self._machine.why_not(),
             "main_process": self._main.why_not(),

@@ -38,5 +38,7 @@ class Copies:
 
 def format_of(config: Config, suite: Suite) -> str:
     """The format that a configuration reads: the only one of its loader, or that of its dataset."""
-    own = backend_of({**suite.loader, **config}).format
-    return own or suite.dataset.with_axes(config).stored_as
+    backend = backend_of({**suite.loader, **config})
+    if backend.format or backend.decodes:
+        return backend.format or FILES
+    return suite.dataset.with_axes(config).stored_as

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from loaderbench.datasets import DatasetKind
 from loaderbench.loaders import AUTO, AXIS, LoaderBackend, backends_of, loader_axes
 from loaderbench.options import Check, integer, nearest, shown
 from loaderbench.ranks import MOST_RANKS, RANKS
@@ -43,13 +44,21 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
 
 
 def _decoding_problems(suite: Suite, backends: Mapping[str, LoaderBackend]) -> Iterator[Problem]:
-    """Loaders that decode by themselves, named for a dataset that only its own code can read."""
-    if suite.dataset.lists_images or suite.sweep.get(AXIS) == AUTO:
+    """Loaders that read files by themselves, named for a dataset that only its own code can read."""
+    if suite.sweep.get(AXIS) == AUTO:
         return
     for name, backend in backends.items():
-        if backend.decodes:
-            what = f"{name} decodes files by itself: it needs `kind: image_folder` and a transform that has a name"
-            yield Problem(("sweep" if AXIS in suite.sweep else "loader", AXIS), what, at_key=True)
+        if why := why_unreadable(backend, suite.dataset):
+            yield Problem(("sweep" if AXIS in suite.sweep else "loader", AXIS), f"{name} {why}", at_key=True)
+
+
+def why_unreadable(backend: LoaderBackend, dataset: DatasetKind) -> str:
+    """Why a loader that reads files by itself cannot read a dataset; empty where it can."""
+    if backend.decodes and not dataset.lists_images:
+        return "decodes files by itself: it needs `kind: image_folder` and a transform that has a name"
+    if backend.format and not dataset.lists_files:
+        return f"reads files as {backend.format}: it needs `kind: image_folder`"
+    return ""
 
 
 def _argument_problems(path: KeyPath, value: Any, checks: Mapping[str, Check], named: str) -> Iterator[Problem]:

@@ -169,8 +169,8 @@ def sample_methods(base: Any, tracer: Tracer) -> dict[str, Callable[..., Any]]:
 class CountedIterator:
     """An iterable dataset's iterator, whose samples are counted; their index is a running number."""
 
-    def __init__(self, samples: Any, tracer: Tracer) -> None:
-        self._samples, self._tracer, self._index = iter(samples), tracer, -1
+    def __init__(self, samples: Iterator[Any], tracer: Tracer) -> None:
+        self._samples, self._tracer, self._index = samples, tracer, -1
         tracer.forget_unfinished_batch()
 
     def __iter__(self) -> CountedIterator:
@@ -191,7 +191,7 @@ class SampleProxy:
         return self._tracer.sample(index, self._dataset.__getitem__, index)
 
     def __iter__(self) -> CountedIterator:
-        return CountedIterator(self._dataset, self._tracer)
+        return CountedIterator(iter(self._dataset), self._tracer)
 
     def __len__(self) -> int:
         return len(self._dataset)

@@ -8,11 +8,20 @@ from typing import Any, ClassVar
 
 import pytest
 
-from loaderbench.errors import SuiteError
-from loaderbench.loaders import LOADER_BACKENDS, Batches, LoaderBackend, backends_of, own_arguments
+from loaderbench.errors import MissingError, SuiteError
+from loaderbench.formats import FORMATS
+from loaderbench.loaders import (
+    LOADER_BACKENDS,
+    Batches,
+    LoaderBackend,
+    backends_of,
+    check_installed,
+    own_arguments,
+)
 from loaderbench.options import Check, integer
 from loaderbench.plan import make_plan
 from loaderbench.records import Config
+from loaderbench.session.copies import format_of
 from loaderbench.suite import load_suite
 
 
@@ -121,3 +130,49 @@ def test_an_argument_that_no_backend_of_the_suite_takes_is_refused(tmp_path: Pat
 def test_a_value_has_to_fit_one_of_the_backends_that_take_it(tmp_path: Path) -> None:
     assert configurations(tmp_path, "sweep: {loader: [torch, pool], batch_size: [128]}")
     assert "expected an integer from 1 to 64" in problem(tmp_path, "loader: {loader: pool, batch_size: 128}")
+
+
+class OfTar(Pool):
+    """Reads one format."""
+
+    format: ClassVar[str] = "tar"
+
+
+@pytest.fixture
+def of_tar() -> Iterator[None]:
+    LOADER_BACKENDS["of_tar"] = OfTar()
+    yield
+    del LOADER_BACKENDS["of_tar"]
+
+
+@pytest.mark.usefixtures("of_tar")
+def test_what_a_loader_of_one_format_ignores_is_one_configuration_of_it(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "sweep: {loader: [torch, of_tar], format: [files, zip], image_cache: [null, shared_memory], decoder: [pillow]}"
+    )
+    suite = load_suite(tmp_path / "s.yaml").suite
+    configs = make_plan(suite, cpus_allotted=2, accelerator=False).configurations
+    assert [config for config in configs if config["loader"] == "of_tar"] == [
+        {"loader": "of_tar", "format": "files", "image_cache": None, "decoder": "pillow"}
+    ]
+    read = [format_of(config, suite) for config in configs]
+    assert read == ["files", "files", "zip", "files", "tar"]  # decoded images are kept after one look at the files
+
+
+@pytest.mark.usefixtures("of_tar")
+def test_a_loader_of_one_format_needs_files(tmp_path: Path) -> None:
+    of_a_target = "dataset: {kind: target, target: 'm:f'}\n"
+    said = problem(tmp_path, of_a_target + "sweep: {loader: [torch, of_tar]}")
+    assert said.endswith("sweep.loader: of_tar reads files as tar: it needs `kind: image_folder`")
+    names = {config["loader"] for config in configurations(tmp_path, "sweep: {loader: auto}")}
+    assert {"torch", "pool"} <= names
+    assert "of_tar" not in names
+
+
+@pytest.mark.usefixtures("of_tar")
+def test_a_loader_whose_format_needs_a_library_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FORMATS["tar"].__class__, "needs", "not_there")
+    monkeypatch.setattr(FORMATS["tar"].__class__, "install", "uv pip install not-there")
+    with pytest.raises(MissingError, match=r"^format tar: not_there is not installed; run `uv pip install not-there`$"):
+        check_installed({"of_tar": LOADER_BACKENDS["of_tar"]})
+    assert "of_tar" not in backends_of({}, {"loader": "auto"})

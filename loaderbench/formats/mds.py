@@ -1,0 +1,90 @@
+"""The format `mds`: shards of MosaicML's Streaming, with the columns `image` and `label`, and an index of all."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+
+INDEX = "index.json"
+COLUMNS = {"image": "bytes", "label": "int"}
+SHARD_BYTES = 1 << 28  # more than a part has
+_NUMBER_BYTES = 4
+
+
+class Place(NamedTuple):
+    """Where a sample lies: in which open file, and between which bytes."""
+
+    file: int
+    begin: int
+    end: int
+
+
+def places_in(path: Path) -> list[Place]:
+    """Open a file that begins with its number of samples, then where each begins, and where the last ends."""
+    file = os.open(path, os.O_RDONLY)
+    (count,) = struct.unpack("<I", exactly(file, _NUMBER_BYTES, 0))
+    bounds = struct.unpack(f"<{count + 1}I", exactly(file, _NUMBER_BYTES * (count + 1), _NUMBER_BYTES))
+    return [Place(file, *pair) for pair in pairwise(bounds)]
+
+
+def exactly(file: int, size: int, begin: int) -> bytes:
+    """So many bytes of a file. Raises `OSError` where it ends before."""
+    found = os.pread(file, size, begin)
+    if len(found) != size:
+        raise OSError("the file is truncated")
+    return found
+
+
+class MdsReader(PartReader[list[Place]]):
+    """Reads each image with one call of the system, and needs no library for that."""
+
+    def open(self, part: Path) -> list[Place]:
+        """Read where the samples of all shards lie."""
+        shards = json.loads((part / INDEX).read_text(encoding="utf-8"))["shards"]
+        return [place for shard in shards for place in places_in(part / shard["raw_data"]["basename"])]
+
+    def read(self, opened: list[Place], place: int) -> bytes:
+        """A sample is the size of its image, the image, and its label."""
+        file, begin, end = opened[place]
+        found = exactly(file, end - begin, begin)
+        (size,) = struct.unpack_from("<I", found)
+        return found[_NUMBER_BYTES : _NUMBER_BYTES + size]
+
+
+class Mds(Format):
+    """MDS shards, which `streaming.StreamingDataset` reads."""
+
+    needs: ClassVar[str] = "streaming"
+    install: ClassVar[str] = "uv pip install mosaicml-streaming"
+
+    def write_part(self, items: Iterable[Item], folder: Path) -> None:
+        """One shard and its index, by the library's own writer."""
+        streaming: Any = import_module("streaming")
+        writer = streaming.MDSWriter(out=str(folder), columns=COLUMNS, size_limit=SHARD_BYTES)
+        try:
+            for item in items:
+                writer.write({"image": item.data, "label": item.label})
+            writer.finish()
+        finally:
+            writer.executor.shutdown()
+
+    def finish(self, folder: Path, parts: Sequence[Path]) -> None:
+        """Write one index of all shards. The library's `merge_index` would also take our own notes for indexes."""
+        shards = []
+        for part in parts:
+            for shard in json.loads((part / INDEX).read_text(encoding="utf-8"))["shards"]:
+                shard["raw_data"]["basename"] = f"{part.name}/{shard['raw_data']['basename']}"
+                shards.append(shard)
+        (folder / INDEX).write_text(json.dumps({"version": 2, "shards": shards}, sort_keys=True), encoding="utf-8")
+
+    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
+        """Read by number."""
+        return MdsReader(parts, part_samples)

@@ -1,0 +1,55 @@
+"""What loaders of a stored copy share whose workers stream encoded files: the copy, the next sample, its image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch.utils.data import IterableDataset
+
+from loaderbench.errors import BadImageError
+from loaderbench.formats import StoredCopy
+from loaderbench.loaders.image_files import copy_in
+from loaderbench.loaders.seeded import SeededSamples
+
+Stored = tuple[bytes, int, int]
+"""The bytes of a file, its label, and the number of the sample."""
+
+
+class NextOfStream:
+    """Takes the next sample of a stream; in an attribute named `reader`, it is the stage read."""
+
+    def __init__(self, copy: StoredCopy) -> None:
+        self._copy = str(copy.folder)
+
+    def __call__(self, stream: Iterator[Stored]) -> Stored:
+        """Raises `OSError`, with the copy, for anything that keeps it from reading."""
+        try:
+            return next(stream)
+        except Exception as error:  # each library has its own
+            said = str(error) or type(error).__name__
+            raise OSError(f"{self._copy}: cannot be read: {said}; delete it to write the copy again") from error
+
+
+class ChunkSamples(IterableDataset[tuple[Any, int]]):
+    """Decodes and transforms what a library streams. `loader`, `transform` and `reader` are its stages."""
+
+    def __init__(self, copy: StoredCopy, source: Any) -> None:
+        self.loader, self.transform, self.reader = source.loader, source.transform, NextOfStream(copy)
+        self._files = source.samples  # a list named `samples` would be looked into by the running number of a sample
+
+    def image_of(self, found: Stored) -> tuple[Any, int]:
+        """Image and label. Raises `BadImageError`, with the file, where it cannot be decoded."""
+        encoded, label, number = found
+        try:
+            image = self.loader(encoded)
+        except Exception as error:
+            raise BadImageError(f"{self._files[number][0]}: {type(error).__name__}: {error}") from error
+        return self.transform(image), label
+
+
+def copy_of(source: Any, loader: str, name: str) -> StoredCopy:
+    """The copy that a dataset has. Raises `TypeError` where it has none, or in another format than the named one."""
+    if isinstance(source, SeededSamples):
+        raise TypeError(f"measure.deterministic: loader: {loader} does not seed each sample; leave it out")
+    return copy_in(source, loader, name)

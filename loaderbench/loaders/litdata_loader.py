@@ -1,0 +1,67 @@
+"""The backend `litdata`: a `DataLoader` whose workers read chunks, with Lightning's LitData."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from loaderbench.loaders.backend import Batches
+from loaderbench.loaders.streaming_loader import chunk_batches, without_shuffle
+from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
+
+_CODE = """\
+from io import BytesIO
+from pathlib import Path
+
+from litdata import StreamingDataLoader, StreamingDataset
+from litdata.streaming.writer import BinaryWriter
+from PIL import Image
+
+if not Path("chunks/index.json").exists():  # written once; litdata.optimize does it in several processes
+    writer = BinaryWriter("chunks", chunk_bytes="64MB")
+    for number, (path, label) in enumerate(dataset.samples):
+        writer.add_item(number, (Path(path).read_bytes(), label))
+    writer.done()
+    writer.merge()
+
+
+def decoded(item):
+    image, label = item
+    return dataset.transform(Image.open(BytesIO(image)).convert("RGB")), label
+
+
+samples = StreamingDataset("chunks", shuffle={shuffle}, transform=decoded)
+"""
+
+
+class LitdataLoader(TorchLoader):
+    """LitData reads chunks; decoder and transform are the dataset's own."""
+
+    called: ClassVar[str] = "LitData"
+    needs: ClassVar[str] = "litdata"
+    install: ClassVar[str] = "uv pip install litdata"
+    format: ClassVar[str] = "litdata"
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        """Read the `litdata` copy of an image folder. Raises `TypeError` for any other source."""
+        from loaderbench.formats.litdata import import_litdata
+        from loaderbench.loaders.chunk_samples import copy_of
+
+        copy = copy_of(source, "litdata", self.format)
+        import_litdata()
+        from loaderbench.loaders.litdata_samples import LitdataSamples
+
+        check_workers_every(1.0)
+        shuffle, size = bool(arguments.get("shuffle")), arguments.get("batch_size", 1)
+        workers = arguments.get("num_workers", 0)
+        samples = LitdataSamples(copy, source, shuffle=shuffle, batch_size=size, workers=workers, seed=seed)
+        return chunk_batches(samples, arguments, samples.per_epoch, seed=seed)
+
+    def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """Chunks of the dataset's files, and LitData's own loader over them."""
+        setup, loader = super().code(without_shuffle(arguments), comments)
+        loader = loader.replace("from torch.utils.data import DataLoader\n\n", "").replace(
+            "    dataset,", "    samples,"
+        )
+        loader = loader.replace("loader = DataLoader(", "loader = StreamingDataLoader(")
+        return [_CODE.format(shuffle=bool(arguments.get("shuffle"))), setup, loader]

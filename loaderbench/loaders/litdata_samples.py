@@ -1,0 +1,84 @@
+"""Samples of the `litdata` copy of an image folder, streamed by Lightning's LitData without end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from litdata import StreamingDataset
+from litdata.utilities.env import _WorkerEnv
+from torch.utils.data import get_worker_info
+
+from loaderbench.formats import StoredCopy
+from loaderbench.loaders.chunk_samples import ChunkSamples, Stored
+from loaderbench.ranks import has_ranks
+
+
+class LitdataSamples(ChunkSamples):
+    """Image and label, without end.
+
+    With `shuffle`, each worker of each rank reads samples of its own, in a new order in each epoch. Without it, samples
+    come in the order of the files: each worker reads all of them, and decodes the batches that are its turn.
+    """
+
+    def __init__(
+        self, copy: StoredCopy, source: Any, *, shuffle: bool, batch_size: int, workers: int, seed: int
+    ) -> None:
+        super().__init__(copy, source)
+        self._stored = NumberedItems(str(copy.folder), shuffle=shuffle, seed=seed)
+        self._shuffle, self._batch_size = shuffle, batch_size
+        self._stored.set_batch_size(batch_size)
+        divided = workers if shuffle else 1
+        self._stored.set_num_workers(divided)
+        self.per_epoch = self._stored.get_len(divided, batch_size) if has_ranks() else copy.about.samples
+        self._stored.cache = self._stored.shuffler = None  # each worker opens its own
+        if self.per_epoch < max(divided, 1):
+            raise ValueError(f"{self.per_epoch} samples of a rank for {workers} workers; use fewer")
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        info = get_worker_info()
+        stream = self._epochs() if self._shuffle else self._in_order(*(info.id, info.num_workers) if info else (0, 1))
+        while True:
+            yield self.image_of(self.reader(stream))
+
+    def release(self) -> None:
+        """Close what this process has mapped."""
+        self._stored.cache = self._stored.shuffler = None
+
+    def _in_order(self, worker: int, workers: int) -> Iterator[Stored]:
+        """Of all that a rank has, the batches that a `DataLoader` takes from this worker."""
+        self._stored._forced_worker_env = _WorkerEnv(1, 0)
+        for place, found in enumerate(self._epochs()):
+            if place // self._batch_size % workers == worker:
+                yield found
+
+    def _epochs(self) -> Iterator[Stored]:
+        """One epoch after the other. Raises `ValueError` where this worker has no samples."""
+        while True:
+            count = 0
+            for found in self._stored:
+                yield found
+                count += 1
+            if not count:
+                raise ValueError("a worker has no samples; use fewer workers, or a smaller batch_size")
+
+
+class NumberedItems(StreamingDataset):  # type: ignore[misc]
+    """Gives image, label, and the number of the sample."""
+
+    number = 0
+
+    def __iter__(self) -> Iterator[Stored]:
+        """An iterator of its own: the library's is the dataset itself."""
+        super().__iter__()
+        while True:
+            try:
+                image, label = self.__next__()
+            except StopIteration:
+                return
+            yield image, label, self.number
+
+    def __getitem__(self, index: Any) -> Any:
+        """An item, by the library's index; its number is kept."""
+        self.number = int(getattr(index, "index", index))
+        return super().__getitem__(index)

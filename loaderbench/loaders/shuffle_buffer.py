@@ -1,0 +1,32 @@
+"""The axis `shuffle_buffer` of loaders that read shards from begin to end and draw the next sample from a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from loaderbench.options import Check, integer
+from loaderbench.records import Config
+
+AXIS = "shuffle_buffer"
+
+SHUFFLE_BUFFER = 1_000
+"""Encoded files from which the next one is drawn: WebDataset's own default."""
+
+ARGUMENT: Mapping[str, Check] = {AXIS: integer(1, 10_000_000, or_null=True)}
+
+COLLAPSING: Mapping[str, str] = {
+    AXIS: "nothing is drawn from it without shuffle: one configuration for all values",
+}
+
+
+def buffer_of(arguments: Mapping[str, Any]) -> int | None:
+    """How many files are drawn from; `None` where samples are to come in order."""
+    return arguments.get(AXIS) or SHUFFLE_BUFFER if arguments.get("shuffle") else None
+
+
+def without_idle_buffer(config: Config, fixed: Mapping[str, Any]) -> Config:
+    """The configuration with `null` where nothing is drawn; `fixed` are the suite's own arguments."""
+    if AXIS in config and not config.get("shuffle", fixed.get("shuffle", False)):
+        return {**config, AXIS: None}
+    return config

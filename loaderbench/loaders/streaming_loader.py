@@ -1,0 +1,95 @@
+"""The backend `streaming`: a `DataLoader` whose workers read MDS shards, with MosaicML's Streaming."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from loaderbench.loaders.backend import Batches
+from loaderbench.loaders.torch_loader import TorchBatches, TorchLoader, build_loader, check_workers_every
+from loaderbench.ranks import has_ranks
+
+_CODE = """\
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+from streaming import MDSWriter, StreamingDataset
+
+if not Path("shards/index.json").exists():  # written once
+    with MDSWriter(out="shards", columns={{"image": "bytes", "label": "int"}}) as writer:
+        for path, label in dataset.samples:
+            writer.write({{"image": Path(path).read_bytes(), "label": label}})
+
+
+class Images(StreamingDataset):
+    def __getitem__(self, number):
+        found = super().__getitem__(number)
+        return dataset.transform(Image.open(BytesIO(found["image"])).convert("RGB")), found["label"]
+
+
+samples = Images(local="shards", shuffle={shuffle}, batch_size={batch_size})
+"""
+
+
+@dataclass(frozen=True)
+class ChunkBatches(TorchBatches):
+    """Those of a `DataLoader` over `samples`, which the library divides among ranks."""
+
+    samples: Any = None
+
+    @property
+    def is_divided(self) -> bool:
+        """Each rank reads samples of its own."""
+        return has_ranks()
+
+    def close(self, iterator: Iterator[Any] | None = None) -> None:
+        """Shut down the workers, then end what the samples hold in this process."""
+        super().close(iterator)
+        self.samples.release()
+
+
+class Streaming(TorchLoader):
+    """MosaicML's Streaming reads MDS shards; decoder and transform are the dataset's own."""
+
+    called: ClassVar[str] = "MosaicML Streaming"
+    needs: ClassVar[str] = "streaming"
+    install: ClassVar[str] = "uv pip install mosaicml-streaming"
+    format: ClassVar[str] = "mds"
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        """Read the MDS copy of an image folder. Raises `TypeError` for any other source."""
+        from loaderbench.loaders.chunk_samples import copy_of
+
+        copy = copy_of(source, "streaming", self.format)
+        from loaderbench.loaders.streaming_samples import MdsSamples
+
+        check_workers_every(1.0)
+        shuffle, size = bool(arguments.get("shuffle")), arguments.get("batch_size", 1)
+        samples = MdsSamples(copy, source, shuffle=shuffle, batch_size=size, seed=seed)
+        return chunk_batches(samples, arguments, samples.per_epoch, seed=seed)
+
+    def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """Shards of the dataset's files, and a `DataLoader` over them."""
+        setup, loader = super().code(without_shuffle(arguments), comments)
+        shown = {"shuffle": bool(arguments.get("shuffle")), "batch_size": arguments.get("batch_size", 1)}
+        return [_CODE.format(**shown), setup, loader.replace("    dataset,", "    samples,")]
+
+
+def without_shuffle(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a `DataLoader` over samples that come in their order."""
+    return {name: value for name, value in arguments.items() if name != "shuffle"}
+
+
+def chunk_batches(samples: Any, arguments: Mapping[str, Any], per_epoch: int, *, seed: int) -> ChunkBatches:
+    """A `DataLoader` over samples without end; what they hold is released where none can be made."""
+    try:
+        found = build_loader(samples, without_shuffle(arguments), seed=seed)
+    except BaseException:
+        samples.release()
+        raise
+    configured = found.configured | arguments.keys() & {"shuffle"}
+    return ChunkBatches(
+        found.iterable, found.ahead, found.cycle, configured, found.batch_size, per_epoch, samples=samples
+    )

@@ -1,0 +1,211 @@
+"""The backend `tf_records`: tf.data reads TFRecord shards from begin to end, and decodes images in C++ threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from loaderbench.formats import StoredCopy
+from loaderbench.formats.tfrecord import ENCODED, LABEL, SHARD
+from loaderbench.loaders.backend import Batches
+from loaderbench.loaders.image_files import ImageFiles, copy_in, image_files
+from loaderbench.loaders.shuffle_buffer import ARGUMENT, COLLAPSING, buffer_of, without_idle_buffer
+from loaderbench.loaders.tf_data import TfData, TfDataBatches
+from loaderbench.loaders.tf_images import CODE_OF_CROPS, DRAWS, OPERATIONS, image_of_bytes
+from loaderbench.loaders.thread_workers import ThreadLoader
+from loaderbench.options import Check
+from loaderbench.ranks import has_ranks
+from loaderbench.records import Config
+
+MIXED_SHARDS = 16
+"""How many shards are read in turn, where samples are shuffled."""
+
+_NEXT_SEED = 1  # of the buffer: it draws other numbers than the order of the shards
+
+_SHARDS = f"""\
+from pathlib import Path
+
+shards = sorted(map(str, Path("shards").glob("*.tfrecord")))
+if not shards:  # written once
+    Path("shards").mkdir()
+    size = -(-len(dataset) // {MIXED_SHARDS})
+    for begin in range(0, len(dataset), size):
+        with tf.io.TFRecordWriter(f"shards/{{begin:09d}}.tfrecord") as writer:
+            for path, label in dataset.samples[begin : begin + size]:
+                features = {{
+                    "{ENCODED}": tf.train.Feature(bytes_list=tf.train.BytesList(value=[Path(path).read_bytes()])),
+                    "{LABEL}": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+                }}
+                writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    shards = sorted(map(str, Path("shards").glob("*.tfrecord")))
+"""
+
+_LOAD = f"""\
+def load(record):  # what `transform: imagenet_train` does to a JPEG
+    text, number = tf.io.FixedLenFeature((), tf.string), tf.io.FixedLenFeature((), tf.int64)
+    found = tf.io.parse_single_example(record, {{"{ENCODED}": text, "{LABEL}": number}})
+    file = found["{ENCODED}"]
+    image = tf.io.decode_and_crop_jpeg(file, random_box(file), channels=3, dct_method="INTEGER_ACCURATE")
+    image = tf.image.random_flip_left_right(tf.image.resize(image, (224, 224), antialias=True))
+    return tf.transpose((image / 255 - mean) / std, (2, 0, 1)), found["{LABEL}"]
+"""
+
+_PIPELINE = """\
+class Batches:
+    def __iter__(self):
+        for batch in pipeline:
+            yield [torch.utils.dlpack.from_dlpack(tf.experimental.dlpack.to_dlpack(part)) for part in batch]
+
+options = tf.data.Options()
+options.threading.private_threadpool_size = {threads}
+options.threading.max_intra_op_parallelism = 1
+pipeline = tf.data.Dataset.from_tensor_slices(shards){drawn}
+pipeline = pipeline.interleave(
+    tf.data.TFRecordDataset, cycle_length={cycle}, num_parallel_calls={threads}, deterministic=True
+){shuffle}
+pipeline = pipeline.map(load, num_parallel_calls={threads}).batch({size}, drop_remainder={drop_last})
+pipeline = pipeline.prefetch({queued}).with_options(options)
+"""
+
+
+class Shards(NamedTuple):
+    """Those that a rank reads: the path of each, the number of its first sample, and the samples of all together."""
+
+    paths: list[str]
+    begins: list[int]
+    samples: int
+
+
+class TfRecords(TfData):
+    """tf.data over TFRecord shards: few large files, read from begin to end."""
+
+    called: ClassVar[str] = "tf.data with TFRecords"
+    format: ClassVar[str] = "tfrecord"
+    arguments: ClassVar[Mapping[str, Check]] = {
+        **ThreadLoader.arguments,
+        **ARGUMENT,
+    }
+    collapsing: ClassVar[Mapping[str, str]] = COLLAPSING
+
+    def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
+        """Nothing is drawn from a buffer without `shuffle`."""
+        return without_idle_buffer(config, fixed)
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        """Read the TFRecord copy of an image folder.
+
+        Raises `TypeError` for any other source, and `ValueError` for fewer shards than ranks.
+        """
+        files, copy = image_files(source, "tf_records", OPERATIONS), copy_in(source, "tf_records", self.format)
+        shards, found = shards_of_this_rank(copy), self.prefetch(arguments)
+        size, threads = found.batch_size or 1, found.workers or 1
+        queued, buffer = self.queued(arguments), buffer_of(arguments)
+        made = TfRecordsBatches(files, shards, size, threads, queued, buffer=buffer, seed=seed)
+        return self.batches(made, arguments, shards.samples)
+
+    def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """Shards of the dataset's files, and a pipeline over them, for one epoch after the other."""
+        found, buffer = ThreadLoader.prefetch(self, arguments), buffer_of(arguments)
+        pipeline = _PIPELINE.format(
+            threads=found.workers,
+            size=found.batch_size,
+            queued=found.batches,
+            drawn="" if buffer is None else ".shuffle(len(shards))",
+            cycle=1 if buffer is None else MIXED_SHARDS,
+            shuffle="" if buffer is None else f".shuffle({buffer})",
+            drop_last=bool(arguments.get("drop_last")),
+        )
+        return [CODE_OF_CROPS.format(paths=""), _SHARDS, _LOAD, pipeline, "\n".join([*comments, "loader = Batches()"])]
+
+
+class TfRecordsBatches(TfDataBatches):
+    """Batches without end, as `[images, labels]`, in the order of the files where there is no buffer.
+
+    Order and crops depend on the seed, and on nothing else.
+    """
+
+    def __init__(
+        self,
+        files: ImageFiles,
+        shards: Shards,
+        batch_size: int,
+        threads: int,
+        queued: int,
+        *,
+        buffer: int | None,
+        seed: int,
+    ) -> None:
+        super().__init__(files, (), batch_size, threads, queued, seed=seed)
+        self._shards, self._buffer = shards, buffer
+
+    def _next(self) -> list[Any]:
+        """The next batch. Raises `OSError`, with the path of its shard, for a record that cannot be read."""
+        try:
+            return super()._next()
+        except self._tf.errors.OpError as error:
+            raise self._of_shard(error) from None
+
+    def _of_shard(self, error: Any) -> Exception:
+        """The first shard that cannot be read to its end as an error, or the same error where all can be."""
+        tf = self._tf
+        for path in self._shards.paths:
+            try:
+                for _ in tf.data.TFRecordDataset(path):
+                    pass
+            except tf.errors.OpError as found:
+                what = found.message.partition(" [Op:")[0].rpartition("}} ")[2]
+                return OSError(f"{path}: {what}; delete the copy, and a run writes it again")
+        same: Exception = error
+        return same
+
+    def _next_paths(self) -> list[str]:
+        """The files of the batch that comes next; none where a record cannot be read."""
+        begin = self._taken * self._batch_size
+        records = self._records().skip(begin).take(self._batch_size)
+        try:
+            return [self._files.samples[int(number)][0] for number, _ in records]
+        except self._tf.errors.OpError:
+            return []
+
+    def _dataset(self) -> Any:
+        tf = self._tf
+        features = {ENCODED: tf.io.FixedLenFeature([], tf.string), LABEL: tf.io.FixedLenFeature([], tf.int64)}
+
+        def sample(place: Any, numbered: Any) -> tuple[Any, Any]:
+            found = tf.io.parse_single_example(numbered[1], features)
+            draws = tf.random.stateless_uniform([DRAWS], tf.stack([tf.constant(self._seed, tf.int64), place]))
+            return image_of_bytes(tf, self._files, found[ENCODED], draws), found[LABEL]
+
+        records = self._records().enumerate()
+        samples = records.map(sample, num_parallel_calls=self._count, deterministic=True)
+        return samples.batch(self._batch_size).prefetch(self._queued).with_options(self._options())
+
+    def _records(self) -> Any:
+        """The number of each sample, and its record. With a buffer, several shards are read in turn."""
+        tf, (paths, begins, _), mixes = self._tf, self._shards, self._buffer is not None
+
+        def records(path: Any, begin: Any) -> Any:
+            numbers = tf.data.Dataset.range(begin, tf.int64.max)
+            return tf.data.Dataset.zip((numbers, tf.data.TFRecordDataset(path)))
+
+        found = tf.data.Dataset.from_tensor_slices((paths, tf.constant(begins, tf.int64)))
+        if mixes:
+            found = found.shuffle(len(paths), self._seed)
+        cycle = min(MIXED_SHARDS, len(paths)) if mixes else 1
+        found = found.interleave(records, cycle, num_parallel_calls=min(self._count, cycle), deterministic=True)
+        if mixes:
+            found = found.shuffle(self._buffer, self._seed + _NEXT_SEED)
+        return found.repeat()
+
+
+def shards_of_this_rank(copy: StoredCopy) -> Shards:
+    """All shards, or in a process group, those of this rank. Raises `ValueError` where it has none."""
+    from torch import distributed
+
+    rank, ranks = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
+    begins = [*range(0, copy.about.samples, copy.part_samples)]
+    if len(begins) < ranks:
+        raise ValueError(f"{len(begins)} shards for {ranks} ranks; use a larger dataset, or fewer ranks")
+    own, paths = begins[rank::ranks], copy.parts[rank::ranks]
+    samples = sum(min(copy.part_samples, copy.about.samples - begin) for begin in own)
+    return Shards([str(path / SHARD) for path in paths], own, samples)

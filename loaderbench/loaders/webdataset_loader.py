@@ -1,0 +1,91 @@
+"""The backend `webdataset`: a `DataLoader` whose workers read tar shards from begin to end, with WebDataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from loaderbench.loaders.backend import Batches
+from loaderbench.loaders.shuffle_buffer import ARGUMENT, COLLAPSING, buffer_of, without_idle_buffer
+from loaderbench.loaders.torch_loader import TorchBatches, TorchLoader, build_loader, check_workers_every
+from loaderbench.options import Check
+from loaderbench.ranks import has_ranks
+from loaderbench.records import Config
+
+_CODE = """\
+import os
+from pathlib import Path
+import webdataset as wds
+
+shards = sorted(map(str, Path("shards").glob("*.tar")))
+if not shards:  # written once
+    Path("shards").mkdir()
+    with wds.ShardWriter("shards/%06d.tar", maxcount=-(-len(dataset) // 16), maxsize=64 << 20) as writer:
+        for number, (path, label) in enumerate(dataset.samples):
+            suffix = os.path.splitext(path)[1][1:].lower()
+            writer.write({{"__key__": f"{{number:09d}}", suffix: Path(path).read_bytes(), "cls": label}})
+    shards = sorted(map(str, Path("shards").glob("*.tar")))
+
+samples = wds.WebDataset(shards, nodesplitter=wds.split_by_node, {drawn}){mixed}
+samples = samples.decode("pil").to_tuple("jpg;jpeg;png;webp", "cls").map_tuple(dataset.transform, None)
+"""
+
+
+class WebDatasetBatches(TorchBatches):
+    """Those of a `DataLoader` over shards, which are divided where they are listed."""
+
+    @property
+    def is_divided(self) -> bool:
+        """Each rank reads shards of its own."""
+        return has_ranks()
+
+
+class WebDataset(TorchLoader):
+    """WebDataset reads whole tar shards; decoder and transform are the dataset's own."""
+
+    called: ClassVar[str] = "WebDataset"
+    needs: ClassVar[str] = "webdataset"
+    install: ClassVar[str] = "uv pip install webdataset"
+    format: ClassVar[str] = "tar"
+    arguments: ClassVar[Mapping[str, Check]] = {
+        **TorchLoader.arguments,
+        **ARGUMENT,
+    }
+    collapsing: ClassVar[Mapping[str, str]] = {
+        **TorchLoader.collapsing,
+        **COLLAPSING,
+    }
+
+    def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
+        """Read the tar copy of an image folder.
+
+        Raises `TypeError` for any other source, and `ValueError` for more workers than shards.
+        """
+        from loaderbench.loaders.chunk_samples import copy_of
+        from loaderbench.loaders.tar_samples import TarSamples
+
+        check_workers_every(1.0)
+        copy, buffer = copy_of(source, "webdataset", self.format), buffer_of(arguments)
+        samples = TarSamples(copy, source, buffer=buffer, batch_size=arguments.get("batch_size", 1), seed=seed)
+        samples.check_workers(arguments.get("num_workers", 0))
+        found = build_loader(samples, _of_torch(arguments), seed=seed)
+        configured = found.configured | arguments.keys() & {"shuffle", "shuffle_buffer"}
+        return WebDatasetBatches(
+            found.iterable, found.ahead, found.cycle, configured, found.batch_size, samples.per_epoch
+        )
+
+    def normalised(self, config: Config, fixed: Mapping[str, Any]) -> Config:
+        """As torch's; nothing is drawn from a buffer without `shuffle`."""
+        return without_idle_buffer(super().normalised(config, fixed), fixed)
+
+    def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """Shards of the dataset's files, and a `DataLoader` over them."""
+        buffer = buffer_of(arguments)
+        drawn = "shardshuffle=False" if buffer is None else "shardshuffle=len(shards), detshuffle=True"
+        mixed = "" if buffer is None else f"\nsamples = samples.shuffle({buffer})"
+        setup, loader = super().code(_of_torch(arguments), comments)
+        return [_CODE.format(drawn=drawn, mixed=mixed), setup, loader.replace("    dataset,", "    samples,")]
+
+
+def _of_torch(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name not in ("shuffle", "shuffle_buffer")}
