@@ -87,6 +87,23 @@ class Stream(IterableDataset[Sample]):
         yield from (self.transform({"sample": sleep(0.001)}) for _ in range(share))
 
 
+class OwnIterator(Stream):
+    """Is its own iterator, as a `StreamingDataset` of LitData is."""
+
+    left = 0
+
+    def __iter__(self) -> OwnIterator:
+        self.left = self.length
+        return self
+
+    def __next__(self) -> Sample:
+        if not self.left:
+            del self.left
+            raise StopIteration
+        self.left -= 1
+        return self.transform({"sample": sleep(0.001)})
+
+
 class Slotted(Dataset[Sample]):
     """Has no `__dict__` to share."""
 

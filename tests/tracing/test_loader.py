@@ -18,6 +18,7 @@ from planted import (
     Batched,
     Files,
     FolderStyle,
+    OwnIterator,
     Raises,
     Slotted,
     Step,
@@ -206,6 +207,13 @@ def test_samples_made_in_one_call_are_counted(workers: int) -> None:
 def test_a_stream_is_timed_sample_by_sample(workers: int) -> None:
     found = told_truly(lambda: traced(Stream(), num_workers=workers))
     assert found.samples == 24
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stream_that_is_its_own_iterator_is_timed_sample_by_sample(workers: int) -> None:
+    found = told_truly(lambda: traced(OwnIterator(12), epochs=2, num_workers=workers))
+    assert found.samples == 24 * max(workers, 1)  # each worker has all
 
 
 @pytest.mark.timed
