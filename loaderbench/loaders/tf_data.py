@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, Prefetch
@@ -12,9 +11,7 @@ from loaderbench.loaders.image_files import ImageFiles, image_files
 from loaderbench.loaders.tf_images import CODE, DRAWS, INSTALL, OPERATIONS, image_of, named, tensorflow
 from loaderbench.loaders.thread_workers import ThreadLoader, threads_started
 from loaderbench.loaders.torch_loader import endless_sampler
-
-NUMBERS = 1_024
-"""Samples whose numbers the pipeline takes from Python at a time: for one each, threads would wait for the GIL."""
+from loaderbench.ranks import has_ranks
 
 _PIPELINE = """\
 class Batches:
@@ -51,11 +48,11 @@ class TfData(ThreadLoader):
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Read a folder of images. Raises `TypeError` for any other source."""
         files = image_files(source, "tf_data", OPERATIONS)
-        sampler, per_epoch = endless_sampler(source, arguments, seed)
-        found = self.prefetch(arguments)
+        endless_sampler(source, arguments, seed)  # refuses what it refuses for torch
+        found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
         size, threads = found.batch_size or 1, found.workers or 1
-        made = TfDataBatches(files, sampler, size, threads, self.queued(arguments), seed=seed)
-        return self.batches(made, arguments, per_epoch)
+        made = TfDataBatches(files, size, threads, self.queued(arguments), shuffle=shuffle, seed=seed)
+        return self.batches(made, arguments, len(made.of_this_rank))
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """A pipeline, for one epoch after the other."""
@@ -71,16 +68,16 @@ class TfData(ThreadLoader):
 
 
 class TfDataBatches:
-    """Batches without end in the order of the sampler, as `[images, labels]`.
+    """Batches without end, as `[images, labels]`, each epoch in an order of its own with `shuffle`.
 
-    The crop of a sample depends on the seed and on its place in that order, for any number of threads.
+    Order and crops depend on the seed, and not on the number of threads.
     """
 
     def __init__(
-        self, files: ImageFiles, sampler: Iterable[int], batch_size: int, threads: int, queued: int, *, seed: int
+        self, files: ImageFiles, batch_size: int, threads: int, queued: int, *, shuffle: bool, seed: int
     ) -> None:
-        self._files, self._sampler, self._batch_size, self._seed = files, sampler, batch_size, seed
-        self._count, self._queued = threads, queued
+        self._files, self._batch_size, self._seed = files, batch_size, seed
+        self._count, self._queued, self._shuffle = threads, queued, shuffle
         self._tf = tensorflow()
         self._iterator: Any = None
         self._threads: list[int] = []
@@ -118,9 +115,8 @@ class TfDataBatches:
 
     def _next_paths(self) -> list[str]:
         """The files of the batch that comes next."""
-        begin = self._taken * self._batch_size
-        numbers = islice(iter(self._sampler), begin, begin + self._batch_size)
-        return [self._files.samples[number][0] for number in numbers]
+        numbers = self._numbers().skip(self._taken * self._batch_size).take(self._batch_size)
+        return [self._files.samples[int(number)][0] for number in numbers]
 
     def _dataset(self) -> Any:
         tf = self._tf
@@ -131,15 +127,25 @@ class TfDataBatches:
             draws = tf.random.stateless_uniform([DRAWS], tf.stack([tf.constant(self._seed, tf.int64), place]))
             return image_of(tf, self._files, tf.gather(paths, number), draws), tf.gather(labels, number)
 
-        numbers = tf.data.Dataset.from_generator(self._numbers, output_signature=tf.TensorSpec([None], tf.int64))
-        samples = numbers.unbatch().enumerate().map(sample, num_parallel_calls=self._count, deterministic=True)
+        samples = self._numbers().enumerate().map(sample, num_parallel_calls=self._count, deterministic=True)
         return samples.batch(self._batch_size).prefetch(self._queued).with_options(self._options())
 
-    def _numbers(self) -> Iterator[list[int]]:
-        """The order of the sampler, in pieces."""
-        numbers = iter(self._sampler)
-        while True:
-            yield [*islice(numbers, NUMBERS)]
+    @property
+    def of_this_rank(self) -> range:
+        """The places of an epoch's order whose samples this rank loads: all, without a process group."""
+        count = len(self._files.samples)
+        if not has_ranks():
+            return range(count)
+        from torch import distributed
+
+        return range(distributed.get_rank(), count, distributed.get_world_size())
+
+    def _numbers(self) -> Any:
+        """The samples of one epoch after the other. TensorFlow draws them: numbers from Python cost page faults."""
+        found = self._tf.data.Dataset.range(len(self._files.samples))
+        if self._shuffle:
+            found = found.shuffle(len(self._files.samples), self._seed)
+        return found.shard(self.of_this_rank.step, self.of_this_rank.start).repeat()
 
     def _options(self) -> Any:
         """As many threads as are asked for, and no more."""

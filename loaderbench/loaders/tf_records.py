@@ -135,7 +135,7 @@ class TfRecordsBatches(TfDataBatches):
         buffer: int | None,
         seed: int,
     ) -> None:
-        super().__init__(files, (), batch_size, threads, queued, seed=seed)
+        super().__init__(files, batch_size, threads, queued, shuffle=buffer is not None, seed=seed)
         self._shards, self._buffer = shards, buffer
 
     def _next(self) -> list[Any]:
