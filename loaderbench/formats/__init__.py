@@ -11,11 +11,23 @@ from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
 from loaderbench.formats.litdata import Litdata
 from loaderbench.formats.lmdb import Lmdb
 from loaderbench.formats.mds import Mds
+from loaderbench.formats.per_thread import PerThread
 from loaderbench.formats.tar import Tar
 from loaderbench.formats.tfrecord import TfRecord
 from loaderbench.formats.zip import Zip
 
-__all__ = ["FILES", "FORMATS", "Format", "Item", "PartReader", "ReadEncoded", "StoredCopy", "check_formats", "copy_as"]
+__all__ = [
+    "FILES",
+    "FORMATS",
+    "Format",
+    "Item",
+    "PartReader",
+    "PerThread",
+    "ReadEncoded",
+    "StoredCopy",
+    "check_formats",
+    "copy_as",
+]
 
 FILES = "files"
 """The files as they are: no copy."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
+
+from loaderbench.formats.per_thread import PerThread
 
 Opened = TypeVar("Opened")
 
@@ -58,12 +58,12 @@ class PartReader(ABC, Generic[Opened]):
 
     def __init__(self, parts: Sequence[Path], part_samples: int) -> None:
         self._parts, self._part_samples = [*map(str, parts)], part_samples
-        self._local = threading.local()
+        self._held = PerThread()
 
     def __call__(self, number: int) -> bytes:
         """The file of a sample. Raises `OSError`, with the folder of the part, for whatever keeps it from reading."""
         part, place = divmod(number, self._part_samples)
-        folder, opened = self._parts[part], self._opened()
+        folder, opened = self._parts[part], self._held.opened()
         try:
             if part not in opened:
                 opened[part] = self.open(Path(folder))
@@ -71,20 +71,6 @@ class PartReader(ABC, Generic[Opened]):
         except Exception as error:  # each library has its own
             said = f"{folder}: sample {place} cannot be read: {str(error) or type(error).__name__}"
             raise OSError(f"{said}; delete {Path(folder).parent} to write the copy again") from error
-
-    def _opened(self) -> dict[int, Opened]:
-        """The open parts of this thread: those of a process that forked this one are not ours."""
-        if getattr(self._local, "pid", None) != os.getpid():
-            self._local.pid, self._local.parts = os.getpid(), {}
-        parts: dict[int, Opened] = self._local.parts
-        return parts
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_parts": self._parts, "_part_samples": self._part_samples}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._local = threading.local()
 
     @abstractmethod
     def open(self, part: Path) -> Opened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loaderbench.datasets import Samples, page_cache
 from loaderbench.formats import FILES, StoredCopy, copy_as
 from loaderbench.loaders import backend_of
-from loaderbench.records import Config, FormatCopy
+from loaderbench.records import Config
 from loaderbench.session.listener import Listener
 from loaderbench.suite import Suite
 
@@ -16,11 +16,6 @@ class Copies:
     def __init__(self, suite: Suite, listener: Listener) -> None:
         self._suite, self._listener = suite, listener
         self._found: dict[tuple[str, Samples], StoredCopy] = {}
-
-    @property
-    def about(self) -> tuple[FormatCopy, ...]:
-        """What is known of each, in the order in which they were first read."""
-        return tuple(copy.about for copy in self._found.values())
 
     def of(self, samples: Samples, config: Config) -> StoredCopy | None:
         """What a configuration reads in place of these files; `None` where it reads the files themselves."""

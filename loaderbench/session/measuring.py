@@ -13,7 +13,7 @@ from loaderbench.freeing import Freeing
 from loaderbench.loaders import backend_of, backends_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.ranks import rank_count
-from loaderbench.records import Config, Parity, PixelChange, PlannedTrial, TimeSlices
+from loaderbench.records import Config, FormatCopy, Parity, PixelChange, PlannedTrial, TimeSlices
 from loaderbench.runner import Begun, Outcome, TrialOrder, TrialRunner, TrialServer
 from loaderbench.runner.guard import SessionGuard, guard
 from loaderbench.runner.parity import ParityOrder, compare_loaders
@@ -47,7 +47,7 @@ class Measuring:
         self._server, self._runner, self._loaded, self._inputs = server, runner, loaded, inputs
         self._consumer, self._store, self._listener = consumer, store, listener
         self._changed: dict[tuple[object, ...], Samples] = {}
-        self.copies = Copies(loaded.suite, listener)
+        self._copies = Copies(loaded.suite, listener)
         self.files_alone: int | None = None
         self.freeing: Freeing | None = None
 
@@ -78,10 +78,10 @@ class Measuring:
         """What came of a trial that was begun, followed and ended."""
         return self._runner.outcome(begun, slices)
 
-    def write_copies(self, configs: Sequence[Config]) -> None:
+    def write_copies(self, configs: Sequence[Config]) -> tuple[FormatCopy, ...]:
         """Write what these configurations read, before anything is timed. Raises `MissingError`."""
-        for config in configs:
-            self.copies.of(self._samples(config), config)
+        found = [self._copies.of(self._samples(config), config) for config in configs]
+        return tuple(dict.fromkeys(copy.about for copy in found if copy is not None))
 
     def pixel_changes(self, pairs: Sequence[tuple[Config, Config]]) -> list[PixelChange]:
         """How much the samples of two configurations differ."""
@@ -99,7 +99,7 @@ class Measuring:
     def _dataset_order(self, config: Config) -> DatasetOrder:
         arguments = {**self._loaded.suite.loader, **config}
         samples = self._samples(config)
-        return DatasetOrder(samples, arguments, self._loaded.folder, self.copies.of(samples, config))
+        return DatasetOrder(samples, arguments, self._loaded.folder, self._copies.of(samples, config))
 
     def _order(self, planned: PlannedTrial) -> TrialOrder:
         loaded = self._loaded
@@ -113,7 +113,7 @@ class Measuring:
 
     def _with_copy(self, order: TrialOrder) -> TrialOrder:
         """The same with the copy that the trial reads, if it reads one."""
-        return replace(order, copy=self.copies.of(order.samples, order.planned.config))
+        return replace(order, copy=self._copies.of(order.samples, order.planned.config))
 
     def _samples(self, config: Config) -> Samples:
         """The files, or what the configuration asks for in their place; made once."""

@@ -106,7 +106,7 @@ def _run_into(  # noqa: PLR0917
 def _measure(session: Session, undecided: Undecided | None = None) -> None:
     """The sweep and the steps after it; a signal ends any of them, and what was measured is kept."""
     try:
-        session.measuring.write_copies(session.plan.configurations)
+        session.found.copies = session.measuring.write_copies(session.plan.configurations)
         session.found.parity = compare_batches(session.plan, session.measuring)
         measure_sweep(session, lambda after: _show_so_far(session, after))
         if undecided is not None:

@@ -15,6 +15,7 @@ from loaderbench.errors import Terminated
 from loaderbench.records import (
     Dropped,
     Final,
+    FormatCopy,
     Measured,
     Parity,
     PlannedTrial,
@@ -57,6 +58,7 @@ class Measurements:
     dropped: tuple[Dropped, ...] = ()
     final: Final | None = None
     parity: tuple[Parity, ...] = ()
+    copies: tuple[FormatCopy, ...] = ()
     verification: Verification | None = None
     left_out: Reasons = field(default_factory=dict)
     why_partial: str | None = None
@@ -115,7 +117,7 @@ class Session:
             dropped=found.dropped,
             final=found.final,
             parity=found.parity,
-            copies=self.measuring.copies.about,
+            copies=found.copies,
         )
         if found.remarks:
             measured = replace(measured, notes=(*measured.notes, *found.remarks.values()))

@@ -25,6 +25,7 @@ from loaderbench.session.running import NOT_ENDED, SessionResult, run, run_suite
 from loaderbench.session.signals import put_off_signals, restored_signals
 
 STEPS = [
+    "copies of all",
     "sweep",
     "final",
     "provisional after the sweep",
@@ -88,12 +89,15 @@ def step(name: str, raises: BaseException | None = None) -> Any:
     return taken
 
 
+MEASURING = SimpleNamespace(write_copies=lambda configs: LOG.append(f"copies of {configs[0]}"))
+
+
 class FakeSession(SimpleNamespace):
     """What the steps of a run are given."""
 
     def __init__(self, made: Any, measuring: Any, *, store: Any, listener: Any, earlier: Any) -> None:
         found = SimpleNamespace(timeline=None, stopped_by=None, late_signals=[], why_partial=None, trials=[])
-        plan = SimpleNamespace(isolation_trials=1, verify_s=0.0)
+        plan = SimpleNamespace(configurations=("all",), isolation_trials=1, verify_s=0.0)
         so_far = {"so_far": lambda: "so far", "provisional": lambda after: f"provisional after {after}"}
         super().__init__(found=found, plan=plan, measuring=measuring, store=store, listener=listener, **so_far)
 
@@ -119,7 +123,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "Store": FakeStore,
         "TrialServer": lambda: server,
         "TrialRunner": lambda *_: None,
-        "Measuring": lambda *_, **__: None,
+        "Measuring": lambda *_, **__: MEASURING,
         "Session": FakeSession,
         "find_conditions": lambda *_: made,
         "conclude": lambda measured: measured,
@@ -171,7 +175,7 @@ def test_a_run_is_prepared_measured_concluded_and_written(taken: list[str]) -> N
 def test_a_sweep_that_was_cut_off_or_that_nothing_follows_has_no_provisional_report(
     taken: list[str], why_partial: str | None, isolation_trials: int
 ) -> None:
-    session: Any = FakeSession(None, None, store=None, listener=None, earlier=None)
+    session: Any = FakeSession(None, MEASURING, store=None, listener=None, earlier=None)
     session.found.why_partial, session.plan.isolation_trials = why_partial, isolation_trials
     running._measure(session)
     assert taken == [step for step in STEPS if "provisional" not in step]
@@ -184,7 +188,7 @@ def test_a_provisional_report_that_cannot_be_written_is_not_announced_and_ends_n
         raise UsageError("No space left on device")
 
     store = SimpleNamespace(folder=Path("out"), write_page=full_disk)
-    session: Any = FakeSession(None, None, store=store, listener=Silent(), earlier=None)
+    session: Any = FakeSession(None, MEASURING, store=store, listener=Silent(), earlier=None)
     session.found.trials = [trial_of(planned("r1-c00"))]
     drawn: list[Any] = []
     monkeypatch.setattr(running, "conclude", drawn.append)
