@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
-from loaderbench.datasets import dali, folder_code
+from loaderbench.datasets import dali, folder_code, object_store
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
 from loaderbench.errors import MissingError
-from loaderbench.formats import FILES, FORMATS, ReadEncoded, StoredCopy, check_formats
+from loaderbench.formats import FILES, FORMATS, ReadEncoded, check_formats
 from loaderbench.imagenet import CROP
 from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, one_of, text
 from loaderbench.records import DatasetSummary, PixelChange
@@ -56,9 +56,9 @@ class ImageFolder(DatasetOfOptions):
     """A folder of images as `torchvision.datasets.ImageFolder` reads it: `root/class/name.jpg`.
 
     `normalize: device` keeps batches uint8 and normalizes them on the GPU. `decoder: device` and `dali` read files in
-    workers and leave all the rest to the GPU. `presize` reads copies whose short side has this many pixels.
-    `format` reads a copy in another format. `image_cache` keeps decoded images, and `skip_bad` skips files that cannot
-    be decoded.
+    workers and leave all the rest to the GPU. `presize` reads copies whose short side has this many pixels. `format`
+    reads a copy in another format, and `storage` the same files in an object store. `image_cache` keeps decoded images,
+    and `skip_bad` skips files that cannot be decoded.
     """
 
     axes: ClassVar[Mapping[str, Check]] = {
@@ -67,13 +67,14 @@ class ImageFolder(DatasetOfOptions):
         "normalize": one_of("worker", "device"),
         "presize": integer(SMALLEST_SIDE, LARGEST_SIDE, or_null=True),
         "format": one_of(FILES, *FORMATS),
+        "storage": object_store.wrong_url,
         "image_cache": one_of("shared_memory", None),
     }
-    texts: ClassVar[tuple[str, ...]] = ("root", "transform")
+    texts: ClassVar[tuple[str, ...]] = ("root", "transform", "storage")
     change_samples: ClassVar[tuple[str, ...]] = ("presize",)
     smaller_samples: ClassVar[Mapping[str, Any]] = {"normalize": "device"}
     why_no_files: ClassVar[str] = ""
-    storing_axes: ClassVar[tuple[str, ...]] = ("format", "image_cache")
+    storing_axes: ClassVar[tuple[str, ...]] = ("format", "storage", "image_cache")
     decoding_axes: ClassVar[tuple[str, ...]] = ("decoder", *storing_axes)
 
     kind: Literal["image_folder"] = "image_folder"
@@ -87,6 +88,7 @@ class ImageFolder(DatasetOfOptions):
     normalize: str = "worker"
     presize: int | None = None
     format: Annotated[str, Field(json_schema_extra={"enum": [FILES, *FORMATS]})] = FILES
+    storage: str | None = None
     image_cache: str | None = None
     skip_bad: bool = False
 
@@ -113,6 +115,10 @@ class ImageFolder(DatasetOfOptions):
         else:
             listener.doing(f"looking for images in {root}")
         files = scan_image_folder(root, self.sample)
+        for url in _values(sweep, "storage", self.storage):
+            if url is not None:
+                listener.doing(f"reading one file from {url}")
+                object_store.check_store(url, object_store.names_below(root, files.samples[:1]))
         count, classes = len(files.samples), len(files.classes)
         description = description or self._found(count, classes, files.complete)
         total = count if files.complete else None
@@ -161,6 +167,11 @@ class ImageFolder(DatasetOfOptions):
         return FILES if self.image_cache is not None else self.format
 
     @property
+    def is_remote(self) -> bool:
+        """In an object store."""
+        return self.storage is not None
+
+    @property
     def is_shared(self) -> bool:
         """With its images in shared memory."""
         return self.image_cache is not None
@@ -174,7 +185,7 @@ class ImageFolder(DatasetOfOptions):
         from loaderbench.datasets import image_samples as images
         from loaderbench.datasets.decoders import DECODERS as LOADERS
 
-        samples, reader = order.samples, self._reader(order.copy)
+        samples, reader = order.samples, self._reader(order)
         if self.decoder in ON_DEVICE:
             from loaderbench.datasets.encoded import EncodedSamples
 
@@ -193,8 +204,11 @@ class ImageFolder(DatasetOfOptions):
             return images.StoredSamples(reader, samples, *how, order.copy)
         return images.ImageSamples(samples, *how, order.copy)
 
-    def _reader(self, copy: StoredCopy | None) -> ReadEncoded | None:
-        """What reads a copy in this format; `None` for the files themselves, or where the loader reads the copy."""
+    def _reader(self, order: DatasetOrder) -> ReadEncoded | None:
+        """What reads objects, or a copy in this format; `None` for the files themselves, or a copy for the loader."""
+        if self.storage is not None:
+            return self._store(self.storage, order.samples, order.folder)
+        copy = order.copy
         if self.stored_as == FILES or (copy is not None and copy.about.format != self.format):
             return None
         if copy is None:
@@ -245,6 +259,16 @@ class ImageFolder(DatasetOfOptions):
         if self.decoder in ON_DEVICE:
             return folder_code.decoded_on_device(self.transform, self.decoder)
         return folder_code.ON_DEVICE if self.normalize == "device" else ""
+
+    def _store(self, url: str, samples: Samples, folder: Path) -> object_store.ObjectStore:
+        """The samples in an object store. Raises `ValueError` for options that only make sense with local files."""
+        for option in ("presize", "image_cache"):
+            if getattr(self, option) is not None:
+                raise ValueError(f"storage: {url} cannot be combined with {option}; drop one of them")
+        if self.format != FILES:
+            raise ValueError(f"storage: {url} cannot be combined with format: {self.format}; drop one of them")
+        root = self._root(folder) or Path(samples[0][0]).parents[1]
+        return object_store.ObjectStore(url, object_store.names_below(root, samples))
 
     def _root(self, folder: Path) -> Path | None:
         """The folder of images, relative to the suite's own; `None` when photos are to be generated."""

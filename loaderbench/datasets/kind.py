@@ -144,6 +144,11 @@ class DatasetKind(Part):
         return False
 
     @property
+    def is_remote(self) -> bool:
+        """Whether its files are read from elsewhere, which loaders that read files by themselves do not know."""
+        return False
+
+    @property
     def lists_images(self) -> bool:
         """Whether its samples are files of images with a named transform: a loader may decode them by itself."""
         return False

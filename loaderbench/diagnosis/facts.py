@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from loaderbench.diagnosis.thresholds import SHORT_BATCH_S, SPARE_CPUS
+from loaderbench.diagnosis.thresholds import LOOKS_APART, SHORT_BATCH_S, SPARE_CPUS
 from loaderbench.loaders import worker_count
 from loaderbench.records import CopyBandwidth, Environment, Trial, WaitParts, WorkerStates
 
@@ -174,6 +174,7 @@ def gather(
     if not done:
         return None
     workers = _workers(done[0])
+    loads, idle_share = _typical(done, "workers" if workers else "main_process"), _idle_share(done, workers)
     return Facts(
         workers=workers,
         cpus=environment.cpus_allotted,
@@ -187,9 +188,9 @@ def gather(
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
         cpu_s=_by_stage(done, "cpu_s") or _by_looks(done, running=True),
         wall_s=_by_stage(done, "wall_s") or _by_looks(done, running=False),
-        loads=_typical(done, "workers" if workers else "main_process"),
+        loads=_without_polled_sockets(loads, idle_share),
         main=_typical(done, "main_process"),
-        idle_share=_idle_share(done, workers),
+        idle_share=idle_share,
         ended_share=_mean_of(_ended_share(trial, workers) for trial in done) or 0.0,
         own_cpus=_own_cpus(done, environment),
         idle_cpus=_mean(done, "machine.idle_cpus"),
@@ -238,19 +239,36 @@ def _workers(trial: Trial) -> int:
 
 
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
-    """Time of the workers without work: what they were seen to wait at their queue, or what no stage took."""
+    """Time of the workers without work: what they were seen to wait at their queue, or what no stage took.
+
+    They poll more than their queue where the first is far longer.
+    """
     if not workers:
         return None
     stacks = [shares for trial in trials if (shares := _reading(trial, "stack_looks.idle_share")) is not None]
     if stacks:
         return fmean(stacks)
     looks = [shares for trial in trials if (shares := _reading(trial, "workers.blocked_on"))]
-    if looks:
-        return fmean(shares.get("queue", 0.0) for shares in looks)
     busy = [
         _stages_s(trial) * (trial.samples_per_s or 0) / (workers * trial.processes) for trial in trials if trial.stages
     ]
-    return max(0.0, 1 - fmean(busy)) if busy else None
+    no_stage = max(0.0, 1 - fmean(busy)) if busy else None
+    at_queue = fmean(shares.get("queue", 0.0) for shares in looks) if looks else None
+    if at_queue is None or (no_stage is not None and at_queue > no_stage + LOOKS_APART):
+        return no_stage
+    return at_queue
+
+
+def _without_polled_sockets(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:
+    """The same, where polling inside of a stage is waiting for a device, and not for work.
+
+    Python polls a socket that has a time limit, as torch polls the queue of a worker.
+    """
+    seen = states.blocked_on if states else None
+    if states is None or seen is None or idle_share is None or seen.get("queue", 0.0) <= idle_share:
+        return states
+    polled = seen["queue"] - idle_share
+    return replace(states, blocked_on={**seen, "queue": idle_share, "device": seen.get("device", 0.0) + polled})
 
 
 def _ended_share(trial: Trial, workers: int) -> float | None:

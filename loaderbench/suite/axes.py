@@ -58,6 +58,8 @@ def why_unreadable(backend: LoaderBackend, dataset: DatasetKind) -> str:
         return "decodes files by itself: it needs `kind: image_folder` and a transform that has a name"
     if backend.format and not dataset.lists_files:
         return f"reads files as {backend.format}: it needs `kind: image_folder`"
+    if (backend.decodes or backend.format) and dataset.is_remote:
+        return "reads local files by itself, and nothing from dataset.storage"
     return ""
 
 

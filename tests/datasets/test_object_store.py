@@ -1,0 +1,234 @@
+"""Files in an object store: real web servers, and moto's S3 server, on this machine."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from command_line import Cli
+
+from loaderbench.datasets.object_store import ObjectStore, check_store, names_below, wrong_url
+from loaderbench.errors import MissingError
+
+
+class Files(SimpleHTTPRequestHandler):
+    """Serves a folder over connections that stay open. `latency_s` passes before each answer."""
+
+    protocol_version = "HTTP/1.1"
+    latency_s: ClassVar[float] = 0.0
+    busy: ClassVar[int] = 0
+    connections: ClassVar[set[int]] = set()
+
+    def do_GET(self) -> None:
+        time.sleep(self.latency_s)
+        type(self).connections.add(self.client_address[1])
+        if type(self).busy > 0:
+            type(self).busy -= 1
+            self.send_error(503)
+            return
+        super().do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def served(folder: Path, **how: object) -> Iterator[tuple[str, type[Files]]]:
+    """The address of a server of a folder."""
+    handler = type("Handler", (Files,), {"connections": set(), **how})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", handler
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Six files, one with a name that has to be quoted."""
+    root = tmp_path / "train"
+    for number in range(6):
+        file = root / str(number % 2) / (f"{number}.jpg" if number else "a b&c#é.jpg")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bytes([number]) * (number * 10_000 + 1))
+    return root
+
+
+def samples_of(folder: Path) -> list[tuple[str, int]]:
+    return [(str(file), 0) for file in sorted(folder.rglob("*.jpg"))]
+
+
+def differing(store: ObjectStore, paths: list[str]) -> list[str]:
+    return [path for number, path in enumerate(paths) if store(number) != Path(path).read_bytes()]
+
+
+def test_files_come_over_one_connection_for_each_thread(folder: Path) -> None:
+    samples = samples_of(folder)
+    paths = [path for path, _ in samples]
+    with served(folder) as (url, handler):
+        store = ObjectStore(url + "/", names_below(folder, samples))
+        assert differing(store, paths) == []
+        assert len(handler.connections) == 1
+        with ThreadPoolExecutor(3) as pool:
+            assert [*pool.map(lambda _: differing(store, paths), range(3))] == [[]] * 3
+        assert len(handler.connections) <= 4
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_each_process_has_a_connection_of_its_own(method: str, folder: Path) -> None:
+    samples = samples_of(folder)
+    paths = [path for path, _ in samples]
+    with served(folder) as (url, handler):
+        store = ObjectStore(url, names_below(folder, samples))
+        store(0)
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            assert pool.starmap(differing, [(store, paths)] * 4) == [[]] * 4
+        assert differing(pickle.loads(pickle.dumps(store)), paths) == []
+        assert len(handler.connections) >= 3
+
+
+def test_a_store_that_is_busy_is_asked_again(folder: Path) -> None:
+    with served(folder, busy=2) as (url, handler):
+        assert ObjectStore(url, ["1/1.jpg"])(0) == (folder / "1" / "1.jpg").read_bytes()
+        assert handler.busy == 0
+
+
+def test_a_store_that_stays_busy_is_one_line(folder: Path) -> None:
+    with served(folder, busy=99) as (url, _), pytest.raises(OSError, match=f"^{url}/1/1.jpg: HTTP 503 Service Unav"):
+        ObjectStore(url, ["1/1.jpg"])(0)
+
+
+def test_a_connection_that_the_store_has_closed_is_opened_again(folder: Path) -> None:
+    class Closes(Files):
+        def handle(self) -> None:
+            self.handle_one_request()  # and no other one
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Closes, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    store = ObjectStore(f"http://127.0.0.1:{server.server_address[1]}", ["1/1.jpg"])
+    assert store(0) == store(0) == (folder / "1" / "1.jpg").read_bytes()
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_is_not_there_is_named_with_its_address(folder: Path) -> None:
+    with served(folder) as (url, _), pytest.raises(OSError, match=f"^{url}/1/none.jpg: HTTP 404 File not found$"):
+        ObjectStore(url, ["1/none.jpg"])(0)
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(MissingError, match=f"^storage {url}/a.jpg: Connection refused$"):
+        check_store(url, ["a.jpg"])
+
+
+def test_a_store_that_stalls_is_given_up(folder: Path) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(OSError, match=rf"^{url}/a.jpg: no answer in 0\.2 s$"):
+            ObjectStore(url, ["a.jpg"], timeout_s=0.2)(0)
+
+
+@pytest.mark.parametrize("value", ["/data", "ftp://host/x", "s3://", "http://", 3, ""])
+def test_what_is_no_address_of_a_store_is_refused(value: object) -> None:
+    assert str(wrong_url(value)).startswith("expected null, http://HOST/FOLDER")
+
+
+def test_s3_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loaderbench.datasets.object_store.find_spec", lambda _: None)
+    with pytest.raises(MissingError, match=r"^storage s3://b: boto3 is not installed; run `uv pip install boto3`$"):
+        check_store("s3://b", ["a.jpg"])
+
+
+@pytest.fixture
+def s3(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """moto's server with a bucket that holds the folder's files."""
+    boto3 = pytest.importorskip("boto3")
+    server_of_moto = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server_of_moto.start()
+    host, port = server_of_moto.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="bucket")
+    for path, _ in samples_of(folder):
+        client.upload_file(path, "bucket", f"train/{Path(path).relative_to(folder).as_posix()}")
+    yield "s3://bucket/train"
+    server_of_moto.stop()
+
+
+def test_s3_gives_the_same_files(s3: str, folder: Path) -> None:
+    samples = samples_of(folder)
+    store = ObjectStore(s3, names_below(folder, samples))
+    paths = [path for path, _ in samples]
+    assert differing(store, paths) == []
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(differing, (store, paths)) == []
+    with pytest.raises(OSError, match=r"^s3://bucket/train/none.jpg: .*NoSuchKey"):
+        ObjectStore(s3, ["none.jpg"])(0)
+
+
+SUITE = """\
+dataset: {{root: {root}}}
+loader: {{batch_size: 4}}
+sweep: {{storage: [null, "{url}"], num_workers: [0, 2]}}
+consumer: {{kind: none}}
+measure: {{rounds: 1, seconds: 0.2, verify: false}}
+"""
+
+
+def test_a_run_reads_from_both_and_names_the_latency(cli: Cli, tmp_path: Path, photos: Path) -> None:
+    with served(photos, latency_s=0.03) as (url, _):
+        (tmp_path / "s.yaml").write_text(SUITE.format(root=photos, url=url))
+        done = cli("run", "s.yaml", "--out", "run")
+        (tmp_path / "remote.yaml").write_text(SUITE.format(root=photos, url=url).replace("null, ", ""))
+        assert cli("run", "remote.yaml", "--out", "remote").returncode == 0
+    assert done.returncode == 0, done.stderr
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    trials = [trial for trial in run["trials"] if trial["role"] == "sweep"]
+    assert {trial["status"] for trial in trials} == {"completed"}
+    for trial in trials:
+        if trial["config"]["storage"] is not None:
+            assert trial["stage_parts"]["read/reader"]["wall_s"] > 0.03
+    remote = json.loads((tmp_path / "remote" / "run.json").read_text())
+    assert (remote["verdict"]["stage"], remote["verdict"]["limit"]) == ("read", "storage_latency")
+
+
+def test_a_store_that_is_not_there_ends_the_run_before_its_trials(cli: Cli, tmp_path: Path, photos: Path) -> None:
+    (tmp_path / "s.yaml").write_text(SUITE.format(root=photos, url="http://127.0.0.1:9/x"))
+    done = cli("run", "s.yaml")
+    assert done.returncode == 5
+    assert done.stderr.splitlines()[-1].startswith("loaderbench: storage http://127.0.0.1:9/x/")
+
+
+def test_loaders_that_read_by_themselves_are_refused(cli: Cli, tmp_path: Path, photos: Path) -> None:
+    (tmp_path / "s.yaml").write_text(f"dataset: {{root: {photos}, storage: 'http://h/x'}}\nsweep: {{loader: [dali]}}")
+    done = cli("check", "s.yaml")
+    assert done.returncode == 2
+    assert "dali reads local files by itself, and nothing from dataset.storage" in done.stderr
