@@ -12,10 +12,10 @@ from benchmarks.diagnosis.main_process import Wrapped
 from benchmarks.diagnosis.opaque_data import ENDLESS, Python
 from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
 from benchmarks.diagnosis.steps import device
-from benchmarks.diagnosis.storage_data import Sleeping
+from benchmarks.diagnosis.storage_data import Fetched, Sleeping, server
 from benchmarks.diagnosis.stragglers import Sleepy
 
-_DRAW = Draws(20261124)
+_DRAW, _SOCKETS = Draws(20261124), Draws(20261125)
 
 
 def reading(workers: int, *, batch: int, **storage: Any) -> Loop:
@@ -33,6 +33,24 @@ def hesitating(workers: int, *, slow_s: float, batch: int, **more: Any) -> Loop:
 def converted(workers: int, *, ms: float, kind: str, batch: int) -> Loop:
     inner = DataLoader(Python(0.1), batch, num_workers=workers)
     return Loop(lambda: Wrapped(inner, ms, kind), device(1))
+
+
+def polling(workers: int, *, batch: int, latency_s: float) -> Loop:
+    """Objects from a server, over sockets with a time limit, as HTTP clients use them."""
+    answers = server(latency_s)
+    dataset = Fetched(answers.port, timeout_s=10.0)
+    return Loop(lambda: DataLoader(dataset, batch, num_workers=workers), device(2), within=answers)
+
+
+def _socket(number: int) -> Scenario:
+    arguments = {
+        "workers": _SOCKETS.randint(1, 6),
+        "batch": _SOCKETS.choice([2, 4, 8, 16]),
+        "latency_s": _SOCKETS.ms(5, 60) / 1e3,
+    }
+    why = "{latency_s:.4f} s an object, polled, {workers} workers, batches of {batch}.".format(**arguments)
+    words = because_of("read sample", "storage_latency")
+    return Scenario(f"socket_drawn_{number}", why, polling, arguments, words, {"cold_cache": {"latency_s": 0.0}})
 
 
 def _bandwidth(number: int) -> Scenario:
@@ -81,4 +99,7 @@ def _mb(least: float, most: float) -> float:
     return round(_DRAW.uniform(least, most), 1) * 1e6
 
 
-SCENARIOS = tuple(draw(number) for draw in (_bandwidth, _latency, _order, _around) for number in range(3))
+SCENARIOS = (
+    *(draw(number) for draw in (_bandwidth, _latency, _order, _around) for number in range(3)),
+    *map(_socket, range(8)),
+)

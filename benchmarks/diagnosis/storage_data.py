@@ -104,16 +104,16 @@ class Uncached(Files):
 
 
 class Fetched(Dataset[Any]):
-    """A sample is 100 KB from a server, one connection for each."""
+    """A sample is 100 KB from a server, one connection for each; with a time limit, Python polls it."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, timeout_s: float | None = None) -> None:
+        self.port, self.timeout_s = port, timeout_s
 
     def __len__(self) -> int:
         return ENDLESS
 
     def __getitem__(self, index: int) -> Any:
-        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=self.timeout_s) as connection:
             connection.sendall(b"GET\n")
             with connection.makefile("rb") as answer:
                 return sample(index, answer.read()[0])
