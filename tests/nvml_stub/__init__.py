@@ -72,7 +72,9 @@ from loaderbench.monitors import *
 from nvml_stub import *
 def set_stub(**settings):
     file = Path(os.environ["NVML_STUB"])
-    file.write_text(file.read_text() + "".join(f"{key} {value}\\n" for key, value in settings.items()))
+    written = file.with_suffix(".later")  # a thread reads the file at any moment
+    written.write_text(file.read_text() + "".join(f"{key} {value}\\n" for key, value in settings.items()))
+    written.replace(file)
 def gpu(index, uuid):
     return Gpu(index, uuid, "stub", 80_000_000_000)
 def show(value):
