@@ -56,6 +56,10 @@ def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
     """`dataset`, from `root`, in each of so many ranks."""
     decoder = _DECODERS.get(str(options.get("decoder")), "")
     yield "from torchvision.datasets import ImageFolder"
+    if options.get("format") not in (None, "files"):
+        yield f"# Measured with a copy of the files as {options['format']}: the page on formats has code that reads it."
+    if options.get("storage"):
+        yield f"# Measured with the files in {options['storage']}: the decoder below gets the bytes of an object there."
     if options.get("presize"):
         yield _presize(int(options["presize"]))
     if options.get("decoder") in _DECODE:

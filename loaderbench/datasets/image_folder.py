@@ -209,10 +209,8 @@ class ImageFolder(DatasetOfOptions):
         if self.storage is not None:
             return self._store(self.storage, order.samples, order.folder)
         copy = order.copy
-        if self.stored_as == FILES or (copy is not None and copy.about.format != self.format):
+        if copy is None or self.stored_as == FILES or copy.about.format != self.format:
             return None
-        if copy is None:
-            raise ValueError(f"format: {self.format} was not written; only a run writes copies")
         return copy.reader(FORMATS[self.format])
 
     def rest_on_device(self, arguments: Mapping[str, Any], device: str) -> Rest | None:

@@ -23,16 +23,28 @@ TIMEOUT_S = 30.0
 """Of one request that gets no answer."""
 
 PAUSES_S = (0.1, 0.2, 0.4)
-"""Before each further try of a request that the store was too busy for."""
+"""Before each retry of a request that the store was too busy for."""
 
 _BUSY = (429, 500, 502, 503, 504)
+_LOST = (http.client.HTTPException, ConnectionResetError, BrokenPipeError)
 
 
 def wrong_url(value: Any) -> str | None:
     """What is wrong with the value of `storage`; `None` where nothing is."""
-    if value is None or (isinstance(value, str) and urlsplit(value).scheme in SCHEMES and urlsplit(value).netloc):
+    if value is None or (isinstance(value, str) and _is_address(value)):
         return None
     return f"expected null, http://HOST/FOLDER, https://HOST/FOLDER or s3://BUCKET/FOLDER, got {value!r}"
+
+
+def _is_address(url: str) -> bool:
+    """Without a password, which reports would show, and without a query, which each object needs for itself."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return (
+        parts.scheme in SCHEMES and bool(parts.netloc) and "@" not in parts.netloc and not parts.query + parts.fragment
+    )
 
 
 class ObjectStore:
@@ -89,13 +101,18 @@ def names_below(root: PurePath, samples: Sequence[tuple[str, int]]) -> list[str]
 def _get_http(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> bytes:
     """By a connection that is kept open. Raises `_RefusedError` and `OSError`."""
     parts = urlsplit(url)
-    path = f"{parts.path}/{quote(name)}"
+    path = f"{quote(parts.path, safe='/%')}/{quote(name)}"
 
     def once() -> _Answer:
-        connection = opened.get(parts.netloc) or _connection(parts.scheme, parts.netloc, timeout_s)
-        opened.pop(parts.netloc, None)  # kept again once its answer is complete
-        connection.request("GET", path)
-        answer = connection.getresponse()
+        kept = opened.pop(parts.netloc, None)  # kept again once its answer is complete
+        connection = kept or _connection(parts.scheme, parts.netloc, timeout_s)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+        except _LOST:
+            if kept is None:
+                raise
+            return once()  # the store had closed it: a new one is tried at once
         found = _Answer(answer.status, answer.reason, answer.read())
         opened[parts.netloc] = connection
         return found
@@ -117,7 +134,7 @@ def _asked(once: Callable[[], _Answer], pauses_s: Sequence[float] = PAUSES_S) ->
         found = once()
         if found.status not in _BUSY or not pauses_s:
             return found
-    except (http.client.HTTPException, ConnectionResetError, BrokenPipeError) as error:
+    except _LOST as error:
         if not pauses_s:
             raise _RefusedError(f"connection lost: {error or type(error).__name__}") from error
     time.sleep(pauses_s[0])

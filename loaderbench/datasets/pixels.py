@@ -60,7 +60,7 @@ def _some(dataset: DatasetKind, order: DatasetOrder, *, resized: bool) -> Callab
     What workers leave to the device is done there, or on the CPU where there is none.
     """
     step = max(1, len(order.samples) // IMAGES)
-    config = {**order.arguments, "normalize": "device", "image_cache": None, "format": FILES}
+    config = {**order.arguments, "normalize": "device", "image_cache": None, "format": FILES, "storage": None}
     if resized:
         config["transform"] = "imagenet_eval"
     source = dataset.build(DatasetOrder(order.samples[::step][:IMAGES], config, order.folder)).source

@@ -265,7 +265,7 @@ def _without_polled_sockets(states: WorkerStates | None, idle_share: float | Non
     Python polls a socket that has a time limit, as torch polls the queue of a worker.
     """
     seen = states.blocked_on if states else None
-    if states is None or seen is None or idle_share is None or seen.get("queue", 0.0) <= idle_share:
+    if states is None or seen is None or idle_share is None or seen.get("queue", 0.0) <= idle_share + LOOKS_APART:
         return states
     polled = seen["queue"] - idle_share
     return replace(states, blocked_on={**seen, "queue": idle_share, "device": seen.get("device", 0.0) + polled})

@@ -24,7 +24,7 @@ from loaderbench.formats.format import Format, Item, ReadEncoded
 from loaderbench.records import FormatCopy, in_bytes
 
 PART_BYTES = 64 << 20
-"""About as large is a part of a large copy: what other writers of shards choose, too."""
+"""Target size of a part: that of most writers of shards."""
 
 LEAST_PARTS = 16
 """Of any copy with enough samples, for loaders whose workers read whole parts."""

@@ -34,11 +34,14 @@ class TarReader(PartReader[OpenShard]):
     def read(self, opened: OpenShard, place: int) -> bytes:
         """Read one file."""
         offset, size = opened.places[place]
-        return os.pread(opened.file, size, offset)
+        data = os.pread(opened.file, size, offset)
+        if len(data) < size:
+            raise EOFError(f"the shard ends after {offset + len(data):,} bytes")
+        return data
 
 
 class Tar(Format):
-    """Tar shards: few large files in place of many small ones, read from begin to end or by number."""
+    """Tar shards: few large files in place of many small ones, read from start to end or by number."""
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
         """One shard."""

@@ -54,7 +54,7 @@ class TfRecordReader(PartReader[OpenShard]):
 
 
 class TfRecord(Format):
-    """TFRecord shards, which tf.data reads from begin to end."""
+    """TFRecord shards, which tf.data reads from start to end."""
 
     needs: ClassVar[str] = "google_crc32c"
     install: ClassVar[str] = "uv pip install google-crc32c"

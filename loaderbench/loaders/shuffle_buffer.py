@@ -1,4 +1,4 @@
-"""The axis `shuffle_buffer` of loaders that read shards from begin to end and draw the next sample from a buffer."""
+"""The axis `shuffle_buffer` of loaders that read shards from start to end and draw the next sample from a buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backend `tf_records`: tf.data reads TFRecord shards from begin to end, and decodes images in C++ threads."""
+"""The backend `tf_records`: tf.data reads TFRecord shards from start to end, and decodes images in C++ threads."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Shards(NamedTuple):
 
 
 class TfRecords(TfData):
-    """tf.data over TFRecord shards: few large files, read from begin to end."""
+    """tf.data over TFRecord shards: few large files, read from start to end."""
 
     called: ClassVar[str] = "tf.data with TFRecords"
     format: ClassVar[str] = "tfrecord"

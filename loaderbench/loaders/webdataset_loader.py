@@ -1,4 +1,4 @@
-"""The backend `webdataset`: a `DataLoader` whose workers read tar shards from begin to end, with WebDataset."""
+"""The backend `webdataset`: a `DataLoader` whose workers read tar shards from start to end, with WebDataset."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ REMEDY = CauseRemedy(
             or found.named(stages={"read", "decode"}, limits={"storage_latency", "storage_bandwidth"})
         )
         and found.option("image_cache") is None
+        and not found.option("storage")
         and found.option("decoder") not in ("pillow_lazy", *ON_DEVICE)
         and _fits(found)
     ),

@@ -4,7 +4,8 @@ Triggers when reading waits for storage latency.
 
 What it does: packs the files into a few large tar shards and reads them in sequence.
 
-How to confirm: run again on the shards; workers are blocked in reads less often.
+How to confirm: set LOADERBENCH_CACHE to a folder on the same storage and run a suite with `-P format=files,tar`; tar is
+faster, and workers are blocked in reads less often.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
@@ -13,8 +14,7 @@ REMEDY = CauseRemedy(
     id="pack_small_files",
     title="Pack files into tar shards, at least one per worker",
     applies=lambda found: found.named(stages={"read"}, limits={"storage_latency"}) and found.facts.is_loader,
-    untried="Not measured: it needs a packed copy on the same storage. In a suite with an image folder, let "
-    "LOADERBENCH_CACHE name a folder there and run with -P format=files,tar",
+    untried="Not measured: it needs a packed copy on the same storage",
     code="""import io, tarfile
 from PIL import Image
 from torch.utils.data import IterableDataset, get_worker_info

@@ -21,6 +21,8 @@ REMEDY = CauseRemedy(
         (found.cpu_goes_to("decode") or found.named(stages={"decode", "read"}, limits={"storage_bandwidth", "memory"}))
         and str(found.option("transform")).startswith("imagenet")
         and not found.option("presize")
+        and not found.option("storage")
+        and found.option("format") in (None, "files")
     ),
     change=option(presize=SIDE),
     relieves={"decode": 0.5, "read": 0.5},

@@ -152,7 +152,7 @@ class WatchedLoader:
         self._watch.read_memory(pids)
         dataset = getattr(self._batches.iterable, "dataset", None)
         seen = None if self._batches.makes_samples_elsewhere else traced
-        why = IN_THREADS if self._batches.loading_threads() else IN_PROCESSES
+        why = IN_PROCESSES if pids else IN_THREADS
         found = loader_inside(seen, dataset, why, root=self._root, stalls=self._stalls(waits))
         reasons = {
             "machine": self._machine.why_not(),

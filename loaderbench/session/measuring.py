@@ -56,8 +56,8 @@ class Measuring:
         order = self._order(planned)
         if planned.role in ("final", "freed", "remedy"):
             order = order.lasting(verify_seconds(order.suite))
-        if planned.isolation:
-            order = self._with_copy(isolation_order(order, self.files_alone))
+        if planned.isolation:  # a copy is read as a whole: one of some files would be written for each round
+            order = isolation_order(order, self.files_alone if order.copy is None else None)
         return self._runner.run(order)
 
     @property
@@ -105,15 +105,11 @@ class Measuring:
         loaded = self._loaded
         samples, log = self._samples(planned.config), self._store.log(planned.id)
         order = TrialOrder(planned, loaded.suite, loaded.folder, samples, consumer_for(planned, self._consumer), log)
-        order = self._with_copy(order)
+        order = replace(order, copy=self._copies.of(samples, planned.config))
         if planned.role != "freed" or self.freeing is None:
             return order
         seed = loaded.suite.measure.seed + planned.round
         return replace(order, freeing=replace(self.freeing, stage=planned.freed, seed=seed))
-
-    def _with_copy(self, order: TrialOrder) -> TrialOrder:
-        """The same with the copy that the trial reads, if it reads one."""
-        return replace(order, copy=self._copies.of(order.samples, order.planned.config))
 
     def _samples(self, config: Config) -> Samples:
         """The files, or what the configuration asks for in their place; made once."""

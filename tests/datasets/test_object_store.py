@@ -150,7 +150,10 @@ def test_a_store_that_stalls_is_given_up(folder: Path) -> None:
             ObjectStore(url, ["a.jpg"], timeout_s=0.2)(0)
 
 
-@pytest.mark.parametrize("value", ["/data", "ftp://host/x", "s3://", "http://", 3, ""])
+@pytest.mark.parametrize(
+    "value",
+    ["/data", "ftp://host/x", "s3://", "http://", 3, "", "http://[", "http://me:secret@host/x", "http://host/x?sig=1"],
+)
 def test_what_is_no_address_of_a_store_is_refused(value: object) -> None:
     assert str(wrong_url(value)).startswith("expected null, http://HOST/FOLDER")
 

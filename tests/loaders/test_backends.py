@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from loaderbench.datasets import DatasetOrder
 from loaderbench.errors import MissingError, SuiteError
 from loaderbench.formats import FORMATS
 from loaderbench.loaders import (
@@ -176,3 +177,16 @@ def test_a_loader_whose_format_needs_a_library_that_is_not_there_is_refused(monk
     with pytest.raises(MissingError, match=r"^format tar: not_there is not installed; run `uv pip install not-there`$"):
         check_installed({"of_tar": LOADER_BACKENDS["of_tar"]})
     assert "of_tar" not in backends_of({}, {"loader": "auto"})
+
+
+def test_a_loader_that_decodes_by_itself_gets_the_files_whatever_the_format(tmp_path: Path) -> None:
+    LOADER_BACKENDS["decoding"] = type("Decoding", (Pool,), {"decodes": True})()
+    try:
+        (tmp_path / "s.yaml").write_text("dataset: {format: tar}\nsweep: {loader: [torch, decoding]}")
+        suite = load_suite(tmp_path / "s.yaml").suite
+        configs = make_plan(suite, cpus_allotted=2, accelerator=False).configurations
+        assert [format_of(config, suite) for config in configs] == ["tar", "files"]
+        made = suite.dataset.build(DatasetOrder((("a.jpg", 0),), configs[1], tmp_path)).source
+        assert made.encoded(0) == "a.jpg"
+    finally:
+        del LOADER_BACKENDS["decoding"]
