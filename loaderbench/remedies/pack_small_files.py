@@ -4,8 +4,7 @@ Triggers when reading waits for storage latency.
 
 What it does: packs the files into a few large tar shards and reads them in sequence.
 
-How to confirm: set LOADERBENCH_CACHE to a folder on the same storage and run a suite with `-P format=files,tar`; tar is
-faster, and workers are blocked in reads less often.
+How to confirm: set LOADERBENCH_CACHE to a folder on the same storage, and run a suite with `-P format=files,tar`.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy
