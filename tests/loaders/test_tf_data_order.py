@@ -1,4 +1,4 @@
-"""What is `tf_data`'s own: torch's order, the same crops with any threads, batches ahead, shared memory."""
+"""What is `tf_data`'s own: the same order and crops with any threads, batches ahead, shared memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ torch = pytest.importorskip("torch")
 from loader_batches import built, drawn, files_of, images, wait_for  # noqa: E402
 
 from loaderbench.datasets.image_samples import TRANSFORMS  # noqa: E402
-from loaderbench.loaders import TorchLoader, tf_data  # noqa: E402
+from loaderbench.loaders import tf_data  # noqa: E402
 from loaderbench.loaders.tf_data import TfData, TfDataBatches  # noqa: E402
 
 if not TfData().is_installed():  # importing it here would end the process as soon as a test imports Triton
@@ -21,36 +22,44 @@ if not TfData().is_installed():  # importing it here would end the process as so
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_tf_data_draws_the_samples_of_torch_and_the_same_crops_with_any_threads(threads: int, photos: Path) -> None:
-    arguments = {"batch_size": 4, "shuffle": True}
-    _, theirs = drawn(TorchLoader(), images(files_of(photos)), 8, **arguments, num_workers=0)
-    first, labels = drawn(TfData(), images(files_of(photos), "imagenet_train"), 8, **arguments, threads=2)
-    again, _ = drawn(TfData(), images(files_of(photos), "imagenet_train"), 8, **arguments, threads=threads)
-    assert labels.tolist() == theirs.tolist()
+def test_tf_data_draws_the_same_order_and_crops_with_any_threads(threads: int, photos: Path) -> None:
+    source = images(files_of(photos), "imagenet_train")
+    first, labels = drawn(TfData(), source, 12, batch_size=4, shuffle=True, threads=2)
+    again, same = drawn(TfData(), source, 12, batch_size=4, shuffle=True, threads=threads)
+    epochs = labels.view(2, 24).tolist()
+    assert [sorted(epoch) for epoch in epochs] == [list(range(24))] * 2
+    assert epochs[0] != epochs[1]
+    assert labels.tolist() == same.tolist()
     assert torch.equal(first, again)
+
+
+class Counted(TfDataBatches):
+    """Notes each number when the pipeline takes it."""
+
+    def _numbers(self) -> Any:
+        self.taken: list[int] = []
+
+        def numbers() -> Iterator[int]:
+            for place in range(10_000):
+                self.taken.append(place)
+                yield place % 24
+
+        tf = self._tf
+        return tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int64))
 
 
 @pytest.mark.parametrize(("threads", "queued", "batch_size"), [(1, 1, 12), (2, 1, 12), (2, 3, 16)])
 def test_tf_data_makes_no_more_batches_ahead_than_it_says(
-    threads: int, queued: int, batch_size: int, photos: Path, monkeypatch: pytest.MonkeyPatch
+    threads: int, queued: int, batch_size: int, photos: Path
 ) -> None:
-    monkeypatch.setattr(tf_data, "NUMBERS", 1)
-    taken: list[int] = []
-
-    class Counting:
-        def __iter__(self) -> Iterator[int]:
-            for place in range(10_000):
-                taken.append(place)
-                yield place % 24
-
-    source = images(files_of(photos))
-    made = TfDataBatches(tf_data.image_files(source, "", TRANSFORMS), Counting(), batch_size, threads, queued, seed=0)
+    files = tf_data.image_files(images(files_of(photos)), "", TRANSFORMS)
+    made = Counted(files, batch_size, threads, queued, shuffle=False, seed=0)
     ahead = TfData().prefetch({"threads": threads, "queued": queued, "batch_size": batch_size}).batches or 0
     try:
         next(iter(made))
-        wait_for(lambda: len(taken) >= batch_size * (1 + queued))
+        wait_for(lambda: len(made.taken) >= batch_size * (1 + queued))
         time.sleep(1)
-        assert len(taken) <= batch_size * (1 + ahead)
+        assert len(made.taken) <= batch_size * (1 + ahead)
     finally:
         made.end()
 
