@@ -7,6 +7,7 @@ the same for both.
 from __future__ import annotations
 
 import http.client
+import re
 import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ PAUSES_S = (0.1, 0.2, 0.4)
 """Before each retry of a request that the store was too busy for."""
 
 _BUSY = (429, 500, 502, 503, 504)
+_BUCKET = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 _LOST = (http.client.HTTPException, ConnectionResetError, BrokenPipeError)
 
 
@@ -40,11 +42,12 @@ def _is_address(url: str) -> bool:
     """Without a password, which reports would show, and without a query, which each object needs for itself."""
     try:
         parts = urlsplit(url)
-    except ValueError:
+        is_host = bool((parts.hostname or "").encode("idna")) and parts.port != 0
+    except ValueError:  # a port that is not a number, half of an IPv6 address, a name that DNS cannot have
         return False
-    return (
-        parts.scheme in SCHEMES and bool(parts.netloc) and "@" not in parts.netloc and not parts.query + parts.fragment
-    )
+    if not url.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)) or parts.query + parts.fragment:
+        return False
+    return _BUCKET.fullmatch(parts.netloc) is not None if parts.scheme == "s3" else is_host and "@" not in parts.netloc
 
 
 class ObjectStore:
@@ -56,6 +59,8 @@ class ObjectStore:
     def __init__(self, url: str, names: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
         self._url, self._names, self._timeout_s = url.rstrip("/"), names, timeout_s
         self._held = PerThread()
+        if url.startswith("s3://") and find_spec("boto3") is not None:
+            import boto3  # noqa: F401 - once, before workers are forked, and not in each of them
 
     def __call__(self, number: int) -> bytes:
         """The bytes of an object. Raises `OSError` with its URL where the store gives none."""
@@ -101,7 +106,7 @@ def names_below(root: PurePath, samples: Sequence[tuple[str, int]]) -> list[str]
 def _get_http(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> bytes:
     """By a connection that is kept open. Raises `_RefusedError` and `OSError`."""
     parts = urlsplit(url)
-    path = f"{quote(parts.path, safe='/%')}/{quote(name)}"
+    path = f"{quote(parts.path, safe='/%')}/{quote(name, errors='surrogateescape')}"
 
     def once() -> _Answer:
         kept = opened.pop(parts.netloc, None)  # kept again once its answer is complete
@@ -117,10 +122,7 @@ def _get_http(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> 
         opened[parts.netloc] = connection
         return found
 
-    found = _asked(once)
-    if found.status != http.client.OK:
-        raise _RefusedError(f"HTTP {found.status} {found.reason}".strip())
-    return found.data
+    return _asked(once)
 
 
 def _connection(scheme: str, netloc: str, timeout_s: float) -> http.client.HTTPConnection:
@@ -128,35 +130,78 @@ def _connection(scheme: str, netloc: str, timeout_s: float) -> http.client.HTTPC
     return kind(netloc, timeout=timeout_s)
 
 
-def _asked(once: Callable[[], _Answer], pauses_s: Sequence[float] = PAUSES_S) -> _Answer:
-    """Ask again while the store is busy, or has closed a connection that was kept open."""
-    try:
-        found = once()
-        if found.status not in _BUSY or not pauses_s:
-            return found
-    except _LOST as error:
-        if not pauses_s:
-            raise _RefusedError(f"connection lost: {error or type(error).__name__}") from error
-    time.sleep(pauses_s[0])
-    return _asked(once, pauses_s[1:])
+def _asked(once: Callable[[], _Answer]) -> bytes:
+    """Ask again while the store is busy, or loses the connection."""
+    for pause_s in (*PAUSES_S, None):
+        try:
+            found = once()
+            if found.status == http.client.OK:
+                return found.data
+            why = f"HTTP {found.status} {found.reason}".strip()
+            if found.status not in _BUSY:
+                break
+        except _LOST as error:
+            why = f"connection lost: {error or type(error).__name__}"
+        if pause_s is not None:
+            time.sleep(pause_s)
+    raise _RefusedError(why)
 
 
 def _get_s3(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> bytes:
     """By boto3, with the credentials and the endpoint of the usual variables. Raises `_RefusedError`."""
-    import boto3
-    from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
+    from botocore import exceptions as known
 
-    if "s3" not in opened:
-        retries = {"total_max_attempts": 1 + len(PAUSES_S)}
-        config = Config(connect_timeout=timeout_s, read_timeout=timeout_s, retries=retries)
-        opened["s3"] = boto3.session.Session().client("s3", config=config)
     parts = urlsplit(url)
     key = f"{parts.path}/{name}".lstrip("/")
+
+    def once() -> _Answer:
+        try:
+            return _Answer(
+                http.client.OK,
+                "",
+                client.get_object(Bucket=parts.netloc, Key=key)["Body"].read(),
+            )
+        except known.ClientError as error:
+            status: int = error.response["ResponseMetadata"]["HTTPStatusCode"]
+            said = (error.response["Error"].get(part, "") for part in ("Code", "Message"))
+            return _Answer(
+                status,
+                ": ".join(text for text in said if text not in ("", str(status))),
+                b"",
+            )
+        except (
+            known.ConnectionClosedError,
+            known.IncompleteReadError,
+            known.ResponseStreamingError,
+        ) as error:
+            raise ConnectionResetError(_one_line(error)) from error
+
     try:
-        data: bytes = opened["s3"].get_object(Bucket=parts.netloc, Key=key)["Body"].read()
-    except ReadTimeoutError:
+        client = _client(opened, timeout_s)
+        return _asked(once)
+    except (known.ReadTimeoutError, known.ConnectTimeoutError):
         raise TimeoutError from None
-    except (BotoCoreError, ClientError) as error:
-        raise _RefusedError(str(error)) from error
-    return data
+    except (
+        known.BotoCoreError,
+        ValueError,
+    ) as error:  # such as those of an endpoint, or of a name that is not UTF-8
+        raise _RefusedError(_one_line(error)) from error
+
+
+def _client(opened: dict[Any, Any], timeout_s: float) -> Any:
+    """The client of this thread. It tries each request once: retries are those of `_asked`."""
+    import boto3
+    from botocore.config import Config
+
+    if "s3" not in opened:
+        config = Config(
+            connect_timeout=timeout_s,
+            read_timeout=timeout_s,
+            retries={"total_max_attempts": 1},
+        )
+        opened["s3"] = boto3.session.Session().client("s3", config=config)
+    return opened["s3"]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
