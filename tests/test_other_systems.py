@@ -24,7 +24,11 @@ root = pathlib.Path(sys.argv[1])
 for path in sorted((root / "loaderbench").rglob("*.py")):
     name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
     if not name.endswith("__main__") and ".integrations." not in name:  # those import a framework
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name.partition(".")[0] not in ("litdata", "streaming"):  # whose classes ours are derived from
+                raise
 """
 
 
