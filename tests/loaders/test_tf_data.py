@@ -283,7 +283,7 @@ def of_rank(rank: int, folder: str, files: list[tuple[str, int]]) -> None:
 
     distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
     for name, backend in NAMES.items():
-        with built(backend, images(files), batch_size=3, shuffle=True, threads=1) as found:  # two of a queue overtake each other
+        with built(backend, images(files), batch_size=3, shuffle=True, threads=1) as found:  # two may overtake
             labels = torch.cat([labels for _, labels in islice(found.iterable, 2)]).tolist()
             Path(folder, f"{name}-{rank}").write_text(json.dumps([labels, found.is_divided, found.samples_per_epoch]))
     distributed.destroy_process_group()
