@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 FILES = "files"
-"""The files as they are: no copy."""
+"""The original files, without a copy."""
 
 FORMATS: dict[str, Format] = {
     "tar": Tar(),

@@ -117,7 +117,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _opened(folder: Path) -> Any:
-    """Without locks there is no table of readers, which would limit how many processes read."""
+    """Open it read-only. Locks are off: their reader table would limit the number of reading processes."""
     lmdb: Any = import_module("lmdb")
     environment = lmdb.open(str(folder), readonly=True, create=False, lock=False, readahead=False)
     needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
