@@ -52,6 +52,12 @@ class StoredCopy:
         return [_part(self.folder, number) for number in range(-(-self.about.samples // self.part_samples))]
 
     @property
+    def part_sizes(self) -> list[int]:
+        """The samples of each part."""
+        count = self.about.samples
+        return [min(self.part_samples, count - begin) for begin in range(0, count, self.part_samples)]
+
+    @property
     def files(self) -> list[Path]:
         """All files that a loader may read."""
         return _stored_files(self.folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch.utils.data import IterableDataset
@@ -23,12 +23,17 @@ class NextOfStream:
         self._copy = str(copy.folder)
 
     def __call__(self, stream: Iterator[Stored]) -> Stored:
-        """Raises `OSError`, with the copy, for anything that keeps it from reading."""
+        """Raises `OSError`, with `place_of` the error, for anything that keeps it from reading."""
         try:
             return next(stream)
-        except Exception as error:  # each library has its own
-            said = str(error) or type(error).__name__
-            raise OSError(f"{self._copy}: cannot be read: {said}; delete it to write the copy again") from error
+        except Exception as error:  # each library has its own, and WebDataset adds the file to its arguments
+            said = getattr(error, "strerror", None) or next(iter(error.args), "") or type(error).__name__
+            where = self.place_of(error)
+            raise OSError(f"{where}: cannot be read: {said}; delete {self._copy} to write the copy again") from error
+
+    def place_of(self, error: Exception) -> str:
+        """What could not be read: the copy."""
+        return self._copy
 
 
 class ChunkSamples(IterableDataset[tuple[Any, int]]):
@@ -53,3 +58,10 @@ def copy_of(source: Any, loader: str, name: str) -> StoredCopy:
     if isinstance(source, SeededSamples):
         raise TypeError(f"measure.deterministic: loader: {loader} does not seed each sample; leave it out")
     return copy_in(source, loader, name)
+
+
+def of_worker(stream: Iterable[Stored], batch_size: int, worker: int, workers: int) -> Iterator[Stored]:
+    """Of all samples in their order, those of the batches that a `DataLoader` takes from this worker."""
+    for place, found in enumerate(stream):
+        if place // batch_size % workers == worker:
+            yield found

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
-from loaderbench.loaders.streaming_loader import chunk_batches, without_shuffle
+from loaderbench.loaders.shuffle_buffer import of_data_loader
+from loaderbench.loaders.streaming_loader import chunk_batches
 from loaderbench.loaders.torch_loader import TorchLoader, check_workers_every
 
 _CODE = """\
@@ -59,9 +60,7 @@ class LitdataLoader(TorchLoader):
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Chunks of the dataset's files, and LitData's own loader over them."""
-        setup, loader = super().code(without_shuffle(arguments), comments)
-        loader = loader.replace("from torch.utils.data import DataLoader\n\n", "").replace(
-            "    dataset,", "    samples,"
-        )
+        setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
+        loader = loader.replace("from torch.utils.data import DataLoader\n\n", "")
         loader = loader.replace("loader = DataLoader(", "loader = StreamingDataLoader(")
         return [_CODE.format(shuffle=bool(arguments.get("shuffle"))), setup, loader]

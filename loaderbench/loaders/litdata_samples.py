@@ -10,7 +10,7 @@ from litdata.utilities.env import _WorkerEnv
 from torch.utils.data import get_worker_info
 
 from loaderbench.formats import StoredCopy
-from loaderbench.loaders.chunk_samples import ChunkSamples, Stored
+from loaderbench.loaders.chunk_samples import ChunkSamples, Stored, of_worker
 from loaderbench.ranks import has_ranks
 
 
@@ -46,11 +46,9 @@ class LitdataSamples(ChunkSamples):
         self._stored.cache = self._stored.shuffler = None
 
     def _in_order(self, worker: int, workers: int) -> Iterator[Stored]:
-        """Of all that a rank has, the batches that a `DataLoader` takes from this worker."""
+        """What a rank has, as far as it is this worker's turn."""
         self._stored._forced_worker_env = _WorkerEnv(1, 0)
-        for place, found in enumerate(self._epochs()):
-            if place // self._batch_size % workers == worker:
-                yield found
+        return of_worker(self._epochs(), self._batch_size, worker, workers)
 
     def _epochs(self) -> Iterator[Stored]:
         """One epoch after the other. Raises `ValueError` where this worker has no samples."""

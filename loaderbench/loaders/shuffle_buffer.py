@@ -25,6 +25,11 @@ def buffer_of(arguments: Mapping[str, Any]) -> int | None:
     return arguments.get(AXIS) or SHUFFLE_BUFFER if arguments.get("shuffle") else None
 
 
+def of_data_loader(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a `DataLoader` whose samples come in an order of their own."""
+    return {name: value for name, value in arguments.items() if name not in ("shuffle", AXIS)}
+
+
 def without_idle_buffer(config: Config, fixed: Mapping[str, Any]) -> Config:
     """The configuration with `null` where nothing is drawn; `fixed` are the suite's own arguments."""
     if AXIS in config and not config.get("shuffle", fixed.get("shuffle", False)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
+from loaderbench.loaders.shuffle_buffer import of_data_loader
 from loaderbench.loaders.torch_loader import TorchBatches, TorchLoader, build_loader, check_workers_every
 from loaderbench.ranks import has_ranks
 
@@ -72,20 +73,15 @@ class Streaming(TorchLoader):
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """Shards of the dataset's files, and a `DataLoader` over them."""
-        setup, loader = super().code(without_shuffle(arguments), comments)
+        setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
         shown = {"shuffle": bool(arguments.get("shuffle")), "batch_size": arguments.get("batch_size", 1)}
-        return [_CODE.format(**shown), setup, loader.replace("    dataset,", "    samples,")]
-
-
-def without_shuffle(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a `DataLoader` over samples that come in their order."""
-    return {name: value for name, value in arguments.items() if name != "shuffle"}
+        return [_CODE.format(**shown), setup, loader]
 
 
 def chunk_batches(samples: Any, arguments: Mapping[str, Any], per_epoch: int, *, seed: int) -> ChunkBatches:
     """A `DataLoader` over samples without end; what they hold is released where none can be made."""
     try:
-        found = build_loader(samples, without_shuffle(arguments), seed=seed)
+        found = build_loader(samples, of_data_loader(arguments), seed=seed)
     except BaseException:
         samples.release()
         raise

@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import distributed
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import get_worker_info
 
-from loaderbench.errors import BadImageError
 from loaderbench.formats import StoredCopy
 from loaderbench.formats.tar import LABEL, SHARD
+from loaderbench.loaders.chunk_samples import ChunkSamples, NextOfStream, Stored, of_worker
 from loaderbench.loaders.seeded import mixed
 from loaderbench.ranks import MOST_RANKS, has_ranks
 
 _LABEL = LABEL.removeprefix(".")
 
 
-class ImageFolderSamples(Protocol):
-    """What a sample is made of: `loader` decodes the bytes of a file."""
+class NextOfShards(NextOfStream):
+    """Knows the shard that could not be read."""
 
-    samples: Sequence[tuple[str, int]]
-    loader: Any
-    transform: Any
-
-
-class NextOfStream:
-    """Takes the next sample of a stream of shards; in an attribute named `reader`, it is the stage read."""
-
-    def __init__(self, copy: StoredCopy) -> None:
-        self._copy = str(copy.folder)
-
-    def __call__(self, stream: Iterator[dict[str, Any]]) -> dict[str, Any]:
-        """Raises `OSError`, with the shard or else the copy, for anything that keeps it from reading."""
-        try:
-            return next(stream)
-        except Exception as error:  # WebDataset adds the file and its name to the arguments
-            known = [*error.args, getattr(error, "filename", None)]
-            where = next((part for part in known[::-1] if isinstance(part, str) and part.endswith(SHARD)), self._copy)
-            said = getattr(error, "strerror", None) or (error.args or (type(error).__name__,))[0]
-            raise OSError(f"{where}: cannot be read: {said}; delete {self._copy} to write the copy again") from error
+    def place_of(self, error: Exception) -> str:
+        """WebDataset adds the file, and its name in the shard, to the arguments of an error."""
+        known = [*error.args, getattr(error, "filename", None)]
+        shard = next((part for part in known[::-1] if isinstance(part, str) and part.endswith(SHARD)), None)
+        return shard or super().place_of(error)
 
 
-class TarSamples(IterableDataset[tuple[Any, int]]):
+class TarSamples(ChunkSamples):
     """Image and label, without end.
 
     With a `buffer`, each worker of each rank reads whole shards of its own, in a new order in each epoch, and draws
@@ -51,14 +36,10 @@ class TarSamples(IterableDataset[tuple[Any, int]]):
     the batches that are its turn.
     """
 
-    def __init__(
-        self, copy: StoredCopy, source: ImageFolderSamples, *, buffer: int | None, batch_size: int, seed: int
-    ) -> None:
-        self.loader, self.transform, self.reader = source.loader, source.transform, NextOfStream(copy)
-        self._files = source.samples  # a list named `samples` would be looked into by the running number of a sample
-        self._folder, self._shards = str(copy.folder), [str(part / SHARD) for part in copy.parts]
-        first = range(0, copy.about.samples, copy.part_samples)
-        self._sizes = [min(copy.part_samples, copy.about.samples - begin) for begin in first]
+    def __init__(self, copy: StoredCopy, source: Any, *, buffer: int | None, batch_size: int, seed: int) -> None:
+        super().__init__(copy, source)
+        self.reader = NextOfShards(copy)
+        self._shards, self._sizes = [str(part / SHARD) for part in copy.parts], copy.part_sizes
         self._buffer, self._batch_size, self._seed = buffer, batch_size, seed
         self._rank, self._ranks = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
 
@@ -85,34 +66,22 @@ class TarSamples(IterableDataset[tuple[Any, int]]):
         place = (info.id, info.num_workers) if info else (0, 1)
         stream = self._in_order(*place) if self._buffer is None else self._shuffled(*place)
         while True:
-            yield self._sample(self.reader(stream))
+            yield self.image_of(self.reader(stream))
 
-    def _sample(self, found: dict[str, Any]) -> tuple[Any, int]:
-        encoded = next(data for name, data in found.items() if name != _LABEL and not name.startswith("__"))
-        try:
-            image = self.loader(encoded)
-        except Exception as error:
-            path, _ = self._files[int(found["__key__"])]
-            raise BadImageError(f"{path}: {type(error).__name__}: {error}") from error
-        return self.transform(image), int(found[_LABEL])
-
-    def _shuffled(self, worker: int, workers: int) -> Iterator[dict[str, Any]]:
-        """The shards of a worker; WebDataset's own division knows no ranks in a process that is started anew."""
+    def _shuffled(self, worker: int, workers: int) -> Iterator[Stored]:
+        """The shards of a worker. WebDataset's own division knows no ranks in a spawned process."""
         own = slice(self._rank, None, self._ranks), slice(worker, None, workers)
         shards, sizes = self._shards[own[0]][own[1]], self._sizes[own[0]][own[1]]
         seed = mixed(self._seed, worker * MOST_RANKS + self._rank)
         return self._epochs(shards, sum(sizes), seed)
 
-    def _in_order(self, worker: int, workers: int) -> Iterator[dict[str, Any]]:
-        """What a rank has, and of that the batches that a `DataLoader` takes from this worker."""
-        place = 0
-        for found in self._epochs(self._shards, sum(self._sizes)):
-            if int(found["__key__"]) % self._ranks == self._rank:
-                if place // self._batch_size % workers == worker:
-                    yield found
-                place += 1
+    def _in_order(self, worker: int, workers: int) -> Iterator[Stored]:
+        """What a rank has, as far as it is this worker's turn."""
+        every = self._epochs(self._shards, sum(self._sizes))
+        own = (found for found in every if found[2] % self._ranks == self._rank)
+        return of_worker(own, self._batch_size, worker, workers)
 
-    def _epochs(self, shards: list[str], expected: int, seed: int | None = None) -> Iterator[dict[str, Any]]:
+    def _epochs(self, shards: list[str], expected: int, seed: int | None = None) -> Iterator[Stored]:
         """One epoch after the other. Raises `OSError` where one has fewer samples than it should."""
         import webdataset as wds
         from webdataset.tariterators import group_by_keys, tar_file_expander
@@ -126,7 +95,8 @@ class TarSamples(IterableDataset[tuple[Any, int]]):
             count = 0
             for found in pipeline:
                 if _LABEL in found:  # a shard may end between the files of a sample
-                    yield found
+                    encoded = next(data for name, data in found.items() if name != _LABEL and not name.startswith("__"))
+                    yield encoded, int(found[_LABEL]), int(found["__key__"])
                     count += 1
             if count != expected:
                 raise OSError(f"{count} samples instead of {expected}")

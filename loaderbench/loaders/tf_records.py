@@ -207,5 +207,4 @@ def shards_of_this_rank(copy: StoredCopy) -> Shards:
     if len(begins) < ranks:
         raise ValueError(f"{len(begins)} shards for {ranks} ranks; use a larger dataset, or fewer ranks")
     own, paths = begins[rank::ranks], copy.parts[rank::ranks]
-    samples = sum(min(copy.part_samples, copy.about.samples - begin) for begin in own)
-    return Shards([str(path / SHARD) for path in paths], own, samples)
+    return Shards([str(path / SHARD) for path in paths], own, sum(copy.part_sizes[rank::ranks]))

@@ -90,6 +90,10 @@ class TorchLoader(LoaderBackend):
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """A `DataLoader`, and what each of its workers does first."""
+        return self.code_over("dataset", arguments, comments)
+
+    def code_over(self, source: str, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
+        """The same over a variable of the program."""
         setup = setup_code(arguments)
         dropped = () if arguments.get("num_workers") else NEEDS_WORKERS  # torch raises an error for them
         stated = {name: value for name, value in arguments.items() if name not in dropped and self._stated(name, value)}
@@ -97,7 +101,7 @@ class TorchLoader(LoaderBackend):
         if setup and arguments.get("num_workers"):
             lines.append("    worker_init_fn=set_up,")
         head = ["from torch.utils.data import DataLoader", "", *comments]
-        return [setup, "\n".join([*head, "loader = DataLoader(", "    dataset,", *lines, ")"])]
+        return [setup, "\n".join([*head, "loader = DataLoader(", f"    {source},", *lines, ")"])]
 
     def _stated(self, name: str, value: Any) -> bool:
         """Leave out what stands for "not given" without workers."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
-from loaderbench.loaders.shuffle_buffer import ARGUMENT, COLLAPSING, buffer_of, without_idle_buffer
+from loaderbench.loaders.shuffle_buffer import ARGUMENT, COLLAPSING, buffer_of, of_data_loader, without_idle_buffer
 from loaderbench.loaders.torch_loader import TorchBatches, TorchLoader, build_loader, check_workers_every
 from loaderbench.options import Check
 from loaderbench.ranks import has_ranks
@@ -68,7 +68,7 @@ class WebDataset(TorchLoader):
         copy, buffer = copy_of(source, "webdataset", self.format), buffer_of(arguments)
         samples = TarSamples(copy, source, buffer=buffer, batch_size=arguments.get("batch_size", 1), seed=seed)
         samples.check_workers(arguments.get("num_workers", 0))
-        found = build_loader(samples, _of_torch(arguments), seed=seed)
+        found = build_loader(samples, of_data_loader(arguments), seed=seed)
         configured = found.configured | arguments.keys() & {"shuffle", "shuffle_buffer"}
         return WebDatasetBatches(
             found.iterable, found.ahead, found.cycle, configured, found.batch_size, samples.per_epoch
@@ -83,9 +83,5 @@ class WebDataset(TorchLoader):
         buffer = buffer_of(arguments)
         drawn = "shardshuffle=False" if buffer is None else "shardshuffle=len(shards), detshuffle=True"
         mixed = "" if buffer is None else f"\nsamples = samples.shuffle({buffer})"
-        setup, loader = super().code(_of_torch(arguments), comments)
-        return [_CODE.format(drawn=drawn, mixed=mixed), setup, loader.replace("    dataset,", "    samples,")]
-
-
-def _of_torch(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if name not in ("shuffle", "shuffle_buffer")}
+        setup, loader = self.code_over("samples", of_data_loader(arguments), comments)
+        return [_CODE.format(drawn=drawn, mixed=mixed), setup, loader]

@@ -117,7 +117,9 @@ def test_a_part_that_is_gone_is_an_error_that_names_the_copy(tiny: ImageSamples,
     copy = copied(files, tmp_path)
     for file in copy.parts[3].iterdir():
         file.unlink()
-    raises = pytest.raises(OSError, match=f"(?s){copy.folder}: cannot be read: .*delete it to write the copy again")
+    raises = pytest.raises(
+        OSError, match=f"(?s){copy.folder}: cannot be read: .*delete {copy.folder} to write the copy"
+    )
     with built(Streaming(), stored(files, copy, "to_tensor"), batch_size=10) as batches, raises:
         list(islice(batches.iterable, 5))
 
