@@ -1,4 +1,4 @@
-"""What is the format `litdata`'s own: the library reads it, and a full disk and damage are named."""
+"""What is the format `litdata`'s own: the library reads it, and a full disk is named."""
 
 from __future__ import annotations
 
@@ -8,23 +8,9 @@ import pytest
 
 pytest.importorskip("litdata")
 from full_disk import error_of_full_disk, samples_of
-from stored_formats import check_continued, check_damage_is_named, check_reads_everywhere
 
 from loaderbench.formats import written_copy
 from loaderbench.formats.litdata import Litdata, import_litdata
-
-
-def test_every_file_comes_back_in_processes_and_threads_and_twice_the_same(photos: Path, tmp_path: Path) -> None:
-    assert check_reads_everywhere("litdata", Litdata(), samples_of(photos), tmp_path) == []
-
-
-@pytest.mark.parametrize("file", ["chunk-0-0.bin", "0.index.json"])
-def test_a_damaged_part_is_named(file: str, photos: Path, tmp_path: Path) -> None:
-    assert check_damage_is_named("litdata", Litdata(), samples_of(photos), tmp_path, file) == [True, True]
-
-
-def test_a_stopped_writer_continues(photos: Path, tmp_path: Path) -> None:
-    assert check_continued("litdata", Litdata(), samples_of(photos), tmp_path)
 
 
 def test_a_full_disk_is_named_as_one(tmp_path: Path) -> None:
