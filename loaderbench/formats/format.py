@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
@@ -79,3 +80,19 @@ class PartReader(ABC, Generic[Opened]):
     @abstractmethod
     def read(self, opened: Opened, place: int) -> bytes:
         """The encoded file at a place of an open part."""
+
+
+class Place(NamedTuple):
+    """Where something lies: in which open file, and between which bytes."""
+
+    file: int
+    begin: int
+    end: int
+
+
+def exactly(file: int, size: int, begin: int) -> bytes:
+    """So many bytes of a file. Raises `OSError` where it ends before."""
+    found = os.pread(file, size, begin)
+    if len(found) != size:
+        raise OSError("the file is truncated")
+    return found

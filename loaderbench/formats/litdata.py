@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
-from loaderbench.formats.mds import Place, exactly, places_in
+from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEncoded, exactly
+from loaderbench.formats.mds import places_in
 
 INDEX, PART_INDEX = "index.json", "0.index.json"
 CHUNK_BYTES = 1 << 28  # more than a part has

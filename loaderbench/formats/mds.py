@@ -9,22 +9,14 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEncoded, exactly
 
 INDEX = "index.json"
 COLUMNS = {"image": "bytes", "label": "int"}
 SHARD_BYTES = 1 << 28  # more than a part has
 _NUMBER_BYTES = 4
-
-
-class Place(NamedTuple):
-    """Where a sample lies: in which open file, and between which bytes."""
-
-    file: int
-    begin: int
-    end: int
 
 
 def places_in(path: Path) -> list[Place]:
@@ -33,14 +25,6 @@ def places_in(path: Path) -> list[Place]:
     (count,) = struct.unpack("<I", exactly(file, _NUMBER_BYTES, 0))
     bounds = struct.unpack(f"<{count + 1}I", exactly(file, _NUMBER_BYTES * (count + 1), _NUMBER_BYTES))
     return [Place(file, *pair) for pair in pairwise(bounds)]
-
-
-def exactly(file: int, size: int, begin: int) -> bytes:
-    """So many bytes of a file. Raises `OSError` where it ends before."""
-    found = os.pread(file, size, begin)
-    if len(found) != size:
-        raise OSError("the file is truncated")
-    return found
 
 
 class MdsReader(PartReader[list[Place]]):

@@ -7,37 +7,27 @@ import os
 import tarfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEncoded, exactly
 
 SHARD, LABEL = "shard.tar", ".cls"
 
 
-class OpenShard(NamedTuple):
-    """A file descriptor, and where the files of the shard begin and end."""
-
-    file: int
-    places: list[tuple[int, int]]
-
-
-class TarReader(PartReader[OpenShard]):
+class TarReader(PartReader[list[Place]]):
     """Finds all files of a shard when it is opened, and reads each with one call of the system."""
 
-    def open(self, part: Path) -> OpenShard:
+    def open(self, part: Path) -> list[Place]:
         """Read the headers."""
         path = part / SHARD
         with tarfile.open(path, "r:") as shard:
-            places = [(file.offset_data, file.size) for file in shard if not file.name.endswith(LABEL)]
-        return OpenShard(os.open(path, os.O_RDONLY), places)
+            files = [file for file in shard if not file.name.endswith(LABEL)]
+        shard_file = os.open(path, os.O_RDONLY)
+        return [Place(shard_file, file.offset_data, file.offset_data + file.size) for file in files]
 
-    def read(self, opened: OpenShard, place: int) -> bytes:
+    def read(self, opened: list[Place], place: int) -> bytes:
         """Read one file."""
-        offset, size = opened.places[place]
-        data = os.pread(opened.file, size, offset)
-        if len(data) < size:
-            raise EOFError(f"the shard ends after {offset + len(data):,} bytes")
-        return data
+        file, begin, end = opened[place]
+        return exactly(file, end - begin, begin)
 
 
 class Tar(Format):

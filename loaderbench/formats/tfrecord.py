@@ -11,9 +11,9 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, NamedTuple
+from typing import Any, BinaryIO, ClassVar
 
-from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.format import Format, Item, PartReader, Place, ReadEncoded, exactly
 
 SHARD = "images.tfrecord"
 ENCODED, LABEL, NAME = "image/encoded", "image/class/label", "image/filename"
@@ -25,32 +25,24 @@ _BYTES_LIST, _INT64_LIST = 1, 3  # of the kinds of a `tf.train.Feature`
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # how a field is encoded
 
 
-class OpenShard(NamedTuple):
-    """A file descriptor, and where each record begins, with its size."""
-
-    file: int
-    places: list[tuple[int, int]]
-
-
-class TfRecordReader(PartReader[OpenShard]):
+class TfRecordReader(PartReader[list[Place]]):
     """Finds all records of a shard when it is opened, and reads each with one call of the system."""
 
-    def open(self, part: Path) -> OpenShard:
+    def open(self, part: Path) -> list[Place]:
         """Walk from head to head. Raises `ValueError` for a shard that ends within a record."""
         file = os.open(part / SHARD, os.O_RDONLY)
         try:
-            return OpenShard(file, [*_places(file)])
+            return [*_places(file)]
         except BaseException:
             os.close(file)
             raise
 
-    def read(self, opened: OpenShard, place: int) -> bytes:
+    def read(self, opened: list[Place], place: int) -> bytes:
         """Read one record, and compare its checksum."""
-        if place >= len(opened.places):
-            raise ValueError(f"it has {len(opened.places)} records")
-        offset, size = opened.places[place]
-        found = os.pread(opened.file, size + _CHECKSUM.size, offset)
-        return image_in(_checked(memoryview(found)))
+        if place >= len(opened):
+            raise ValueError(f"it has {len(opened)} records")
+        file, begin, end = opened[place]
+        return image_in(_checked(memoryview(exactly(file, end - begin, begin))))
 
 
 class TfRecord(Format):
@@ -98,16 +90,18 @@ def _write(shard: BinaryIO, record: bytes) -> None:
     shard.write(_CHECKSUM.pack(_masked(record)))
 
 
-def _places(file: int) -> Iterator[tuple[int, int]]:
+def _places(file: int) -> Iterator[Place]:
+    """Each record with its checksum."""
     end, place = os.fstat(file).st_size, 0
     while place < end:
         length = _checked(memoryview(os.pread(file, _HEAD_BYTES, place)))
         (size,) = _LENGTH.unpack(length)
         place += _HEAD_BYTES
-        if place + size + _CHECKSUM.size > end:
+        after = place + size + _CHECKSUM.size
+        if after > end:
             raise ValueError(f"truncated at {end} bytes")
-        yield place, size
-        place += size + _CHECKSUM.size
+        yield Place(file, place, after)
+        place = after
 
 
 def _checked(found: memoryview) -> memoryview:
