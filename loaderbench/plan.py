@@ -186,11 +186,16 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     collapsed: Reasons = {} if accelerator else _drop_idle(axes, backends)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     grid = [config for config in grid if _is_meant(config, suite, backends, cpus_allotted)]
+    apart = {why for config in grid if (why := suite.dataset.with_axes(config).why_not_together())}
+    grid = [config for config in grid if not suite.dataset.with_axes(config).why_not_together()]
     configurations = _unique([_normalised(config, suite) for config in grid])
     if len(configurations) < len(grid):
         several = {axis for axis, values in axes.items() if len(values) > 1}
         collapsed |= {axis: why for axis, why in _collapsing(backends).items() if axis in several}
+    collapsed |= dict.fromkeys(sorted(why.split()[0] for why in apart), "; ".join(sorted(apart)))
     baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
+    if suite.dataset.with_axes(baseline).why_not_together():
+        baseline, why = configurations[0], "the first configuration that is possible"
     configurations = _unique([*configurations, baseline])
     isolation_runs = sum(not reason for reason in isolation_left_out(suite, consumer, accelerator).values())
     start_s = _start_s(suite, consumer, accelerator=accelerator) + (RANKS_START_S if RANKS in axes else 0.0)

@@ -166,6 +166,14 @@ class ImageFolder(DatasetOfOptions):
         """A format; decoded images are kept after one look at the files."""
         return FILES if self.image_cache is not None else self.format
 
+    def why_not_together(self) -> str:
+        """Copies and caches are made of local files."""
+        of_files = {"format": FILES, "presize": None, "image_cache": None}
+        given = [option for option, usual in of_files.items() if getattr(self, option) != usual]
+        if self.storage is None or not given:
+            return ""
+        return f"storage cannot be combined with {' and '.join(given)}"
+
     @property
     def is_remote(self) -> bool:
         """In an object store."""
@@ -259,12 +267,9 @@ class ImageFolder(DatasetOfOptions):
         return folder_code.ON_DEVICE if self.normalize == "device" else ""
 
     def _store(self, url: str, samples: Samples, folder: Path) -> object_store.ObjectStore:
-        """The samples in an object store. Raises `ValueError` for options that only make sense with local files."""
-        for option in ("presize", "image_cache"):
-            if getattr(self, option) is not None:
-                raise ValueError(f"storage: {url} cannot be combined with {option}; drop one of them")
-        if self.format != FILES:
-            raise ValueError(f"storage: {url} cannot be combined with format: {self.format}; drop one of them")
+        """The samples in an object store. Raises `ValueError` for options that need local files."""
+        if why := self.why_not_together():
+            raise ValueError(why)
         root = self._root(folder) or Path(samples[0][0]).parents[1]
         return object_store.ObjectStore(url, object_store.names_below(root, samples))
 

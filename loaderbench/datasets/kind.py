@@ -143,6 +143,10 @@ class DatasetKind(Part):
         """Whether each sample is a file with a label: a run may copy them into the format that a loader reads."""
         return False
 
+    def why_not_together(self) -> str:
+        """Why its options cannot be combined; empty where they can."""
+        return ""
+
     @property
     def is_remote(self) -> bool:
         """Whether its files are read from elsewhere, which loaders that read files by themselves do not know."""

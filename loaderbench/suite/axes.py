@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
+from itertools import product
 from typing import Any
 
 from loaderbench.datasets import DatasetKind
@@ -36,6 +37,7 @@ def find_problems(suite: Suite) -> Iterator[Problem]:
             yield from _axis_problems(axis, values, swept, "" if suite.dataset.takes_any_axis else named)
     yield from _size_problems(suite.sweep, automatic)
     yield from _decoding_problems(suite, backends)
+    yield from _combination_problems(suite)
     for axis, value in suite.baseline.items():
         if axis in suite.sweep:
             yield from _argument_problems(("baseline", axis), value, swept, named)
@@ -50,6 +52,19 @@ def _decoding_problems(suite: Suite, backends: Mapping[str, LoaderBackend]) -> I
     for name, backend in backends.items():
         if why := why_unreadable(backend, suite.dataset):
             yield Problem(("sweep" if AXIS in suite.sweep else "loader", AXIS), f"{name} {why}", at_key=True)
+
+
+def _combination_problems(suite: Suite) -> Iterator[Problem]:
+    """Options of the dataset that no configuration can combine; a plan leaves out those of some configurations."""
+    swept = {axis: values if isinstance(values, list) else [values] for axis, values in suite.sweep.items()}
+    own = {axis: values for axis, values in swept.items() if axis in suite.dataset.axes}
+    why = ""
+    for cell in product(*own.values()):
+        why = suite.dataset.with_axes(dict(zip(own, cell, strict=True))).why_not_together()
+        if not why:
+            return
+    if why:
+        yield Problem(("dataset",), f"{why}; drop one of them", at_key=True)
 
 
 def why_unreadable(backend: LoaderBackend, dataset: DatasetKind) -> str:

@@ -190,3 +190,14 @@ def test_a_loader_that_decodes_by_itself_gets_the_files_whatever_the_format(tmp_
         assert made.encoded(0) == "a.jpg"
     finally:
         del LOADER_BACKENDS["decoding"]
+
+
+def test_options_that_cannot_be_combined_are_left_out_of_the_plan_or_refused(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("sweep: {storage: ['s3://b/x', null], format: [tar, files]}")
+    plan = make_plan(load_suite(tmp_path / "s.yaml").suite, cpus_allotted=2, accelerator=False)
+    pairs = [(config["storage"], config["format"]) for config in plan.configurations]
+    assert sorted(pairs, key=str) == [("s3://b/x", "files"), (None, "files"), (None, "tar")]
+    assert plan.baseline in plan.configurations
+    assert plan.collapsed["storage"] == "storage cannot be combined with format"
+    said = problem(tmp_path, "dataset: {storage: 's3://b/x', presize: 256}")
+    assert said.endswith("dataset: storage cannot be combined with presize; drop one of them")
