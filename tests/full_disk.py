@@ -1,4 +1,4 @@
-"""Writing where there is no room, for tests of formats."""
+"""Writing to a full disk, for tests of formats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Copies of a dataset's files in another format, kept in the user's cache.
 
 A copy is written in parts. A part gets its name once it is complete, so a writer that was stopped continues with the
-next one. Only a copy with all its parts has `copy.json`, and without it nobody reads from the copy.
+next one. Only a copy with all its parts has `copy.json`; a copy without that file is never read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAST_PARTS = 16
 """Of any copy with enough samples, for loaders whose workers read whole parts."""
 
 _ABOUT, _LOCK, _UNFINISHED, _SECONDS = "copy.json", "lock", ".unfinished", ".json"
-_LAYOUT = 1  # of a copy; another one is written anew
+_LAYOUT = 1  # a change makes new copies
 _WAIT_S = 0.2
 _CHUNK_BYTES = 1 << 20
 
@@ -86,8 +86,8 @@ def written_copy(
 ) -> StoredCopy:
     """Find the copy of these files, or write it.
 
-    Another run that writes the same one is waited for. Raises `MissingError` for a file that cannot be read, and where
-    there is no room.
+    Waits while another run writes the same copy. Raises `MissingError` for a file that cannot be read, and for
+    a full disk.
     """
     source = _source(samples)
     folder = (cache_dir or user_cache()) / "formats" / name / source.key

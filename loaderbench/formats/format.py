@@ -83,7 +83,7 @@ class PartReader(ABC, Generic[Opened]):
 
 
 class Place(NamedTuple):
-    """Where something lies: in which open file, and between which bytes."""
+    """A range of bytes in an open file."""
 
     file: int
     begin: int

@@ -19,7 +19,7 @@ _HEAD_BYTES = 8
 
 
 def import_litdata(module: str = "litdata") -> Any:
-    """Import it without its question to PyPI for a newer version, which waits up to 30 s where there is no network."""
+    """Import it without its check for a newer version, which takes up to 30 s without a network."""
     os.environ.setdefault("LITDATA_DISABLE_VERSION_CHECK", "1")
     return import_module(module)
 

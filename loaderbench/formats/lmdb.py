@@ -19,10 +19,10 @@ from weakref import WeakValueDictionary
 from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
 
 LABEL = struct.Struct("<q")
-"""How a value begins: the label as a signed integer, its lowest byte first."""
+"""The head of a value: its label, as a little-endian signed integer."""
 
 COMMIT_BYTES = 16 << 20
-"""Images in one transaction, whose pages are kept in memory until then."""
+"""Size of a transaction, whose pages stay in memory until it is committed."""
 
 _DATA = "data.mdb"
 _FIRST_MAP_BYTES = 64 << 20
@@ -38,10 +38,10 @@ class OpenEnvironment(NamedTuple):
 
 
 class LmdbReader(PartReader[OpenEnvironment]):
-    """Reads from the map of a file, which the threads of a process share."""
+    """Reads from a memory-mapped file that all threads of a process share."""
 
     def open(self, part: Path) -> OpenEnvironment:
-        """Begin a transaction for reading, which lasts: nobody writes."""
+        """Begin a read transaction and keep it open: the environment never changes."""
         transaction = ENVIRONMENTS.of(part).begin(buffers=True)
         with transaction.cursor() as cursor:
             if not cursor.first():
@@ -66,7 +66,7 @@ class Lmdb(Format):
     most_parts: ClassVar[int | None] = 1
 
     def write_part(self, items: Iterable[Item], folder: Path) -> None:
-        """One environment; nobody else knows of it yet, so it is not locked."""
+        """One environment. No other process uses it yet, so it needs no lock."""
         lmdb: Any = import_module("lmdb")
         try:
             with lmdb.open(str(folder), map_size=_FIRST_MAP_BYTES, lock=False, sync=False) as environment:
@@ -81,7 +81,7 @@ class Lmdb(Format):
 
 
 class Environments:
-    """Those that this process has open. LMDB refuses to open one twice, so all threads and readers share it."""
+    """The environments that this process has open. LMDB refuses to open one twice, so threads and readers share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,13 +90,13 @@ class Environments:
         self._inherited: list[Any] = []
 
     def of(self, folder: Path) -> Any:
-        """That of a folder, which is opened where it is not. Raises `OSError` where it is truncated."""
+        """The environment of a folder, opened on first use. Raises `OSError` if it is truncated."""
         with self._lock:
             while self._inherited:
                 self._inherited.pop().close()
             path, file = os.path.realpath(folder), _identity(folder)
             found = self._open.get(path)
-            if found is not None and self._files[path] != file:  # written anew since
+            if found is not None and self._files[path] != file:  # rewritten since
                 found.close()
                 found = None
             if found is None:
@@ -105,7 +105,7 @@ class Environments:
             return found
 
     def forget(self) -> None:
-        """After a fork: those of the other process are closed before the first of this one is opened."""
+        """After a fork: close the inherited environments before this process opens one."""
         self._lock = threading.Lock()
         self._inherited += self._open.values()
         self._open = WeakValueDictionary()
@@ -146,7 +146,7 @@ def _by_size(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 
 def _commit(lmdb: Any, environment: Any, items: Sequence[Item]) -> None:
-    """Write them in one transaction; where the map is full, it is doubled first."""
+    """Write them in one transaction, and double the map while it is too small."""
     while True:
         try:
             with environment.begin(write=True) as transaction:
@@ -159,7 +159,7 @@ def _commit(lmdb: Any, environment: Any, items: Sequence[Item]) -> None:
 
 
 def of_system(error: Exception, folder: Path) -> OSError:
-    """What the system said, of which LMDB keeps only the words. Half a write, as on a full disk, is any I/O error."""
+    """The system's error, of which LMDB keeps only the text. It reports a partial write, as on a full disk, as EIO."""
     number = _WHY.get(str(error).rpartition(": ")[2], errno.EIO)
     if number == errno.EIO and shutil.disk_usage(folder).free < COMMIT_BYTES:
         number = errno.ENOSPC

@@ -1,4 +1,4 @@
-"""What loaders of a stored copy share whose workers stream encoded files: the copy, the next sample, its image."""
+"""Shared by loaders whose workers stream a copy: finding it, taking the next sample, decoding its image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NextOfStream:
         self._copy = str(copy.folder)
 
     def __call__(self, stream: Iterator[Stored]) -> Stored:
-        """Raises `OSError`, with `place_of` the error, for anything that keeps it from reading."""
+        """The next sample. Raises `OSError`, with `place_of` the error, if it cannot be read."""
         try:
             return next(stream)
         except Exception as error:  # each library has its own, and WebDataset adds the file to its arguments
@@ -61,7 +61,7 @@ def copy_of(source: Any, loader: str, name: str) -> StoredCopy:
 
 
 def of_worker(stream: Iterable[Stored], batch_size: int, worker: int, workers: int) -> Iterator[Stored]:
-    """Of all samples in their order, those of the batches that a `DataLoader` takes from this worker."""
+    """From all samples in order, select those in batches that a `DataLoader` takes from this worker."""
     for place, found in enumerate(stream):
         if place // batch_size % workers == worker:
             yield found

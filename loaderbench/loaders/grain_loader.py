@@ -224,7 +224,7 @@ def collated_arrays(samples: Sequence[Any]) -> Any:
 
 
 def tensors_of(batch: Any) -> Any:
-    """The same batch of tensors, in the same memory, which loses its name: a trial's process ends without destructors.
+    """The batch as tensors in the same shared memory, unlinked early: a trial's process ends without destructors.
 
     Grain would remove the name when the array is deleted.
     """
@@ -250,7 +250,7 @@ def _each_leaf(batch: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _delete_at_once() -> None:
-    """Let Grain remove shared memory where it drops it, and not later in a thread that may find no time to."""
+    """Let Grain free shared memory at once, and not later in a thread that may not get to run."""
     with suppress(ImportError, AttributeError):  # of another version
         from grain._src.python.ipc.shared_memory_array import SharedMemoryArray
 

@@ -46,7 +46,7 @@ class LitdataSamples(ChunkSamples):
         self._stored.cache = self._stored.shuffler = None
 
     def _in_order(self, worker: int, workers: int) -> Iterator[Stored]:
-        """What a rank has, as far as it is this worker's turn."""
+        """The samples of this rank that belong to batches of this worker."""
         self._stored._forced_worker_env = _WorkerEnv(1, 0)
         return of_worker(self._epochs(), self._batch_size, worker, workers)
 
@@ -67,7 +67,7 @@ class NumberedItems(StreamingDataset):  # type: ignore[misc]
     number = 0
 
     def __iter__(self) -> Iterator[Stored]:
-        """An iterator of its own: the library's is the dataset itself."""
+        """A separate iterator: the library returns the dataset itself."""
         super().__iter__()
         while True:
             try:

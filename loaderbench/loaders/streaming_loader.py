@@ -79,7 +79,7 @@ class Streaming(TorchLoader):
 
 
 def chunk_batches(samples: Any, arguments: Mapping[str, Any], per_epoch: int, *, seed: int) -> ChunkBatches:
-    """A `DataLoader` over samples without end; what they hold is released where none can be made."""
+    """A `DataLoader` over endless samples, which are released if it cannot be made."""
     try:
         found = build_loader(samples, of_data_loader(arguments), seed=seed)
     except BaseException:

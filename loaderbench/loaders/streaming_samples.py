@@ -74,7 +74,7 @@ class EndlessMds(StreamingDataset):  # type: ignore[misc]
         arrays = self._shared_barrier._arr, self._shard_states, self._shard_access_times
         scalars = self._next_epoch, self._cache_usage
         for shared in (self._locals_shm, *(a.shm for a in arrays), *(s.arr.shm for s in scalars)):
-            atexit.unregister(shared.cleanup)  # which a process that was forked would never call
+            atexit.unregister(shared.cleanup)  # a forked process would never call it
             shared.cleanup()
         for lock in ("barrier_filelock", "cache_filelock"):
             Path(gettempdir(), f"{self._shm_prefix_int:06}_{lock}").unlink(missing_ok=True)
@@ -112,7 +112,7 @@ def _ranks_in_environment() -> Iterator[None]:
         rank, count = str(distributed.get_rank()), str(distributed.get_world_size())
         usual = {"RANK": rank, "WORLD_SIZE": count, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": count}
         added = {name: value for name, value in usual.items() if name not in os.environ}
-        distributed.barrier()  # each looks for a name that is free, and another may still release an earlier one
+        distributed.barrier()  # each rank looks for a free name, and another may still be releasing one
     os.environ.update(added)
     try:
         yield

@@ -19,7 +19,7 @@ _LABEL = LABEL.removeprefix(".")
 
 
 class NextOfShards(NextOfStream):
-    """Knows the shard that could not be read."""
+    """Names the shard that could not be read."""
 
     def place_of(self, error: Exception) -> str:
         """WebDataset adds the file, and its name in the shard, to the arguments of an error."""
@@ -76,7 +76,7 @@ class TarSamples(ChunkSamples):
         return self._epochs(shards, sum(sizes), seed)
 
     def _in_order(self, worker: int, workers: int) -> Iterator[Stored]:
-        """What a rank has, as far as it is this worker's turn."""
+        """The samples of this rank that belong to batches of this worker."""
         every = self._epochs(self._shards, sum(self._sizes))
         own = (found for found in every if found[2] % self._ranks == self._rank)
         return of_worker(own, self._batch_size, worker, workers)
@@ -87,7 +87,7 @@ class TarSamples(ChunkSamples):
         from webdataset.tariterators import group_by_keys, tar_file_expander
 
         stages = [wds.SimpleShardList(shards), _opened, tar_file_expander, group_by_keys]
-        if seed is not None:  # these draw other numbers each time that they are begun
+        if seed is not None:  # each pass draws new numbers
             stages.insert(1, wds.detshuffle(len(shards), len(shards), seed))
             stages.append(wds.detshuffle(self._buffer, seed=seed))
         pipeline = wds.DataPipeline(*stages)

@@ -119,7 +119,7 @@ class TfRecords(TfData):
 
 
 class TfRecordsBatches(TfDataBatches):
-    """Batches without end, as `[images, labels]`, in the order of the files where there is no buffer.
+    """Batches without end, as `[images, labels]`, in the order of the files without a buffer.
 
     Order and crops depend on the seed, and on nothing else.
     """

@@ -168,7 +168,7 @@ def of_rank(rank: int, folder: str, source: ImageSamples) -> None:
     said: list[Any] = []
     in_order: dict[str, Any] = {"batch_size": 2}
     shuffled = in_order | {"shuffle": True, "num_workers": 1, "multiprocessing_context": "spawn"}
-    for arguments in (in_order, shuffled):  # a worker that is started anew knows no process group
+    for arguments in (in_order, shuffled):  # a spawned worker has no process group
         with built(LitdataLoader(), source, **arguments) as found:
             here = torch.cat([own for _, own in islice(found.iterable, 10)]).tolist()
             said += [here, found.is_divided, found.samples_per_epoch]

@@ -124,7 +124,7 @@ def test_a_damaged_shard_is_named(tiny: ImageSamples, tmp_path: Path, left: int 
     shard.unlink()
     if left is not None:
         shard.write_bytes(b"x" * 1024 + whole if left > len(whole) else whole[:left])
-    named = copy.folder if left == 1024 else shard  # what ends between two files is no damage to a reader of tar
+    named = copy.folder if left == 1024 else shard  # a tar reader cannot see an end between two files
     raises = pytest.raises(OSError, match=f"^{named}: cannot be read: .*; delete {copy.folder} to write the copy")
     with built(WebDataset(), stored(files, copy, "to_tensor"), batch_size=10) as batches, raises:
         list(islice(batches.iterable, 5))
@@ -178,7 +178,7 @@ def of_rank(rank: int, folder: str, source: ImageSamples) -> None:
     said: list[Any] = []
     in_order: dict[str, Any] = {"batch_size": 2}
     shuffled = in_order | {"shuffle": True, "num_workers": 1, "multiprocessing_context": "spawn"}
-    for arguments in (in_order, shuffled):  # a worker that is started anew knows no process group
+    for arguments in (in_order, shuffled):  # a spawned worker has no process group
         with built(WebDataset(), source, **arguments) as found:
             here = torch.cat([own for _, own in islice(found.iterable, 10)]).tolist()
             said += [here, found.is_divided, found.samples_per_epoch]
