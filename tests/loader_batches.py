@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
 from torchvision.datasets.folder import pil_loader
 
+from loaderbench.datasets.decoders import decode_pillow
 from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples, Recipe
+from loaderbench.formats import StoredCopy
 from loaderbench.loaders import Batches, LoaderBackend
 
 LONGEST_S = 30.0  # that a test waits for threads
@@ -24,6 +27,19 @@ def files_of(photos: Path) -> list[tuple[str, int]]:
 
 def images(files: list[tuple[str, int]], transform: str = "imagenet_eval", normalizes: bool = True) -> ImageSamples:
     return ImageSamples(files, pil_loader, TRANSFORMS[transform](normalizes), Recipe(transform, normalizes))
+
+
+def stored(files: list[tuple[str, int]], copy: StoredCopy, transform: str = "imagenet_eval") -> ImageSamples:
+    """The same with a copy for a loader of one format."""
+    return ImageSamples(files, decode_pillow, TRANSFORMS[transform](True), Recipe(transform, True), copy)
+
+
+def tiny_images(folder: Path) -> list[tuple[str, int]]:
+    """40 small images: fast to decode, and 20 parts of a copy have two each."""
+    found = [(str(folder / f"{number:02d}.png"), number) for number in range(40)]
+    for path, number in found:
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(path)
+    return found
 
 
 @contextmanager

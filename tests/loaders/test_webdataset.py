@@ -14,14 +14,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("webdataset")
 from command_line import loaderbench  # noqa: E402
-from loader_batches import built, drawn, files_of, images  # noqa: E402
+from loader_batches import built, drawn, files_of, images, stored, tiny_images  # noqa: E402
 from packed_text import packed  # noqa: E402
-from PIL import Image  # noqa: E402
 from torch import multiprocessing  # noqa: E402
 from torchvision.datasets import ImageFolder  # noqa: E402
 
-from loaderbench.datasets.decoders import decode_pillow  # noqa: E402
-from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples, Recipe, imagenet_eval  # noqa: E402
+from loaderbench.datasets.image_samples import ImageSamples, imagenet_eval  # noqa: E402
 from loaderbench.errors import BadImageError  # noqa: E402
 from loaderbench.formats import FORMATS, StoredCopy, written_copy  # noqa: E402
 from loaderbench.loaders.seeded import SeededSamples  # noqa: E402
@@ -36,10 +34,6 @@ def copied(files: list[tuple[str, int]], cache: Path) -> StoredCopy:
     return written_copy(files, "tar", FORMATS["tar"], cache_dir=cache)
 
 
-def stored(files: list[tuple[str, int]], copy: StoredCopy, transform: str = "imagenet_eval") -> ImageSamples:
-    return ImageSamples(files, decode_pillow, TRANSFORMS[transform](True), Recipe(transform, True), copy)
-
-
 @pytest.fixture(scope="module")
 def source(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> ImageSamples:
     """24 photos, each in a shard of its own; a label is the number of its photo."""
@@ -49,11 +43,8 @@ def source(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> ImageSampl
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> ImageSamples:
-    """40 small images in 20 shards of two: fast to decode, and left small."""
-    folder, files = tmp_path_factory.mktemp("tiny"), []
-    for number in range(40):
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / f"{number:02d}.png")
-        files.append((str(folder / f"{number:02d}.png"), number))
+    folder = tmp_path_factory.mktemp("tiny")
+    files = tiny_images(folder)
     return stored(files, copied(files, folder / "cache"), "to_tensor")
 
 

@@ -1,80 +1,96 @@
-"""What holds for the loader `litdata`: the litdata copy, read by workers of torch's `DataLoader`."""
+"""What holds for the loaders `litdata` and `streaming`: a copy in their format, read by workers of a `DataLoader`."""
 
 from __future__ import annotations
 
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Callable
+from importlib.util import find_spec
 from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("litdata")
 from command_line import loaderbench  # noqa: E402
-from loader_batches import built, drawn, files_of, images  # noqa: E402
+from loader_batches import built, drawn, files_of, images, stored, tiny_images  # noqa: E402
 from packed_text import packed  # noqa: E402
-from PIL import Image  # noqa: E402
 from torch import multiprocessing  # noqa: E402
 from torchvision.datasets import ImageFolder  # noqa: E402
 
-from loaderbench.datasets.decoders import decode_pillow  # noqa: E402
-from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples, Recipe, imagenet_eval  # noqa: E402
+from loaderbench.datasets.image_samples import ImageSamples, imagenet_eval  # noqa: E402
 from loaderbench.errors import BadImageError  # noqa: E402
 from loaderbench.formats import FORMATS, StoredCopy, written_copy  # noqa: E402
-from loaderbench.formats.litdata import Litdata  # noqa: E402
-from loaderbench.loaders.litdata_loader import LitdataLoader  # noqa: E402
+from loaderbench.loaders import LOADER_BACKENDS, LoaderBackend  # noqa: E402
 from loaderbench.loaders.seeded import SeededSamples  # noqa: E402
 from loaderbench.loaders.torch_loader import TorchLoader  # noqa: E402
 from loaderbench.remedies.program import python_program  # noqa: E402
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "loaders" / "litdata.md"
+PAGES = Path(__file__).parents[2] / "docs" / "reference" / "loaders"
 
 
-def copied(files: list[tuple[str, int]], cache: Path) -> StoredCopy:
-    return written_copy(files, "litdata", Litdata(), cache_dir=cache)
+class Kind(NamedTuple):
+    """One of the loaders. `is_its_own` knows the library's temporary files by their names."""
+
+    name: str
+    is_its_own: Callable[[str], bool]
+
+    @property
+    def backend(self) -> LoaderBackend:
+        return LOADER_BACKENDS[self.name]
+
+    def copied(self, files: list[tuple[str, int]], cache: Path) -> StoredCopy:
+        name = self.backend.format
+        return written_copy(files, name, FORMATS[name], cache_dir=cache)
+
+    def labels(self, source: ImageSamples, batches: int, **arguments: Any) -> list[int]:
+        found: list[int] = drawn(self.backend, source, batches, **arguments)[1].tolist()
+        return found
+
+    def left_behind(self) -> set[str]:
+        """Shared memory, and what is in the folders for temporary files and caches."""
+        places = [Path("/dev/shm"), Path(tempfile.gettempdir()), Path.home() / ".lightning"]
+        found = [path for place in places if place.is_dir() for path in place.iterdir()]
+        return {str(path) for path in found if self.is_its_own(path.name)}
 
 
-def stored(files: list[tuple[str, int]], copy: StoredCopy, transform: str = "imagenet_eval") -> ImageSamples:
-    return ImageSamples(files, decode_pillow, TRANSFORMS[transform](True), Recipe(transform, True), copy)
+KINDS = [
+    Kind("litdata", lambda name: "lit" in name or "chunks" in name),
+    Kind("streaming", lambda name: name[:6].isdigit()),
+]
 
 
-@pytest.fixture(scope="module")
-def source(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> ImageSamples:
-    """24 photos; a label is the number of its photo."""
-    files = files_of(photos)
-    return stored(files, copied(files, tmp_path_factory.mktemp("cache")))
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> ImageSamples:
-    """40 small images in 20 parts of two: fast to decode, and left small."""
-    folder, files = tmp_path_factory.mktemp("tiny"), []
-    for number in range(40):
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / f"{number:02d}.png")
-        files.append((str(folder / f"{number:02d}.png"), number))
-    return stored(files, copied(files, folder / "cache"), "to_tensor")
-
-
-def labels(source: ImageSamples, batches: int, **arguments: Any) -> list[int]:
-    found: list[int] = drawn(LitdataLoader(), source, batches, **arguments)[1].tolist()
+@pytest.fixture(scope="module", params=[pytest.param(kind, id=kind.name) for kind in KINDS])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.param
+    if find_spec(found.backend.needs) is None:
+        pytest.skip(f"{found.name} is not installed")
     return found
 
 
-def left_behind() -> set[str]:
-    """Shared memory, and what is in the folders for temporary files and caches, by the library's names for them."""
-    places = [Path("/dev/shm"), Path(tempfile.gettempdir()), Path.home() / ".lightning"]
-    found = [path for place in places if place.is_dir() for path in place.iterdir()]
-    return {str(path) for path in found if "lit" in path.name or "chunks" in path.name}
+@pytest.fixture(scope="module")
+def source(kind: Kind, photos: Path, tmp_path_factory: pytest.TempPathFactory) -> ImageSamples:
+    """24 photos; a label is the number of its photo."""
+    files = files_of(photos)
+    return stored(files, kind.copied(files, tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def tiny(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> ImageSamples:
+    folder = tmp_path_factory.mktemp("tiny")
+    files = tiny_images(folder)
+    return stored(files, kind.copied(files, folder / "cache"), "to_tensor")
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
-def test_images_are_exactly_those_of_torch_in_the_order_of_the_files(source: ImageSamples, workers: int) -> None:
+def test_images_are_exactly_those_of_torch_in_the_order_of_the_files(
+    kind: Kind, source: ImageSamples, workers: int
+) -> None:
     theirs, their_labels = drawn(TorchLoader(), images(list(source.samples)), 8, batch_size=5, num_workers=0)
-    found, own_labels = drawn(LitdataLoader(), source, 8, batch_size=5, num_workers=workers)
+    found, own_labels = drawn(kind.backend, source, 8, batch_size=5, num_workers=workers)
     assert (found.dtype, own_labels.dtype, found.shape) == (torch.float32, torch.int64, (40, 3, 224, 224))
     assert own_labels.tolist() == their_labels.tolist() == [*range(24), *range(16)]
     assert torch.equal(found, theirs)
@@ -82,67 +98,67 @@ def test_images_are_exactly_those_of_torch_in_the_order_of_the_files(source: Ima
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 4])
 def test_shuffled_every_sample_comes_once_an_epoch_and_again_with_the_same_seed(
-    tiny: ImageSamples, workers: int
+    kind: Kind, tiny: ImageSamples, workers: int
 ) -> None:
     arguments = {"batch_size": 5, "shuffle": True, "num_workers": workers}
-    found = labels(tiny, 24, **arguments)
+    found = kind.labels(tiny, 24, **arguments)
     epochs = [found[begin : begin + 40] for begin in (0, 40, 80)]
     assert [sorted(epoch) for epoch in epochs] == [list(range(40))] * 3
     assert len({tuple(epoch) for epoch in epochs}) == 3
-    assert found == labels(tiny, 24, **arguments)
-    assert found != labels(tiny, 24, **arguments, seed=4)
+    assert found == kind.labels(tiny, 24, **arguments)
+    assert found != kind.labels(tiny, 24, **arguments, seed=4)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_workers_with_unequal_parts_go_on_for_many_epochs(tiny: ImageSamples, shuffle: bool) -> None:
-    found = labels(tiny, 200, batch_size=3, shuffle=shuffle, num_workers=3, prefetch_factor=1)
+def test_workers_with_unequal_parts_go_on_for_many_epochs(kind: Kind, tiny: ImageSamples, shuffle: bool) -> None:
+    found = kind.labels(tiny, 200, batch_size=3, shuffle=shuffle, num_workers=3, prefetch_factor=1)
     assert len(found) == 600
     assert set(found) == set(range(40))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_truncated_image_is_named(photos: Path, tmp_path: Path, workers: int) -> None:
+def test_a_truncated_image_is_named(kind: Kind, photos: Path, tmp_path: Path, workers: int) -> None:
     whole, bad = sorted(photos.rglob("*.jpg"))[0], tmp_path / "bad.jpg"
     bad.write_bytes(whole.read_bytes()[:2000])
     files = [(str(whole), 0), (str(bad), 1)]
-    found = stored(files, copied(files, tmp_path / "cache"))
-    batches = LitdataLoader().build(found, {"batch_size": 2, "num_workers": workers}, seed=0)
+    found = stored(files, kind.copied(files, tmp_path / "cache"))
+    batches = kind.backend.build(found, {"batch_size": 2, "num_workers": workers}, seed=0)
     iterator = iter(batches.iterable)
     with pytest.raises(BadImageError, match=f"(?m)^(?:.*BadImageError: )?{bad}: "):
         next(iterator)
     batches.close(iterator)
 
 
-def test_a_part_that_is_gone_is_an_error_that_names_the_copy(tiny: ImageSamples, tmp_path: Path) -> None:
+def test_a_part_that_is_gone_is_an_error_that_names_the_copy(kind: Kind, tiny: ImageSamples, tmp_path: Path) -> None:
     files = list(tiny.samples)
-    copy = copied(files, tmp_path)
+    copy = kind.copied(files, tmp_path)
     for file in copy.parts[3].iterdir():
         file.unlink()
     raises = pytest.raises(
         OSError, match=f"(?s){copy.folder}: cannot be read: .*delete {copy.folder} to write the copy"
     )
-    with built(LitdataLoader(), stored(files, copy, "to_tensor"), batch_size=10) as batches, raises:
+    with built(kind.backend, stored(files, copy, "to_tensor"), batch_size=10) as batches, raises:
         list(islice(batches.iterable, 5))
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:unclosed file:ResourceWarning")  # the index of MosaicML's library
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("taken", [None, 0, 5])
 def test_it_closes_before_the_first_batch_after_some_and_twice_and_leaves_nothing(
-    tiny: ImageSamples, workers: int, taken: int | None
+    kind: Kind, tiny: ImageSamples, workers: int, taken: int | None
 ) -> None:
-    before, files_before = set(active_children()), left_behind()
-    found = LitdataLoader().build(tiny, {"batch_size": 2, "num_workers": workers, "shuffle": True}, seed=0)
+    before, files_before = set(active_children()), kind.left_behind()
+    found = kind.backend.build(tiny, {"batch_size": 2, "num_workers": workers, "shuffle": True}, seed=0)
     iterator = None if taken is None else iter(found.iterable)
     assert len(list(islice(() if iterator is None else iterator, taken))) == (taken or 0)
     assert len(set(active_children()) - before) == (0 if taken is None else workers)
     found.close(iterator)
     found.close(iterator)
     assert set(active_children()) <= before
-    assert left_behind() <= files_before
+    assert kind.left_behind() <= files_before
 
 
-def test_only_its_own_copy_is_read(photos: Path, tmp_path: Path, tiny: ImageSamples) -> None:
+def test_only_its_own_copy_is_read(kind: Kind, photos: Path, tmp_path: Path, tiny: ImageSamples) -> None:
     files = files_of(photos)[:2]
     as_zip = written_copy(files, "zip", FORMATS["zip"], cache_dir=tmp_path)
     for source, said in (
@@ -152,16 +168,16 @@ def test_only_its_own_copy_is_read(photos: Path, tmp_path: Path, tiny: ImageSamp
         (SeededSamples(tiny, 0), "measure.deterministic"),
     ):
         with pytest.raises(TypeError, match=said):
-            LitdataLoader().build(source, {}, seed=0)
+            kind.backend.build(source, {}, seed=0)
 
 
-def test_all_its_arguments_take_effect(tiny: ImageSamples) -> None:
+def test_all_its_arguments_take_effect(kind: Kind, tiny: ImageSamples) -> None:
     arguments = {"batch_size": 2, "shuffle": True, "drop_last": True, "keep_memory": False}
-    with built(LitdataLoader(), tiny, **arguments) as found:
+    with built(kind.backend, tiny, **arguments) as found:
         assert (found.configured, found.batch_size, found.samples_per_epoch) == (arguments.keys(), 2, 40)
 
 
-def of_rank(rank: int, folder: str, source: ImageSamples) -> None:
+def of_rank(rank: int, folder: str, name: str, source: ImageSamples) -> None:
     from torch import distributed
 
     distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
@@ -169,7 +185,7 @@ def of_rank(rank: int, folder: str, source: ImageSamples) -> None:
     in_order: dict[str, Any] = {"batch_size": 2}
     shuffled = in_order | {"shuffle": True, "num_workers": 1, "multiprocessing_context": "spawn"}
     for arguments in (in_order, shuffled):  # a spawned worker has no process group
-        with built(LitdataLoader(), source, **arguments) as found:
+        with built(LOADER_BACKENDS[name], source, **arguments) as found:
             here = torch.cat([own for _, own in islice(found.iterable, 10)]).tolist()
             said += [here, found.is_divided, found.samples_per_epoch]
             distributed.barrier()
@@ -178,8 +194,8 @@ def of_rank(rank: int, folder: str, source: ImageSamples) -> None:
     distributed.destroy_process_group()
 
 
-def test_each_rank_loads_its_own_part(tiny: ImageSamples, tmp_path: Path) -> None:
-    multiprocessing.spawn(of_rank, (str(tmp_path), tiny), nprocs=2)
+def test_each_rank_loads_its_own_part(kind: Kind, tiny: ImageSamples, tmp_path: Path) -> None:
+    multiprocessing.spawn(of_rank, (str(tmp_path), kind.name, tiny), nprocs=2)
     found = [json.loads((tmp_path / str(rank)).read_text()) for rank in range(2)]
     for own in found:
         assert [own[1:3], own[4:]] == [[True, 20], [True, 20]]
@@ -197,41 +213,45 @@ measure: {rounds: 1, seconds: 0.2, verify: false}
 """
 
 
-@pytest.mark.skipif("litdata" not in FORMATS, reason="not registered")
-def test_a_run_measures_it_next_to_torch(photos: Path, tmp_path: Path) -> None:
+def test_a_run_measures_it_next_to_torch(kind: Kind, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").symlink_to(photos)
     (tmp_path / "small.yaml").write_text(SUITE)
-    axes = ("-P", "loader=torch,litdata", "-P", "num_workers=2")
-    cache, before = {"LOADERBENCH_CACHE": str(tmp_path / "cache")}, left_behind()
+    axes = ("-P", f"loader=torch,{kind.name}", "-P", "num_workers=2")
+    cache, before = {"LOADERBENCH_CACHE": str(tmp_path / "cache")}, kind.left_behind()
     done = loaderbench("run", "small.yaml", *axes, "--out", "run", "-q", cwd=tmp_path, **cache)
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    trials = [trial for trial in record["trials"] if trial["config"]["loader"] == "litdata"]
+    trials = [trial for trial in record["trials"] if trial["config"]["loader"] == kind.name]
     assert {trial["status"] for trial in trials} == {"completed"}
     assert all({"read", "decode", "transform", "collate"} <= trial["stages"].keys() for trial in trials)
     (parity,) = record["parity"]
-    assert (parity["loader"], parity["refused"]) == ("litdata", "")
-    assert [copy["format"] for copy in record["copies"]] == ["litdata"]
-    assert left_behind() <= before
+    assert (parity["loader"], parity["refused"]) == (kind.name, "")
+    assert [copy["format"] for copy in record["copies"]] == [kind.backend.format]
+    assert kind.left_behind() <= before
 
 
 def test_the_code_that_a_report_shows_gives_the_images_of_the_dataset(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LITDATA_DISABLE_VERSION_CHECK", "1")
-    dataset = ImageFolder(str(photos), imagenet_eval())
+    dataset, before = ImageFolder(str(photos), imagenet_eval()), kind.left_behind()
     for shuffle in (False, True):
         program: dict[str, Any] = {"dataset": dataset}
         arguments = {"batch_size": 4, "num_workers": 0, "shuffle": shuffle, "drop_last": True}
-        exec("\n".join(LitdataLoader().code(arguments, ["# a comment"])), program)
+        exec("\n".join(kind.backend.code(arguments, ["# a comment"])), program)
         found = [*program["loader"]]
         own_labels = torch.cat([own for _, own in found])
         assert sorted(own_labels.tolist()) == sorted(dataset.targets)
         if not shuffle:
             assert torch.equal(torch.cat([image for image, _ in found]), torch.stack([image for image, _ in dataset]))
+    for path in kind.left_behind() - before:
+        if "filelock" in path:
+            Path(path).unlink()  # which the library leaves
 
 
-def test_the_page_shows_the_code_that_a_report_shows() -> None:
-    config = {"loader": "litdata", "num_workers": 2, "batch_size": 32, "shuffle": True, "drop_last": True}
-    assert packed(f"```python\n{python_program(config, {}, None)}```") in packed(PAGE.read_text(encoding="utf-8"))
+def test_the_page_shows_the_code_that_a_report_shows(kind: Kind) -> None:
+    config = {"loader": kind.name, "num_workers": 2, "batch_size": 32, "shuffle": True, "drop_last": True}
+    assert packed(f"```python\n{python_program(config, {}, None)}```") in packed(
+        (PAGES / f"{kind.name}.md").read_text(encoding="utf-8")
+    )
