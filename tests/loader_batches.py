@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from PIL import Image
 from torchvision.datasets.folder import pil_loader
@@ -16,9 +18,31 @@ from torchvision.datasets.folder import pil_loader
 from loaderbench.datasets.decoders import decode_pillow
 from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples, Recipe
 from loaderbench.formats import StoredCopy
-from loaderbench.loaders import Batches, LoaderBackend
+from loaderbench.loaders import LOADER_BACKENDS, Batches, LoaderBackend, backends_of
 
 LONGEST_S = 30.0  # that a test waits for threads
+
+INSTALLED = list(backends_of({"loader": "auto"}, {}))
+every_loader = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in INSTALLED else pytest.mark.skip(reason=f"{name} is not installed"))
+        for name in LOADER_BACKENDS
+    ],
+)
+
+LEFTOVERS: dict[str, Callable[[str], bool]] = {
+    "litdata": lambda name: "lit" in name or "chunks" in name,
+    "streaming": lambda name: name[:6].isdigit(),
+}
+"""How to know by its name that a temporary file belongs to a loader's library."""
+
+
+def left_behind(loader: str) -> set[str]:
+    """Its shared memory, and its files in the folders for temporary files and caches."""
+    places = [Path("/dev/shm"), Path(tempfile.gettempdir()), Path.home() / ".lightning"]
+    found = [path for place in places if place.is_dir() for path in place.iterdir()]
+    return {str(path) for path in found if LEFTOVERS[loader](path.name)}
 
 
 def files_of(photos: Path) -> list[tuple[str, int]]:

@@ -6,8 +6,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from loaderbench.ranks import rank_count
-from loaderbench.runner.measured_process import measure_here, report_failure, write_to
-from loaderbench.runner.processes import end_own_session, enter_own_session
+from loaderbench.runner.measured_process import measure_here, report_failure
+from loaderbench.runner.processes import end_own_session, enter_own_session, write_to
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.rank_launch import measure_ranks
 from loaderbench.runner.stacks import answer_with_stacks

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.consumers import Consumer, WithNote, WithPrecision, consumer_of, make_consumer
@@ -29,14 +28,6 @@ if TYPE_CHECKING:
 
 _FETCHES = ("multiprocessing/resource_sharer.py", "torch/multiprocessing/reductions.py")
 _GONE = "a DataLoader worker exited unexpectedly: its batch could not be fetched"
-
-
-def write_to(log: Path) -> None:
-    """Let this process, and all that it starts, write to its log."""
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    for stream in (1, 2):
-        os.dup2(file, stream)
-    os.close(file)
 
 
 def report_failure(error: BaseException, pipe: Connection, made: list[Any]) -> None:

@@ -41,6 +41,14 @@ def enter_own_session(pipe: Connection | None = None) -> None:
     threading.Thread(target=wait, name="loaderbench-parent-watch", daemon=True).start()
 
 
+def write_to(log: Path) -> None:
+    """Let this process, and all that it starts, write to its log."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)
+
+
 def end_own_session() -> None:
     """End this process, which heads a session, with every process below it, and remove what they leave.
 

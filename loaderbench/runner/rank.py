@@ -14,7 +14,8 @@ from loaderbench.consumers import consumer_of
 from loaderbench.datasets import Built
 from loaderbench.parent_death import ended_with_parent
 from loaderbench.ranks import this_rank
-from loaderbench.runner.measured_process import measure_here, report_failure, write_to
+from loaderbench.runner.measured_process import measure_here, report_failure
+from loaderbench.runner.processes import write_to
 from loaderbench.runner.protocol import TrialOrder
 from loaderbench.runner.rank_counters import RankCounters
 from loaderbench.runner.rank_of_trial import RankOfTrial

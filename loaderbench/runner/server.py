@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +19,7 @@ import psutil
 
 from loaderbench.errors import UsageError
 from loaderbench.parent_death import named_parent
-from loaderbench.runner.processes import end_session, enter_own_session
+from loaderbench.runner.processes import end_session, enter_own_session, write_to
 from loaderbench.runner.scratch import claim_scratch
 
 PRELOAD = "loaderbench.fork_server"
@@ -96,11 +97,14 @@ class TrialServer:
             process.start()
         return process
 
-    def ask(self, target: Callable[..., None], *args: object, timeout_s: float) -> Any:
-        """Call `target(pipe, *args)` in a process and return what it sends; `None` where it ends or takes too long."""
+    def ask(self, target: Callable[..., None], *args: object, timeout_s: float, log: Path | None = None) -> Any:
+        """Call `target(pipe, *args)` in a process and return what it sends; `None` where it ends or takes too long.
+
+        What the process prints goes to its `log`, or to where this process prints.
+        """
         ours, theirs = self.pipe()
         try:
-            process = self.start(_answer, target, theirs, *args)
+            process = self.start(_answer, log, target, theirs, *args)
         except ForkServerKilledError:
             return None
         theirs.close()
@@ -116,7 +120,7 @@ class TrialServer:
         """Call it in a process and yield what it sends, until it ends. Raises `TimeoutError` where it is silent."""
         ours, theirs = self.pipe()
         try:
-            process = self.start(_answer, target, theirs, *args)
+            process = self.start(_answer, None, target, theirs, *args)
         except ForkServerKilledError:
             return
         theirs.close()
@@ -150,9 +154,11 @@ def _has_ended(child: int) -> bool:
     return psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
-def _answer(target: Callable[..., None], pipe: Any, *args: object) -> None:
+def _answer(log: Path | None, target: Callable[..., None], pipe: Any, *args: object) -> None:
     """Call what was asked for, in a session that ends when nobody waits for the answer any more."""
     enter_own_session(pipe)
+    if log is not None:
+        write_to(log)
     target(pipe, *args)
 
 

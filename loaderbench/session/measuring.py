@@ -6,11 +6,12 @@ import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 
 from loaderbench.consumers import NOTHING, consumer_kind, consumer_of
 from loaderbench.datasets import DatasetOrder, Inputs, Samples
 from loaderbench.freeing import Freeing
-from loaderbench.loaders import backend_of, backends_of
+from loaderbench.loaders import AXIS, backend_of, backends_of
 from loaderbench.plan import before_slices_seconds, isolation_seconds, verify_seconds
 from loaderbench.ranks import rank_count
 from loaderbench.records import Config, FormatCopy, Parity, PixelChange, PlannedTrial, TimeSlices
@@ -94,7 +95,8 @@ class Measuring:
         suite = self._loaded.suite
         backends = tuple(backends_of(suite.loader, suite.sweep).values())
         orders = self._dataset_order(one), self._dataset_order(other)
-        return compare_loaders(ParityOrder(suite.dataset, *orders, backends), self._server.ask)
+        ask = partial(self._server.ask, log=self._store.log(f"parity-{one.get(AXIS)}"))
+        return compare_loaders(ParityOrder(suite.dataset, *orders, backends), ask)
 
     def _dataset_order(self, config: Config) -> DatasetOrder:
         arguments = {**self._loaded.suite.loader, **config}

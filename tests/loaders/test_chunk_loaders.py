@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections import Counter
-from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import islice
 from multiprocessing import active_children
@@ -15,10 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 torch = pytest.importorskip("torch")
-from command_line import loaderbench  # noqa: E402
-from loader_batches import built, drawn, files_of, images, stored, tiny_images  # noqa: E402
+from loader_batches import built, drawn, files_of, images, left_behind, stored, tiny_images  # noqa: E402
 from packed_text import packed  # noqa: E402
-from torch import multiprocessing  # noqa: E402
 from torchvision.datasets import ImageFolder  # noqa: E402
 
 from loaderbench.datasets.image_samples import ImageSamples, imagenet_eval  # noqa: E402
@@ -29,14 +23,14 @@ from loaderbench.loaders.seeded import SeededSamples  # noqa: E402
 from loaderbench.loaders.torch_loader import TorchLoader  # noqa: E402
 from loaderbench.remedies.program import python_program  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("files that loaders leave")  # which `left_behind` looks for
 PAGES = Path(__file__).parents[2] / "docs" / "reference" / "loaders"
 
 
 class Kind(NamedTuple):
-    """One of the loaders. `is_its_own` knows the library's temporary files by their names."""
+    """One of the loaders."""
 
     name: str
-    is_its_own: Callable[[str], bool]
 
     @property
     def backend(self) -> LoaderBackend:
@@ -51,16 +45,10 @@ class Kind(NamedTuple):
         return found
 
     def left_behind(self) -> set[str]:
-        """Shared memory, and what is in the folders for temporary files and caches."""
-        places = [Path("/dev/shm"), Path(tempfile.gettempdir()), Path.home() / ".lightning"]
-        found = [path for place in places if place.is_dir() for path in place.iterdir()]
-        return {str(path) for path in found if self.is_its_own(path.name)}
+        return left_behind(self.name)
 
 
-KINDS = [
-    Kind("litdata", lambda name: "lit" in name or "chunks" in name),
-    Kind("streaming", lambda name: name[:6].isdigit()),
-]
+KINDS = [Kind("litdata"), Kind("streaming")]
 
 
 @pytest.fixture(scope="module", params=[pytest.param(kind, id=kind.name) for kind in KINDS])
@@ -175,59 +163,6 @@ def test_all_its_arguments_take_effect(kind: Kind, tiny: ImageSamples) -> None:
     arguments = {"batch_size": 2, "shuffle": True, "drop_last": True, "keep_memory": False}
     with built(kind.backend, tiny, **arguments) as found:
         assert (found.configured, found.batch_size, found.samples_per_epoch) == (arguments.keys(), 2, 40)
-
-
-def of_rank(rank: int, folder: str, name: str, source: ImageSamples) -> None:
-    from torch import distributed
-
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
-    said: list[Any] = []
-    in_order: dict[str, Any] = {"batch_size": 2}
-    shuffled = in_order | {"shuffle": True, "num_workers": 1, "multiprocessing_context": "spawn"}
-    for arguments in (in_order, shuffled):  # a spawned worker has no process group
-        with built(LOADER_BACKENDS[name], source, **arguments) as found:
-            here = torch.cat([own for _, own in islice(found.iterable, 10)]).tolist()
-            said += [here, found.is_divided, found.samples_per_epoch]
-            distributed.barrier()
-    Path(folder, str(rank)).write_text(json.dumps(said))
-    distributed.barrier()  # the other rank may still be connecting to this one
-    distributed.destroy_process_group()
-
-
-def test_each_rank_loads_its_own_part(kind: Kind, tiny: ImageSamples, tmp_path: Path) -> None:
-    multiprocessing.spawn(of_rank, (str(tmp_path), kind.name, tiny), nprocs=2)
-    found = [json.loads((tmp_path / str(rank)).read_text()) for rank in range(2)]
-    for own in found:
-        assert [own[1:3], own[4:]] == [[True, 20], [True, 20]]
-        assert own[3] != sorted(own[3])
-    for part in (0, 3):
-        assert Counter(found[0][part] + found[1][part]) == Counter(range(40))
-
-
-SUITE = """\
-name: small
-dataset: {root: photos}
-loader: {batch_size: 4, shuffle: true, drop_last: true}
-consumer: {kind: none}
-measure: {rounds: 1, seconds: 0.2, verify: false}
-"""
-
-
-def test_a_run_measures_it_next_to_torch(kind: Kind, photos: Path, tmp_path: Path) -> None:
-    (tmp_path / "photos").symlink_to(photos)
-    (tmp_path / "small.yaml").write_text(SUITE)
-    axes = ("-P", f"loader=torch,{kind.name}", "-P", "num_workers=2")
-    cache, before = {"LOADERBENCH_CACHE": str(tmp_path / "cache")}, kind.left_behind()
-    done = loaderbench("run", "small.yaml", *axes, "--out", "run", "-q", cwd=tmp_path, **cache)
-    assert done.returncode == 0, done.stderr
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    trials = [trial for trial in record["trials"] if trial["config"]["loader"] == kind.name]
-    assert {trial["status"] for trial in trials} == {"completed"}
-    assert all({"read", "decode", "transform", "collate"} <= trial["stages"].keys() for trial in trials)
-    (parity,) = record["parity"]
-    assert (parity["loader"], parity["refused"]) == (kind.name, "")
-    assert [copy["format"] for copy in record["copies"]] == [kind.backend.format]
-    assert kind.left_behind() <= before
 
 
 def test_the_code_that_a_report_shows_gives_the_images_of_the_dataset(

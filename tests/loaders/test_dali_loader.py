@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -15,10 +13,8 @@ import pytest
 
 pytest.importorskip("nvidia.dali.fn")
 torch = pytest.importorskip("torch")
-from command_line import loaderbench  # noqa: E402
 from packed_text import packed  # noqa: E402
 from PIL import Image  # noqa: E402
-from torch import multiprocessing  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
 
 from loaderbench.datasets import dali as dali_decoder  # noqa: E402
@@ -289,31 +285,6 @@ def test_it_says_how_far_it_reads_ahead_and_which_arguments_take_effect(samples:
         assert not batches.is_divided
 
 
-def of_rank(rank: int, folder: str, samples: Samples) -> None:
-    from torch import distributed
-
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
-    for shuffle in (False, True):
-        with built(images(samples, "imagenet_train"), batch_size=1, shuffle=shuffle) as found:
-            length = found.samples_per_epoch or 0
-            labels = [int(label) for _, label in islice(found.iterable, 2 * length)]
-            epochs = [labels[:length], labels[length:]]
-            Path(folder, f"{shuffle}{rank}").write_text(json.dumps([epochs, found.is_divided]))
-    distributed.destroy_process_group()
-
-
-def test_each_rank_loads_its_own_part_of_each_epoch(samples: Samples, tmp_path: Path) -> None:
-    """Of 23 samples: the parts differ by one."""
-    spawn: Any = multiprocessing
-    spawn.spawn(of_rank, (str(tmp_path), samples[:23]), nprocs=2)
-    for shuffle in (False, True):
-        (ours, one), (theirs, other) = (json.loads((tmp_path / f"{shuffle}{rank}").read_text()) for rank in range(2))
-        assert (one, other) == (True, True)
-        assert [len(epoch) for epoch in ours + theirs] == [11, 11, 12, 12]
-        assert [Counter(mine + others) for mine, others in zip(ours, theirs, strict=True)] == [Counter(range(23))] * 2
-        assert (ours[0] == ours[1]) is not shuffle
-
-
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_the_code_that_a_report_shows_gives_epochs_of_batches(samples: Samples, shuffle: bool) -> None:
     source = images(samples[:22], "imagenet_train")
@@ -333,31 +304,6 @@ def test_the_code_that_a_report_shows_gives_epochs_of_batches(samples: Samples, 
 def test_the_page_shows_this_code() -> None:
     code = DALI.code({"batch_size": 32, "threads": 2, "shuffle": True, "drop_last": True}, [])
     assert packed("```python\n" + "\n".join(code) + "\n```") in packed(PAGE.read_text(encoding="utf-8"))
-
-
-SUITE = """\
-name: small
-dataset: {root: photos, transform: imagenet_eval}
-loader: {batch_size: 4, shuffle: true, drop_last: true}
-consumer: {kind: none}
-measure: {rounds: 1, seconds: 0.2, verify: false}
-"""
-
-
-@on_cpu
-def test_a_run_measures_it_next_to_torch(photos: Path, tmp_path: Path) -> None:
-    (tmp_path / "photos").symlink_to(photos)
-    (tmp_path / "small.yaml").write_text(SUITE)
-    axes = ("-P", "loader=torch,dali", "-P", "threads=1,2")
-    done = loaderbench("run", "small.yaml", *axes, "--out", "run", "-q", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    trials = [trial for trial in record["trials"] if trial["config"]["loader"] == "dali"]
-    assert {trial["status"] for trial in trials} == {"completed"}
-    assert sorted((trial["config"]["threads"], trial["workers"]["count"]) for trial in trials) == [(1, 1), (2, 2)]
-    (parity,) = record["parity"]
-    assert (parity["loader"], parity["against"], parity["refused"]) == ("dali", "torch", "")
-    assert parity["difference"] < 0.01
 
 
 @on_gpu

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from itertools import chain, islice
 from multiprocessing import active_children
 from pathlib import Path
@@ -17,10 +15,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("grain")
-from command_line import loaderbench  # noqa: E402
 from loader_batches import built, drawn, files_of, images, wait_for  # noqa: E402
 from packed_text import packed  # noqa: E402
-from torch import multiprocessing  # noqa: E402
 from torch.utils.data import Dataset  # noqa: E402
 
 from loaderbench.errors import BadImageError  # noqa: E402
@@ -229,24 +225,6 @@ def test_what_it_cannot_read_is_refused(source: Any, raised: type[Exception], sa
         Grain().build(source, {}, seed=0)
 
 
-def of_rank(rank: int, folder: str) -> None:
-    from torch import distributed
-
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
-    with built(Grain(), Numbers(13), batch_size=1, shuffle=True, threads=2) as found:
-        here = torch.cat(list(islice(found.iterable, found.samples_per_epoch))).tolist()
-        Path(folder, str(rank)).write_text(json.dumps([here, found.is_divided]))
-    distributed.barrier()  # the other rank may still be connecting to this one
-    distributed.destroy_process_group()
-
-
-def test_each_rank_loads_its_own_part(tmp_path: Path) -> None:
-    multiprocessing.spawn(of_rank, (str(tmp_path),), nprocs=2)
-    (first, divided), (second, also) = (json.loads((tmp_path / str(rank)).read_text()) for rank in range(2))
-    assert (divided, also, len(first), len(second)) == (True, True, 7, 6)
-    assert Counter(first + second) == Counter(range(13))
-
-
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_the_code_that_a_report_shows_gives_the_batches_of_a_dataloader(shuffle: bool) -> None:
     arguments = {"batch_size": 4, "threads": 2, "queued": 2, "shuffle": shuffle, "drop_last": True}
@@ -266,34 +244,6 @@ def test_the_code_for_processes_gives_each_its_own_random_numbers() -> None:
     program["loader"].batches.close()
     assert torch.cat([numbers for _, numbers in found]).tolist() == [*range(12)] * 2
     assert len(torch.cat([values for values, _ in found]).unique()) == 24
-
-
-SUITE = """\
-name: small
-dataset: {root: photos}
-loader: {batch_size: 4, shuffle: true, drop_last: true}
-consumer: {kind: none}
-measure: {rounds: 1, seconds: 0.2, verify: false}
-"""
-
-
-@pytest.mark.parametrize(("threads", "processes", "counted"), [("1,2", 0, [1, 2]), ("2", 1, [1])])
-def test_a_run_measures_it_next_to_torch(
-    threads: str, processes: int, counted: list[int], photos: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "photos").symlink_to(photos)
-    (tmp_path / "small.yaml").write_text(SUITE)
-    axes = ("-P", "loader=torch,grain", "-P", f"threads={threads}", "-P", f"num_workers={processes}")
-    done = loaderbench("run", "small.yaml", *axes, "--out", "run", "-q", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "resource_tracker" not in done.stderr  # which would warn of shared memory that trials leave
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    trials = [trial for trial in record["trials"] if trial["config"]["loader"] == "grain"]
-    assert {trial["status"] for trial in trials} == {"completed"}
-    by_threads = sorted(trials, key=lambda trial: trial["config"]["threads"])
-    assert [trial["workers"]["count"] for trial in by_threads] == counted
-    (parity,) = record["parity"]
-    assert (parity["loader"], parity["against"], parity["refused"]) == ("grain", "torch", "")
 
 
 def test_the_page_shows_the_code_that_a_report_shows() -> None:

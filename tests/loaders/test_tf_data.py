@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -13,11 +12,9 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from command_line import loaderbench  # noqa: E402
 from loader_batches import built, drawn, files_of, images, wait_for  # noqa: E402
 from packed_text import packed  # noqa: E402
 from PIL import Image  # noqa: E402
-from torch import multiprocessing  # noqa: E402
 from torchvision.datasets.folder import pil_loader  # noqa: E402
 
 from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples  # noqa: E402
@@ -278,25 +275,6 @@ def test_only_arguments_of_its_own_take_effect(backend: LoaderBackend, photos: P
         assert (found.configured, found.batch_size, found.samples_per_epoch) == ({"batch_size"}, 2, 24)
 
 
-def of_rank(rank: int, folder: str, files: list[tuple[str, int]]) -> None:
-    from torch import distributed
-
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
-    for name, backend in NAMES.items():
-        with built(backend, images(files), batch_size=3, shuffle=True, threads=1) as found:  # two may overtake
-            labels = torch.cat([labels for _, labels in islice(found.iterable, 2)]).tolist()
-            Path(folder, f"{name}-{rank}").write_text(json.dumps([labels, found.is_divided, found.samples_per_epoch]))
-    distributed.destroy_process_group()
-
-
-def test_each_rank_loads_its_own_part(photos: Path, tmp_path: Path) -> None:
-    multiprocessing.spawn(of_rank, (str(tmp_path), files_of(photos)[:12]), nprocs=2)
-    for name in NAMES:
-        found = [json.loads((tmp_path / f"{name}-{rank}").read_text()) for rank in range(2)]
-        assert [rest for _, *rest in found] == [[True, 6]] * 2
-        assert Counter(found[0][0] + found[1][0]) == Counter(range(12))
-
-
 @each_backend
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_the_code_that_a_report_shows_gives_epochs_of_batches(
@@ -330,28 +308,3 @@ def test_the_page_shows_this_code(name: str) -> None:
     shown = code[1:] if name == "tf_queue" else code  # its page refers to the other one
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     assert packed("```python\n" + "\n".join(shown) + "\n```") in packed(page)
-
-
-SUITE = """\
-name: small
-dataset: {root: photos}
-loader: {batch_size: 4, shuffle: true, drop_last: true}
-consumer: {kind: none}
-measure: {rounds: 1, seconds: 0.2, verify: false}
-"""
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_run_measures_it_next_to_torch(name: str, photos: Path, tmp_path: Path) -> None:
-    (tmp_path / "photos").symlink_to(photos)
-    (tmp_path / "small.yaml").write_text(SUITE)
-    axes = ("-P", f"loader=torch,{name}", "-P", "threads=1,2")
-    done = loaderbench("run", "small.yaml", *axes, "--out", "run", "-q", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "tensorflow" not in done.stdout + done.stderr
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    trials = [trial for trial in record["trials"] if trial["config"]["loader"] == name]
-    assert {trial["status"] for trial in trials} == {"completed"}
-    assert sorted((trial["config"]["threads"], trial["workers"]["count"]) for trial in trials) == [(1, 1), (2, 2)]
-    (parity,) = record["parity"]
-    assert (parity["loader"], parity["against"], parity["refused"]) == (name, "torch", "")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -14,10 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("google_crc32c")
-from command_line import loaderbench  # noqa: E402
 from loader_batches import built, drawn, files_of, images, wait_for  # noqa: E402
 from packed_text import packed  # noqa: E402
-from torch import multiprocessing  # noqa: E402
 from torchvision.datasets.folder import pil_loader  # noqa: E402
 
 from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples  # noqa: E402
@@ -200,27 +196,6 @@ def test_values_of_the_buffer_are_one_configuration_without_shuffle() -> None:
     assert TfRecords().normalised(config, {}) == {"threads": 2, "shuffle_buffer": None}
 
 
-def of_rank(rank: int, folder: str, source: ImageSamples) -> None:
-    from torch import distributed
-
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
-    found: list[Any] = []
-    for shuffle in (False, True):
-        with built(TfRecords(), source, batch_size=4, shuffle=shuffle, threads=2) as batches:
-            labels = torch.cat([labels for _, labels in islice(batches.iterable, 3)]).tolist()
-            found.append([labels, batches.is_divided, batches.samples_per_epoch])
-    Path(folder, f"rank-{rank}").write_text(json.dumps(found))
-    distributed.destroy_process_group()
-
-
-def test_each_rank_loads_shards_of_its_own(store: Store, tmp_path: Path) -> None:
-    multiprocessing.spawn(of_rank, (str(tmp_path), store()), nprocs=2)
-    ranks = [json.loads((tmp_path / f"rank-{rank}").read_text()) for rank in range(2)]
-    for one, other in zip(*ranks, strict=True):
-        assert [rest for _, *rest in (one, other)] == [[True, 12]] * 2
-        assert Counter(one[0] + other[0]) == Counter(range(24))
-
-
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_the_code_that_a_report_shows_gives_epochs_of_batches(
     shuffle: bool, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -252,29 +227,3 @@ def test_the_page_shows_this_code() -> None:
     assert packed("```python\n" + "\n".join(code[1:]) + "\n```") in packed(PAGE.read_text(encoding="utf-8"))
     head, box = code[0].split("\n\n")[0], code[0].partition("def random_box")[2]
     assert all(packed(part) in packed(PAGE.with_name("tf_data.md").read_text(encoding="utf-8")) for part in (head, box))
-
-
-SUITE = """\
-name: small
-dataset: {root: photos}
-loader: {batch_size: 4, shuffle: true, drop_last: true}
-consumer: {kind: none}
-measure: {rounds: 1, seconds: 0.2, verify: false}
-"""
-
-
-def test_a_run_writes_the_copy_and_measures_it_next_to_torch(photos: Path, tmp_path: Path) -> None:
-    (tmp_path / "photos").symlink_to(photos)
-    (tmp_path / "small.yaml").write_text(SUITE)
-    axes = ("-P", "loader=torch,tf_records", "-P", "threads=1,2")
-    cache = {"LOADERBENCH_CACHE": str(tmp_path / "cache")}
-    done = loaderbench("run", "small.yaml", *axes, "--out", "run", "-q", cwd=tmp_path, **cache)
-    assert done.returncode == 0, done.stderr
-    assert "tensorflow" not in done.stdout + done.stderr
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    trials = [trial for trial in record["trials"] if trial["config"]["loader"] == "tf_records"]
-    assert {trial["status"] for trial in trials} == {"completed"}
-    assert sorted((trial["config"]["threads"], trial["workers"]["count"]) for trial in trials) == [(1, 1), (2, 2)]
-    (parity,) = record["parity"]
-    assert (parity["loader"], parity["against"], parity["refused"]) == ("tf_records", "torch", "")
-    assert [copy["format"] for copy in record["copies"]] == ["tfrecord"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from itertools import islice
 from multiprocessing import active_children
@@ -13,10 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("webdataset")
-from command_line import loaderbench  # noqa: E402
 from loader_batches import built, drawn, files_of, images, stored, tiny_images  # noqa: E402
 from packed_text import packed  # noqa: E402
-from torch import multiprocessing  # noqa: E402
 from torchvision.datasets import ImageFolder  # noqa: E402
 
 from loaderbench.datasets.image_samples import ImageSamples, imagenet_eval  # noqa: E402
@@ -160,59 +157,6 @@ def test_all_its_arguments_take_effect(tiny: ImageSamples) -> None:
 def test_a_buffer_is_one_configuration_without_shuffle(shuffle: bool, buffer: int | None) -> None:
     config: dict[str, Any] = {"shuffle_buffer": 5, "num_workers": 0}
     assert WebDataset().normalised(config, {"shuffle": shuffle})["shuffle_buffer"] == buffer
-
-
-def of_rank(rank: int, folder: str, source: ImageSamples) -> None:
-    from torch import distributed
-
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
-    said: list[Any] = []
-    in_order: dict[str, Any] = {"batch_size": 2}
-    shuffled = in_order | {"shuffle": True, "num_workers": 1, "multiprocessing_context": "spawn"}
-    for arguments in (in_order, shuffled):  # a spawned worker has no process group
-        with built(WebDataset(), source, **arguments) as found:
-            here = torch.cat([own for _, own in islice(found.iterable, 10)]).tolist()
-            said += [here, found.is_divided, found.samples_per_epoch]
-    Path(folder, str(rank)).write_text(json.dumps(said))
-    distributed.barrier()  # the other rank may still be connecting to this one
-    distributed.destroy_process_group()
-
-
-def test_each_rank_loads_its_own_part(tiny: ImageSamples, tmp_path: Path) -> None:
-    multiprocessing.spawn(of_rank, (str(tmp_path), tiny), nprocs=2)
-    found = [json.loads((tmp_path / str(rank)).read_text()) for rank in range(2)]
-    for rank, (in_order, *rest, shuffled, also_divided, also_per_epoch) in enumerate(found):
-        assert in_order == [*range(rank, 40, 2)]
-        assert [*rest, also_divided, also_per_epoch] == [True, 20, True, 20]
-        assert shuffled != sorted(shuffled)
-    assert Counter(found[0][3] + found[1][3]) == Counter(range(40))
-
-
-SUITE = """\
-name: small
-dataset: {root: photos}
-loader: {batch_size: 4, shuffle: true, drop_last: true}
-consumer: {kind: none}
-measure: {rounds: 1, seconds: 0.2, verify: false}
-"""
-
-
-def test_a_run_measures_it_next_to_torch(photos: Path, tmp_path: Path) -> None:
-    (tmp_path / "photos").symlink_to(photos)
-    (tmp_path / "small.yaml").write_text(SUITE)
-    axes = ("-P", "loader=torch,webdataset", "-P", "num_workers=2")
-    cache = {"LOADERBENCH_CACHE": str(tmp_path / "cache")}
-    done = loaderbench("run", "small.yaml", *axes, "--out", "run", "-q", cwd=tmp_path, **cache)
-    assert done.returncode == 0, done.stderr
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    trials = [trial for trial in record["trials"] if trial["config"]["loader"] == "webdataset"]
-    assert {trial["status"] for trial in trials} == {"completed"}
-    for trial in trials:
-        assert {"read", "decode", "transform", "collate"} <= trial["stages"].keys()
-        assert "read/reader" in trial["stage_parts"]
-    (parity,) = record["parity"]
-    assert (parity["loader"], parity["refused"]) == ("webdataset", "")
-    assert [copy["format"] for copy in record["copies"]] == ["tar"]
 
 
 def test_the_code_that_a_report_shows_gives_the_images_of_the_dataset(

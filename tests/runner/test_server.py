@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from multiprocessing import forkserver
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psutil
@@ -114,6 +115,19 @@ def test_a_second_fork_server_that_is_killed_is_an_error_of_its_own_and_no_answe
     assert len(tried) == 2
     assert TrialServer().ask(print, timeout_s=1.0) is None
     assert list(TrialServer().ask_each(print, timeout_s=1.0)) == []
+
+
+def say(pipe: Connection, words: str) -> None:
+    print(words, flush=True)
+    os.system(f"echo a child says {words} >&2")
+    pipe.send(len(words))
+
+
+def test_what_a_question_prints_goes_to_its_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "question.log"
+    assert TrialServer().ask(say, "hello", timeout_s=60.0, log=log) == 5
+    assert log.read_text() == "hello\na child says hello\n"
+    assert "hello" not in "".join(capfd.readouterr())
 
 
 A_THREAD_OUTLIVES_THE_FIRST = """
