@@ -27,7 +27,10 @@ STEP = re.compile(
 )
 
 
-MEASURE = ("Add a dataset kind", "Add a loader backend", "Add a consumer", "Add an axis", "Add a monitor's metric")
+MEASURE = (
+    "Add a dataset kind", "Add a loader backend", "Add a format",
+    "Add a consumer", "Add an axis", "Add a monitor's metric",
+)  # fmt: skip
 """Examples that run a benchmark: all in one copy of the package and one interpreter, which imports torch once."""
 
 IN_TURN = """\
@@ -183,6 +186,13 @@ def assert_loader_backend(place: Place) -> None:
     assert (parity["loader"], parity["refused"]) == ("background", "")
 
 
+def assert_format(place: Place) -> None:
+    assert sorted(completed(place.run(), "format")) == ["files", "joined", "tar"]
+    assert {copy["format"] for copy in place.run()["copies"]} == {"tar", "joined"}
+    page = (place.folder / "out" / "report.html").read_text()
+    assert "joined" in page[page.index('id="copies"') :]
+
+
 def assert_consumer(place: Place) -> None:
     record = place.run()
     assert record["consumer"] == "slow_step"
@@ -217,6 +227,7 @@ def assert_section(place: Place) -> None:
 ASSERTIONS: dict[str, Callable[[Place], None]] = {
     "Add a dataset kind": assert_dataset_kind,
     "Add a loader backend": assert_loader_backend,
+    "Add a format": assert_format,
     "Add a consumer": assert_consumer,
     "Add an axis": assert_axis,
     "Add a remedy": assert_remedy,

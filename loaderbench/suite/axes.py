@@ -95,7 +95,9 @@ def _axis_problems(axis: str, values: Any, checks: Mapping[str, Check], named: s
     if values == []:
         yield Problem(path, "empty list; add the values to measure")
     if axis not in checks and not axis.isidentifier():
-        yield Problem(path, "not a valid argument name", at_key=True)
+        name = axis.rpartition(".")[2]
+        instead = f"; write {name}, without its section" if name in checks else ""
+        yield Problem(path, f"not a valid argument name{instead}", at_key=True)
         return
     check = checks.get(axis, None if named else _scalar)
     if check is None:

@@ -112,6 +112,7 @@ def completed(outcome: Outcome) -> Trial:
     return outcome.trial
 
 
+@pytest.mark.timed  # the samples that were traced are held against all of them
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_dataset_is_measured_with_and_without_workers(runner: TrialRunner, tmp_path: Path, workers: int) -> None:
     outcome = run(runner, tmp_path, target("numbers"), {"batch_size": 4, "num_workers": workers})

@@ -238,6 +238,11 @@ def test_a_flag_with_control_characters_is_shown_escaped_on_one_line() -> None:
         load_suite(IMAGES, [Override(("sweep", "a\nb"), [1], "-P a\nb=1")])
 
 
+def test_an_axis_with_its_section_is_refused_with_its_own_name() -> None:
+    with pytest.raises(SuiteError, match=r"^-P dataset.format=tar: not a valid argument name; write format, without"):
+        load_suite(IMAGES, [Override(("sweep", "dataset.format"), ["tar"], "-P dataset.format=tar")])
+
+
 def test_an_option_of_another_kind_of_consumer_is_a_warning_with_its_place(tmp_path: Path) -> None:
     text = "name: a\nconsumer:\n  kind: emulated\n  demand: 5\n  optimizer: adam\n  device: cuda\n"
     file = write(tmp_path, text)
