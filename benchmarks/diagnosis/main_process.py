@@ -54,6 +54,35 @@ class Wrapped:
             yield batch
 
 
+class OneAhead(Wrapped):
+    """The same, a batch ahead, as prefetchers do it."""
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = iter(self.loader)
+        batch = next(batches, None)
+        while batch is not None:
+            self.work(self.ms)
+            following = next(batches, None)
+            yield batch
+            batch = following
+
+
+class Stepwise(Wrapped):
+    """The same by a method of its own for each batch."""
+
+    def __iter__(self) -> Iterator[Any]:
+        self.batches = iter(self.loader)
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self.batches)
+        self.work(self.ms)
+        return batch
+
+
+AROUND = {"a generator": Wrapped, "a prefetcher": OneAhead, "an iterator": Stepwise}
+
+
 class Dear:
     """A collate_fn that does per batch, in Python, what could be done once per sample."""
 

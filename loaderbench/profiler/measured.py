@@ -11,8 +11,9 @@ from loaderbench.consumers import LOOP
 from loaderbench.environment import describe_machine
 from loaderbench.errors import printable
 from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.readings import counted, kind_counted, make_trial, readings_of
+from loaderbench.profiler.readings import counted, kind_counted, make_trial, readings_of, stages_of_loop
 from loaderbench.profiler.source import length_of
+from loaderbench.profiler.user_stages import AROUND
 from loaderbench.recorder.loop import LoopRecorder
 from loaderbench.records import Config, DatasetSummary, Measured, PlanSummary, Readings
 from loaderbench.records.words import utc_now
@@ -94,6 +95,10 @@ def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[
     divided = observer.user_stages.divided(kind_counted(recorder))
     if divided:
         yield f"stages of the loop: measured in {divided:,} of {log.batches:,} steps"
+    around = stages_of_loop(recorder, observer).get(AROUND) if log.batches else None
+    if around is not None and around.wall_s:
+        cost = f"{1000 * around.wall_s:.3g} ms per batch"
+        yield f"data wait: with {cost} of code around the loader ({observer.code_around})"
     if log is not recorder.log and log.batches:
         yield f"the loop ended within its warm-up of {warmup} batches; all but the first of each epoch are counted"
     if observer.passed:

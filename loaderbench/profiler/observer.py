@@ -42,6 +42,7 @@ class Observer:
         self.user_stages = UserStages()
         self.trace: LoaderTrace | IterableTrace | None = None
         self.stalls = StallSums()
+        self.code_around = ""  # where it is
         self._blocked = BlockedThread()
         self._under_way = False  # an epoch
         self._traced: Traced | None = None

@@ -11,6 +11,7 @@ from loaderbench.consumers import LOOP
 from loaderbench.consumers.device_clock import clock_of_device
 from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
+from loaderbench.profiler.code_around import with_code_around
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.source import length_of
 from loaderbench.ranks import this_host, this_rank
@@ -28,6 +29,7 @@ from loaderbench.records import (
     LoopTimes,
     Readings,
     ResourceUse,
+    StageCost,
     TimelinePoint,
     Trial,
 )
@@ -55,13 +57,14 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
     if not log.batches or not log.samples:
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return with_reasons(replace(trial, failure=failure), "nothing was measured")
-    times, use = _loop_times(recorder, observer), _resource_use(recorder, observer, environment)
-    return completed_trial(trial, times, use, _inside(observer), default="not measured in a profile")
+    workers = bool(getattr(observer.source, "num_workers", 0))
+    times, inside = with_code_around(_loop_times(recorder, observer), _inside(observer), workers=workers)
+    use = _resource_use(recorder, observer, environment)
+    return completed_trial(trial, times, use, inside, default="not measured in a profile")
 
 
 def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
     log, steady = counted(recorder), recorder.log.batches > 0
-    step = spread_of(log.steps)
     return LoopTimes(
         samples_per_s=log.samples / log.wall_s,
         data_wait_share=min(1.0, sum(log.waits.sums_s) / log.wall_s),
@@ -73,9 +76,8 @@ def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
         epoch_ends=0,
         samples_per_epoch=length_of(getattr(observer.source, "dataset", None)),
         data_wait=spread_of(log.waits),
-        step=step,
-        step_stages=observer.user_stages.costs(kind_counted(recorder), log.batches, step.mean_s if step else None)
-        or None,
+        step=spread_of(log.steps),
+        step_stages=stages_of_loop(recorder, observer) or None,
         epochs=_epochs(recorder),
         recorder_s_per_batch=_recorder_s_per_batch(recorder.events is not None),
         not_measured={
@@ -83,6 +85,13 @@ def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
             "step_stages": "no part of the loop is marked with Profiler.stage()",
         },
     )
+
+
+def stages_of_loop(recorder: LoopRecorder, observer: Observer) -> dict[str, StageCost]:
+    """Per batch that is counted; with the code around the loader, if there is any."""
+    log = counted(recorder)
+    step = spread_of(log.steps)
+    return observer.user_stages.costs(kind_counted(recorder), log.batches, step.mean_s if step else None)
 
 
 @cache

@@ -8,6 +8,9 @@ from loaderbench.profiler.device_stages import DeviceStages
 from loaderbench.records import StageCost
 from loaderbench.tracing.clock import StageClock, thread
 
+AROUND = "code around the loader"
+"""A stage of the loop that is no part of its step: a batch is waited for meanwhile."""
+
 Seconds = defaultdict[tuple[int, str], float]
 
 

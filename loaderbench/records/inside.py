@@ -101,7 +101,8 @@ class WaitParts:
 
     `not_begun_s`: no worker had begun it. `making_s`: its worker was at it. `order_s`: a later batch lay ready and a
     worker idle, for batches are handed out in order. `transport_s`: it was made and not yet there.
-    `main_process_s`: the main process was at its sampler. `batches` is what they are the means of.
+    `main_process_s`: the main process was at its sampler, or at code around the loader. `batches` is what they are the
+    means of.
     """
 
     batches: int
@@ -114,7 +115,10 @@ class WaitParts:
 
 @dataclass(frozen=True, kw_only=True)
 class Taking:
-    """What the main process did inside `next()`, in seconds per batch. `sampler_s` of it went to the sampler."""
+    """What the main process did inside `next()`, in seconds per batch. `sampler_s` of it went to the sampler.
+
+    With code around the loader, that is the outermost `next()`. With workers, `sampler_s` includes this code.
+    """
 
     wall_s: float
     cpu_s: float

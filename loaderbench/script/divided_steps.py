@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from loaderbench.script.step_stages import StepStages
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from loaderbench.profiler.user_stages import HostAndDevice
     from loaderbench.script.loader_profiler import LoaderProfiler
     from loaderbench.tracing.clock import StageClock
@@ -42,19 +44,19 @@ class DividedSteps:
         """The steps of a loop that is no longer recorded: none is divided."""
         return DividedSteps(self.stages, self._loader)
 
-    def divide(self) -> None:
-        """Divide the step that begins, which is due."""
+    def divide(self, asks: FrameType) -> None:
+        """Divide the step that begins, which is due; `asks` is what asked for its batch."""
         self.due = NEVER if self._loader.is_over else self._after(self.at)
         if self.due != NEVER:
-            self.stages.divide(self)
+            self.stages.divide(self, None if self._loader.times_device else asks)
 
     def stage(self, name: str) -> tuple[StageClock | HostAndDevice, int] | None:
         """The clock of the step, and the stage's number on it; `None` outside of a recorded step."""
         return self._loader.loop_stage(name)
 
-    def step_divided(self, took_s: float | None) -> None:
-        """A step that took so long has been divided; `None`: it is not to be counted."""
-        self._loader.step_divided(self.at, took_s)
+    def step_divided(self, took_s: float | None, around: str) -> None:
+        """A step that took so long has been divided; `None`: it is not to be counted. `around` is a place, or empty."""
+        self._loader.step_divided(self.at, took_s, around)
 
     @staticmethod
     def _after(step: int) -> int:

@@ -66,6 +66,11 @@ class LoaderProfiler(Profiler):
         return max(0, self.batches_done - self._warmup)
 
     @property
+    def times_device(self) -> bool:
+        """Whether waits are those of a device, ahead of which the host runs."""
+        return self._recorder.events is not None
+
+    @property
     def under_way(self) -> bool:
         """Whether an epoch is being recorded."""
         return self._claimed is not None
@@ -79,8 +84,13 @@ class LoaderProfiler(Profiler):
         """As always, but the loop does not stop at each batch because of it."""
         return self._stage_now(name)
 
-    def step_divided(self, step: int, took_s: float | None) -> None:
-        """The stages of this step, which took so long, are known; `None`: they are not to be counted."""
+    def step_divided(self, step: int, took_s: float | None, around: str = "") -> None:
+        """The stages of this step, which took so long, are known; `None`: they are not to be counted.
+
+        `around` is the place of the code around the loader, if there is any.
+        """
+        if took_s is not None and around:
+            self._observer.code_around = around
         kind = APART if took_s is None else STEADY if step >= self._warmup else WARMUP
         self._observer.user_stages.end_body(kind, took_s)
 

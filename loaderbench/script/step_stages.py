@@ -6,6 +6,8 @@ module. `backward` follows it, with the loss, until the optimizer begins or anot
 there is none. What torch compiles is left alone. Source: PyTorch, `register_module_forward_pre_hook` and
 `register_optimizer_step_pre_hook`.
 
+`around` is the code around the loader (`IteratorsAround`). Where a device is timed, it is part of the step.
+
 A global hook of modules puts every call of a module on torch's slow path, and is there only while a step is divided.
 """
 
@@ -22,9 +24,13 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from loaderbench.cuda_use import uses_cuda
+from loaderbench.profiler.user_stages import AROUND
+from loaderbench.script.iterators_around import IteratorsAround
 from loaderbench.tracing.clock import StageClock, thread
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from loaderbench.profiler.user_stages import HostAndDevice
 
 
@@ -37,8 +43,8 @@ class Loop(Protocol):
         """The clock of the step, and the stage's number on it; `None` outside of a recorded step."""
         ...
 
-    def step_divided(self, took_s: float | None) -> None:
-        """A step that took so long has been divided; `None`: it is not to be counted."""
+    def step_divided(self, took_s: float | None, around: str) -> None:
+        """A step that took so long has been divided; `None`: it is not to be counted. `around` is a place, or empty."""
         ...
 
 
@@ -59,6 +65,7 @@ class StepStages:
         self._open: list[StageClock | HostAndDevice] = []
         self._of_all_steps: list[Any] = []
         self._of_this_step: list[Any] = []
+        self._around = IteratorsAround(self._around_begins, self._leave)
         self._compiled: bool | None = None  # in a way that takes note of hooks
         self._graphs = 0
         self._began_s = 0.0
@@ -74,8 +81,11 @@ class StepStages:
         _remove(self._of_this_step)
         _remove(self._of_all_steps)
 
-    def divide(self, loop: Loop) -> None:
-        """Divide the step that begins now. Torch's warning that compiled modules call hooks twice does not matter."""
+    def divide(self, loop: Loop, asks: FrameType | None) -> None:
+        """Divide the step that begins now; `asks` is what asked for its batch, `None` to look for no code around.
+
+        Torch's warning that compiled modules call hooks twice does not matter.
+        """
         if self.loop is not None or thread() != self._thread or self._is_compiled_in_place():
             return
         self.loop, self._graphs = loop, _graphs_compiled()
@@ -89,6 +99,8 @@ class StepStages:
         if loop.calls_model and uses_cuda():
             self._in_transfer = True
             self._enter("transfer")
+        if asks is not None:
+            self._around.begin(asks)
 
     def step_ended(self) -> None:
         """The next batch is asked for."""
@@ -100,6 +112,8 @@ class StepStages:
         if loop is None or thread() != self._thread:
             return
         took_s: float | None = time.perf_counter() - self._began_s
+        around = self._around.place
+        is_known = self._around.end(next_is_asked_for=by is loop)
         while self._open:
             self._leave()
         _remove(self._of_this_step)
@@ -107,7 +121,7 @@ class StepStages:
         loop.calls_model, self._called_model = self._called_model, False
         if _graphs_compiled() != self._graphs:
             self._compiled = True
-        loop.step_divided(took_s if by is loop and not self._compiled else None)
+        loop.step_divided(took_s if by is loop and is_known and not self._compiled else None, around)
 
     def _of_optimizers(self) -> list[Any]:
         return [
@@ -130,6 +144,7 @@ class StepStages:
         self._depth += 1
         if self._depth == 1:
             self._called_model = True
+            self._around.model_called()
             self._end_transfer()
             self._end_backward()
             self._enter("forward")
@@ -148,12 +163,17 @@ class StepStages:
         if thread() == self._thread:
             self._optimized = True
             if self.loop is not None:
+                self._around.model_called()
                 self._end_backward()
                 self._enter("optimizer")
 
     def _optimizer_ended(self, *_: Any) -> None:
         if self.loop is not None and thread() == self._thread:
             self._leave()
+
+    def _around_begins(self) -> None:
+        self._end_backward()
+        self._enter(AROUND)
 
     def _end_transfer(self) -> None:
         if self._in_transfer:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
-from math import inf
 from typing import Any
 
 import pytest
 import torch
+from recorded_loop import Loop, step_stages
 
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.batches import STEADY
-from loaderbench.result import Run
-from loaderbench.script.divided_steps import EARLY_STEPS, EVERY, DividedSteps
-from loaderbench.script.loader_profiler import LoaderProfiler
-from loaderbench.script.recorder import RecordedEpoch
+from loaderbench.script.divided_steps import EARLY_STEPS, EVERY
 from loaderbench.script.step_stages import StepStages
 
 PLANTED_S = {"forward": 0.004, "backward": 0.006, "optimizer": 0.003}
@@ -55,36 +52,10 @@ class SlowSgd(torch.optim.SGD):
 BATCHES = [torch.ones(2, 4)] * 20
 
 
-class Loop:
-    """The recorded epochs of one loader, some of whose steps are divided."""
-
-    def __init__(self, stages: StepStages) -> None:
-        def ended() -> None:
-            stages.leave_step(None)
-
-        self.profiler = LoaderProfiler(
-            "train", iter, steps=None, until_s=inf, epoch_ended=ended, between_batches=lambda _: None
-        )
-        self.steps = DividedSteps(stages, self.profiler)
-
-    @property
-    def result(self) -> Run:
-        return self.profiler.result
-
-    def epoch(self, batches: Any) -> RecordedEpoch:
-        found = self.profiler.epoch(batches)
-        self.steps.begin_epoch()
-        return RecordedEpoch(found, batches, self.steps)
-
-
 @pytest.fixture
 def stages() -> Iterator[StepStages]:
-    made = StepStages(watches_optimizers=False)
-    made.begin()
-    try:
+    with step_stages() as made:
         yield made
-    finally:
-        made.end()
 
 
 @pytest.fixture
@@ -162,7 +133,7 @@ class Noted:
     def stage(self, name: str) -> None:
         self.entered.append(name)
 
-    def step_divided(self, took_s: float | None) -> None:
+    def step_divided(self, took_s: float | None, around: str) -> None:
         self.counted.append(took_s is not None)
 
 
@@ -170,7 +141,7 @@ def names_entered(stages: StepStages, steps: int, calls_model: bool) -> list[str
     """The parts of so many steps, in order."""
     loop, model = Noted(), torch.nn.Linear(4, 1)
     for inputs in BATCHES[:steps]:
-        stages.divide(loop)
+        stages.divide(loop, None)
         if calls_model:
             model(inputs).sum().backward()
         stages.leave_step(loop)
