@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from torchvision.datasets.folder import pil_loader
 
 from loaderbench.datasets.decoders import decode_pillow
 from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples, Recipe
-from loaderbench.formats import StoredCopy
+from loaderbench.formats import FORMATS, StoredCopy, written_copy
 from loaderbench.loaders import LOADER_BACKENDS, Batches, LoaderBackend, backends_of
+from loaderbench.loaders.seeded import SeededSamples
 
 LONGEST_S = 30.0  # that a test waits for threads
 
@@ -79,6 +81,33 @@ def drawn(backend: LoaderBackend, source: Any, batches: int, **arguments: Any) -
     """All images and all labels of the first batches."""
     with built(backend, source, **arguments) as found:
         return [torch.cat(parts) for parts in zip(*islice(found.iterable, batches), strict=True)]
+
+
+def check_closing(backend: LoaderBackend, source: Any, *, workers: int, taken: int | None) -> None:
+    """It closes before the first batch (`None` taken), after some, and twice."""
+    before = set(active_children())
+    found = backend.build(source, {"batch_size": 2, "num_workers": workers, "shuffle": True}, seed=0)
+    iterator = None if taken is None else iter(found.iterable)
+    assert len(list(islice(() if iterator is None else iterator, taken))) == (taken or 0)
+    assert len(set(active_children()) - before) == (0 if taken is None else workers)
+    found.close(iterator)
+    found.close(iterator)
+    assert set(active_children()) <= before
+
+
+def check_only_its_copy_is_read(
+    backend: LoaderBackend, own: ImageSamples, files: list[tuple[str, int]], folder: Path
+) -> None:
+    """It refuses files, a copy in another format, a list, and samples seeded one by one."""
+    as_zip = written_copy(files, "zip", FORMATS["zip"], cache_dir=folder)
+    for source, said in (
+        (images(files), "got ImageSamples$"),
+        (stored(files, as_zip), "got a copy as zip$"),
+        ([torch.zeros(1)], "got list$"),
+        (SeededSamples(own, 0), "measure.deterministic"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            backend.build(source, {}, seed=0)
 
 
 def wait_for(holds: Callable[[], bool]) -> None:

@@ -8,14 +8,14 @@ from torch.utils.data import DataLoader, RandomSampler
 
 from benchmarks.diagnosis.data import uneven_files
 from benchmarks.diagnosis.draws import Draws
-from benchmarks.diagnosis.main_process import AROUND, Wrapped
+from benchmarks.diagnosis.main_process import AROUND
 from benchmarks.diagnosis.opaque_data import ENDLESS, Python
 from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
 from benchmarks.diagnosis.steps import device
 from benchmarks.diagnosis.storage_data import Fetched, Sleeping, server
 from benchmarks.diagnosis.stragglers import Sleepy
 
-_DRAW, _SOCKETS, _AROUND = Draws(20261124), Draws(20261125), Draws(20261126)
+_DRAW, _SOCKETS, _SHAPES = Draws(20261124), Draws(20261125), Draws(20261126)
 
 
 def reading(workers: int, *, batch: int, **storage: Any) -> Loop:
@@ -30,12 +30,9 @@ def hesitating(workers: int, *, slow_s: float, batch: int, **more: Any) -> Loop:
     return Loop(lambda: DataLoader(dataset, batch, num_workers=workers, **more), device(4), seconds=5.0)
 
 
-def converted(workers: int, *, ms: float, kind: str, batch: int) -> Loop:
-    inner = DataLoader(Python(0.1), batch, num_workers=workers)
-    return Loop(lambda: Wrapped(inner, ms, kind), device(1))
-
-
-def handed_on(workers: int, *, shape: str, ms: float, step_ms: float, kind: str, batch: int) -> Loop:
+def converted(
+    workers: int, *, ms: float, kind: str, batch: int, shape: str = "a generator", step_ms: float = 1
+) -> Loop:
     inner = DataLoader(Python(0.1), batch, num_workers=workers)
     return Loop(lambda: AROUND[shape](inner, ms, kind), device(step_ms))
 
@@ -100,18 +97,18 @@ def _around(number: int) -> Scenario:
     return Scenario(f"main_drawn_{number}", why, converted, arguments, words, {"move_into_workers": {"ms": 0.0}})
 
 
-def _handed_on(number: int) -> Scenario:
+def _shaped(number: int) -> Scenario:
     arguments = {
-        "workers": _AROUND.randint(1, 3),
-        "batch": _AROUND.choice([4, 8, 16]),
-        "shape": _AROUND.choice([*AROUND]),
-        "kind": _AROUND.choice(["python", "fourier", "hashing"]),
-        "ms": _AROUND.ms(6, 30),
-        "step_ms": _AROUND.ms(1, 6),
+        "workers": _SHAPES.randint(1, 3),
+        "batch": _SHAPES.choice([4, 8, 16]),
+        "shape": _SHAPES.choice([*AROUND]),
+        "kind": _SHAPES.choice(["python", "fourier", "hashing"]),
+        "ms": _SHAPES.ms(6, 30),
+        "step_ms": _SHAPES.ms(1, 6),
     }
     why = "{shape} around the loader works {ms} ms on a batch ({kind}), {workers} workers.".format(**arguments)
     words = because_of("main_process", "lock cpu")
-    return Scenario(f"handed_on_drawn_{number}", why, handed_on, arguments, words, {"move_into_workers": {"ms": 0.0}})
+    return Scenario(f"around_drawn_{number}", why, converted, arguments, words, {"move_into_workers": {"ms": 0.0}})
 
 
 def _mb(least: float, most: float) -> float:
@@ -121,5 +118,5 @@ def _mb(least: float, most: float) -> float:
 SCENARIOS = (
     *(draw(number) for draw in (_bandwidth, _latency, _order, _around) for number in range(3)),
     *map(_socket, range(8)),
-    *map(_handed_on, range(8)),
+    *map(_shaped, range(8)),
 )

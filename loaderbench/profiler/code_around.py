@@ -1,4 +1,4 @@
-"""Counts code around a loader, such as a generator that converts its batches, as waiting for data."""
+"""Counts code around a loader, such as a generator that converts its batches, as data wait."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from loaderbench.records import LoaderInside, LoopTimes, Spread, StageCost, Taki
 
 
 def with_code_around(times: LoopTimes, inside: LoaderInside, *, workers: bool) -> tuple[LoopTimes, LoaderInside]:
-    """Move it from the steps to the waits, as if the loop were clocked at the outermost iterator.
+    """Move its time from the steps to the waits, as if the outermost iterator were the loader.
 
-    It is known per batch. Spreads are shifted by its mean.
+    Only its mean per batch is known, so spreads are shifted by that.
     """
     stages = dict(times.step_stages or {})
     cost = stages.pop(AROUND, None)
@@ -45,7 +45,7 @@ def _taking(taking: Taking | None, cost: StageCost, *, workers: bool) -> Taking 
 
 
 def _parts(parts: WaitParts | None, around_s: float, batches: int) -> WaitParts:
-    """Without other parts, no batch was waited for in the loader itself."""
+    """Without other parts, the loop never waited in the loader itself."""
     known = parts or WaitParts(
         batches=batches, not_begun_s=0.0, making_s=0.0, order_s=0.0, transport_s=0.0, main_process_s=0.0
     )

@@ -9,7 +9,7 @@ from loaderbench.records import StageCost
 from loaderbench.tracing.clock import StageClock, thread
 
 AROUND = "code around the loader"
-"""A stage of the loop that is no part of its step: a batch is waited for meanwhile."""
+"""Time in this stage of the loop counts as data wait, not as step time."""
 
 Seconds = defaultdict[tuple[int, str], float]
 

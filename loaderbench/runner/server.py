@@ -100,7 +100,7 @@ class TrialServer:
     def ask(self, target: Callable[..., None], *args: object, timeout_s: float, log: Path | None = None) -> Any:
         """Call `target(pipe, *args)` in a process and return what it sends; `None` where it ends or takes too long.
 
-        What the process prints goes to its `log`, or to where this process prints.
+        Its output goes to `log`, if there is one.
         """
         ours, theirs = self.pipe()
         try:

@@ -1,7 +1,7 @@
-"""Times code around a loader: iterators that take its batches and hand them on, such as a generator that converts them.
+"""Times code around a loader: iterators that take its batches and pass them on, such as a generator that converts them.
 
-The loop asks the outermost of them. It is found on the stack when it asks for a batch. Python then reports each call
-and each return, by `sys.setprofile`, until the next request. That makes a step slower, so it is done in some only.
+The outermost one is found on the stack when the loader is asked for a batch. Until the next request, Python reports
+every call and return (`sys.setprofile`). That slows the step down, so only some steps are timed.
 """
 
 from __future__ import annotations
@@ -9,30 +9,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from inspect import CO_GENERATOR
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 from loaderbench.code_places import shown_path
 
 MOST_EVENTS = 200_000
-"""Calls and returns in one step. Each takes some tenths of a microsecond to count, and no step of more is timed."""
+"""Calls and returns in one step. Counting one takes a few tenths of a microsecond. Steps with more are not timed."""
 
 _OUR_OWN = __name__.partition(".")[0] + "."
 
 
 class IteratorsAround:
-    """Calls `enter` when the outermost iterator around a loader begins to work, and `leave` when it hands on a batch.
+    """Calls `enter` when the outermost iterator around a loader starts to work, and `leave` when it passes on a batch.
 
-    An iterator that calls a model or an optimizer is the training loop itself, and not counted. Neither is one that
-    hands on nothing between two batches of the loader.
+    An iterator that calls a model or an optimizer is the training loop itself and does not count. Nor does one that
+    yields nothing between two batches of the loader.
     """
 
     def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
         self._enter, self._leave = enter, leave
         self._others: set[CodeType] = set()
         self._code: CodeType | None = None
-        self._depth = self._handed_on = self._events = 0
+        self._depth = self._yielded = self._events = 0
         self._calls_too_much = False
 
     @property
@@ -41,28 +40,28 @@ class IteratorsAround:
         code = self._code
         if code is None:
             return ""
-        return f"{code.co_name} in {shown_path(code.co_filename, str(Path.cwd()))}:{code.co_firstlineno}"
+        return f"{code.co_name} in {shown_path(code.co_filename, '')}:{code.co_firstlineno}"
 
     def begin(self, asks: FrameType) -> None:
-        """A step begins whose batch this frame asked for. Where the script itself is profiled, nothing is timed."""
+        """Start a step, whose batch this frame asked for. Nothing is timed if the script has set a profile function."""
         found = [code for code in _iterators(asks) if code not in self._others]
         if not found or self._calls_too_much or sys.getprofile() is not None:
             return
         self._code, self._depth = found[-1], found.count(found[-1])
-        self._handed_on = self._events = 0
+        self._yielded = self._events = 0
         self._enter()
         sys.setprofile(self._follow)
 
     def model_called(self) -> None:
-        """In the step that is timed."""
+        """Exclude the iterator if the call came from within it."""
         if self._depth and self._code is not None:
             self._others.add(self._code)
             self._stop()
 
     def end(self, *, next_is_asked_for: bool) -> bool:
-        """The step is over; return whether it may be counted: what an iterator took in it is known."""
+        """End the step; return whether its times can be used."""
         code = self._code
-        if code is not None and next_is_asked_for and not self._handed_on and not self._calls_too_much:
+        if code is not None and next_is_asked_for and not self._yielded and not self._calls_too_much:
             self._others.add(code)
         counts = code is None or not (code in self._others or self._calls_too_much)
         self._stop()
@@ -75,7 +74,7 @@ class IteratorsAround:
         self._depth = 0
 
     def _follow(self, frame: FrameType, event: str, _: Any) -> None:
-        """Called by Python for every call and return in this thread."""
+        """Python calls this for every call and return in this thread."""
         self._events += 1
         if self._events > MOST_EVENTS:
             self._calls_too_much = True
@@ -86,7 +85,7 @@ class IteratorsAround:
         if event == "return":
             self._depth -= 1
             if not self._depth:
-                self._handed_on += 1
+                self._yielded += 1
                 self._leave()
         elif event == "call":
             self._depth += 1
@@ -95,7 +94,7 @@ class IteratorsAround:
 
 
 def _iterators(frame: FrameType | None) -> Iterator[CodeType]:
-    """Generators, and methods `__next__`, that are at work, the innermost first; none of ours."""
+    """Running generators and `__next__` methods, the innermost first, except our own."""
     while frame is not None:
         code = frame.f_code
         is_iterator = code.co_flags & CO_GENERATOR or code.co_name == "__next__"

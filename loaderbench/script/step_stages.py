@@ -6,7 +6,7 @@ module. `backward` follows it, with the loss, until the optimizer begins or anot
 there is none. What torch compiles is left alone. Source: PyTorch, `register_module_forward_pre_hook` and
 `register_optimizer_step_pre_hook`.
 
-`around` is the code around the loader (`IteratorsAround`). Where a device is timed, it is part of the step.
+Code around the loader (`IteratorsAround`) is a stage of its own. With a CUDA device, it is part of the step.
 
 A global hook of modules puts every call of a module on torch's slow path, and is there only while a step is divided.
 """

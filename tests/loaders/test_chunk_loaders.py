@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from itertools import islice
-from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 torch = pytest.importorskip("torch")
-from loader_batches import built, drawn, files_of, images, left_behind, stored, tiny_images  # noqa: E402
+from loader_batches import (  # noqa: E402
+    built,
+    check_closing,
+    check_only_its_copy_is_read,
+    drawn,
+    files_of,
+    images,
+    left_behind,
+    stored,
+    tiny_images,
+)
 from packed_text import packed  # noqa: E402
 from torchvision.datasets import ImageFolder  # noqa: E402
 
@@ -19,7 +28,6 @@ from loaderbench.datasets.image_samples import ImageSamples, imagenet_eval  # no
 from loaderbench.errors import BadImageError  # noqa: E402
 from loaderbench.formats import FORMATS, StoredCopy, written_copy  # noqa: E402
 from loaderbench.loaders import LOADER_BACKENDS, LoaderBackend  # noqa: E402
-from loaderbench.loaders.seeded import SeededSamples  # noqa: E402
 from loaderbench.loaders.torch_loader import TorchLoader  # noqa: E402
 from loaderbench.remedies.program import python_program  # noqa: E402
 
@@ -135,28 +143,13 @@ def test_a_part_that_is_gone_is_an_error_that_names_the_copy(kind: Kind, tiny: I
 def test_it_closes_before_the_first_batch_after_some_and_twice_and_leaves_nothing(
     kind: Kind, tiny: ImageSamples, workers: int, taken: int | None
 ) -> None:
-    before, files_before = set(active_children()), kind.left_behind()
-    found = kind.backend.build(tiny, {"batch_size": 2, "num_workers": workers, "shuffle": True}, seed=0)
-    iterator = None if taken is None else iter(found.iterable)
-    assert len(list(islice(() if iterator is None else iterator, taken))) == (taken or 0)
-    assert len(set(active_children()) - before) == (0 if taken is None else workers)
-    found.close(iterator)
-    found.close(iterator)
-    assert set(active_children()) <= before
-    assert kind.left_behind() <= files_before
+    before = kind.left_behind()
+    check_closing(kind.backend, tiny, workers=workers, taken=taken)
+    assert kind.left_behind() <= before
 
 
 def test_only_its_own_copy_is_read(kind: Kind, photos: Path, tmp_path: Path, tiny: ImageSamples) -> None:
-    files = files_of(photos)[:2]
-    as_zip = written_copy(files, "zip", FORMATS["zip"], cache_dir=tmp_path)
-    for source, said in (
-        (images(files), "got ImageSamples$"),
-        (stored(files, as_zip), "got a copy as zip$"),
-        ([torch.zeros(1)], "got list$"),
-        (SeededSamples(tiny, 0), "measure.deterministic"),
-    ):
-        with pytest.raises(TypeError, match=said):
-            kind.backend.build(source, {}, seed=0)
+    check_only_its_copy_is_read(kind.backend, tiny, files_of(photos)[:2], tmp_path)
 
 
 def test_all_its_arguments_take_effect(kind: Kind, tiny: ImageSamples) -> None:

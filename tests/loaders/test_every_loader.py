@@ -80,6 +80,6 @@ def test_copies_are_written_in_the_formats_that_loaders_read(finished: Finished)
     assert {copy.format for copy in finished.record.copies} == read - {""}
 
 
-def test_no_library_is_heard_of_and_none_leaves_a_file(finished: Finished) -> None:
+def test_libraries_print_nothing_and_leave_no_files(finished: Finished) -> None:
     assert finished.command.stderr == ""
     assert not any(finished.left.values()), finished.left

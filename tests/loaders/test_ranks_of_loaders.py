@@ -24,7 +24,7 @@ ODD, EVEN = 23, 24
 
 
 @dataclass(frozen=True)
-class Heard:
+class Loaded:
     """What a rank got from a loader over some images."""
 
     loader: str
@@ -42,7 +42,7 @@ def of_rank(rank: int, folder: str, sources: dict[tuple[str, int], ImageSamples]
     from torch import distributed
 
     distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
-    heard: list[Any] = []
+    loaded: list[Any] = []
     for (name, number), source in sources.items():
         for shuffle in (False, True):
             own: dict[str, Any] = {"batch_size": 1, "shuffle": shuffle}
@@ -53,15 +53,15 @@ def of_rank(rank: int, folder: str, sources: dict[tuple[str, int], ImageSamples]
             with built(LOADER_BACKENDS[name], source, **own) as found:
                 per_epoch = found.samples_per_epoch or 0
                 labels = [int(label) for _, label in islice(found.iterable, 2 * per_epoch)]
-                heard.append([name, number, shuffle, labels, found.is_divided, per_epoch])
+                loaded.append([name, number, shuffle, labels, found.is_divided, per_epoch])
                 distributed.barrier()
-    Path(folder, str(rank)).write_text(json.dumps(heard))
+    Path(folder, str(rank)).write_text(json.dumps(loaded))
     distributed.barrier()  # the other rank may still be connecting to this one
     distributed.destroy_process_group()
 
 
 @pytest.fixture(scope="module")
-def ranks(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[Heard]]:
+def ranks(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[Loaded]]:
     """What each of two ranks got."""
     folder, sources = tmp_path_factory.mktemp("ranks"), {}
     for number in (ODD, EVEN):
@@ -71,18 +71,18 @@ def ranks(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[H
             copy = written_copy(files, form, FORMATS[form], cache_dir=folder) if form else None
             sources[name, number] = stored(files, copy) if copy else images(files)
     multiprocessing.spawn(of_rank, (str(folder), sources), nprocs=2)
-    return [[Heard(*row) for row in json.loads((folder / str(rank)).read_text())] for rank in range(2)]
+    return [[Loaded(*row) for row in json.loads((folder / str(rank)).read_text())] for rank in range(2)]
 
 
-def heard_from(ranks: list[list[Heard]], *which: Any) -> list[Heard]:
-    return [heard for own in ranks for heard in own if (heard.loader, heard.images, heard.shuffle) == which]
+def loaded_by(ranks: list[list[Loaded]], *which: Any) -> list[Loaded]:
+    return [loaded for own in ranks for loaded in own if (loaded.loader, loaded.images, loaded.shuffle) == which]
 
 
 @every_loader
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_two_ranks_share_each_epoch(name: str, shuffle: bool, ranks: list[list[Heard]]) -> None:
-    ours, theirs = heard_from(ranks, name, EVEN, shuffle)
-    assert [(heard.is_divided, heard.samples_per_epoch) for heard in (ours, theirs)] == [(True, EVEN // 2)] * 2
+def test_two_ranks_share_each_epoch(name: str, shuffle: bool, ranks: list[list[Loaded]]) -> None:
+    ours, theirs = loaded_by(ranks, name, EVEN, shuffle)
+    assert [(loaded.is_divided, loaded.samples_per_epoch) for loaded in (ours, theirs)] == [(True, EVEN // 2)] * 2
     epochs = [ours.epoch(number) + theirs.epoch(number) for number in (0, 1)]
     assert [Counter(epoch) for epoch in epochs] == [Counter(range(EVEN))] * 2
     assert (epochs[0] == epochs[1]) is not shuffle
@@ -92,9 +92,9 @@ def test_two_ranks_share_each_epoch(name: str, shuffle: bool, ranks: list[list[H
 @every_loader
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_of_an_odd_number_one_image_at_most_is_left_out_or_comes_twice(
-    name: str, shuffle: bool, ranks: list[list[Heard]]
+    name: str, shuffle: bool, ranks: list[list[Loaded]]
 ) -> None:
-    ours, theirs = heard_from(ranks, name, ODD, shuffle)
+    ours, theirs = loaded_by(ranks, name, ODD, shuffle)
     for number in (0, 1):
         count = Counter(ours.epoch(number) + theirs.epoch(number))
         assert abs(count.total() - ODD) <= 1

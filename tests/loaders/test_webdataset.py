@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,22 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("webdataset")
-from loader_batches import built, drawn, files_of, images, stored, tiny_images  # noqa: E402
+from loader_batches import (  # noqa: E402
+    built,
+    check_closing,
+    check_only_its_copy_is_read,
+    drawn,
+    files_of,
+    images,
+    stored,
+    tiny_images,
+)
 from packed_text import packed  # noqa: E402
 from torchvision.datasets import ImageFolder  # noqa: E402
 
 from loaderbench.datasets.image_samples import ImageSamples, imagenet_eval  # noqa: E402
 from loaderbench.errors import BadImageError  # noqa: E402
 from loaderbench.formats import FORMATS, StoredCopy, written_copy  # noqa: E402
-from loaderbench.loaders.seeded import SeededSamples  # noqa: E402
 from loaderbench.loaders.torch_loader import TorchLoader  # noqa: E402
 from loaderbench.loaders.webdataset_loader import WebDataset  # noqa: E402
 from loaderbench.remedies.program import python_program  # noqa: E402
@@ -124,27 +131,11 @@ def test_a_damaged_shard_is_named(tiny: ImageSamples, tmp_path: Path, left: int 
 def test_it_closes_before_the_first_batch_after_some_and_twice(
     tiny: ImageSamples, workers: int, taken: int | None
 ) -> None:
-    before = set(active_children())
-    found = WebDataset().build(tiny, {"batch_size": 2, "num_workers": workers, "shuffle": True}, seed=0)
-    iterator = None if taken is None else iter(found.iterable)
-    assert len(list(islice(() if iterator is None else iterator, taken))) == (taken or 0)
-    assert len(set(active_children()) - before) == (0 if taken is None else workers)
-    found.close(iterator)
-    found.close(iterator)
-    assert set(active_children()) <= before
+    check_closing(WebDataset(), tiny, workers=workers, taken=taken)
 
 
 def test_only_a_tar_copy_is_read(photos: Path, tmp_path: Path, tiny: ImageSamples) -> None:
-    files = files_of(photos)[:2]
-    as_zip = written_copy(files, "zip", FORMATS["zip"], cache_dir=tmp_path)
-    for source, said in (
-        (images(files), "got ImageSamples$"),
-        (stored(files, as_zip), "got a copy as zip$"),
-        ([torch.zeros(1)], "got list$"),
-        (SeededSamples(tiny, 0), "measure.deterministic"),
-    ):
-        with pytest.raises(TypeError, match=said):
-            WebDataset().build(source, {}, seed=0)
+    check_only_its_copy_is_read(WebDataset(), tiny, files_of(photos)[:2], tmp_path)
 
 
 def test_all_its_arguments_take_effect(tiny: ImageSamples) -> None:
