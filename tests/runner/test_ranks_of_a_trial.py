@@ -235,6 +235,7 @@ def _no_rank_lives() -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timed  # the memory in /dev/shm is that of all processes
 def test_ranks_share_one_cache_of_decoded_images(runner: TrialRunner, tmp_path: Path) -> None:
     files = []
     for number in range(24):
