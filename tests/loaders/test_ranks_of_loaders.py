@@ -22,6 +22,9 @@ from loaderbench.loaders import LOADER_BACKENDS  # noqa: E402
 ODD, EVEN = 23, 24
 """Numbers of images that two ranks share."""
 
+IMAGES = ImageSamples.__module__
+"""The fork server of a rank imports it, and torch with it, for the workers of all loaders."""
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -41,6 +44,7 @@ class Loaded:
 def of_rank(rank: int, folder: str, sources: dict[tuple[str, int], ImageSamples]) -> None:
     from torch import distributed
 
+    multiprocessing.set_forkserver_preload([IMAGES])
     distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
     loaded: list[Any] = []
     for (name, number), source in sources.items():
@@ -48,8 +52,8 @@ def of_rank(rank: int, folder: str, sources: dict[tuple[str, int], ImageSamples]
             own: dict[str, Any] = {"batch_size": 1, "shuffle": shuffle}
             if "threads" in LOADER_BACKENDS[name].axes:
                 own["threads"] = 1  # two may overtake each other at the end of an epoch
-            elif shuffle and number == EVEN:  # a spawned worker has no process group
-                own |= {"num_workers": 1, "multiprocessing_context": "spawn"}
+            elif shuffle and number == EVEN:  # a worker that is not forked has no process group
+                own |= {"num_workers": 1, "multiprocessing_context": "forkserver"}
             with built(LOADER_BACKENDS[name], source, **own) as found:
                 per_epoch = found.samples_per_epoch or 0
                 labels = [int(label) for _, label in islice(found.iterable, 2 * per_epoch)]
