@@ -19,7 +19,7 @@ SPARE_BATCHES = 2  # kept in addition to those in flight
 def free_loader(batches: Batches, freeing: Freeing) -> None:
     """Change the loader of a trial's process permanently. Raises `CannotFreeError` if that is not possible."""
     loader: Any = batches.iterable
-    if not batches.traceable:
+    if batches.traced_in != "data_loader":
         raise CannotFreeError("only stages of a torch DataLoader can be made free")
     indices = _drawn(loader.dataset, freeing)
     if freeing.repeats_files and indices:

@@ -7,10 +7,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import active_children
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from loaderbench.options import Check
 from loaderbench.records import Config, Scalar
+
+TracedIn = Literal["data_loader", "threads", "caller", "nowhere"]
+"""Torch's `DataLoader` and its workers; threads that run the dataset's own code; the consumer's own thread; unseen."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +33,9 @@ class Batches:
     samples_per_epoch: int | None = None
 
     @property
-    def traceable(self) -> bool:
-        """Whether `iterable` is a `DataLoader` of torch's: what its workers do can be seen."""
-        return False
-
-    @property
-    def makes_samples_elsewhere(self) -> bool:
-        """Whether threads or processes that cannot be traced make the samples: what happens inside is unknown."""
-        return False
+    def traced_in(self) -> TracedIn:
+        """Where the code that makes samples runs, as far as its stages can be timed."""
+        return "caller"
 
     @property
     def is_divided(self) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Prefetch
-from loaderbench.loaders.thread_workers import make_batch
 from loaderbench.loaders.threads import ThreadPoolBatches, Threads
 
 IN_PIPELINE = 5
@@ -52,8 +51,8 @@ class SpdlBatches(ThreadPoolBatches):
     def __iter__(self) -> Iterator[Any]:
         from spdl.pipeline import PipelineBuilder
 
-        self._loading.start()
-        stage = {"concurrency": self._concurrency, "executor": self._loading.pool, "output_order": "input"}
+        self.loading.start()
+        stage = {"concurrency": self._concurrency, "executor": self.loading.pool, "output_order": "input"}
         builder = PipelineBuilder().add_source(self._numbers()).pipe(self._make, **stage).add_sink(self._queued)
         self._pipeline = builder.build(num_threads=1)  # a thread that never starts: the stage has its own
         with self._pipeline.auto_stop():
@@ -64,7 +63,7 @@ class SpdlBatches(ThreadPoolBatches):
 
     def _make(self, numbers: list[int]) -> Any:
         try:
-            return make_batch(self._dataset, numbers)
+            return self.loading.make(numbers)
         except BaseException as error:
             return _Failed(error)
 

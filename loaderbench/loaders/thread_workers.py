@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
+from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch, TracedIn
 from loaderbench.options import Check, boolean, integer
 from loaderbench.ranks import has_ranks
 from loaderbench.records import Config, Scalar
@@ -29,16 +29,17 @@ def thread_ladder(cpus_allotted: float) -> list[Scalar]:
 class ThreadBatches(Batches):
     """Batches that threads of this process make. `threads` says which they are now, by the kernel's numbers.
 
-    `end` ends them, and may be called twice.
+    `end` ends them, and may be called twice. `loading` are the threads if they run the dataset's own code.
     """
 
     threads: Callable[[], list[int]] = list
     end: Callable[[], None] = lambda: None
+    loading: LoadingThreads | None = None
 
     @property
-    def makes_samples_elsewhere(self) -> bool:
-        """Threads do."""
-        return True
+    def traced_in(self) -> TracedIn:
+        """What a library does in its own threads cannot be seen."""
+        return "nowhere" if self.loading is None else "threads"
 
     @property
     def is_divided(self) -> bool:
@@ -94,7 +95,12 @@ class ThreadLoader(LoaderBackend):
         return Prefetch(threads, None, size, queued=self.queued(arguments), shares_memory=False)
 
     def batches(
-        self, made: MadeByThreads, arguments: Mapping[str, Any], samples_per_epoch: int, cycle: int = 1
+        self,
+        made: MadeByThreads,
+        arguments: Mapping[str, Any],
+        samples_per_epoch: int,
+        cycle: int = 1,
+        loading: LoadingThreads | None = None,
     ) -> ThreadBatches:
         """What a trial iterates over."""
         found = self.prefetch(arguments)
@@ -107,6 +113,7 @@ class ThreadLoader(LoaderBackend):
             samples_per_epoch=samples_per_epoch,
             threads=made.threads,
             end=made.end,
+            loading=loading,
         )
 
     def queued(self, arguments: Mapping[str, Any]) -> int:
@@ -115,11 +122,18 @@ class ThreadLoader(LoaderBackend):
 
 
 class LoadingThreads:
-    """A pool whose threads compute in one thread each: torch sets up its worker processes like this, too."""
+    """A pool whose threads make batches, and compute in one thread each: as torch sets up its worker processes, too.
 
-    def __init__(self, count: int) -> None:
+    `collate_fn` makes a batch of samples. Each thread calls `thread_init_fn`, if there is one, with its number.
+    """
+
+    def __init__(self, count: int, dataset: Any) -> None:
+        from torch.utils.data import default_collate
+
         self.pool = ThreadPoolExecutor(count, thread_name_prefix="loader")
-        self._count, self._numbers = count, set[int]()
+        self.count, self.dataset, self._numbers = count, dataset, set[int]()
+        self.collate_fn: Callable[[Any], Any] = default_collate
+        self.thread_init_fn: Callable[[int], None] | None = None
 
     def start(self) -> None:
         """Start all of them.
@@ -129,12 +143,12 @@ class LoadingThreads:
         """
         import torch
 
-        own, all_begun = torch.get_num_threads(), threading.Barrier(self._count)
-        for begun in [self.pool.submit(self._set_up, all_begun) for _ in range(self._count)]:
+        own, all_begun = torch.get_num_threads(), threading.Barrier(self.count)
+        for begun in [self.pool.submit(self._set_up, number, all_begun) for number in range(self.count)]:
             begun.result()
         torch.set_num_threads(own)
 
-    def _set_up(self, all_begun: threading.Barrier) -> None:
+    def _set_up(self, number: int, all_begun: threading.Barrier) -> None:
         """Wait for the others: none of them is set up twice."""
         import torch
 
@@ -142,6 +156,13 @@ class LoadingThreads:
         torch.get_num_threads()  # keeps it
         self._numbers.add(threading.get_native_id())
         all_begun.wait()
+        if self.thread_init_fn is not None:
+            self.thread_init_fn(number)
+
+    def make(self, indices: Sequence[int]) -> Any:
+        """A batch, as a `DataLoader` makes it: in one call, where the dataset has `__getitems__`."""
+        get_all = getattr(self.dataset, "__getitems__", None)
+        return self.collate_fn(get_all(indices) if get_all else [self.dataset[index] for index in indices])
 
     def numbers(self) -> list[int]:
         """Those that live, by the kernel's numbers."""
@@ -151,14 +172,6 @@ class LoadingThreads:
         """Drop what no thread has begun, and wait for the rest."""
         self.pool.shutdown(cancel_futures=True)
         self._numbers.clear()
-
-
-def make_batch(dataset: Any, indices: Sequence[int]) -> Any:
-    """As a `DataLoader` does: in one call, where the dataset has `__getitems__`."""
-    from torch.utils.data import default_collate
-
-    get_all = getattr(dataset, "__getitems__", None)
-    return default_collate(get_all(indices) if get_all else [dataset[index] for index in indices])
 
 
 @contextmanager

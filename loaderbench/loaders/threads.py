@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches
-from loaderbench.loaders.thread_workers import LoadingThreads, ThreadLoader, make_batch
+from loaderbench.loaders.thread_workers import LoadingThreads, ThreadLoader
 from loaderbench.loaders.torch_loader import check_samples_by_number, endless_sampler
 
 _CODE = """\
@@ -43,15 +43,15 @@ class ThreadPoolBatches:
     """Batches without end, in the order of the sampler. An exception in a thread is raised in the consumer's."""
 
     def __init__(self, dataset: Any, sampler: Iterable[int], batch_size: int, threads: int, queued: int) -> None:
-        self._dataset, self._sampler, self._batch_size, self._queued = dataset, sampler, batch_size, queued
-        self._loading = LoadingThreads(threads)
+        self._sampler, self._batch_size, self._queued = sampler, batch_size, queued
+        self.loading = LoadingThreads(threads, dataset)
 
     def __iter__(self) -> Iterator[Any]:
-        self._loading.start()
+        self.loading.start()
         under_way, numbers = deque[Future[Any]](), self._numbers()
         while True:
             for batch in islice(numbers, self._queued - len(under_way)):
-                under_way.append(self._loading.pool.submit(make_batch, self._dataset, batch))
+                under_way.append(self.loading.pool.submit(self.loading.make, batch))
             yield under_way.popleft().result()
 
     def _numbers(self) -> Iterator[list[int]]:
@@ -60,13 +60,18 @@ class ThreadPoolBatches:
         while True:
             yield [*islice(numbers, self._batch_size)]
 
+    @property
+    def dataset(self) -> Any:
+        """What the samples come from."""
+        return self.loading.dataset
+
     def threads(self) -> list[int]:
         """Those that live, by the kernel's numbers."""
-        return self._loading.numbers()
+        return self.loading.numbers()
 
     def end(self) -> None:
         """End the threads, after the batches that they make now."""
-        self._loading.end()
+        self.loading.end()
 
 
 class Threads(ThreadLoader):
@@ -82,7 +87,7 @@ class Threads(ThreadLoader):
         found = self.prefetch(arguments)
         size, threads = found.batch_size or 1, found.workers or 1
         made = self.makes(source, sampler, size, threads, self.queued(arguments))
-        return self.batches(made, arguments, per_epoch, cycle=threads)
+        return self.batches(made, arguments, per_epoch, cycle=threads, loading=made.loading)
 
     def code(self, arguments: Mapping[str, Any], comments: Sequence[str]) -> list[str]:
         """A class that does the same, for one epoch after the other."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch
+from loaderbench.loaders.backend import Batches, LoaderBackend, Prefetch, TracedIn
 from loaderbench.loaders.worker_options import WORKER_OPTIONS, setup_code, worker_setup
 from loaderbench.options import Check, boolean, integer, nearest, number, one_of, text
 from loaderbench.ranks import has_ranks
@@ -167,9 +167,9 @@ class TorchBatches(Batches):
     """Those of a `DataLoader`."""
 
     @property
-    def traceable(self) -> bool:
-        """It is one."""
-        return True
+    def traced_in(self) -> TracedIn:
+        """There."""
+        return "data_loader"
 
     @property
     def is_divided(self) -> bool:

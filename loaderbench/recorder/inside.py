@@ -167,7 +167,7 @@ ONE_SIZE = "too few files, or their sizes are too similar"
 
 def stalls_of(waits: Sequence[Wait], batches: Iterable[tuple[int, Made]], workers: int) -> StallSums:
     """Put the waits of one epoch together with the batches that the workers made for it, by number and in order."""
-    rows = ((number, made.began_s, made.ended_s) for number, made in batches)
+    rows = ((number, made.worker or 0, made.began_s, made.ended_s) for number, made in batches)
     return divide_waits(waits, Spans.of(workers, rows))
 
 

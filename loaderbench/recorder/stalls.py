@@ -1,11 +1,11 @@
 """Divides a consumer's waits by where the awaited batch was meanwhile: the intersection of stalls and spans.
 
-Batches are handed out in the order in which they were asked for, and given to workers in turn. So a moment of waiting
-for batch k belongs to the first of these that is true: k was made already, and a worker has nothing to do (transport);
-a later batch was, and a worker has nothing to do (order); nobody had begun it; workers are at it, or at those after it
-(making): while all of them are, nothing but more or faster work brings the next batch sooner. Moments are counted
-once: the parts add up to the wait. Source: critical paths of a pipeline, as tf.data's stall analysis draws
-them (Isenko et al. 2022, "Where Is My Training Bottleneck?", arXiv:2202.08679), with the order of torch's `DataLoader`.
+Batches come in the order in which they were asked for. So a moment of waiting for batch k belongs to the first of these
+that is true: k was made already, and a worker has nothing to do (transport); a later batch was, and a worker has
+nothing to do (order); nobody had begun it; workers are at it, or at those after it (making): while all of them are,
+nothing but more or faster work brings the next batch sooner. Moments are counted once: the parts add up to the wait.
+Source: critical paths of a pipeline, as tf.data's stall analysis draws them (Isenko et al. 2022, "Where Is My Training
+Bottleneck?", arXiv:2202.08679), with the order of torch's `DataLoader`.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Spans:
     by_worker: Sequence[Sequence[Times]] = field(default_factory=tuple)
 
     @staticmethod
-    def of(workers: int, spans: Iterable[tuple[int, float, float]]) -> Spans:
-        """From (batch, began, ended), in order: worker w of W makes batches w, w + W, w + 2 W and so on."""
+    def of(workers: int, spans: Iterable[tuple[int, int, float, float]]) -> Spans:
+        """From (batch, worker, began, ended), in order of the batches."""
         made: dict[int, Times] = {}
         by_worker: list[list[Times]] = [[] for _ in range(workers)]
-        for batch, began_s, ended_s in spans:
+        for batch, worker, began_s, ended_s in spans:
             made[batch] = began_s, ended_s
-            by_worker[batch % workers].append((began_s, ended_s))
+            by_worker[worker].append((began_s, ended_s))
         return Spans(workers, made, by_worker)
 
 

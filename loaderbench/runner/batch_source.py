@@ -12,6 +12,7 @@ from loaderbench.consumers.accelerator import device_here
 from loaderbench.datasets import page_cache
 from loaderbench.environment import quota_periods
 from loaderbench.loaders import Batches
+from loaderbench.loaders.thread_workers import ThreadBatches
 from loaderbench.monitors import MachineWatch, ProgramUse, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
 from loaderbench.recorder.inside import stalls_of
@@ -24,9 +25,11 @@ from loaderbench.runner.replay import Replayed, keep
 from loaderbench.tracing.loader import IterableTrace, LoaderTrace
 from loaderbench.tracing.made import Made
 from loaderbench.tracing.reading import Mark, tracing_s_per_sample
+from loaderbench.tracing.threads import ThreadsTrace
 
-IN_THREADS = "threads of the loader make the samples, and their stages are not timed"
-IN_PROCESSES = "processes of the loader make the samples, and their stages are not timed"
+IN_THREADS = "threads of the loader's library make the samples, and their stages are not timed"
+IN_PROCESSES = "processes of the loader's library make the samples, and their stages are not timed"
+NO_LINES = "lines of code are not checked in loading threads: every check would interrupt all of them"
 NO_WORKERS = "no worker processes: batches are loaded in the main process"
 
 
@@ -108,13 +111,15 @@ class WatchedLoader:
         own_use: Callable[[], ProgramUse] | None = None,
     ) -> None:
         self._batches, self._root = batches, root
-        self._trace: LoaderTrace | IterableTrace
+        self._trace: LoaderTrace | ThreadsTrace | IterableTrace
         self._mark: Mark | None = None
         self._watch, self._main = WorkerWatch(), WorkerWatch()
         self._machine = MachineWatch(quota_periods, own_use)
         source = batches.iterable
-        if batches.traceable:
+        if batches.traced_in == "data_loader":
             self._trace = LoaderTrace(source, lines=lines)
+        elif isinstance(batches, ThreadBatches) and batches.loading is not None:
+            self._trace = ThreadsTrace(source, batches.loading)
         else:
             self._trace = IterableTrace(source, count_samples)
 
@@ -151,10 +156,11 @@ class WatchedLoader:
             traced = self._trace.read()
         self._watch.read_memory(pids)
         dataset = getattr(self._batches.iterable, "dataset", None)
-        seen = None if self._batches.makes_samples_elsewhere else traced
+        seen = None if self._batches.traced_in == "nowhere" else traced
         why = IN_PROCESSES if pids else IN_THREADS
         found = loader_inside(seen, dataset, why, root=self._root, stalls=self._stalls(waits))
         reasons = {
+            **({"code_looks": NO_LINES} if isinstance(self._trace, ThreadsTrace) else {}),
             "machine": self._machine.why_not(),
             "main_process": self._main.why_not(),
             "workers": self._watch.why_not() if pids or self._batches.loading_threads() else NO_WORKERS,
@@ -177,7 +183,7 @@ class WatchedLoader:
 
     def _stalls(self, waits: Sequence[Wait]) -> StallSums | None:
         """Put the waits together with what the workers made; there are none without workers."""
-        if not isinstance(self._trace, LoaderTrace) or not self._trace.workers:
+        if isinstance(self._trace, IterableTrace) or not self._trace.workers:
             return None
         return stalls_of(waits, self._trace.made_last(), self._trace.workers)
 

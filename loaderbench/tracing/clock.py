@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 IDLE = 0  # outside every stage
 LIGHT_S = 20e-6
@@ -105,3 +107,51 @@ class StageClock:
         """Charge the last `own_s` seconds, which were the tracer's own, to nobody."""
         self.at_s += own_s
         self.cpu_at_s += own_s
+
+
+def timed(call: Callable[..., Any], clock: StageClock, place: int, read: int) -> Callable[..., Any]:
+    """A function that does what `call` does, and charges it to the stage `place`, and its short reads to `read`.
+
+    Charging is written out twice: a shared function would add 119 ns to each of many calls per sample. Unlike
+    `StageClock.enter` and `leave`, it also leaves its own entry time out of every stage, and settles short reads.
+    """
+    wall_s, cpu_s, calls, stack = clock.wall_s, clock.cpu_s, clock.calls, clock.stack
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if clock.ident != thread():
+            return call(*args, **kwargs)
+        at_s = now_s()
+        top, took_s = clock.top, at_s - clock.at_s
+        if took_s < LIGHT_S:
+            used_s = took_s
+            clock.cpu_at_s += took_s
+        else:
+            cpu_at_s = cpu_now_s()
+            used_s = cpu_at_s - clock.cpu_at_s
+            clock.cpu_at_s = cpu_at_s
+        wall_s[top] += took_s
+        cpu_s[top] += used_s
+        stack.append(top)
+        calls[place] += 1
+        clock.top = place
+        clock.at_s = begun_s = now_s()
+        clock.cpu_at_s += begun_s - at_s  # what this took is charged to nobody
+        try:
+            return call(*args, **kwargs)
+        finally:
+            at_s = now_s()
+            top, took_s = clock.top, at_s - clock.at_s
+            if took_s < LIGHT_S:
+                used_s = took_s
+                clock.cpu_at_s += took_s
+            else:
+                cpu_at_s = cpu_now_s()
+                used_s = cpu_at_s - clock.cpu_at_s
+                clock.cpu_at_s = cpu_at_s
+            wall_s[top] += took_s
+            cpu_s[top] += used_s
+            if clock.read_s:
+                clock.settle(read, top)
+            clock.top, clock.at_s = stack.pop() if stack else IDLE, at_s
+
+    return run

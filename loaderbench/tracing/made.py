@@ -58,7 +58,11 @@ class MadeBatches:
         if place is None:
             return None
         worker, turn = place
-        block, number = self._blocks[worker], self._begun[epoch][worker] + turn
+        return self.by(worker, self._begun[epoch][worker] + turn)
+
+    def by(self, worker: int, number: int) -> Made | None:
+        """The batch that a worker made after `number` others, over all epochs; `None` if it is not remembered."""
+        block = self._blocks[worker]
         return self._made(worker, number, block.span_stages()) if number in _remembered(block) else None
 
     def of_last_epoch(self) -> list[tuple[int, Made]]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, MutableMapping, MutableSequence
+from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from inspect import getattr_static
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
-
-from loaderbench.tracing.clock import IDLE, LIGHT_S, cpu_now_s, now_s, thread
-from loaderbench.tracing.tracer import Tracer
+from typing import Any, Protocol
 
 MAX_DATASETS = 200  # of a dataset of datasets: the others' samples are timed as one stage
 _TRANSFORM_LIBRARIES = ("torchvision", "albumentations", "kornia", "torch", "monai", "fastai", "fastcore")
@@ -22,6 +19,38 @@ _TRANSFORM_WORDS = ("transform", "augment", "preprocess")
 _WITHOUT_CLASS = ("builtins", "functools", "torch.jit")  # modules of callables whose class cannot be given a method
 
 Methods = dict[str, Callable[..., Any]]
+
+
+class SampleTimer(Protocol):
+    """What times samples, batches, and the stages in them: a `Tracer`, or the one of whichever thread calls.
+
+    `decoding` are stages in which a decoder is no news.
+    """
+
+    decoding: set[int]
+
+    def place(self, stage: str, part: str = "") -> int:
+        """The number of a part of a stage."""
+        ...
+
+    def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
+        """Call what loads a sample."""
+        ...
+
+    def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
+        """Call what loads many samples at once."""
+        ...
+
+    def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
+        """Call what makes a batch of samples."""
+        ...
+
+    def forget_unfinished_batch(self) -> None:
+        """Count samples that were made for no batch as those of none."""
+
+    def timed(self, call: Callable[..., Any], place: int) -> Callable[..., Any]:
+        """A function that does what `call` does, and charges it to a stage."""
+        ...
 
 
 @dataclass
@@ -45,7 +74,7 @@ class Parts:
 class Finder:
     """Walks through a dataset once."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: SampleTimer) -> None:
         self._tracer = tracer
         self._seen: set[int] = set()
         self._datasets = 0
@@ -90,7 +119,7 @@ class Finder:
             getattr_static(kind, "__call__", None), FunctionType
         ):
             self._seen.add(id(value))
-            self.parts.objects.append((value, {"__call__": timed(kind.__call__, self._tracer, place)}))
+            self.parts.objects.append((value, {"__call__": self._tracer.timed(kind.__call__, place)}))
         elif isinstance(holder, MutableMapping | MutableSequence):
             replacement = self._timed_function(value, place)
             if replacement is not None:
@@ -99,11 +128,11 @@ class Finder:
     def _timed_function(self, value: Any, place: int) -> Any:
         """A function, method or partial that passes for the one it stands for; `None` for anything else."""
         if isinstance(value, MethodType):
-            return MethodType(timed(value.__func__, self._tracer, place), value.__self__)
+            return MethodType(self._tracer.timed(value.__func__, place), value.__self__)
         if type(value) is functools.partial:
-            return functools.partial(timed(value.func, self._tracer, place), *value.args, **value.keywords)
+            return functools.partial(self._tracer.timed(value.func, place), *value.args, **value.keywords)
         if isinstance(value, FunctionType | BuiltinFunctionType):
-            return functools.update_wrapper(timed(value, self._tracer, place), value)
+            return functools.update_wrapper(self._tracer.timed(value, place), value)
         return None
 
     def _place(self, name: str, value: Any) -> int:
@@ -147,7 +176,7 @@ def maker_of(dataset: Any) -> Any:
     return dataset.d if type(dataset).__module__ == _FASTAI and hasattr(dataset, "d") else dataset
 
 
-def sample_methods(base: Any, tracer: Tracer) -> dict[str, Callable[..., Any]]:
+def sample_methods(base: Any, tracer: SampleTimer) -> dict[str, Callable[..., Any]]:
     """`__getitem__` and `__getitems__` of a class, `__iter__` of an iterable one, or those of fastai's loader."""
     if any((kind.__module__, kind.__name__) == (_FASTAI, "DataLoader") for kind in base.__mro__):
         item, batch = base.do_item, base.do_batch
@@ -169,7 +198,7 @@ def sample_methods(base: Any, tracer: Tracer) -> dict[str, Callable[..., Any]]:
 class CountedIterator:
     """An iterable dataset's iterator, whose samples are counted; their index is a running number."""
 
-    def __init__(self, samples: Iterator[Any], tracer: Tracer) -> None:
+    def __init__(self, samples: Iterator[Any], tracer: SampleTimer) -> None:
         self._samples, self._tracer, self._index = samples, tracer, -1
         tracer.forget_unfinished_batch()
 
@@ -184,7 +213,7 @@ class CountedIterator:
 class SampleProxy:
     """A dataset whose class can be given no method, with its samples counted all the same."""
 
-    def __init__(self, dataset: Any, tracer: Tracer) -> None:
+    def __init__(self, dataset: Any, tracer: SampleTimer) -> None:
         self._dataset, self._tracer = dataset, tracer
 
     def __getitem__(self, index: Any) -> Any:
@@ -198,52 +227,3 @@ class SampleProxy:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._dataset, name)
-
-
-def timed(call: Callable[..., Any], tracer: Tracer, place: int) -> Callable[..., Any]:
-    """A function that does what `call` does, and charges it to a stage.
-
-    Charging is written out twice: a shared function would add 119 ns to each of many calls per sample. Unlike
-    `StageClock.enter` and `leave`, it also leaves its own entry time out of every stage, and settles short reads.
-    """
-    clock, read = tracer.clock, tracer.read
-    wall_s, cpu_s, calls, stack = clock.wall_s, clock.cpu_s, clock.calls, clock.stack
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if clock.ident != thread():
-            return call(*args, **kwargs)
-        at_s = now_s()
-        top, took_s = clock.top, at_s - clock.at_s
-        if took_s < LIGHT_S:
-            used_s = took_s
-            clock.cpu_at_s += took_s
-        else:
-            cpu_at_s = cpu_now_s()
-            used_s = cpu_at_s - clock.cpu_at_s
-            clock.cpu_at_s = cpu_at_s
-        wall_s[top] += took_s
-        cpu_s[top] += used_s
-        stack.append(top)
-        calls[place] += 1
-        clock.top = place
-        clock.at_s = begun_s = now_s()
-        clock.cpu_at_s += begun_s - at_s  # what this took is charged to nobody
-        try:
-            return call(*args, **kwargs)
-        finally:
-            at_s = now_s()
-            top, took_s = clock.top, at_s - clock.at_s
-            if took_s < LIGHT_S:
-                used_s = took_s
-                clock.cpu_at_s += took_s
-            else:
-                cpu_at_s = cpu_now_s()
-                used_s = cpu_at_s - clock.cpu_at_s
-                clock.cpu_at_s = cpu_at_s
-            wall_s[top] += took_s
-            cpu_s[top] += used_s
-            if clock.read_s:
-                clock.settle(read, top)
-            clock.top, clock.at_s = stack.pop() if stack else IDLE, at_s
-
-    return run

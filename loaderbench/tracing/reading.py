@@ -12,7 +12,6 @@ from loaderbench.histogram import Histogram
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import BLOCK_BYTES, NOBODY, Block
 from loaderbench.tracing.clock import now_s
-from loaderbench.tracing.parts import timed
 from loaderbench.tracing.tracer import Tracer
 
 NOTHING_TAKEN = (0, 0.0, 0.0, 0.0)
@@ -170,7 +169,7 @@ def tracing_s_per_sample(traced: Traced) -> float | None:
 
 def _pair_s(stages: int) -> float:
     tracer = Tracer(Block(bytearray(BLOCK_BYTES)), max_cost_share=1e9)
-    stage = timed(_nothing, tracer, tracer.place("transform"))
+    stage = tracer.timed(_nothing, tracer.place("transform"))
 
     def sample() -> None:
         for _ in range(stages):

@@ -12,7 +12,7 @@ from typing import Any
 from loaderbench.histogram import bin_of
 from loaderbench.tracing import block as layout
 from loaderbench.tracing.block import Block
-from loaderbench.tracing.clock import IDLE, StageClock, now_s, thread
+from loaderbench.tracing.clock import IDLE, StageClock, now_s, thread, timed
 
 MAX_COST_SHARE = 0.01
 """When tracing would cost more than this of a sample's time, samples are left out until it does not."""
@@ -80,6 +80,10 @@ class Tracer:
             self.block.add_name(stage, part)
             known = self._know((stage, part))
         return known
+
+    def timed(self, call: Callable[..., Any], place: int) -> Callable[..., Any]:
+        """A function that does what `call` does, and charges it to a stage."""
+        return timed(call, self.clock, place, self.read)
 
     def stage_of(self, place: int) -> str:
         """The stage that a place belongs to; empty for the sample's own time, which no function names."""

@@ -17,7 +17,7 @@ from loaderbench.records import RunRecord, Trial  # noqa: E402
 from loaderbench.store import read_run  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("files that loaders leave")  # which `left_behind` looks for
-TRACED = ("torch", "webdataset", "litdata", "streaming")
+TRACED = ("torch", "threads", "spdl", "webdataset", "litdata", "streaming")
 
 SUITE = """\
 name: small
@@ -62,7 +62,7 @@ def test_each_is_measured_with_its_own_workers_or_threads(name: str, finished: F
         assert (trial.workers.count if trial.workers else None) == asked
         if name in TRACED:
             assert {"read", "decode", "transform", "collate"} <= (trial.stages or {}).keys()
-            assert ("read/reader" in (trial.stage_parts or {})) is (name != "torch")
+            assert ("read/reader" in (trial.stage_parts or {})) is bool(LOADER_BACKENDS[name].format)
 
 
 @every_loader

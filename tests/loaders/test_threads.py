@@ -328,7 +328,7 @@ def test_the_code_that_a_report_shows_gives_the_batches_of_a_dataloader(backend:
 
 
 def test_loading_threads_all_begin_at_once_and_can_be_started_again() -> None:
-    loading = LoadingThreads(3)
+    loading = LoadingThreads(3, Numbers())
     loading.start()
     first = loading.numbers()
     loading.start()

@@ -10,7 +10,7 @@ from loaderbench.recorder.stalls import Spans, StallSums, Wait, divide_waits
 
 def spans(*rows: tuple[int, int, float, float], workers: int = 2) -> Spans:
     """From (worker, its how-manieth batch, began, ended)."""
-    batches = [(number * workers + worker, began_s, ended_s) for worker, number, began_s, ended_s in rows]
+    batches = [(number * workers + worker, worker, began_s, ended_s) for worker, number, began_s, ended_s in rows]
     return Spans.of(workers, sorted(batches))
 
 
@@ -44,10 +44,10 @@ def test_a_later_batch_that_lies_ready_is_nobody_s_fault_while_all_workers_are_b
     assert (sums.making_s, sums.order_s) == (4.0, 0.0)
 
 
-def test_workers_take_turns_so_that_a_batch_s_number_says_who_made_it() -> None:
-    found = Spans.of(2, [(0, 0.0, 1.0), (1, 0.0, 1.1), (2, 1.0, 2.0), (3, 1.1, 2.1)])
-    assert found.made == {0: (0.0, 1.0), 1: (0.0, 1.1), 2: (1.0, 2.0), 3: (1.1, 2.1)}
-    assert found.by_worker == [[(0.0, 1.0), (1.0, 2.0)], [(0.0, 1.1), (1.1, 2.1)]]
+def test_each_worker_has_the_batches_that_it_made_in_turn_or_not() -> None:
+    found = Spans.of(2, [(0, 0, 0.0, 1.0), (1, 1, 0.0, 1.1), (2, 0, 1.0, 2.0), (3, 0, 2.0, 2.1)])
+    assert found.made == {0: (0.0, 1.0), 1: (0.0, 1.1), 2: (1.0, 2.0), 3: (2.0, 2.1)}
+    assert found.by_worker == [[(0.0, 1.0), (1.0, 2.0), (2.0, 2.1)], [(0.0, 1.1)]]
 
 
 def test_batches_that_came_before_they_were_made_are_not_what_they_are_taken_for() -> None:
@@ -122,7 +122,7 @@ moments = st.floats(0, 100, allow_nan=False)
 @given(st.lists(st.tuples(moments, moments, moments, moments), min_size=1, max_size=12), st.integers(1, 4))
 def test_the_parts_add_up_to_the_waits(rows: list[tuple[float, float, float, float]], workers: int) -> None:
     waits = [Wait(number, min(row[:2]), max(row[:2])) for number, row in enumerate(rows)]
-    made = [(number, min(row[2:]), max(row[2:])) for number, row in enumerate(rows)]
+    made = [(number, number % workers, min(row[2:]), max(row[2:])) for number, row in enumerate(rows)]
     sums = divide_waits(waits, Spans.of(workers, made))
     parts = (sums.making_s, sums.order_s, sums.after_s, sums.not_begun_s)
     assert sum(parts) == pytest.approx(sum(wait.got_s - wait.asked_s for wait in waits))

@@ -1,0 +1,159 @@
+"""Traces a loader whose threads run a dataset's own code: each thread writes to a block and a tracer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from loaderbench.tracing import active, block as layout, hooks
+from loaderbench.tracing.attach import Attachment
+from loaderbench.tracing.block import BLOCK_BYTES, Block
+from loaderbench.tracing.clock import thread
+from loaderbench.tracing.made import Made, MadeBatches
+from loaderbench.tracing.parts import Finder, SampleProxy
+from loaderbench.tracing.reading import Mark, Traced, mark, read
+from loaderbench.tracing.taking import Taken, TakingClock
+from loaderbench.tracing.tracer import Tracer
+
+
+class Threads(Protocol):
+    """Threads that make batches of a dataset: `count` of them.
+
+    `collate_fn` makes a batch of samples. Each thread calls `thread_init_fn` with its number before its first batch.
+    """
+
+    count: int
+    dataset: Any
+    collate_fn: Callable[[Any], Any]
+    thread_init_fn: Callable[[int], None] | None
+
+
+class ThreadsTrace:
+    """A loader, traced in its threads until its batches end.
+
+    `source` gives the batches that `threads` make: the same objects that their `collate_fn` returned.
+    """
+
+    def __init__(self, source: Iterable[Any], threads: Threads) -> None:
+        self.workers = threads.count
+        memory = bytearray(BLOCK_BYTES * threads.count)
+        self._source, self._blocks = source, [Block(memory, number) for number in range(threads.count)]
+        self._tracers = [Tracer(block) for block in self._blocks]
+        self._collate = threads.collate_fn
+        self._made = MadeBatches(self._blocks, in_workers=True)
+        self._makers: dict[
+            int, tuple[int, int]
+        ] = {}  # of batches on their way: the thread, and how many it made before
+        self._taken: list[list[tuple[int, int] | None]] = []  # the same, of each epoch's batches in order
+        self._taking = TakingClock()
+        for block in self._blocks:
+            block.header[layout.ENABLED] = 1.0
+        own = TracerOfThread(self._tracers)
+        self._attachment = Attachment(Finder(own).dataset(threads.dataset))
+        if not self._attachment.holds(threads.dataset):
+            threads.dataset = SampleProxy(threads.dataset, own)
+        threads.collate_fn, threads.thread_init_fn = self._collated, self._begin_in_thread
+
+    def batches(self) -> Iterator[Any]:
+        """Begin an epoch."""
+        self._taken.append([])
+        return Taken(self._followed(), self._taking)
+
+    def made(self, epoch: int, batch: int) -> Made | None:
+        """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or not any more."""
+        taken = self._taken[epoch] if epoch < len(self._taken) else []
+        maker = taken[batch] if batch < len(taken) else None
+        return None if maker is None else self._made.by(*maker)
+
+    def made_last(self) -> list[tuple[int, Made]]:
+        """Return the known batches of the latest epoch in order, each with its number in the epoch."""
+        epoch = len(self._taken) - 1
+        found = ((batch, self.made(epoch, batch)) for batch in range(len(self._taken[epoch])))
+        return [(batch, made) for batch, made in found if made is not None]
+
+    def mark(self) -> Mark:
+        """A moment from which `read` can count."""
+        return mark(self._blocks, self._taking.read())
+
+    def read(self, since: Mark | None = None) -> Traced:
+        """What was traced since a mark, or from the beginning."""
+        return read(self._blocks, since, self._taking.read())
+
+    def _followed(self) -> Iterator[Any]:
+        """The batches; functions and classes are restored afterwards."""
+        self._attachment.attach()
+        hooks.install()
+        try:
+            for batch in self._source:
+                self._taken[-1].append(self._makers.pop(id(batch), None))
+                yield batch
+        finally:
+            hooks.remove()
+            self._attachment.detach()
+
+    def _begin_in_thread(self, number: int) -> None:
+        tracer = self._tracers[number]
+        tracer.bind()
+        active.set_tracer(tracer)
+
+    def _collated(self, samples: Any) -> Any:
+        tracer = active.tracer()
+        if tracer is None:
+            return self._collate(samples)
+        batch = tracer.collate(self._collate, samples)
+        self._makers[id(batch)] = self._tracers.index(tracer), int(tracer.block.header[layout.BATCHES]) - 1
+        return batch
+
+
+class TracerOfThread:
+    """What the parts of a dataset call, in any of its threads: the tracer of that thread times them.
+
+    All tracers give a part the same number.
+    """
+
+    def __init__(self, tracers: Sequence[Tracer]) -> None:
+        self._tracers, self.decoding = tracers, set[int]()
+        for tracer in tracers:
+            tracer.decoding = self.decoding
+
+    def place(self, stage: str, part: str = "") -> int:
+        """The number of a part of a stage."""
+        return max(tracer.place(stage, part) for tracer in self._tracers)
+
+    def sample(self, index: Any, call: Callable[..., Any], *args: Any) -> Any:
+        """Call what loads a sample."""
+        tracer = active.tracer()
+        return call(*args) if tracer is None else tracer.sample(index, call, *args)
+
+    def group(self, call: Callable[[Any], Any], indices: Sequence[Any]) -> Any:
+        """Call what loads many samples at once."""
+        tracer = active.tracer()
+        return call(indices) if tracer is None else tracer.group(call, indices)
+
+    def collate(self, call: Callable[[Any], Any], samples: Any) -> Any:
+        """Call what makes a batch of samples."""
+        tracer = active.tracer()
+        return call(samples) if tracer is None else tracer.collate(call, samples)
+
+    def forget_unfinished_batch(self) -> None:
+        """See `Tracer`."""
+        if (tracer := active.tracer()) is not None:
+            tracer.forget_unfinished_batch()
+
+    def timed(self, call: Callable[..., Any], place: int) -> Callable[..., Any]:
+        """A function that does what `call` does, and charges it to a stage of the thread that calls it."""
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            tracer = active.local.tracer
+            if tracer is None or tracer.clock.ident != thread():
+                return call(*args, **kwargs)
+            clock = tracer.clock
+            clock.enter(place)
+            try:
+                return call(*args, **kwargs)
+            finally:
+                if clock.read_s:
+                    clock.settle(tracer.read, clock.top)
+                clock.leave()
+
+        return run
