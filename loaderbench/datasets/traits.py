@@ -1,4 +1,4 @@
-"""What a dataset holds that does harm in workers, found without calling it."""
+"""What a dataset is or holds that decides which fixes fit it, found without calling it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, torch.
 
 
 def traits_of(dataset: Any) -> dict[str, str]:
-    """`random_state` and `object_list`, each with the attribute that holds one; never raises."""
+    """`random_state` and `object_list`, each with the attribute that holds one; `stream` with its class; never raises.
+
+    A stream gives its samples in its own order, not by number.
+    """
     found: dict[str, str] = {}
+    if isinstance(dataset, torch.utils.data.IterableDataset):
+        found["stream"] = type(dataset).__name__
     for name, value in _attributes(dataset):
         if isinstance(value, _GENERATORS):
             found.setdefault("random_state", f"{name}: {type(value).__name__}")

@@ -153,7 +153,7 @@ class LoaderInside:
     `stages` are costs per sample that add up; `stage_parts` are what they are made of, by name
     (`transform/RandomResizedCrop`). `main_process` takes the batches. `stack_looks` and `kernel_looks` are of a process
     that was attached to, `code_looks` also of profiles. `sampled` says what was thinned out to bound memory;
-    `dataset_traits` what the dataset holds that does harm in workers.
+    `dataset_traits` what the dataset is or holds that decides which fixes fit it.
     """
 
     stages: dict[str, StageCost] | None = None

@@ -39,6 +39,7 @@ IDS = (
     "move_into_workers",
     "no_workers_for_tiny_samples",
     "uint8_transport",
+    "thread_loader",
     "page_faults",
     "jpeg_draft",
     "faster_decoder",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import Pipe, get_context
 from pathlib import Path
 from typing import Any
@@ -236,6 +236,14 @@ def test_generators_and_long_lists_of_a_dataset_are_seen() -> None:
 
     assert traits_of(Dataset()) == {"random_state": "rng: Generator", "object_list": "samples: 100,000 objects"}
     assert traits_of(object()) == {}
+
+
+def test_a_stream_of_samples_is_seen() -> None:
+    class Stream(torch.utils.data.IterableDataset[int]):
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(2))
+
+    assert traits_of(Stream()) == {"stream": "Stream"}
 
 
 def test_shared_images_can_be_sent_to_a_process() -> None:

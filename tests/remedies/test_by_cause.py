@@ -81,6 +81,7 @@ CAUSES: dict[str, Case] = {
     "uint8_transport": Case(
         "transport", "memory", options=FOLDER, silent={"options": {**FOLDER, "normalize": "device"}}
     ),
+    "thread_loader": Case("transport", "memory", silent={"traits": {"stream": "Stream"}}),
     "page_faults": Case("sample", "memory"),
     "jpeg_draft": Case("decode", "cpu", LARGE, silent={"facts": FACTS}),
     "faster_decoder": Case("decode", "cpu", options=FOLDER, silent={"options": {**FOLDER, "decoder": "torchvision"}}),

@@ -1,0 +1,30 @@
+"""Batches go through shared memory from one process to another, and threads need no such copy.
+
+Triggers when worker-to-main IPC is the bottleneck, unless batches cost less than their way. It needs a map-style
+dataset.
+
+What it does: loads in as many threads of the training process. Code that holds the GIL runs in one thread at a time:
+a dataset that is mostly Python loses.
+
+How to confirm: measure again with `-P loader=torch,threads -P threads=auto`; throughput rises, and memory (PSS) falls.
+"""
+
+from loaderbench.loaders import AXIS, DEFAULT_BACKEND
+from loaderbench.remedies.by_cause import CauseRemedy
+
+REMEDY = CauseRemedy(
+    id="thread_loader",
+    title="Load in {threads} threads instead of processes",
+    values={"threads": "N"},
+    applies=lambda found: (
+        found.named(stages={"transport"})
+        and not found.facts.tiny_batches
+        and found.facts.workers > 0
+        and found.config.get(AXIS) in (None, DEFAULT_BACKEND)
+        and "stream" not in found.traits
+    ),
+    change=lambda found: {AXIS: "threads", "threads": found.facts.workers},
+    relieves={"transport": 0.2},
+    effort=2,
+    caveat="The dataset must be thread-safe: threads cannot share an open file and its position",
+)
