@@ -16,6 +16,7 @@ from benchmarks.diagnosis import (
     storage,
     stragglers,
     sweeps,
+    thread_loaders,
     transforming,
     transport,
     uneven,
@@ -39,6 +40,7 @@ FAMILIES = (
     uneven,
     healthy,
     sweeps,
+    thread_loaders,
 )
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for family in FAMILIES for scenario in family.SCENARIOS}

@@ -16,6 +16,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.headline import NEIGHBORS, limit_of_work, threads_compete, where
 from loaderbench.diagnosis.limits import (
     busiest,
+    cpus_of_workers,
     grows_with_bytes,
     idle_in_wait,
     is_throttled,
@@ -33,7 +34,13 @@ from loaderbench.diagnosis.limits import (
     share_of_cpu,
 )
 from loaderbench.diagnosis.operational import LIMIT_NAMES, operational_bounds
-from loaderbench.diagnosis.requirements import at_a_lock, holds, main_process_is_late, threads_take_turns
+from loaderbench.diagnosis.requirements import (
+    at_a_lock,
+    holds,
+    main_process_is_late,
+    shares_the_gil,
+    threads_take_turns,
+)
 from loaderbench.diagnosis.thresholds import ALMOST, CONFLICT, LARGE_FILE_BYTES, MOST, NOTICED, ONE_THREAD, TIED
 from loaderbench.diagnosis.wording import (
     cpus_alone,
@@ -197,13 +204,19 @@ def one_worker_has_the_work(facts: Facts) -> Cause | None:
 
 def workers_are_blocked_on_a_lock(facts: Facts) -> Cause | None:
     """Threads that could run wait for one another, and leave CPUs idle."""
+    if shares_the_gil(facts):
+        return _gil_serializes(cpus_of_workers(facts), facts)
     if at_a_lock(facts):
         why = _why("Lock", f"workers blocked on a lock in {in_percent(facts.stood_at('lock'))} of checks")
         return _cause(most_blocked(facts), "lock", why, f"a lock serializes {stage_name(most_blocked(facts))}")
     if facts.loads is None or not threads_take_turns(facts):
         return None
     total = facts.loads.on_cpu_share + (facts.loads.other_threads_cpu_share or 0.0)
-    why = _why("GIL", f"all threads together use {total:.2f} CPUs, as if only one could run at a time")
+    return _gil_serializes(total, facts)
+
+
+def _gil_serializes(cpus: float, facts: Facts) -> Cause:
+    why = _why("GIL", f"all threads together use {cpus:.2f} CPUs, as if only one could run at a time")
     if not facts.is_loader:
         return _cause("main_process", "lock", why, f"{_ONE_THREAD} (the GIL)")
     return _cause(busiest(facts), "lock", why, f"the GIL serializes {stage_name(busiest(facts))}")

@@ -128,6 +128,11 @@ class Facts:
         """Seconds per sample that a stage took without using a CPU."""
         return max(0.0, self.wall_s.get(stage, 0.0) - self.cpu_s.get(stage, 0.0))
 
+    @property
+    def in_threads(self) -> bool:
+        """Whether the workers are threads of one process, which share a GIL."""
+        return self.loads is not None and self.loads.are_threads
+
     def stood_at(self, kind: str) -> float:
         """The share of the workers' time with something to do in which they were seen to stand at this."""
         seen = self.loads.blocked_on if self.loads else None
@@ -188,7 +193,7 @@ def gather(
         batch_samples=_mean_of(trial.samples / trial.batches for trial in done if trial.samples and trial.batches),
         cpu_s=_by_stage(done, "cpu_s") or _by_looks(done, running=True),
         wall_s=_by_stage(done, "wall_s") or _by_looks(done, running=False),
-        loads=_without_polled_sockets(loads, idle_share),
+        loads=_without_polled_sockets(_without_idle_threads(loads, idle_share), idle_share),
         main=_typical(done, "main_process"),
         idle_share=idle_share,
         ended_share=_mean_of(_ended_share(trial, workers) for trial in done) or 0.0,
@@ -241,14 +246,15 @@ def _workers(trial: Trial) -> int:
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     """Time of the workers without work: what they were seen to wait at their queue, or what no stage took.
 
-    They poll more than their queue where the first is far longer.
+    They poll more than their queue where the first is far longer. Threads wait for work at a lock, which says nothing.
     """
     if not workers:
         return None
     stacks = [shares for trial in trials if (shares := _reading(trial, "stack_looks.idle_share")) is not None]
     if stacks:
         return fmean(stacks)
-    looks = [shares for trial in trials if (shares := _reading(trial, "workers.blocked_on"))]
+    polling = [trial.workers for trial in trials if trial.workers and not trial.workers.are_threads]
+    looks = [states.blocked_on for states in polling if states.blocked_on]
     busy = [
         _stages_s(trial) * (trial.samples_per_s or 0) / (workers * trial.processes) for trial in trials if trial.stages
     ]
@@ -257,6 +263,15 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     if at_queue is None or (no_stage is not None and at_queue > no_stage + LOOKS_APART):
         return no_stage
     return at_queue
+
+
+def _without_idle_threads(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:
+    """The same, where threads without work count as that: they wait for it at a lock, where a process would poll."""
+    seen = states.blocked_on if states else None
+    if states is None or not states.are_threads or not seen or not idle_share:
+        return states
+    idle = min(idle_share, seen.get("lock", 0.0))
+    return replace(states, blocked_on={**seen, "lock": seen.get("lock", 0.0) - idle, "queue": idle})
 
 
 def _without_polled_sockets(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:
@@ -365,7 +380,7 @@ def _typical(trials: Iterable[Trial], path: str) -> Any:
 
 
 def _typical_value(values: Sequence[Any]) -> Any:
-    numbers = [value for value in values if isinstance(value, int | float)]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if numbers:
         return fmean(numbers)
     shares = [value for value in values if isinstance(value, dict)]

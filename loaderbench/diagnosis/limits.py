@@ -156,6 +156,11 @@ def kernel_works(facts: Facts) -> bool:
     return have_work(facts) or kernel_cpus(facts) >= MOST * facts.wait_share
 
 
+def cpus_of_workers(facts: Facts) -> float:
+    """CPUs that the threads which make batches use together."""
+    return facts.workers * (facts.loads.on_cpu_share if facts.loads else 0.0)
+
+
 def kernel_cpus(facts: Facts) -> float:
     """CPUs that all loading processes use in the kernel."""
     states = facts.loads

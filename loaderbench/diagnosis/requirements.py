@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import (
     cpus_are_full,
+    cpus_of_workers,
     disturbed,
     grows_with_bytes,
     have_work,
@@ -105,12 +106,20 @@ def requests_take_the_time(facts: Facts) -> bool:
 
 def something_is_serialized(facts: Facts) -> bool:
     """Workers are blocked on a lock, threads run one at a time, or one thread does all the work."""
-    return at_a_lock(facts) or threads_take_turns(facts) or main_process_is_late(facts) or hand_over_is_serial(facts)
+    take_turns = shares_the_gil(facts) or threads_take_turns(facts)
+    return at_a_lock(facts) or take_turns or main_process_is_late(facts) or hand_over_is_serial(facts)
 
 
 def at_a_lock(facts: Facts) -> bool:
     """Workers with work are blocked on a lock while CPUs are idle."""
     return facts.workers > 0 and a_cpu_is_left(facts) and have_work(facts) and facts.stood_at("lock") >= LOCKED
+
+
+def shares_the_gil(facts: Facts) -> bool:
+    """Loading threads of one process use about one CPU together, and otherwise wait at a lock: that is the GIL."""
+    one_at_a_time = facts.workers > 1 and ONE_THREAD <= cpus_of_workers(facts) <= 2 - ONE_THREAD
+    waits = facts.blocked_at_work >= LOCKED and mostly_at_locks(facts)
+    return facts.in_threads and one_at_a_time and waits and a_cpu_is_left(facts) and have_work(facts)
 
 
 def threads_take_turns(facts: Facts) -> bool:

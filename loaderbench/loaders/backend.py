@@ -169,6 +169,10 @@ class LoaderBackend(ABC):
         """How it reads ahead with these arguments, which may come from a saved run and hold anything."""
         return Prefetch(batch_size=arguments.get("batch_size"))
 
+    def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:
+        """The one argument, with its value, that makes so many load at the same time."""
+        return {"num_workers": workers}
+
     @abstractmethod
     def build(self, source: Any, arguments: Mapping[str, Any], *, seed: int) -> Batches:
         """Make batches of what a dataset gave, in a trial's process. Raises `TypeError` for what it cannot take."""

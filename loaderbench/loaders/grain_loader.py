@@ -76,6 +76,11 @@ class Grain(ThreadLoader):
     today: ClassVar[Config] = {**ThreadLoader.today, "num_workers": 0}
     worker_axes: ClassVar[frozenset[str]] = ThreadLoader.worker_axes | {"num_workers"}
 
+    def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:
+        """Threads, or as many processes as have so many threads together."""
+        threads = super().prefetch(arguments).workers or 1
+        return {"num_workers": max(1, workers // threads)} if _processes(arguments) else {"threads": workers}
+
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
         """As many batches as are asked for; with processes, so many for each of them, and those in its queues."""
         found, processes = super().prefetch(arguments), _processes(arguments)

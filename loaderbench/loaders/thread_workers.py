@@ -89,6 +89,10 @@ class ThreadLoader(LoaderBackend):
     today: ClassVar[Config] = {"threads": 1}
     worker_axes: ClassVar[frozenset[str]] = frozenset(("threads", "queued"))
 
+    def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:
+        """As many threads."""
+        return {"threads": workers}
+
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
         """As many batches as are asked for, by so many threads; nothing is copied between processes."""
         threads, size = _count(arguments, "threads", 1), _count(arguments, "batch_size", 1)

@@ -58,6 +58,11 @@ class Blocked:
         """Look once at a process that may load by itself: at its main thread alone, for others may belong to anyone."""
         self._count(pid, self._kind(f"{pid}"))
 
+    def look_at_threads(self, pid: int) -> None:
+        """Look once at each thread of a process, by the kernel's number of it."""
+        for thread in self._threads(pid):
+            self._count(thread, self._kind(f"{pid}/task/{thread}"))
+
     def _count(self, pid: int, kind: str | None) -> None:
         self._seen.setdefault(pid, Counter())[kind or OTHER] += 1
 
@@ -66,12 +71,16 @@ class Blocked:
 
     def _behind_a_lock(self, pid: int) -> str:
         """A thread may wait at a lock for what other threads of its process fetch: then these are what it waits for."""
-        try:
-            threads = os.listdir(f"{self._root}/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
-        except OSError:
-            return LOCK
-        kinds = {self._kind(f"{pid}/task/{thread}") for thread in threads if thread != str(pid)}
+        kinds = {self._kind(f"{pid}/task/{thread}") for thread in self._threads(pid) if thread != pid}
         return next((kind for kind in (STORAGE, DEVICE) if kind in kinds), LOCK)
+
+    def _threads(self, pid: int) -> list[int]:
+        """Of a process; none where they cannot be listed."""
+        try:
+            names = os.listdir(f"{self._root}/{pid}/task")  # noqa: PTH208 - half the cost of a Path per thread
+        except OSError:
+            return []
+        return [int(name) for name in names]
 
     def shares(self, pids: Iterable[int] | None = None) -> dict[str, float] | None:
         """The shares of all looks at these; `None` where they are too few, or where the kernel hides what it is."""

@@ -82,7 +82,7 @@ class Sampler:
 
     def _sample(self, with_disk: bool) -> Sample:
         tree = self._tree.read(with_disk)
-        self._blocked.look_at_main(self._root)
+        self._blocked.look_at_threads(self._root)
         self._blocked.look(self._tree.below)
         used = _shm_used_bytes()
         shm = None if used is None or self._shm_before is None else max(0, used - self._shm_before)

@@ -33,6 +33,7 @@ class WorkerWatch:
         self._pinning_s = 0.0
         self._count = 0
         self._allowed_cpus = NO_CPU_COUNT
+        self._are_threads = False
         self._pss_bytes: int | None = None
         self._why_no_pss = "worker memory was not read"
 
@@ -49,6 +50,7 @@ class WorkerWatch:
         self._sums.add(pairs)
         self._pinning_s += sum(runnable_s(before, after, self._is_pinning) for before, after in pairs)
         self._count = max(self._count, len(now))
+        self._are_threads = bool(threads) and not pids
         self._allowed_cpus = min([*map(_allowed_cpus, now), self._allowed_cpus])
         self._before = now
 
@@ -106,6 +108,7 @@ class WorkerWatch:
             runnable_threads=sums.runnable_s / sums.clock_s,
             system_share=system,
             allowed_cpus=self._allowed_cpus if self._allowed_cpus < NO_CPU_COUNT else None,
+            are_threads=self._are_threads,
             pinning_share=min(1.0, self._pinning_s / sums.wall_s) if any(self._pins.values()) else None,
             not_measured=reasons,
         )

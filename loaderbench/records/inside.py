@@ -26,6 +26,7 @@ class WorkerStates:
     their CPU time in the kernel. `blocked_on` says what they were blocked on when checked (`lock`, `storage`, `device`,
     `queue`, `running`), as shares. `allowed_cpus` is the smallest number of CPUs that one worker may use.
     `pinning_share` is the part of the time in which the thread that pins memory ran, or was ready to.
+    `are_threads`: the workers are threads of the main process.
     """
 
     on_cpu_share: float
@@ -45,6 +46,7 @@ class WorkerStates:
     blocked_on: dict[str, float] | None = None
     allowed_cpus: int | None = None
     pinning_share: float | None = None
+    are_threads: bool = False
     not_measured: Reasons = field(default_factory=dict)
 
 

@@ -35,6 +35,7 @@ IDS = (
     "workers_beyond_cores",
     "cold_cache",
     "pack_small_files",
+    "process_loader",
     "release_lock",
     "move_into_workers",
     "no_workers_for_tiny_samples",

@@ -8,6 +8,7 @@ from typing import Any
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.operational import operational_bounds
+from loaderbench.loaders import AXIS, backend_of
 from loaderbench.records import Candidate, Config, Recommendation
 from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.findings import Diagnosis, Findings
@@ -101,8 +102,16 @@ class CauseRemedy:
 
     def _change(self, diagnosis: Diagnosis) -> Config:
         """The part of the change that is not in place yet."""
-        known = {**(diagnosis.options or {}), **diagnosis.config}
-        return {name: value for name, value in self.change(diagnosis).items() if known.get(name) != value}
+        known, change = {**(diagnosis.options or {}), **diagnosis.config}, self.change(diagnosis)
+        if not _takes(diagnosis, change):
+            return {}
+        return {name: value for name, value in change.items() if known.get(name) != value}
+
+
+def _takes(found: Diagnosis, change: Config) -> bool:
+    """Whether these are arguments of the loader, the new one if it changes, or options of the dataset."""
+    axes = backend_of({**found.loader, **found.config, **change}).axes
+    return all(name == AXIS or name in axes or found.has_options(name) for name in change)
 
 
 IN_THE_CODE = "Not measured: it changes your own code"
@@ -138,7 +147,7 @@ def estimate(facts: Facts, change: Config, relieves: Mapping[str, float], demand
     `relieves` are the parts of each stage's time that are left. Source: the asymptotic bounds of operational analysis
     with one term changed (Denning and Buzen 1978).
     """
-    count = change.get("num_workers")
+    count = None if AXIS in change else change.get("num_workers", change.get("threads"))
     workers = count if isinstance(count, int) else None
     if workers is None and not relieves:
         return None

@@ -14,7 +14,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Limit
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis
-from loaderbench.remedies.workers import WorkerRemedy
+from loaderbench.remedies.workers import WorkerRemedy, count_title, loading_in
 
 
 def _compete(found: Diagnosis) -> bool:
@@ -33,18 +33,19 @@ def _share_of_rank(facts: Facts) -> int:
 REMEDY = MeasuredFirst(
     WorkerRemedy(
         id="fewer_workers",
-        title="Set num_workers={}",
-        general="Lower num_workers",
+        title="Set {axis}={count}",
+        general="Lower {axis}",
         fits=lambda now, best: best < now,
         about=lambda now: now > 0,
         cheaper=True,
     ),
     CauseRemedy(
         id="fewer_workers",
-        title="Set num_workers={num_workers}",
+        title="Set num_workers=N",
+        title_for=lambda found: count_title(found, _share_of_rank(found.facts)),
         effort=0,
         ends_contention=True,
         applies=_compete,
-        change=lambda found: {"num_workers": _share_of_rank(found.facts)},
+        change=lambda found: loading_in(found, _share_of_rank(found.facts)),
     ),
 )

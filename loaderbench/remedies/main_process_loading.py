@@ -14,7 +14,7 @@ from loaderbench.remedies.workers import WorkerRemedy, workers_that_fit
 REMEDY = MeasuredFirst(
     WorkerRemedy(
         id="main_process_loading",
-        title="Set num_workers={}",
+        title="Set {axis}={count}",
         general="Use worker processes",
         fits=lambda now, best: now == 0 < best,
         about=lambda now: now == 0,

@@ -8,22 +8,23 @@ How to confirm: throughput and CPU use rise with more workers.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
-from loaderbench.remedies.workers import WorkerRemedy, workers_that_fit
+from loaderbench.remedies.workers import WorkerRemedy, count_title, loading_in, workers_that_fit
 
 REMEDY = MeasuredFirst(
     WorkerRemedy(
         id="more_workers",
-        title="Set num_workers={}",
-        general="Raise num_workers",
+        title="Set {axis}={count}",
+        general="Raise {axis}",
         fits=lambda now, best: best > now,
         about=lambda now: now > 0,
     ),
     CauseRemedy(
         id="more_workers",
-        title="Set num_workers={num_workers}",
+        title="Set num_workers=N",
+        title_for=lambda found: count_title(found, workers_that_fit(found.facts)),
         effort=0,
         applies=lambda found: found.facts.workers > 0 and found.named(limits={"workers"}),
-        change=lambda found: {"num_workers": workers_that_fit(found.facts)},
+        change=lambda found: loading_in(found, workers_that_fit(found.facts)),
         costs=("RAM for each worker process",),
     ),
 )

@@ -1,6 +1,6 @@
 """Workers, or threads of one process, wait for each other at a lock.
 
-Triggers when a lock in the dataset is the limit.
+Triggers when a lock in the dataset is the limit, unless a loader's workers are threads (see `process_loader`).
 
 What it does: gives each worker its own handle, and computes outside the lock.
 
@@ -12,7 +12,11 @@ from loaderbench.remedies.by_cause import CauseRemedy
 REMEDY = CauseRemedy(
     id="release_lock",
     title="Open one handle per worker; compute outside the lock",
-    applies=lambda found: found.named(limits={"lock"}) and found.verdict.stage not in ("main_process", "transport"),
+    applies=lambda found: (
+        found.named(limits={"lock"})
+        and found.verdict.stage not in ("main_process", "transport")
+        and not found.facts.in_threads
+    ),
     code="""def worker_init_fn(_):
     info = torch.utils.data.get_worker_info()
     info.dataset.file = open(info.dataset.path, "rb")  # its own handle needs no lock

@@ -6,22 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.loaders import backend_of
 from loaderbench.loaders.torch_loader import NEEDS_WORKERS
 from loaderbench.records import Config, Recommendation, Scalar
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
-from loaderbench.remedies.findings import Findings
+from loaderbench.remedies.findings import Diagnosis, Findings
+from loaderbench.remedies.wording import argument
 
 MOST_OF_A_CPU = 0.5  # a worker that is the limit uses at least this much
 MOST_WORKERS = 32
 
-_ONE_VALUE = "Not checked: one value swept; add -P num_workers=0,2,4"
+_ONE_VALUE = "Not checked: one value swept; add -P {axis}={values}"
 
 
 @dataclass(frozen=True)
 class WorkerRemedy:
     """Triggers when the step from the baseline's count to the best one `fits`.
 
-    `general` is the title if no count is advised.
+    `general` is the title if no count is advised. Both titles name the axis of the baseline's loader as `{axis}`.
     """
 
     id: str
@@ -33,18 +35,38 @@ class WorkerRemedy:
 
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Change the worker count alone, to the best configuration's."""
-        now = findings.baseline.get("num_workers")
+        axis = count_axis(findings.baseline)
+        now, general = findings.baseline.get(axis), self.general.format(axis=axis)
         if not isinstance(now, int) or not self.about(now):
             return None
-        if len(findings.values("num_workers")) == 1:
-            return not_checked(self.id, self.general, _ONE_VALUE)
+        if len(findings.values(axis)) == 1:
+            values = "0,2,4" if axis == "num_workers" else "1,2,4"
+            return not_checked(self.id, general, _ONE_VALUE.format(axis=axis, values=values))
         if findings.best is None:
-            return not_checked(self.id, self.general, findings.why_no_best)
-        best = findings.best.config["num_workers"]
+            return not_checked(self.id, general, findings.why_no_best)
+        best = findings.best.config.get(axis)
         if not isinstance(best, int) or not self.fits(now, best):
-            return already_ok(self.id, self.general, _fine(now, best))
+            return already_ok(self.id, general, _fine(axis, now, best))
         changed = with_workers(findings.baseline, findings.best.config)
-        return MeasuredChange(self.id, self.title.format(best), changed, cheaper=self.cheaper).recommend(findings)
+        title = self.title.format(axis=axis, count=best)
+        return MeasuredChange(self.id, title, changed, cheaper=self.cheaper).recommend(findings)
+
+
+def count_axis(config: Config) -> str:
+    """The axis by which the loader of a configuration takes more workers, or threads."""
+    return next(iter(backend_of(config).loading_in(1, config)))
+
+
+def loading_in(found: Diagnosis, workers: int) -> Config:
+    """The change that makes so many load at the same time, by the axis of the loader that was diagnosed."""
+    arguments = {**found.loader, **found.config}
+    return backend_of(arguments).loading_in(workers, arguments)
+
+
+def count_title(found: Diagnosis, workers: int) -> str:
+    """`Set num_workers=4`, or `Set threads=4`."""
+    ((axis, value),) = loading_in(found, workers).items()
+    return f"Set {argument(axis, value)}"
 
 
 def workers_that_fit(facts: Facts) -> int:
@@ -64,13 +86,14 @@ def with_workers(baseline: Config, best: Config) -> Config:
 
     To or from none at all, the arguments that only workers take come along: the baseline's are off the grid.
     """
-    changed = {**baseline, "num_workers": best["num_workers"]}
-    if 0 in (baseline.get("num_workers"), best["num_workers"]):
+    axis = count_axis(baseline)
+    changed = {**baseline, axis: best.get(axis)}
+    if axis == "num_workers" and 0 in (baseline.get(axis), best.get(axis)):
         changed |= {axis: value for axis, value in best.items() if axis in NEEDS_WORKERS}
     return changed
 
 
-def _fine(now: int, best: Scalar) -> str:
+def _fine(axis: str, now: int, best: Scalar) -> str:
     if not isinstance(best, int) or best == now:
-        return f"num_workers={now} is already set"
+        return f"{argument(axis, now)} is already set"
     return f"Best config has {'fewer' if best < now else 'more'} workers: {best}"

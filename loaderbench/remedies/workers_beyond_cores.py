@@ -9,11 +9,12 @@ How to confirm: throughput rises while CPU use stays low.
 
 from loaderbench.diagnosis.limits import have_work
 from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.workers import workers_that_hide
+from loaderbench.remedies.workers import count_title, loading_in, workers_that_hide
 
 REMEDY = CauseRemedy(
     id="workers_beyond_cores",
-    title="Set num_workers={num_workers} (more than CPUs)",
+    title="Set num_workers=N (more than CPUs)",
+    title_for=lambda found: f"{count_title(found, workers_that_hide(found.facts))} (more than CPUs)",
     effort=0,
     applies=lambda found: (
         0 < found.facts.workers < workers_that_hide(found.facts)
@@ -21,6 +22,6 @@ REMEDY = CauseRemedy(
         and found.named(limits={"storage_latency"})
         and found.verdict.stage != "stragglers"
     ),
-    change=lambda found: {"num_workers": workers_that_hide(found.facts)},
+    change=lambda found: loading_in(found, workers_that_hide(found.facts)),
     costs=("RAM for each worker process",),
 )

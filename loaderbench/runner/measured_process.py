@@ -132,6 +132,7 @@ class _PreparedTrial:
             self._result(found),
             inside=inside,
             worker_pids=pids,
+            loading_threads=tuple(self.batches.loading_threads()),
             batches=self._kept(found, steps),
             consumer_note=". ".join(filter(None, (_note_of(self.consumer), unrepeatable))),
         )

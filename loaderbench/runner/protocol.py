@@ -56,10 +56,11 @@ class Progress:
 class Result:
     """The trial's measurement; the trial's processes still live and wait for leave to end.
 
-    `worker_pids` are those of the loader's processes. `can_be_stopped`: all of them can be stopped and continued, and
-    others be measured meanwhile. `batches` are some of a sweep's trial, with moments of the monotonic clock.
-    `cuda_devices` are those that its process uses, in CUDA's numbering, `cuda_memory` what it held of them at most.
-    `consumer_note` says what was unusual about consuming batches. `copy_speed` is that of a replay from the host.
+    `worker_pids` are those of the loader's processes, `loading_threads` the kernel's numbers of threads that load.
+    `can_be_stopped`: all of them can be stopped and continued, and others be measured meanwhile. `batches` are some of
+    a sweep's trial, with moments of the monotonic clock. `cuda_devices` are those that its process uses, in CUDA's
+    numbering, `cuda_memory` what it held of them at most. `consumer_note` says what was unusual about consuming them.
+    `copy_speed` is that of a replay from the host.
     `computed_in` is the type that a training step computed in; empty where none did.
 
     Of a rank, `steps` say when its last steps began and ended, and `first_batch` is a fingerprint of its first batch,
@@ -72,6 +73,7 @@ class Result:
     samples_per_epoch: int | None
     inside: LoaderInside
     worker_pids: tuple[int, ...] = ()
+    loading_threads: tuple[int, ...] = ()
     can_be_stopped: bool = False
     batches: tuple[BatchTimes, ...] = ()
     cuda_devices: tuple[int, ...] = ()

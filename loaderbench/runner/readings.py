@@ -136,8 +136,8 @@ def _gpu_use(gpu: Gpu, result: Result, sampling: Sampling, window: Window, monit
 def inside_with_blocked(result: Result, sampling: Sampling) -> LoaderInside:
     """What was known inside the trial, with what the processes that load were blocked on, as seen from outside."""
     pids, inside, blocked = result.worker_pids, result.inside, sampling.blocked
-    if pids:
-        return replace(inside, workers=with_looks(inside.workers, blocked.shares(pids)))
+    if workers := pids or result.loading_threads:
+        return replace(inside, workers=with_looks(inside.workers, blocked.shares(workers)))
     return replace(inside, main_process=with_looks(inside.main_process, blocked.shares([sampling.root])))
 
 

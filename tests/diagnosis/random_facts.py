@@ -57,6 +57,7 @@ class Draws:
             runnable_threads=self.known(self.one(1.0, 16 * self.share())),
             system_share=self.known(self.share()),
             minor_faults_per_s=self.known(self.one(0.0, 1.0, self.amount(1e6), 1e6)),
+            are_threads=self.yes(0.3),
             allowed_cpus=self.known(self.one(1, 2, 8, 8, 8, 8)),
             blocked_on=self.known({kind: self.share() for kind in KINDS if self.yes()}),
             pinning_share=self.known(self.share()),

@@ -45,6 +45,12 @@ BLOCKED = replace(
 )
 
 
+def of_threads(**blocked_on: float) -> Facts:
+    """Two loading threads of one process that use 1.0 CPUs together."""
+    loads = states(0.5, blocked_on=blocked_on, are_threads=True)
+    return replace(DECODING, workers=2, loads=loads, wall_s={"decode": 4e-3}, cpu_s={"decode": 2e-3})
+
+
 def parts(**shares: float) -> WaitParts:
     names = ("not_begun_s", "making_s", "order_s", "transport_s", "main_process_s")
     return WaitParts(batches=100, **{name: shares.get(name, 0.0) * 0.05 for name in names})
@@ -77,6 +83,15 @@ CASES = {
     "samples blocked on storage": (BLOCKED, ("read", "storage_latency")),
     "the longer the more bytes": (replace(BLOCKED, bytes_share=0.9), ("read", "storage_bandwidth")),
     "large files of one size": (replace(BLOCKED, bytes_per_sample=5e6), ("read", "storage_bandwidth")),
+    "threads of one process that wait for one another": (of_threads(lock=0.5, running=0.5), ("decode", "lock")),
+    "threads of one process that wait for a device": (
+        replace(of_threads(device=0.5, running=0.5), wall_s={"read": 2e-3, "decode": 2e-3}),
+        ("read", "storage_latency"),
+    ),
+    "processes that use one CPU together by chance": (
+        replace(of_threads(lock=0.2, running=0.8), loads=states(0.5, blocked_on={"lock": 0.2, "running": 0.8})),
+        ("decode", "workers"),
+    ),
     "a lock": (
         replace(BLOCKED, workers=2, loads=states(0.1, blocked_on={"device": 0.45, "lock": 0.45, "running": 0.1})),
         ("sample", "lock"),

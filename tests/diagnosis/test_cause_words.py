@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_cause import BLOCKED, DECODING, parts, states
+from test_cause import BLOCKED, DECODING, of_threads, parts, states
 from test_thresholds import (
     DISTURBED,
     alone_and_blocked_on,
@@ -126,6 +126,7 @@ def test_without_workers_a_cpu_limit_is_told_from_small_batches_and_from_workers
         (replace(BLOCKED, wall_s={"fetch": 1e-2}), "storage latency; workers wait in fetch"),
         (at_a_lock(0.5), "a lock serializes other __getitem__ code"),
         (taking_turns(), "the GIL serializes decode"),
+        (of_threads(lock=0.5, running=0.5), "the GIL serializes decode"),
         (replace(taking_turns(), is_loader=False), "the main process works in one thread (the GIL)"),
         (alone_and_blocked_on(lock=0.9, running=0.1), "the GIL serializes decode"),
         (alone_and_blocked_on(lock=0.1, device=0.3, running=0.6), "the GIL serializes decode"),

@@ -56,6 +56,20 @@ def test_threads_that_want_to_run_are_those_of_workers_and_of_the_main_process()
     assert both.threads_per_loading == 0.5
 
 
+def test_threads_without_work_wait_for_it_at_a_lock_and_that_is_no_lock_of_their_work() -> None:
+    seen = {"lock": 0.5, "running": 0.5}
+    half_idle = {"decode": StageCost(1e-3, 1e-3)}
+    threads = trial(1, config={"loader": "threads", "threads": 2}, samples_per_s=1_000.0, stages=half_idle)
+    found = gathered(*[replace(threads, workers=states(0.5, blocked_on=seen, are_threads=True))] * 2)
+    assert found.in_threads
+    assert found.loads
+    assert found.loads.blocked_on == pytest.approx({"lock": 0.0, "queue": 0.5, "running": 0.5})
+    processes = gathered(replace(threads, workers=states(0.5, blocked_on=seen)))
+    assert not processes.in_threads
+    assert processes.loads
+    assert processes.loads.blocked_on == seen
+
+
 def test_a_main_process_waited_for_a_cpu_in_the_share_of_time_in_which_it_loads() -> None:
     queued = replace(ALONE, loads=states(0.5, 0.1), wait_share=0.5)
     assert queued.waited_for_cpu == pytest.approx(0.2)

@@ -61,6 +61,19 @@ def test_a_main_process_at_a_lock_is_not_judged_by_its_other_threads(tmp_path: P
     assert main.shares() == {"lock": 1.0}
 
 
+def test_each_thread_of_a_process_is_seen_by_its_own_number(tmp_path: Path) -> None:
+    for thread, wchan in ((7, "futex_do_wait"), (8, "hrtimer_nanosleep"), (9, "0")):
+        (tmp_path / "7" / "task" / str(thread)).mkdir(parents=True)
+        (tmp_path / "7" / "task" / str(thread) / "wchan").write_text(wchan)
+    blocked = Blocked(str(tmp_path))
+    for _ in range(10):
+        blocked.look_at_threads(7)
+    assert blocked.shares([7]) == {"lock": 1.0}
+    assert blocked.shares([8, 9]) == {"device": 0.5, "running": 0.5}
+    blocked.look_at_threads(10)  # ended
+    assert blocked.shares([10]) is None
+
+
 def test_a_kernel_that_hides_it_is_no_evidence_of_running(tmp_path: Path) -> None:
     blocked = Blocked(str(tmp_path))
     for _ in range(20):

@@ -42,6 +42,9 @@ TRANSFORMS = replace(FACTS, cpu_s={"decode": 2e-3, "transform": 2e-3}, wall_s={"
 FITS = replace(FACTS, bytes_per_sample=1e5)
 NARROW = replace(FACTS, loads=WorkerStates(on_cpu_share=0.9, run_queue_share=0.5, blocked_share=0.0, allowed_cpus=1))
 
+IN_THREADS = replace(
+    FACTS, loads=WorkerStates(on_cpu_share=0.5, run_queue_share=0.0, blocked_share=0.5, are_threads=True)
+)
 
 PINNING = replace(FACTS, main=replace(NARROW.loads, pinning_share=0.95))  # type: ignore[type-var]
 
@@ -69,7 +72,8 @@ CAUSES: dict[str, Case] = {
     "workers_beyond_cores": Case("sample", "storage_latency"),
     "cold_cache": Case("read", "storage_bandwidth"),
     "pack_small_files": Case("read", "storage_latency"),
-    "release_lock": Case("sample", "lock"),
+    "process_loader": Case("sample", "lock", IN_THREADS, silent={"facts": FACTS}),
+    "release_lock": Case("sample", "lock", silent={"facts": IN_THREADS}),
     "move_into_workers": Case("main_process", "lock"),
     "persistent_workers": Case("startup", "startup", silent={"config": {**CONFIG, "persistent_workers": True}}),
     "larger_epochs": Case("startup", "startup", replace(FACTS, workers=0)),
