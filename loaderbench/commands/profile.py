@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from loaderbench.commands.gates import JunitFile
+from loaderbench.commands.live import Live, check_live, live_trackers
 from loaderbench.commands.outputs import JsonFile, MarkdownFile, SpeedscopeFile, check_outputs
 from loaderbench.commands.scripts import (
     LAUNCHER,
@@ -20,8 +22,10 @@ from loaderbench.commands.scripts import (
     script_command,
     script_name,
     stderr_console,
+    trained_script,
     write_copies,
 )
+from loaderbench.errors import LoaderbenchError
 
 
 def profile(
@@ -39,6 +43,7 @@ def profile(
     md_file: MarkdownFile = None,
     junit: JunitFile = None,
     speedscope: SpeedscopeFile = None,
+    live: Live = None,
     open_page: OpenPage = False,
     quiet: Quiet = False,
 ) -> None:
@@ -53,8 +58,15 @@ def profile(
     launcher = LAUNCHER in context.meta
     command = script_command(script or [], module, launcher=launcher)
     check_outputs(json_file, md_file, junit, speedscope=speedscope)
+    places = check_live(live or [])
     folder = make_run_folder(f"profile-{script_name(script or [], module)}", out)
-    ended = run_script(command, steps=steps, seconds=seconds, launcher=launcher)
+    trackers = live_trackers(places, trained_script(script or [], module), folder.name, quiet=quiet)
+    try:
+        ended = run_script(command, steps=steps, seconds=seconds, launcher=launcher, live=trackers)
+    except LoaderbenchError:  # the script was not started
+        with suppress(OSError):
+            folder.rmdir()
+        raise
     found = write_run_folders(ended.recordings, folder)
     if found:
         write_copies(found[0].run, json_file, md_file, junit, speedscope)

@@ -74,6 +74,11 @@ def script_name(script: list[str], module: str | None) -> str:
     return module or Path(script[0]).stem
 
 
+def trained_script(script: list[str], module: str | None) -> str:
+    """What is trained: after a launcher such as torchrun, the script that it starts, if one is named."""
+    return script_name(next(([word] for word in script if word.endswith(".py")), script), module)
+
+
 def write_copies(
     run: Run,
     json_file: str | None,

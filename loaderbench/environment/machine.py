@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -61,7 +63,7 @@ def describe_machine(
         open_files_limit=files,
         platform=platform.platform(aliased=True, terse=True),
         python=platform.python_version(),
-        versions=_versions(),
+        versions=dict(_versions()),
         start_method=start_method,
         gpus=gpus,
         not_measured=reasons,
@@ -70,7 +72,9 @@ def describe_machine(
     )
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _versions() -> Mapping[str, str]:
+    """Read once: what is recorded of a script is saved time and again, next to its own work."""
     found = {}
     for name in _PACKAGES:
         try:

@@ -1,12 +1,42 @@
-"""What an exporter is: how a run is written, and which library that takes."""
+"""What an exporter is: how a run is written, and which library that takes; and what a tracker of a live run gets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Protocol
 
 from loaderbench.errors import MissingError
+
+
+@dataclass(frozen=True, kw_only=True)
+class LivePoint:
+    """What one loader of a running script did since its last point.
+
+    `loader` is its name, unique in this run among those of the same `rank` and fit for a folder. `batches` is how many
+    are recorded so far: the x-axis. `numbers` are by the id of their metric.
+    """
+
+    loader: str
+    rank: int | None
+    batches: int
+    numbers: Mapping[str, float]
+
+    @property
+    def series(self) -> str:
+        """`train_loader`, or `train_loader-rank1`: the name of its curve."""
+        return self.loader if self.rank is None else f"{self.loader}-rank{self.rank}"
+
+
+class LiveTracker(Protocol):
+    """Takes numbers while a script runs. Any exception ends it, and harms nothing else."""
+
+    def write(self, points: Sequence[LivePoint]) -> None:
+        """Take the latest points, at most one of each series."""
+
+    def close(self) -> None:
+        """Finish: the script has ended. Also called after an exception of `write`."""
 
 
 @dataclass(frozen=True)
@@ -17,6 +47,9 @@ class Exporter:
     of `loaderbench.errors`. `options` are the flags that it takes in addition. Any one of `libraries` will do, and none
     is needed where it is empty; `extra` is the one of `loaderbench` that installs it. `next_step` is what to do with
     the result, with `{out}` for its place.
+
+    `live(out, script, run)` opens a tracker for a script that is about to run, and may raise the same. `script` is the
+    script's name, and `run` that of this run of it. `live` is `None` where only a finished run makes sense.
     """
 
     write: Callable[..., str]
@@ -24,6 +57,7 @@ class Exporter:
     libraries: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     next_step: str = ""
+    live: Callable[[str, str, str], LiveTracker] | None = None
 
     def require(self) -> None:
         """Raise `MissingError` where its library is not installed."""

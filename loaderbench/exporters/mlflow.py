@@ -1,17 +1,22 @@
-"""MLflow: a run with the report as an artifact, and a nested run for each configuration with its rounds."""
+"""MLflow: a run with the report as an artifact, and a nested run for each configuration with its rounds.
+
+Live, it is a run of the script, and a nested run for each loader with its numbers over the batches.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from loaderbench.errors import MissingError
-from loaderbench.exporters.exporter import Exporter
+from loaderbench.exporters.exporter import Exporter, LivePoint
 
 if TYPE_CHECKING:
-    from loaderbench.exporters.table import Numbers, Row
+    from loaderbench.exporters.table import Row
     from loaderbench.records import RunRecord
     from loaderbench.result import Run
 
@@ -20,20 +25,29 @@ _MOST_PARAM = 500  # the same for a parameter
 
 
 def _write(run: Run, out: str) -> str:
+    with _client(out, f"--out {out}") as client:
+        _log(client, run)
+    return out
+
+
+@contextmanager
+def _client(out: str, flag: str) -> Iterator[Any]:
+    """A client of a store. Raises `MissingError` where it cannot be used, with one line that begins with the flag."""
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # the library would report its use to its makers
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # newer ones write to no folder unless asked to
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # instead of minutes without an answer
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
-    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    for library in ("mlflow", "urllib3"):
+        logging.getLogger(library).setLevel(logging.ERROR)
     try:
-        _log(MlflowClient(tracking_uri=out), run)
+        yield MlflowClient(tracking_uri=out)
     except MlflowException as error:
-        raise MissingError(f"--out {out}: MLflow: {' '.join(str(error).split())[:300]}") from None
+        raise MissingError(f"{flag}: MLflow: {' '.join(str(error).split())[:300]}") from None
     except ModuleNotFoundError as error:  # a part of MLflow that only some addresses need
-        raise MissingError(f"--out {out}: {error.name} is not installed; pip install mlflow") from None
-    return out
+        raise MissingError(f"{flag}: {error.name} is not installed; pip install mlflow") from None
 
 
 def _log(client: Any, run: Run) -> None:
@@ -42,8 +56,7 @@ def _log(client: Any, run: Run) -> None:
     from loaderbench.store import run_json
 
     record = run.record
-    known = client.get_experiment_by_name(record.name)
-    experiment = known.experiment_id if known else client.create_experiment(record.name)
+    experiment = _experiment(client, record.name)
     tags = {"mlflow.note.content": f"```\n{run}```"[:_MOST_TEXT], "mlflow.source.name": "loaderbench"}
     began, ended = _milliseconds(record)
     parent = client.create_run(experiment, began, tags, run_name(record)).info.run_id
@@ -58,6 +71,11 @@ def _log(client: Any, run: Run) -> None:
     client.set_terminated(parent, "FINISHED" if record.complete else "KILLED", ended)
 
 
+def _experiment(client: Any, name: str) -> str:
+    known = client.get_experiment_by_name(name)
+    return str(known.experiment_id if known else client.create_experiment(name))
+
+
 def _log_row(client: Any, run_id: str, row: Row, ended: int) -> None:
     from loaderbench.records import format_scalar
 
@@ -69,7 +87,9 @@ def _log_row(client: Any, run_id: str, row: Row, ended: int) -> None:
     client.set_terminated(run_id, "FINISHED" if row.numbers else "FAILED", ended)
 
 
-def _batch(client: Any, run_id: str, numbers: Numbers, at: int, *, step: int, params: Mapping[str, str]) -> None:
+def _batch(
+    client: Any, run_id: str, numbers: Mapping[str, float], at: int, *, step: int, params: Mapping[str, str]
+) -> None:
     from mlflow.entities import Metric, Param
 
     metrics = [Metric(name, value, at, step) for name, value in numbers.items()]
@@ -85,6 +105,40 @@ def _milliseconds(run: RunRecord) -> tuple[int, int]:
     return (round(began.timestamp() * 1000), round((ended or began).timestamp() * 1000)) if began else (0, 0)
 
 
+class _LiveRuns:
+    """A run of the script, and within it one for each loader, which begins with its first point."""
+
+    def __init__(self, out: str, script: str, run: str) -> None:
+        with _client(out, f"--live mlflow={out}") as client:
+            self._client, self._experiment = client, _experiment(client, script)
+            self._parent = self._new_run(run)
+        self._runs: dict[str, str] = {}
+
+    def write(self, points: Sequence[LivePoint]) -> None:
+        """Add a step to the run of each."""
+        for point in points:
+            if point.series not in self._runs:
+                self._runs[point.series] = self._new_run(point.series, **{"mlflow.parentRunId": self._parent})
+            _batch(self._client, self._runs[point.series], point.numbers, _now(), step=point.batches, params={})
+
+    def close(self) -> None:
+        """End all runs."""
+        for run_id in (*self._runs.values(), self._parent):
+            self._client.set_terminated(run_id, "FINISHED", _now())
+
+    def _new_run(self, name: str, **tags: str) -> str:
+        own = {**tags, "mlflow.source.name": "loaderbench"}
+        return str(self._client.create_run(self._experiment, _now(), own, name).info.run_id)
+
+
+def _now() -> int:
+    return round(time.time() * 1000)
+
+
 EXPORTER = Exporter(
-    _write, extra="mlflow", libraries=("mlflow",), next_step="open it with: mlflow ui --backend-store-uri {out}"
+    _write,
+    extra="mlflow",
+    libraries=("mlflow",),
+    next_step="open it with: mlflow ui --backend-store-uri {out}",
+    live=_LiveRuns,
 )

@@ -1,4 +1,4 @@
-"""Prometheus: a text file of gauges, for the textfile collector of node_exporter.
+"""Prometheus: a text file of gauges, for the textfile collector of node_exporter. Live, it is replaced at each save.
 
 It is valid both as Prometheus' text format and as OpenMetrics: https://prometheus.io/docs/specs/om/open_metrics_spec/.
 """
@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loaderbench.exporters.exporter import Exporter
+from loaderbench.exporters.exporter import Exporter, LivePoint
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
 
     from loaderbench.exporters.table import Row
     from loaderbench.records import RunRecord
+    from loaderbench.records.metrics import Metric
     from loaderbench.result import Run
 
 _TAKEN = ("suite", "job", "instance", "le", "quantile")
@@ -24,12 +25,17 @@ _TAKEN = ("suite", "job", "instance", "le", "quantile")
 
 
 def _write(run: Run, out: str) -> str:
+    _replace(Path(out), _Gauges(run.record))
+    return out
+
+
+def _replace(place: Path, gauges: _Gauges | _LiveGauges) -> None:
+    """Write the file at once or not at all."""
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
     registry = CollectorRegistry()
-    registry.register(_Gauges(run.record))
-    place = Path(out)
+    registry.register(gauges)
     part = place.with_name(f".{place.name}.part")  # of a name that the collector does not read
     try:
         part.write_bytes(generate_latest(registry))
@@ -37,7 +43,6 @@ def _write(run: Run, out: str) -> str:
     except OSError:
         part.unlink(missing_ok=True)
         raise
-    return out
 
 
 class _Gauges:
@@ -56,7 +61,7 @@ class _Gauges:
         from loaderbench.records.words import moment
 
         for metric in METRICS:
-            said = f"{metric.label}{f' ({metric.hint})' if metric.hint else ''}, {metric.unit}"
+            said = _said(metric)
             for end, bound in (("", ""), ("_lo", ", lower bound (95%)"), ("_hi", ", upper bound (95%)")):
                 name = f"{metric.id}{end}"
                 if own := [(row, row.numbers[name]) for row in self._rows if name in row.numbers]:
@@ -81,10 +86,56 @@ class _Gauges:
         return gauge
 
 
+class _LiveGauges:
+    """The latest numbers of each loader, in a file that is replaced whenever there are new ones."""
+
+    def __init__(self, out: str, script: str) -> None:
+        self._place, self._script, self._is_running = Path(out), script, True
+        self._points: dict[str, LivePoint] = {}
+        _replace(self._place, self)
+
+    def write(self, points: Sequence[LivePoint]) -> None:
+        """Replace the numbers of these loaders, and keep those of all others."""
+        self._points |= {point.series: point for point in points}
+        _replace(self._place, self)
+
+    def close(self) -> None:
+        """Say that the script has ended; the last numbers stay."""
+        self._is_running = False
+        _replace(self._place, self)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield one gauge after the other."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        from loaderbench.records.metrics import METRICS
+
+        for metric in METRICS:
+            if own := [point for point in self._points.values() if metric.id in point.numbers]:
+                labels = ["script", "loader", "rank"]
+                gauge = GaugeMetricFamily(f"loaderbench_live_{metric.id}", _said(metric), labels=labels)
+                for point in own:
+                    rank = "" if point.rank is None else f"{point.rank}"
+                    gauge.add_metric([self._script, point.loader, rank], point.numbers[metric.id])
+                yield gauge
+        running = GaugeMetricFamily("loaderbench_live_is_running", "1 while the script runs", labels=["script"])
+        running.add_metric([self._script], float(self._is_running))
+        yield running
+
+
+def _said(metric: Metric) -> str:
+    return f"{metric.label}{f' ({metric.hint})' if metric.hint else ''}, {metric.unit}"
+
+
 def _label(axis: str) -> str:
     """The name of an axis as a label: letters, digits and underscores."""
     name = re.sub(r"\W", "_", axis, flags=re.ASCII)
     return f"axis_{name}" if name in _TAKEN or name[:1].isdigit() or name.startswith("__") else name
 
 
-EXPORTER = Exporter(_write, extra="prometheus", libraries=("prometheus_client",))
+EXPORTER = Exporter(
+    _write,
+    extra="prometheus",
+    libraries=("prometheus_client",),
+    live=lambda out, script, _: _LiveGauges(out, script),
+)

@@ -1,4 +1,7 @@
-"""Visdom: an environment on a running server, with verdict, rates, rounds and heat maps in windows."""
+"""Visdom: an environment on a running server, with verdict, rates, rounds and heat maps in windows.
+
+Live, there is a window for each metric, with a curve for each loader.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from loaderbench.errors import MissingError, UsageError
-from loaderbench.exporters.exporter import Exporter
+from loaderbench.exporters.exporter import Exporter, LivePoint
 
 if TYPE_CHECKING:
     from loaderbench.exporters.table import Row
@@ -26,7 +29,7 @@ def _write(run: Run, out: str) -> str:
     from loaderbench.exporters.table import rows, run_name
     from loaderbench.report.heat_map_picture import heat_map_pictures
 
-    client, place = _connected(out, run_name(run.record))
+    client, place = _connected(out, run_name(run.record), f"--out {out}")
     found = rows(run.record)
     client.text(_FRAME.format(run._repr_html_()), win="verdict", opts={"title": "Verdict", "width": 760, "height": 700})
     _draw(client, "rates", "Samples/s (95%)", _bars(found), "")
@@ -39,16 +42,20 @@ def _write(run: Run, out: str) -> str:
     return place
 
 
-def _connected(out: str, run_name: str) -> tuple[Any, str]:
-    """The server and environment that `out` names, and its address: `http://host:8097/env/NAME`, or a part of it."""
+def _connected(out: str, run_name: str, flag: str) -> tuple[Any, str]:
+    """The server and environment that `out` names, and its address: `http://host:8097/env/NAME`, or a part of it.
+
+    Errors begin with the flag.
+    """
     from visdom import Visdom
 
-    logging.getLogger("visdom").setLevel(logging.ERROR)
+    for library in ("visdom", "urllib3"):
+        logging.getLogger(library).setLevel(logging.ERROR)
     url = urlsplit(out if "://" in out else f"{_HOME}/env/{out}")
     try:
         port = url.port or _PORTS[url.scheme]
     except (KeyError, ValueError):
-        raise UsageError(f"--out {out}: expected a Visdom server such as {_HOME}:{_PORTS['http']}") from None
+        raise UsageError(f"{flag}: expected a Visdom server such as {_HOME}:{_PORTS['http']}") from None
     base, _, env = url.path.partition("/env/")
     base, env = base.rstrip("/"), unquote(env) or run_name
     server = f"{url.scheme}://{url.hostname}"
@@ -60,10 +67,9 @@ def _connected(out: str, run_name: str) -> tuple[Any, str]:
     except ConnectionError:
         answers = False
     if not answers:
-        said = (
-            f"--out {out}: no Visdom server at {server}:{port}{base}; start one: python -m visdom.server -port {port}"
+        raise MissingError(
+            f"{flag}: no Visdom server at {server}:{port}{base}; start one: python -m visdom.server -port {port}"
         )
-        raise MissingError(said)
     return client, f"{server}:{port}{base}/env/{env}"
 
 
@@ -109,4 +115,30 @@ def _lines(found: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-EXPORTER = Exporter(_write, extra="visdom", libraries=("visdom",))
+class _LiveWindows:
+    """An environment with a window for each metric."""
+
+    def __init__(self, out: str, run: str) -> None:
+        self._client, _ = _connected(out, run, f"--live visdom={out}")
+
+    def write(self, points: Sequence[LivePoint]) -> None:
+        """Add a point to each curve."""
+        import numpy as np
+
+        from loaderbench.records.metrics import BY_ID
+
+        self._client.get_env_list()  # raises where the server is gone; what follows would print that to stdout first
+        for point in points:
+            for name, value in point.numbers.items():
+                titles = {"title": BY_ID[name].label, "xlabel": "batches", "ylabel": BY_ID[name].unit}
+                self._client.line(
+                    np.array([value]), np.array([point.batches]), win=name, name=point.series, update="append",
+                    opts={**titles, "showlegend": True},
+                )  # fmt: skip
+
+    def close(self) -> None:
+        """Have the server keep the environment."""
+        self._client.save([self._client.env])
+
+
+EXPORTER = Exporter(_write, extra="visdom", libraries=("visdom",), live=lambda out, _, run: _LiveWindows(out, run))

@@ -1,14 +1,19 @@
-"""Weights & Biases: offline runs in a folder, one with report and tables, and one for each configuration."""
+"""Weights & Biases: offline runs in a folder, one with report and tables, and one for each configuration.
+
+Live, it is an offline run for each loader.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from loaderbench.exporters.exporter import Exporter
+from loaderbench.exporters.exporter import Exporter, LivePoint
 
 if TYPE_CHECKING:
     from loaderbench.exporters.table import Row
@@ -16,15 +21,13 @@ if TYPE_CHECKING:
 
 
 def _write(run: Run, out: str) -> str:
-    from loaderbench.exporters.table import facts, rows, run_name, summary
+    from loaderbench.exporters.table import facts, in_a_path, rows, run_name, summary
     from loaderbench.report.heat_map_picture import heat_map_pictures
 
-    os.environ["WANDB_ERROR_REPORTING"] = "false"  # the library would report its own errors to its makers
-    import wandb
-
-    Path(out).mkdir(parents=True, exist_ok=True)
+    wandb = _library(out)
     record, found = run.record, rows(run.record)
-    with _offline(out, run, job="run", name=run_name(record), config=facts(record), notes=str(record.verdict)) as own:
+    of = _Group(out, project=in_a_path(record.name), name=run_name(record))
+    with _offline(of, job="run", name=of.name, config=facts(record), notes=str(record.verdict)) as own:
         images = {
             f"heat map/{metric.label}": wandb.Image(picture) for metric, picture in heat_map_pictures(run.document)
         }
@@ -32,7 +35,7 @@ def _write(run: Run, out: str) -> str:
         own.log({"report": wandb.Html(run.to_html()), "configurations": _table(found), "trials": trials, **images})
         own.summary.update(summary(record))
     for row in found:
-        with _offline(out, run, job="configuration", name=row.name, config=row.config) as own:
+        with _offline(of, job="configuration", name=row.name, config=row.config) as own:
             for one in row.rounds:
                 own.log({f"rounds/{name}": value for name, value in one.numbers.items()}, step=one.number)
             own.summary.update(row.numbers)
@@ -40,21 +43,37 @@ def _write(run: Run, out: str) -> str:
     return out
 
 
+def _library(out: str) -> Any:
+    """Make the folder, and import the library."""
+    os.environ["WANDB_ERROR_REPORTING"] = "false"  # it would report its own errors to its makers
+    import wandb
+
+    Path(out).mkdir(parents=True, exist_ok=True)
+    return wandb
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Runs that belong together, and their folder."""
+
+    folder: str
+    project: str
+    name: str
+
+
 def _offline(
-    out: str, run: Run, *, job: str, name: str, config: Mapping[str, Any], notes: str = ""
+    of: _Group, *, job: str, name: str, config: Mapping[str, Any], notes: str = ""
 ) -> AbstractContextManager[Any]:
     """A run that stays in the folder until its owner syncs it. It records nothing of this process."""
     import wandb
-
-    from loaderbench.exporters.table import in_a_path, run_name
 
     settings = wandb.Settings(
         console="off", silent=True, disable_git=True, disable_code=True, save_code=False,
         x_disable_stats=True, x_disable_meta=True, x_disable_machine_info=True, x_save_requirements=False,
     )  # fmt: skip
     started: AbstractContextManager[Any] = wandb.init(
-        project=in_a_path(run.record.name), group=run_name(run.record), job_type=job, name=name, notes=notes,
-        config=dict(config), dir=out, mode="offline", settings=settings,
+        project=of.project, group=of.name, job_type=job, name=name, notes=notes, config=dict(config), dir=of.folder,
+        mode="offline", settings=settings, id=token_hex(4), reinit="create_new",
     )  # fmt: skip
     return started
 
@@ -69,6 +88,34 @@ def _table(found: list[Row]) -> Any:
     return wandb.Table(columns=[*axes, *numbers, "is_best"], data=data)
 
 
+class _LiveRuns:
+    """A run for each loader, which begins with its first point."""
+
+    def __init__(self, out: str, script: str, run: str) -> None:
+        from loaderbench.exporters.table import in_a_path
+
+        self._library = _library(out)
+        self._of = _Group(out, project=in_a_path(script), name=run)
+        self._runs: dict[str, Any] = {}
+
+    def write(self, points: Sequence[LivePoint]) -> None:
+        """Add a step to the run of each."""
+        for point in points:
+            if point.series not in self._runs:
+                self._runs[point.series] = _offline(self._of, job="loader", name=point.series, config={})
+            self._runs[point.series].log(dict(point.numbers), step=point.batches)
+
+    def close(self) -> None:
+        """End all runs."""
+        for run in self._runs.values():
+            run.finish()
+        self._library.teardown()  # waits until its service has written everything
+
+
 EXPORTER = Exporter(
-    _write, extra="wandb", libraries=("wandb",), next_step="upload it with: wandb sync {out}/wandb/offline-run-*"
+    _write,
+    extra="wandb",
+    libraries=("wandb",),
+    next_step="upload it with: wandb sync {out}/wandb/offline-run-*",
+    live=_LiveRuns,
 )

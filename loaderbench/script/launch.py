@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from loaderbench.errors import MissingError
 from loaderbench.script.launcher import read_failure, said_if_late
-from loaderbench.script.order import RecordOrder, own_python_path
+from loaderbench.script.live import LiveTo, followed, open_trackers
+from loaderbench.script.order import LIVE_SAVE_S, LONGEST_SAVE_S, RecordOrder, own_python_path
 from loaderbench.script.recording import BEGUN, SENT, Recording, read_recordings
 
 if TYPE_CHECKING:
@@ -63,10 +64,12 @@ def run_script(
     seconds: float | None = None,
     launcher: bool = False,
     tuning: Tuning | None = None,
+    live: Sequence[LiveTo] = (),
 ) -> ScriptEnd:
     """Run a command and wait for its end. With `launcher`, it is another program that starts Python processes.
 
-    Raises `MissingError` where there is no such command.
+    The trackers of `live` get numbers meanwhile. Raises `MissingError` where there is no such command, and what a
+    tracker raises that cannot be opened.
     """
     with TemporaryDirectory(prefix="loaderbench-profile-") as folder:
         order = RecordOrder(
@@ -78,8 +81,9 @@ def run_script(
             tune_s=tuning.budget_s if tuning else None,
             tune_folder=str(tuning.folder.absolute()) if tuning else "",
             keep_training=tuning is not None and tuning.keep_training,
+            longest_save_s=LIVE_SAVE_S if live else LONGEST_SAVE_S,
         )
-        code, place = _run(command, order), Path(folder)
+        code, place = _run(command, order, live), Path(folder)
         tuned = _read_tuned(place) if tuning else None
         sent_to = (place / SENT).read_text() if (place / SENT).exists() else ""
         found, begun = tuple(read_recordings(place)), (place / BEGUN).exists()
@@ -95,10 +99,11 @@ def _read_tuned(folder: Path) -> TunedLoader | None:
     return read_tuned(folder)
 
 
-def _run(command: Sequence[str], order: RecordOrder) -> int:
-    with _signals_left_to_the_script() as children:
+def _run(command: Sequence[str], order: RecordOrder, live: Sequence[LiveTo]) -> int:
+    environment, trackers = order.environment(), open_trackers(live)  # whose variables the script is not to get
+    with _signals_left_to_the_script() as children, followed(Path(order.folder), trackers):
         try:
-            child = subprocess.Popen(command, env=order.environment())
+            child = subprocess.Popen(command, env=environment)
         except OSError as error:
             raise MissingError(f"{command[0]}: {error.strerror or error}") from None
         children.append(child)

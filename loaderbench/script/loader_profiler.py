@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from loaderbench.profiler import Profiler
 from loaderbench.profiler.measured import Script, measured_so_far
+from loaderbench.profiler.readings import counted, stages_of_loop
+from loaderbench.profiler.user_stages import AROUND
 from loaderbench.recorder.batches import APART, STEADY, WARMUP
 from loaderbench.recorder.steps import StepTimes
 from loaderbench.records import Measured, Readings
@@ -103,6 +105,14 @@ class LoaderProfiler(Profiler):
     def steps(self) -> StepTimes | None:
         """When the last steps began and ended; `None` where that is not known."""
         return self._recorder.steps()
+
+    @property
+    def around_s(self) -> float:
+        """Seconds per batch of code around the loader, which count as data wait."""
+        if not counted(self._recorder).batches:
+            return 0.0
+        cost = stages_of_loop(self._recorder, self._observer).get(AROUND)
+        return (cost.wall_s or 0.0) if cost else 0.0
 
     def measured(self, script: Script) -> tuple[Measured, Readings]:
         """What was recorded until now; may be called by another thread than the loop's."""

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 FIRST_SAVE_S = 2.0
 """After that, what is recorded is saved, then after twice as long and so on: a script may end without a last word."""
 
-LONGEST_SAVE_S = 60.0
 LONGEST_HELD_S = 10.0
 
 _saving = threading.RLock()  # again by the same thread: a sampler may iterate over another loader
@@ -238,10 +237,11 @@ class ScriptRecorder:
         self._steps.leave_step(None)
 
     def _save_now_and_then(self) -> None:
-        pause_s = FIRST_SAVE_S
+        longest_s = self._order.longest_save_s
+        pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
             self._save()
-            pause_s = min(2 * pause_s, LONGEST_SAVE_S)
+            pause_s = min(2 * pause_s, longest_s)
 
     def _save(self) -> None:
         """Never in the way of the script."""
@@ -264,6 +264,7 @@ def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
 def _recording_of(one: _Recorded) -> Recording:
     rank, place = this_rank(), str(one.place)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    around_s = one.profiler.around_s
     measured, readings = one.profiler.measured(Script(command, place if rank is None else f"rank {rank}: {place}"))
     return Recording(
         name=one.place.name,
@@ -273,6 +274,7 @@ def _recording_of(one: _Recorded) -> Recording:
         readings=readings,
         steps=one.profiler.steps,
         ranks=ranks_of_job(),
+        around_s=around_s,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,8 @@ class Recording:
     """One loader's epochs in one process.
 
     `rank` is that of a distributed training; `None` outside of one. `steps` are the last ones, which are compared with
-    those of other ranks; `None` where they were not timed. `ranks` is how many the training has.
+    those of other ranks; `None` where they were not timed. `ranks` is how many the training has. `around_s` is the mean
+    of code around the loader, per batch: it is part of the trial's data wait.
     """
 
     name: str
@@ -34,12 +36,29 @@ class Recording:
     readings: Readings
     steps: StepTimes | None = None
     ranks: int | None = None
+    around_s: float = 0.0
+
+    @property
+    def folder_name(self) -> str:
+        """Its name as one of a folder, without its rank."""
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", self.name).strip("-.")[:60] or "loader"
 
     @property
     def took_s(self) -> float:
         """The seconds of all recorded batches: the loader that takes most of them is the script's main one."""
         trial = self.measured.trials[0]
         return trial.steady_s or 0.0
+
+
+def own_files(folder: Path) -> list[Path]:
+    """The files of processes of this machine, each replaced whenever more is recorded."""
+    return [file for file in sorted(folder.glob(f"*{SUFFIX}")) if file.stem.isdigit()]
+
+
+def read_file(file: Path) -> list[Recording]:
+    """What one process recorded, its loaders in the order of their first epochs."""
+    found: list[Recording] = pickle.loads(file.read_bytes())  # our own: only this user can write to the folder
+    return found
 
 
 def write_recordings(folder: Path, found: Sequence[Recording], name: str = "") -> None:
@@ -52,7 +71,5 @@ def write_recordings(folder: Path, found: Sequence[Recording], name: str = "") -
 
 def read_recordings(folder: Path) -> list[Recording]:
     """All that was written to the folder, ranks in order."""
-    found: list[Recording] = []
-    for file in sorted(folder.glob(f"*{SUFFIX}")):
-        found += pickle.loads(file.read_bytes())  # our own, from a folder that only this user can write to
+    found = [one for file in sorted(folder.glob(f"*{SUFFIX}")) for one in read_file(file)]
     return sorted(found, key=lambda one: (one.rank is not None, one.rank or 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -91,7 +90,7 @@ def _write(recording: Recording, folder: Path) -> RecordedLoader:
 
 def _slug(recording: Recording) -> str:
     rank = "" if recording.rank is None else f"-rank{recording.rank}"
-    return (re.sub(r"[^A-Za-z0-9._-]+", "-", recording.name).strip("-.")[:60] or "loader") + rank
+    return recording.folder_name + rank
 
 
 def _free(folder: Path) -> Path:

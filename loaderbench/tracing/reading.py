@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from statistics import median
 
 from loaderbench.code_places import CodeStack
@@ -163,8 +164,13 @@ def tracing_s_per_sample(traced: Traced) -> float | None:
         return None
     stages = sum(total.calls for (stage, _), total in traced.parts.items() if stage not in ("idle", "collate"))
     entered = max(0, round(stages / traced.traced) - 1)  # one is the sample itself
-    cost_s = median(_pair_s(entered) for _ in range(_PAIRS)) / _SAMPLES
-    return max(0.0, cost_s) * traced.traced / traced.samples
+    return _cost_s(entered) * traced.traced / traced.samples
+
+
+@cache
+def _cost_s(stages: int) -> float:
+    """Measured once: what is recorded of a script is saved time and again, next to its own work."""
+    return max(0.0, median(_pair_s(stages) for _ in range(_PAIRS)) / _SAMPLES)
 
 
 def _pair_s(stages: int) -> float:

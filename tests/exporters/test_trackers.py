@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
-import struct
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from command_line import Cli, in_process
+from read_back import events, read_wandb
 from report_run import BEST, EXAMPLE
 
 from loaderbench.exporters.table import Row, rows
@@ -40,14 +35,6 @@ def tensorboard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("tensorboard")
     export("tensorboard", "logs", place)
     return place / "logs"
-
-
-def events(place: Path) -> Any:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    read = EventAccumulator(str(place), size_guidance={"scalars": 0, "tensors": 0, "images": 0})
-    read.Reload()
-    return read
 
 
 def test_tensorboard_has_each_configuration_with_its_interval_and_its_rounds(
@@ -155,70 +142,6 @@ def test_wandb_has_offline_runs_with_every_number(tmp_path: Path, found: dict[st
     assert rates == pytest.approx([one.numbers["samples_per_s"] for one in found[BEST].rounds])
     [whole] = [summary for job, _, summary, _ in runs if job == "run"]
     assert {"report", "configurations", "trials", "samples_per_s_lo"} <= set(whole)
-
-
-def read_wandb(file: Path) -> tuple[str, str, dict[str, Any], list[dict[str, Any]]]:
-    """The kind, name, summary and history of an offline run."""
-    from wandb.proto.wandb_internal_pb2 import Record
-
-    job, name, summary, history = "", "", dict[str, Any](), list[dict[str, Any]]()
-    for data in logged(file.read_bytes()):
-        record = Record()
-        record.ParseFromString(data)
-        if record.HasField("run"):
-            job, name = record.run.job_type, record.run.display_name
-        for item in record.summary.update:
-            summary[item.key or item.nested_key[0]] = json.loads(item.value_json)
-        if record.HasField("history"):
-            history.append(
-                {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
-            )
-    return job, name, summary, history
-
-
-def logged(content: bytes) -> Iterator[bytes]:
-    """The records of a log of LevelDB, in blocks of 32 kB; the client has no reader in Python."""
-    at, parts = 7, b""  # after the head of the file
-    while at + 7 <= len(content):
-        if 32_768 - at % 32_768 < 7:
-            at += 32_768 - at % 32_768
-            continue
-        length, kind = struct.unpack_from("<HB", content, at + 4)
-        parts += content[at + 7 : at + 7 + length]
-        at += 7 + length
-        if kind in (1, 4):  # whole, or the last part
-            yield parts
-            parts = b""
-
-
-@pytest.fixture(scope="module")
-def visdom_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The real server, without the scripts that its page would fetch from a network."""
-    pytest.importorskip("visdom")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    code = "from visdom.server.run_server import main; main()"
-    place = tmp_path_factory.mktemp("visdom")
-    flags = ["-port", str(port), "-env_path", f"{place}/", "-bind_local"]
-    with (place / "log").open("w") as log:
-        server = subprocess.Popen([sys.executable, "-c", code, *flags], stdout=log, stderr=log)
-    try:
-        wait_for(port, server)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    while server.poll() is None:
-        try:
-            with socket.create_connection(("127.0.0.1", port)):
-                return
-        except ConnectionError:
-            time.sleep(0.1)
-    pytest.fail("the server has ended")
 
 
 def test_visdom_shows_the_verdict_the_rates_and_the_heat_maps(

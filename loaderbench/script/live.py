@@ -1,0 +1,140 @@
+"""Hands the numbers of a running script to trackers: what its processes save, read in threads of this process.
+
+The script's own processes know nothing of it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loaderbench.errors import printable
+from loaderbench.exporters.exporter import LivePoint, LiveTracker
+from loaderbench.script.live_numbers import SoFar, numbers_since, so_far
+from loaderbench.script.recording import Recording, own_files, read_file
+
+LOOK_S = 0.5
+END_S = 10.0
+"""For a tracker to take the last numbers once the script has ended."""
+
+_MOST_TEXT = 300  # characters of an error: a server's may be a page
+
+
+@dataclass(frozen=True)
+class LiveTo:
+    """A tracker that is to follow a script: `name` is what the user called it, `open` may raise errors of ours."""
+
+    name: str
+    open: Callable[[], LiveTracker]
+
+
+@dataclass
+class _Loader:
+    """A loader of one process, and its sums at the last two points."""
+
+    name: str
+    rank: int | None
+    sums: list[SoFar] = field(default_factory=lambda: [SoFar(), SoFar()])
+
+    def point(self, recording: Recording, *, last: bool) -> LivePoint | None:
+        """What it did since its last point; `None` without any new batch.
+
+        The last point is of a short time, in which workers only deliver what was ready: it is joined with the one
+        before if it is less than half as long.
+        """
+        now = so_far(recording)
+        earlier, since = self.sums
+        if now.recorded <= since.recorded:
+            return None
+        if last and now.seconds - since.seconds < (since.seconds - earlier.seconds) / 2:
+            since = earlier
+        self.sums = [self.sums[1], now]
+        return LivePoint(
+            loader=self.name, rank=self.rank, batches=now.recorded, numbers=numbers_since(since, recording)
+        )
+
+
+class _Follower(threading.Thread):
+    """Looks for what was saved, and hands it to one tracker. What it raises is a line, and ends this one alone."""
+
+    def __init__(self, name: str, tracker: LiveTracker, folder: Path) -> None:
+        super().__init__(name=f"loaderbench-live-{name}", daemon=True)
+        self.over = threading.Event()
+        self._called, self._tracker, self._folder = name, tracker, folder
+        self._saved_ns: dict[Path, int] = {}
+        self._loaders: dict[tuple[Path, int], _Loader] = {}
+
+    def run(self) -> None:
+        """Follow until `over`, then take what was saved last."""
+        try:
+            while not self.over.wait(LOOK_S):
+                self._take(last=False)
+            self._take(last=True)
+            self._tracker.close()
+        except Exception as error:
+            text = " ".join(f"{type(error).__name__}: {error}".split())[:_MOST_TEXT]
+            say(f"--live {self._called}: {text}; the script continues, without this tracker")
+            with suppress(Exception):
+                self._tracker.close()
+
+    def _take(self, *, last: bool) -> None:
+        points = []
+        for file in own_files(self._folder):
+            saved_ns = file.stat().st_mtime_ns
+            if self._saved_ns.get(file) == saved_ns:
+                continue
+            self._saved_ns[file] = saved_ns
+            for place, recording in enumerate(read_file(file)):
+                points.append(self._loader((file, place), recording).point(recording, last=last))
+        if found := [point for point in points if point is not None]:
+            self._tracker.write(found)
+
+    def _loader(self, key: tuple[Path, int], recording: Recording) -> _Loader:
+        """The loader of this place; of several with one name in one rank, the later ones get a number."""
+        if key not in self._loaders:
+            taken = {one.name for one in self._loaders.values() if one.rank == recording.rank}
+            name = recording.folder_name
+            names = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 2))]
+            self._loaders[key] = _Loader(next(one for one in names if one not in taken), recording.rank)
+        return self._loaders[key]
+
+
+def open_trackers(asked: Sequence[LiveTo]) -> list[tuple[str, LiveTracker]]:
+    """Open each, or none. They may change the environment of this process, and take seconds to be imported."""
+    found: list[tuple[str, LiveTracker]] = []
+    try:
+        found.extend((one.name, one.open()) for one in asked)
+    except BaseException:
+        for _, tracker in found:
+            with suppress(Exception):
+                tracker.close()
+        raise
+    return found
+
+
+@contextmanager
+def followed(folder: Path, trackers: Sequence[tuple[str, LiveTracker]]) -> Iterator[None]:
+    """Hand what is saved in the folder to each tracker, and close them at the end."""
+    followers = [_Follower(name, tracker, folder) for name, tracker in trackers]
+    for one in followers:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in followers:
+            one.over.set()
+        until_s = time.monotonic() + END_S
+        for (name, _), one in zip(trackers, followers, strict=True):
+            one.join(max(0.0, until_s - time.monotonic()))
+            if one.is_alive():
+                say(f"--live {name}: did not take the last numbers within {END_S:.0f} s")
+
+
+def say(line: str) -> None:
+    """Print one line to stderr."""
+    print(f"loaderbench: {printable(line)}", file=sys.stderr)
