@@ -8,6 +8,7 @@ import pytest
 from command_line import Cli
 
 from loaderbench.commands.live import TOOLS
+from loaderbench.commands.scripts import trained_script
 from loaderbench.exporters import exporter
 
 
@@ -48,3 +49,18 @@ def test_without_its_library_a_tracker_is_the_line_and_code_of_export(
     assert (done.returncode, done.stderr.count("\n")) == (5, 1)
     assert "wandb is not installed; pip install 'loaderbench[wandb]'" in done.stderr
     assert not script.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "name"),
+    [
+        (["train.py", "--lr", "0.1"], None, "train"),
+        (["torchrun", "--nproc-per-node", "2", "src/train.py", "a.py"], None, "train"),
+        (["torchrun", "-m", "package.train"], None, "torchrun"),
+        (["--lr", "0.1"], "package.train", "package.train"),
+    ],
+)
+def test_a_series_is_named_after_the_script_and_not_after_its_launcher(
+    words: list[str], module: str | None, name: str
+) -> None:
+    assert trained_script(words, module) == name

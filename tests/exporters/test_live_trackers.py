@@ -101,7 +101,8 @@ def test_tensorboard_has_a_run_for_each_loader_with_a_step_for_each_save(place: 
     waits = [point.value for point in read.Scalars("data_wait_share")]
     check(place, loader, steps, [point.value for point in points], waits)
     assert [point.value for point in read.Scalars("batches")] == steps
-    assert {"cpu_percent_of_allotted", "rss_bytes", "time_to_first_batch_s"} <= set(read.Tags()["scalars"])
+    read_over_time = {"cpu_percent_of_allotted", "rss_bytes"} if loader == "train_loader" else set()  # too short for it
+    assert {"time_to_first_batch_s", *read_over_time} <= set(read.Tags()["scalars"])
 
 
 def test_prometheus_has_the_last_numbers_and_says_that_the_script_has_ended(place: Path) -> None:
