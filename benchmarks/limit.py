@@ -1,6 +1,7 @@
 """How near the recommended combination comes to the physical limit, from torch's default loader on.
 
     uv run python benchmarks/limit.py [--data DIR] [--rounds 7] [--seconds 1.5]
+    uv run --group loaders python benchmarks/limit.py --files [--data DIR]
 
 `loaderbench run` is let loose on the photographs (generated ones without --data) with the usual recipe and nothing that
 consumes the batches, and finds its combination by itself. Then the default (`num_workers=0`), each step of that
@@ -8,6 +9,9 @@ combination and the limit are measured in interleaved rounds. The limit is JPEG 
 is installed, from memory, in one process for each CPU. Shares are ratios within a round, with their 95% interval.
 Steps that need a copy of the data (smaller files, decoded images in memory) decode something else than the limit does,
 and may pass it.
+
+With `--files`, no run looks for a combination. Measured are the fixes that decode the original files in each epoch, one
+on top of the other, and other loaders that decode only crops, as far as their libraries are installed.
 """
 
 from __future__ import annotations
@@ -28,8 +32,10 @@ from typing import Any
 from paired_trials import Trials, trials_of
 
 from loaderbench.cache_folder import usable_cores
+from loaderbench.datasets import nvimagecodec
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.photos import cached_photos
+from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Config, Interval, PlannedTrial, Trial, config_label
 from loaderbench.statistics.intervals import rate_interval, ratio_interval
 
@@ -43,6 +49,9 @@ measure: {{seconds: {seconds}, budget: {budget}s}}
 """
 BUDGET_S = 420
 WANTED = 0.85
+CROP_LOADERS = ("dali", "tf_data")
+"""Loaders that decode only the crop of a JPEG, by their own operations."""
+
 INSTEAD = "copies instead of the cache"
 
 Rates = dict[str, dict[int, float]]
@@ -55,13 +64,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         suite = Path(folder) / "limit.yaml"
         suite.write_text(SUITE.format(root=root.resolve(), seconds=asked.seconds, budget=BUDGET_S))
-        run = _found_by_itself(suite, Path(folder) / "run")
-        steps = _steps(run)
+        steps = _steps_with_files() if asked.files else _steps(_found_by_itself(suite, Path(folder) / "run"))
         decoder, files = _fastest_decoder(root)
         with trials_of(suite) as trials:
             rates, last = _measure(trials, steps, lambda: decoding_alone(decoder, files, asked.seconds), asked.rounds)
     _print_ladder(steps, rates, decoder)
-    for name in (_before_copies(steps), _last_kept(steps)):
+    if asked.files:
+        divided = [name for name in steps if name.startswith("+")]
+    else:
+        divided = [_before_copies(steps), _last_kept(steps)]
+        _print_answer(steps, rates)
+    for name in divided:
         _print_remainder(name, last)
     return 0
 
@@ -86,6 +99,30 @@ def _steps(run: dict[str, Any]) -> dict[str, Config]:
     if config.get("image_cache"):  # for folders that do not fit into memory
         steps[INSTEAD] = {**config, "image_cache": None, "presize": 256}
     return steps
+
+
+def _steps_with_files() -> dict[str, Config]:
+    """From torch's default on, with a worker or thread for each CPU."""
+    cpus = usable_cores()
+    default: Config = {"batch_size": 32, "num_workers": 0}
+    uint8 = {**default, "num_workers": cpus, "normalize": "device", "transform": "imagenet_train_v2"}
+    regions = {**uint8, "decoder": nvimagecodec.DECODER, "transform": nvimagecodec.DRAWS_FIRST}
+    steps: dict[str, Config] = {
+        "torch's default": default,
+        "workers": {**default, "num_workers": cpus},
+        "+ uint8_transport, transforms_v2_uint8": uint8,
+        "+ faster_decoder": {**uint8, "decoder": "simplejpeg"},
+        "+ region_decode": regions,
+    }
+    threads = {"batch_size": 32, "threads": cpus, "normalize": "device"}
+    of_threads = {name: value for name, value in regions.items() if name != "num_workers"}
+    steps["region_decode, loader: threads"] = {**of_threads, **threads, "loader": "threads"}
+    for name in CROP_LOADERS:
+        steps[f"loader: {name}"] = {**threads, "loader": name}
+    missing = [name for name in CROP_LOADERS if not LOADER_BACKENDS[name].is_installed()]
+    if not nvimagecodec.is_installed():
+        missing += ["region_decode"]
+    return {step: config for step, config in steps.items() if not any(name in step for name in missing)}
 
 
 def _last_kept(steps: dict[str, Config]) -> str:
@@ -139,16 +176,16 @@ def _decoders() -> dict[str, Callable[[bytes], Any]]:
 
 
 def _fastest_decoder(root: Path) -> tuple[str, list[bytes]]:
-    """By turns over the same files, the median of each."""
+    """By CPU time, in turns over the same files: the least median."""
     files = [Path(path).read_bytes() for path, _ in scan_image_folder(root, 240).samples]
     files = [data for data in files if data[:2] == b"\xff\xd8"]
     times: dict[str, list[float]] = {}
     for _ in range(3):
         for name, decode in _decoders().items():
-            began_s = time.perf_counter()
+            began_s = time.process_time()
             for data in files[:120]:
                 decode(data)
-            times.setdefault(name, []).append(time.perf_counter() - began_s)
+            times.setdefault(name, []).append(time.process_time() - began_s)
     return min(times, key=lambda name: sorted(times[name])[1]), files
 
 
@@ -187,6 +224,9 @@ def _print_ladder(steps: dict[str, Config], rates: Rates, decoder: str) -> None:
         rate = rate_interval(list(rates[name].values()))
         what = config_label(steps[name]) if name in steps else f"{decoder} alone, {usable_cores()} processes"
         print(f"| {name} | {rate.est:,.0f} | {_percent(share)} | {_times(gain)} | {what} |")
+
+
+def _print_answer(steps: dict[str, Config], rates: Rates) -> None:
     print(f"\nasked: {WANTED:.0%} of the limit; got, of what was recommended:")
     for what, name in (("all of it", _last_kept(steps)), ("what decodes the files as they are", _before_copies(steps))):
         print(f"- {what}: {_percent(ratio_interval(rates[name], rates['limit']))} ({name})")
@@ -219,6 +259,7 @@ def _times(ratio: Interval | None) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a folder of photographs")
+    parser.add_argument("--files", action="store_true", help="measure only steps that decode the original files")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.5)
     return parser.parse_args()

@@ -63,6 +63,16 @@ def decode_simplejpeg(encoded: Encoded) -> Any:
     return torch.from_numpy(pixels).permute(2, 0, 1)
 
 
+def decode_nvimagecodec(encoded: Encoded) -> Any:
+    """Decode a JPEG by nvImageCodec on the CPU to a uint8 tensor of shape (3, height, width).
+
+    Needs the package nvidia-nvimgcodec-cu13; what it cannot read (other formats, CMYK) goes to Pillow.
+    """
+    from loaderbench.datasets.jpeg_regions import open_jpeg
+
+    return open_jpeg(encoded)[:, :, :]
+
+
 def _file(encoded: Encoded) -> str | io.BytesIO:
     """What Pillow opens."""
     return encoded if isinstance(encoded, str) else io.BytesIO(encoded)
@@ -74,4 +84,5 @@ DECODERS: Mapping[str, Decoder] = {
     "pillow_lazy": open_pillow,
     "torchvision": decode_torchvision,
     "simplejpeg": decode_simplejpeg,
+    "nvimagecodec": decode_nvimagecodec,
 }

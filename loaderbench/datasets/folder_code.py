@@ -8,6 +8,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from loaderbench.datasets.nvimagecodec import DECODER, DRAWS_FIRST, only_regions
+
 _DATASETS = Path(__file__).parent
 MEAN, STD = "[0.485, 0.456, 0.406]", "[0.229, 0.224, 0.225]"
 
@@ -42,11 +44,12 @@ _DECODERS = {
         """,
 }
 
-_GIVE_TENSORS = ("torchvision", "simplejpeg")
+_GIVE_TENSORS = ("torchvision", "simplejpeg", DECODER)
 
 _CROPS = {
     "imagenet_train": "t.RandomResizedCrop(224), t.RandomHorizontalFlip()",
     "imagenet_train_scaled": "ScaledResizedCrop(224), t.RandomHorizontalFlip()",
+    DRAWS_FIRST: "RegionResizedCrop(224), t.RandomHorizontalFlip()",
     "imagenet_eval": "t.Resize(256), t.CenterCrop(224)",
     "to_tensor": "",
 }
@@ -65,10 +68,10 @@ def folder_code(options: Mapping[str, Any], ranks: int = 1) -> Iterator[str]:
     if options.get("decoder") in _DECODE:
         yield _ENCODED
         return
-    yield dedent(decoder)
+    yield from _regions(options) if options.get("decoder") == DECODER else [dedent(decoder)]
     tensors = options.get("decoder") in _GIVE_TENSORS
     yield from _transform(str(options.get("transform")), options.get("normalize") != "device", tensors=tensors)
-    loads = ", loader=decode" if decoder else ""
+    loads = ", loader=decode" if decoder or options.get("decoder") == DECODER else ""
     yield f"dataset = ImageFolder(root, transform=transform{loads})"
     if options.get("image_cache"):
         yield _source("shared_images.py")
@@ -86,6 +89,15 @@ def _source(file: str) -> str:
     return text.replace("  # type: ignore[misc]", "")
 
 
+def _regions(options: Mapping[str, Any]) -> Iterator[str]:
+    """`decode`, which only opens the file if the transform decodes the region of its crop."""
+    yield _source("../formats/per_thread.py")
+    yield _source("jpeg_regions.py")
+    whole = "def decode(path):\n    return open_jpeg(path)[:, :, :]"
+    opens = only_regions(DECODER, str(options.get("transform")), options.get("image_cache"))
+    yield "decode = open_jpeg  # the crop decodes" if opens else whole
+
+
 def _transform(name: str, normalize: bool, *, tensors: bool) -> Iterator[str]:
     """`transform`, a recipe by its name or the user's own; of PIL images, or of `tensors` of uint8."""
     if ":" in name:
@@ -96,6 +108,9 @@ def _transform(name: str, normalize: bool, *, tensors: bool) -> Iterator[str]:
     else:
         if name == "imagenet_train_scaled":
             yield _source("scaled_crop.py")
+        if name == DRAWS_FIRST:
+            yield _source("region_crop.py")
+            tensors = True
         to_float = "t.ConvertImageDtype(torch.float32)" if tensors else "t.ToTensor()"
         to_uint8 = "" if tensors else "t.PILToTensor()"
         last = f"{to_float}, t.Normalize({MEAN}, {STD})" if normalize else to_uint8

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
-from loaderbench.datasets import dali, folder_code, object_store
+from loaderbench.datasets import dali, folder_code, nvimagecodec, object_store
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
 from loaderbench.errors import MissingError
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 ON_DEVICE = ("device", "dali")
 """The decoders that leave decoding to the device of the training step: torchvision's, and that of NVIDIA DALI."""
-DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg", *ON_DEVICE)
-TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_eval", "to_tensor")
+DECODERS = ("pillow", "pillow_draft", "pillow_lazy", "torchvision", "simplejpeg", "nvimagecodec", *ON_DEVICE)
+TRANSFORMS = (
+    *("imagenet_train", "imagenet_train_v2", "imagenet_train_scaled", "imagenet_train_region"),
+    *("imagenet_eval", "to_tensor"),
+)
 DEVICE_TRANSFORMS = ("imagenet_train", "imagenet_train_v2", "imagenet_eval", "to_tensor")
 """Those that take tensors as well as images of Pillow, and therefore what a GPU has decoded."""
 _CHECKED_BY = {"pillow_lazy": "pillow", **dict.fromkeys(ON_DEVICE, "torchvision")}
@@ -191,7 +194,6 @@ class ImageFolder(DatasetOfOptions):
     def make_from(self, order: DatasetOrder) -> Any:
         """Make a map-style dataset of decoder and transform."""
         from loaderbench.datasets import image_samples as images
-        from loaderbench.datasets.decoders import DECODERS as LOADERS
 
         samples, reader = order.samples, self._reader(order)
         if self.decoder in ON_DEVICE:
@@ -199,7 +201,7 @@ class ImageFolder(DatasetOfOptions):
 
             self._check_on_device()
             return EncodedSamples(samples, reader)
-        decoder = LOADERS[self.decoder]
+        decoder = self._decoder()
         if self.image_cache == "shared_memory" and order.copy is None:
             from loaderbench.datasets.shared_images import SharedImages, room_bytes
 
@@ -277,6 +279,16 @@ class ImageFolder(DatasetOfOptions):
         """The folder of images, relative to the suite's own; `None` when photos are to be generated."""
         return folder / Path(self.root).expanduser() if self.root else None
 
+    def _decoder(self) -> Decoder:
+        """What makes an image of a file, or opens it for a transform that decodes a region."""
+        if nvimagecodec.only_regions(self.decoder, self.transform, self.image_cache):
+            from loaderbench.datasets.jpeg_regions import open_jpeg
+
+            return open_jpeg
+        from loaderbench.datasets.decoders import DECODERS as LOADERS
+
+        return LOADERS[self.decoder]
+
     def _check_on_device(self) -> None:
         """Raise `ValueError` for what a device cannot do with encoded files."""
         if self.transform not in DEVICE_TRANSFORMS:
@@ -290,6 +302,8 @@ class ImageFolder(DatasetOfOptions):
         named = [self.decoder, *_values(sweep, "decoder", self.decoder)]
         if "simplejpeg" in named and find_spec("simplejpeg") is None:
             raise MissingError("decoder simplejpeg: package not installed; run `uv pip install simplejpeg`")
+        if nvimagecodec.DECODER in named and not nvimagecodec.is_installed():
+            raise MissingError(f"decoder nvimagecodec: package not installed; run `{nvimagecodec.INSTALL}`")
         check_formats([self.format, *map(str, _values(sweep, "format", self.format))])
         if "dali" in named and not dali.is_installed():
             raise MissingError(f"decoder dali: package not installed; run `{dali.INSTALL}`")

@@ -56,8 +56,11 @@ class ImageSamples(Dataset[tuple[Any, int]]):
         try:
             image = self.loader(encoded)
         except Exception as error:
-            raise BadImageError(f"{path}: {type(error).__name__}: {error}") from error
-        return self.transform(image), label
+            raise _bad(path, error) from error
+        try:
+            return self.transform(image), label
+        except OSError as error:  # of an image that was only opened, and is decoded now
+            raise _bad(path, error) from error
 
     def encoded(self, index: int) -> Any:
         """What `loader` decodes: a path, which it reads itself."""
@@ -90,6 +93,15 @@ def imagenet_train_scaled(normalize: bool = True) -> Transform:
     from loaderbench.datasets.scaled_crop import ScaledResizedCrop
 
     return _compose([ScaledResizedCrop(CROP), t.RandomHorizontalFlip()], normalize)
+
+
+def imagenet_train_region(normalize: bool = True) -> Transform:
+    """The same with the crop cut out first, of an image that may decode this region only; then as transforms v2."""
+    from torchvision import transforms as t
+
+    from loaderbench.datasets.region_crop import RegionResizedCrop
+
+    return _compose([RegionResizedCrop(CROP), t.RandomHorizontalFlip()], normalize)
 
 
 def imagenet_train_v2(normalize: bool = True) -> Transform:
@@ -143,6 +155,10 @@ def _compose(steps: list[Any], normalize: bool) -> Transform:
     return cast("Transform", t.Compose([*steps, *last]))
 
 
+def _bad(path: str, error: Exception) -> BadImageError:
+    return BadImageError(f"{path}: {type(error).__name__}: {error}")
+
+
 def _rgb(image: Any) -> Any:
     """An image that was opened only may be grey, or have a palette."""
     return image if image.mode == "RGB" else image.convert("RGB")
@@ -152,6 +168,7 @@ TRANSFORMS: Mapping[str, MakeTransform] = {
     "imagenet_train": imagenet_train,
     "imagenet_train_v2": imagenet_train_v2,
     "imagenet_train_scaled": imagenet_train_scaled,
+    "imagenet_train_region": imagenet_train_region,
     "imagenet_eval": imagenet_eval,
     "to_tensor": to_tensor,
 }

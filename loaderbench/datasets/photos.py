@@ -15,6 +15,7 @@ import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -140,9 +141,11 @@ def _say_nothing(done: int, total: int) -> None:
     pass
 
 
-def photo_jpeg(seed: int, index: int) -> bytes:
-    """The JPEG file of photo `index` of the collection that `seed` names."""
+def photo_jpeg(seed: int, index: int, size: tuple[int, int] | None = None) -> bytes:
+    """The JPEG file of photo `index` of the collection that `seed` names; at another `size`, width and height."""
     recipe = draw_recipe(seed, index)
+    if size is not None:
+        recipe = replace(recipe, width=size[0], height=size[1])
     scene = paint(np.random.default_rng([seed, index]), recipe.height, recipe.width, _busy(recipe))
     return _encode_to_size(scene, recipe)
 

@@ -297,6 +297,7 @@ OPERATIONS: Mapping[str, Callable[[Any, str, bool], Any]] = {
     "imagenet_train": _train,
     "imagenet_train_v2": _train,
     "imagenet_train_scaled": _train,
+    "imagenet_train_region": _train,
     "imagenet_eval": _eval,
     "to_tensor": _to_tensor,
 }

@@ -139,6 +139,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any, Any], Any]] = {
     "imagenet_train": _train,
     "imagenet_train_v2": _train,
     "imagenet_train_scaled": _train,
+    "imagenet_train_region": _train,
     "imagenet_eval": _eval,
 }
 """By the name of a transform: from a file's bytes to an image of 224 by 224 pixels, float32 from 0 to 255."""

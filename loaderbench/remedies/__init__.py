@@ -45,6 +45,7 @@ IDS = (
     "jpeg_draft",
     "faster_decoder",
     "scaled_decode",
+    "region_decode",
     "transforms_v2_uint8",
     "presize_offline",
     "memory_cache",

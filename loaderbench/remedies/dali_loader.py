@@ -19,7 +19,7 @@ from loaderbench.loaders.dali_loader import OPERATIONS
 from loaderbench.records import Config
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
-from loaderbench.remedies.gpu_decode import may_decode_on_gpu
+from loaderbench.remedies.gpu_decode import decodes_on_cpus
 
 DALI = LOADER_BACKENDS["dali"]
 NOT_INSTALLED = (
@@ -39,7 +39,7 @@ REMEDY = CauseRemedy(
     id="dali_loader",
     title="Load with NVIDIA DALI instead of a DataLoader",
     applies=lambda found: (
-        bool(_change(found)) and may_decode_on_gpu(found) and found.config.get(AXIS) in (None, DEFAULT_BACKEND)
+        bool(_change(found)) and decodes_on_cpus(found) and found.config.get(AXIS) in (None, DEFAULT_BACKEND)
     ),
     change=_change,
     untried_for=lambda _: "" if DALI.is_installed() else NOT_INSTALLED,

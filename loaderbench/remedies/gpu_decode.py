@@ -30,7 +30,7 @@ def decode_by(decoder: str) -> Change:
     return change
 
 
-def may_decode_on_gpu(found: Diagnosis) -> bool:
+def decodes_on_cpus(found: Diagnosis) -> bool:
     """Whether decoding takes the CPUs, and neither is on the GPU already nor done once for all epochs."""
     decodes_each = found.option("decoder") not in ON_DEVICE and found.option("image_cache") is None
     return decodes_each and found.cpu_goes_to("decode")
@@ -39,7 +39,7 @@ def may_decode_on_gpu(found: Diagnosis) -> bool:
 REMEDY = CauseRemedy(
     id="gpu_decode",
     title="Decode JPEGs on the GPU",
-    applies=lambda found: (found.accelerator or found.gpu_named) and may_decode_on_gpu(found),
+    applies=lambda found: (found.accelerator or found.gpu_named) and decodes_on_cpus(found),
     change=decode_by("device"),
     untried_for=lambda found: NO_GPU if not found.accelerator else "" if found.gpu_kind == "cuda" else NO_DECODER,
     relieves={"decode": 0.0, "transform": 0.0},

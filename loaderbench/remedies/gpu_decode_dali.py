@@ -14,7 +14,7 @@ from __future__ import annotations
 from loaderbench.datasets.dali import INSTALL, is_installed
 from loaderbench.remedies.by_cause import CauseRemedy
 from loaderbench.remedies.findings import Diagnosis
-from loaderbench.remedies.gpu_decode import decode_by, may_decode_on_gpu
+from loaderbench.remedies.gpu_decode import decode_by, decodes_on_cpus
 
 NOT_INSTALLED = (
     f"Not measured: DALI is not installed. Run `{INSTALL}`, then `loaderbench run SUITE -P decoder=pillow,dali`"
@@ -23,7 +23,7 @@ NOT_INSTALLED = (
 
 def _applies(found: Diagnosis) -> bool:
     on_nvidia = found.accelerator and found.gpu_kind == "cuda"
-    return on_nvidia and may_decode_on_gpu(found) and bool(decode_by("dali")(found))
+    return on_nvidia and decodes_on_cpus(found) and bool(decode_by("dali")(found))
 
 
 REMEDY = CauseRemedy(

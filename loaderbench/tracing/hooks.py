@@ -85,6 +85,8 @@ def library_functions() -> Iterator[tuple[Any, str, Does]]:
     for module, name in _DECODERS:
         if module in sys.modules:
             yield sys.modules[module], name, "decode"
+    if "nvidia.nvimgcodec" in sys.modules:
+        yield sys.modules["nvidia.nvimgcodec"].Decoder, "decode", "decode"
     if "PIL.Image" in sys.modules:
         yield sys.modules["PIL.Image"], "open", "image"
     if "torchvision.io" in sys.modules:

@@ -26,6 +26,8 @@ def test_the_suite_knows_every_decoder_and_recipe_by_name() -> None:
 @pytest.mark.parametrize("decoder", sorted(DECODERS))
 @pytest.mark.parametrize("recipe", ["imagenet_train", "imagenet_train_v2", "imagenet_eval"])
 def test_every_decoder_feeds_every_recipe(photos: Path, decoder: str, recipe: str) -> None:
+    if decoder == "nvimagecodec":
+        pytest.importorskip("nvidia.nvimgcodec")
     dataset = ImageSamples([(first(photos), 3)], DECODERS[decoder], TRANSFORMS[recipe]())
     image, label = dataset[0]
     assert (tuple(image.shape), image.dtype, label) == ((3, 224, 224), torch.float32, 3)
@@ -48,6 +50,7 @@ def test_a_picture_of_16_bits_becomes_one_of_8(tmp_path: Path) -> None:
 def test_a_corrupt_image_is_named_by_its_path(tmp_path: Path) -> None:
     bad = tmp_path / "bad.jpg"
     bad.write_bytes(b"no JPEG")
-    for decoder in DECODERS.values():
+    always = DECODERS.keys() - {"nvimagecodec"}  # tests/datasets/test_jpeg_regions.py has its errors
+    for decoder in map(DECODERS.__getitem__, always):
         with pytest.raises(BadImageError, match=str(bad)):
             ImageSamples([(str(bad), 0)], decoder, TRANSFORMS["to_tensor"]())[0]

@@ -9,7 +9,16 @@ import pytest
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Candidate, Recommendation, Verdict, WorkerStates
-from loaderbench.remedies import REMEDIES, Diagnosis, Findings, candidates_for, dali_loader, gpu_decode_dali, recommend
+from loaderbench.remedies import (
+    REMEDIES,
+    Diagnosis,
+    Findings,
+    candidates_for,
+    dali_loader,
+    gpu_decode_dali,
+    recommend,
+    region_decode,
+)
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.gpu_decode import NO_GPU
 from loaderbench.remedies.gpu_decode_dali import NOT_INSTALLED
@@ -90,6 +99,7 @@ CAUSES: dict[str, Case] = {
     "jpeg_draft": Case("decode", "cpu", LARGE, silent={"facts": FACTS}),
     "faster_decoder": Case("decode", "cpu", options=FOLDER, silent={"options": {**FOLDER, "decoder": "torchvision"}}),
     "scaled_decode": Case("decode", "cpu", options=FOLDER, silent={"options": {**FOLDER, "transform": "to_tensor"}}),
+    "region_decode": Case("decode", "cpu", options=FOLDER, silent={"options": {**FOLDER, "transform": "mine:crop"}}),
     "transforms_v2_uint8": Case(
         "decode", "cpu", TRANSFORMS, options=FOLDER, silent={"options": {**FOLDER, "transform": "imagenet_train_v2"}}
     ),
@@ -293,6 +303,25 @@ def test_the_loader_of_dali_is_tried_where_it_is_installed_and_advised_with_its_
     for installed in (True, False):
         assert found(installed=installed, options={**FOLDER, "decoder": "device"}) == ([], [])
         assert found(installed=installed, config={**CONFIG, "loader": "dali"}) == ([], [])
+
+
+def test_regions_are_decoded_in_a_trial_where_nvimagecodec_is_installed_and_advised_with_its_command_where_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found(*, installed: bool = True, **options: object) -> tuple[list[Candidate], list[str | None]]:
+        monkeypatch.setattr(region_decode, "is_installed", lambda: installed)
+        one = replace(diagnosis(CAUSES["region_decode"]), options={**FOLDER, **options})
+        advised = [card.reason for card in told(one) if card.id == "region_decode"]
+        return [c for c in candidates_for(one) if c.id == "region_decode"], advised
+
+    change = {"decoder": "nvimagecodec", "transform": "imagenet_train_region"}
+    (tried,), advised = found()
+    assert (tried.change, advised) == (change, [None])
+    assert found(installed=False) == ([], [region_decode.NOT_INSTALLED])
+    scaled = found(decoder="pillow_lazy", transform="imagenet_train_scaled")[0]
+    assert [candidate.change for candidate in scaled] == [change]
+    for elsewhere in (change, {"decoder": "device"}, {"image_cache": "shared_memory"}, {"transform": "imagenet_eval"}):
+        assert found(**elsewhere) == ([], [])
 
 
 def test_snippets_of_arguments_can_be_run_and_others_say_what_to_write() -> None:

@@ -71,8 +71,8 @@ def first_batch(change: Config, root: Path) -> tuple[torch.Tensor, torch.Tensor]
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_snippet_gives_batches_of_the_same_shape_and_labels(name: str, root: Path) -> None:
-    if CHANGES[name].get("decoder") == "dali":
-        pytest.importorskip("nvidia.dali.fn")
+    if needed := {"dali": "nvidia.dali.fn", "nvimagecodec": "nvidia.nvimgcodec"}.get(str(CHANGES[name].get("decoder"))):
+        pytest.importorskip(needed)
     images, labels = first_batch(CHANGES[name], root)
     assert images.shape == (4, 3, 224, 224)
     assert images.dtype == torch.float32

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from importlib.machinery import ModuleSpec
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from loaderbench.consumers import resolve_consumer
-from loaderbench.datasets import Inputs, dali, image_folder, page_cache, photos
+from loaderbench.datasets import Inputs, dali, image_folder, nvimagecodec, page_cache, photos
 from loaderbench.datasets.bad_images import NAMED
 from loaderbench.errors import MissingError
 from loaderbench.records import DatasetSummary
@@ -172,6 +173,26 @@ def test_without_dali_its_decoder_is_missed_with_the_command_that_installs_it(
             described(loaded)
     monkeypatch.setattr(dali, "find_spec", {"nvidia": nvidia, "nvidia.dali": module}.get)
     assert described(loaded)
+
+
+def test_an_nvimagecodec_that_needs_a_driver_is_missed_with_the_command_that_installs_a_newer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(there: dict[str, str]) -> str:
+        def version(package: str) -> str:
+            if package not in there:
+                raise PackageNotFoundError(package)
+            return there[package]
+
+        monkeypatch.setattr(nvimagecodec, "version", version)
+        return described(suite(tmp_path, "dataset: {root: photos}\nsweep: {decoder: [pillow, nvimagecodec]}\n"))
+
+    folder(tmp_path, 1)
+    for there in ({}, {"nvidia-nvimgcodec-cu13": "0.8.0.22"}):
+        with pytest.raises(MissingError, match="run `uv pip install 'nvidia-nvimgcodec-cu13"):
+            told(there)
+    for package in ("nvidia-nvimgcodec-cu13", "nvidia-nvimgcodec-cu12"):
+        assert told({package: "0.10.1.3"})
 
 
 def test_without_that_decoder_nobody_looks_for_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

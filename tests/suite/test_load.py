@@ -48,7 +48,7 @@ WRONG = {
     "sweep: {drop_last: [true, 1]}": "1:27: sweep.drop_last[1]: duplicate value: 1 equals true in Python",
     "sweep: {transform: [null]}": "1:21: sweep.transform[0]: expected a string, got null",
     "dataset: {decoder: pilow}": "1:20: dataset.decoder: expected pillow, pillow_draft, pillow_lazy, "
-    "torchvision, simplejpeg, device or dali, got 'pilow'; did you mean pillow?",
+    "torchvision, simplejpeg, nvimagecodec, device or dali, got 'pilow'; did you mean pillow?",
     "dataset: {kind: target, target: 'a:b', root: x}": "1:40: dataset.root: unknown key; valid keys: kind, "
     "target, args",
     "dataset: {sampel: 3}": "1:11: dataset.sampel: unknown key; did you mean sample?",

@@ -1,0 +1,77 @@
+"""JPEGs of which nvImageCodec decodes one region, on the CPU, to the same pixels as Pillow.
+
+libjpeg-turbo reads no rows below the region. Rows above it, and columns outside it, only take Huffman decoding.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from nvidia import nvimgcodec
+from PIL import Image
+
+from loaderbench.formats.per_thread import PerThread
+
+_AS_PILLOW = nvimgcodec.DecodeParams(apply_exif_orientation=False)
+_OPENED = PerThread()
+
+
+class JpegRegions:
+    """A JPEG whose header was read. An index like that of a tensor of `shape` (3, height, width) decodes a region.
+
+    `image[:, 20:120, 10:200]` decodes 100 rows and 190 columns. A deep copy is the whole image, decoded.
+    """
+
+    def __init__(self, data: bytes, stream: Any) -> None:
+        self._data, self._stream = data, stream
+        self.shape = torch.Size((3, stream.height, stream.width))
+
+    def __getitem__(self, place: tuple[slice, slice, slice]) -> torch.Tensor:
+        """Decode a region to uint8, shape (3, rows, columns).
+
+        Pillow decodes what nvImageCodec cannot, and raises `OSError` for broken files.
+        """
+        top, bottom, _ = place[1].indices(self.shape[1])
+        left, right, _ = place[2].indices(self.shape[2])
+        region = nvimgcodec.Region(top, left, bottom, right)
+        pixels = _decoder().decode(self._stream.get_sub_code_stream(region=region), params=_AS_PILLOW)
+        if pixels is None:
+            return _whole(self._data)[place]
+        return torch.from_numpy(np.asarray(pixels)).permute(2, 0, 1)
+
+    def __deepcopy__(self, memo: Any) -> torch.Tensor:
+        return self[:, :, :]
+
+
+def open_jpeg(encoded: str | bytes) -> JpegRegions | torch.Tensor:
+    """Open a file, given by its path or bytes. What is not a JPEG in color or gray is decoded by Pillow to a tensor."""
+    data = Path(encoded).read_bytes() if isinstance(encoded, str) else encoded
+    if not data.startswith(b"\xff\xd8"):
+        return _whole(data)
+    try:
+        stream = nvimgcodec.CodeStream(data)
+    except RuntimeError:  # a broken header
+        return _whole(data)
+    return JpegRegions(data, stream) if stream.num_channels in (1, 3) else _whole(data)
+
+
+def _decoder() -> Any:
+    """Each thread has its own: nvImageCodec crashes where they share one."""
+    opened = _OPENED.opened()
+    if "decoder" not in opened:
+        opened["decoder"] = nvimgcodec.Decoder(
+            device_id=nvimgcodec.NVIMGCODEC_DEVICE_CPU_ONLY,
+            max_num_cpu_threads=1,
+            backends=[nvimgcodec.Backend(nvimgcodec.CPU_ONLY)],
+            options=":fancy_upsampling=1",
+        )
+    return opened["decoder"]
+
+
+def _whole(data: bytes) -> torch.Tensor:
+    with Image.open(BytesIO(data)) as image:
+        return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)

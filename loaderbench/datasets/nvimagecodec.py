@@ -1,0 +1,25 @@
+"""The decoder `nvimagecodec`: whether its library is there, and when it decodes only the region of a crop."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+
+INSTALL = "uv pip install 'nvidia-nvimgcodec-cu13[all]'"
+DECODER, DRAWS_FIRST = "nvimagecodec", "imagenet_train_region"
+_PACKAGES = ("nvidia-nvimgcodec-cu13", "nvidia-nvimgcodec-cu12")
+_OLDEST = (0, 9)  # older ones decoded nothing on a machine without a CUDA driver
+
+
+def is_installed() -> bool:
+    """Whether a version is there that decodes without a GPU. It is not imported for that."""
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            if tuple(map(int, version(package).split(".")[:2])) >= _OLDEST:
+                return True
+    return False
+
+
+def only_regions(decoder: str, transform: str, image_cache: str | None) -> bool:
+    """Whether files are only opened, and the transform decodes the region of its crop. A cache holds whole images."""
+    return (decoder, transform, image_cache) == (DECODER, DRAWS_FIRST, None)

@@ -1,0 +1,31 @@
+"""A random crop that is cut out before anything is resized, of images that may decode that region only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from PIL import Image
+from torchvision.transforms import RandomResizedCrop
+from torchvision.transforms.v2 import functional
+
+
+class RegionResizedCrop(RandomResizedCrop):  # type: ignore[misc]
+    """torchvision's `RandomResizedCrop`, of tensors and of what `open_jpeg` gives.
+
+    An image needs a `shape` of (3, height, width), and to give the uint8 tensor of a region by `image[:, rows,
+    columns]`. Resizing is that of transforms v2.
+    """
+
+    def forward(self, image: Any) -> torch.Tensor:
+        """Return the crop, uint8, shape (3, height, width) of `size`. Raises `TypeError` for anything else."""
+        if isinstance(image, Image.Image):
+            image = functional.pil_to_tensor(image.convert("RGB"))
+        shape = tuple(getattr(image, "shape", ()))
+        if len(shape) != 3 or shape[0] != 3:
+            raise TypeError(f"RegionResizedCrop expects images with three channels, got {type(image).__name__}")
+        sides = torch.empty(shape, device="meta")
+        top, left, height, width = self.get_params(sides, list(self.scale), list(self.ratio))
+        region = image[:, top : top + height, left : left + width]
+        resized: torch.Tensor = functional.resize(region, list(self.size), antialias=True)
+        return resized
