@@ -5,7 +5,7 @@
 Each decoder and transform of an image folder makes the same uint8 crops of 224 pixels, by the same seed, in one
 process. There are three sizes: the photographs (generated ones without --data), and generated ones of 0.8 and 3.1
 megapixels. Rounds hold each once, in shuffled order. Ratios are to simplejpeg with transforms v2, within a round, with
-their 95% interval. pyvips, which is not a decoder of loaderbench, reads from the top to the end of the crop.
+their 95% interval. pyvips is not a decoder of loaderbench: it reads the file in sequence, to the end of the crop.
 `psnr_db` compares the crops with those of Pillow and torchvision's first transforms.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loaderbench.freeing.files import free_decoders, free_reads, note_reads
+from loaderbench.freeing.files import free_decoders, free_reads, note_decoding, note_reads
 from loaderbench.freeing.order import CannotFreeError
 from loaderbench.freeing.parts import outermost, parts_of, replace_method, replace_part
 from loaderbench.freeing.replay import Making, Replay
@@ -52,7 +52,9 @@ def _free_inside(dataset: Any, stage: str, making: Making) -> list[Replay]:
         return free_decoders(making)
     if not found:
         raise CannotFreeError(f"nothing of {type(maker_of(dataset)).__name__} is known to be {stage}")
-    replays = [Replay(making, with_reads=stage == "decode") for _ in found]
+    if wanted == "transform":
+        note_decoding(making)
+    replays = [Replay(making, with_reads=wanted in ("decode", "transform")) for _ in found]
     for part, replay in zip(found, replays, strict=True):
         replace_part(part, replay)
     return replays

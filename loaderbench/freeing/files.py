@@ -43,6 +43,27 @@ def note_reads(making: Making) -> None:
     _replace({"open": open_noted, "read": read_noted})
 
 
+def note_decoding(making: Making) -> None:
+    """Let calls that are kept know what they decoded, to decode it again: of images that were opened before, too."""
+
+    def decode_noted(original: Any, *args: Any, **kwargs: Any) -> Any:
+        if making.reads is not None:
+            making.reads.append(lambda _: original(*args, **kwargs))
+        return original(*args, **kwargs)
+
+    def image_noted(original: Any, *args: Any, **kwargs: Any) -> Any:
+        image = original(*args, **kwargs)
+
+        def note() -> None:
+            if making.reads is not None:
+                making.reads.append(_loading(image))
+
+        _after_load(image, note)
+        return image
+
+    _replace({"decode": decode_noted, "image": image_noted})
+
+
 def free_decoders(making: Making) -> list[Replay]:
     """Decoders of libraries return the pixels of an earlier call; the files that they open are still read."""
     replays: list[Replay] = []
@@ -80,25 +101,55 @@ def _kept_image(making: Making, replay: Replay, original: Any, args: Any, kwargs
         return replay(original, *args, **kwargs)
     making.reads, making.arguments = [], args
     image = original(*args, **kwargs)
-    reads, making.reads, load = making.reads, None, image.load
+    reads, making.reads = making.reads, None
+
+    def keep() -> None:
+        if making.keeps:
+            replay.keep(image, reads or ())
+
+    _after_load(image, keep)
+    return image
+
+
+def _after_load(image: Any, then: Callable[[], None]) -> None:
+    """Call `then` after the first time that the pixels of a PIL image are loaded."""
+    load = image.load
 
     def load_once(*given: Any, **named: Any) -> Any:
         vars(image).pop("load", None)
         result = load(*given, **named)
-        if making.keeps:
-            replay.keep(image, reads)
+        then()
         return result
 
     image.load = load_once
-    return image
+
+
+def _loading(loaded: Any) -> Read:
+    """Loads the PIL image that a call is given now, at the scale at which libjpeg decoded an earlier one."""
+    scale = (getattr(loaded, "decoderconfig", ()) or (1,))[0]
+
+    def load(args: Sequence[Any]) -> None:
+        if args and hasattr(args[0], "draft"):
+            width, height = args[0].size
+            args[0].draft(None, (max(1, width // scale), max(1, height // scale)))
+            args[0].load()
+
+    return load
 
 
 def _replace(around: dict[Does, Callable[..., Any]]) -> None:
-    """Wrap functions of libraries, permanently: the process is our own."""
+    """Wrap functions and methods of libraries, permanently: the process is our own."""
     for owner, name, does in list(library_functions()):
         if does in around:
-            original = getattr(owner, name)
-            setattr(owner, name, functools.wraps(original)(functools.partial(around[does], original)))
+            setattr(owner, name, _wrapped(getattr(owner, name), around[does]))
+
+
+def _wrapped(original: Any, around: Callable[..., Any]) -> Any:
+    @functools.wraps(original)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return around(original, *args, **kwargs)
+
+    return run
 
 
 def _is_plain(file: Any, mode: str, args: Any, kwargs: Any) -> bool:

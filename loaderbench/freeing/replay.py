@@ -11,15 +11,15 @@ from typing import Any
 from loaderbench.freeing.values import copy_of, is_same, renewed
 
 Read = Callable[[Sequence[Any]], None]
-"""Reads a file again as a call did; it is given the arguments of the call that is replayed."""
+"""Reads a file again, or decodes, as a call did; it is given the arguments of the call that is replayed."""
 
 
 @dataclass
 class Making:
     """The samples that this process makes now, by their keys; none between them. `known` are those that are kept.
 
-    `keeps`: the true calls are made, and their results are kept. `reads` collects the files that a call with these
-    `arguments` reads.
+    `keeps`: the true calls are made, and their results are kept. `reads` collects what a call with these
+    `arguments` reads or decodes.
     """
 
     keys: Sequence[Any] = ()
@@ -59,7 +59,8 @@ class Replay:
     """Replaces one function: keeps its results by sample and by call within the sample, and returns them again.
 
     A result that a later stage changes in place is copied for each call, since the real function returns new memory.
-    Any other result is returned without a copy. `with_reads`: files that the function read are read again each time.
+    Any other result is returned without a copy. `with_reads`: what `Making.reads` noted meanwhile
+    is read, or decoded, again each time.
     """
 
     def __init__(self, making: Making, *, with_reads: bool = False) -> None:

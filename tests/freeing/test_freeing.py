@@ -21,7 +21,7 @@ from torchvision.datasets import ImageFolder
 from torchvision.transforms import Compose, ToTensor
 
 from loaderbench.datasets.decoders import decode_pillow
-from loaderbench.datasets.image_samples import StoredSamples
+from loaderbench.datasets.image_samples import TRANSFORMS, StoredSamples
 from loaderbench.formats import FORMATS, written_copy
 from loaderbench.freeing import Freeing
 from loaderbench.freeing.loader import free_loader
@@ -118,6 +118,23 @@ def test_a_compose_is_free_as_a_whole_and_decoding_still_runs(photos: Path) -> N
     assert len(distinct(batches_with(made.dataset, "transform"))) == KEPT
     assert made.to_tensor.made == KEPT
     assert made.decode.made >= BATCH * BATCHES
+
+
+@pytest.mark.parametrize("stage", ["transform", "transform/ScaledResizedCrop"])
+def test_a_free_transform_still_decodes_an_image_that_was_only_opened(photos: Path, stage: str) -> None:
+    decoded = Count(lambda scale: scale)
+
+    class Opened:
+        """Opens photos, and counts those that are decoded."""
+
+        def __call__(self, path: str) -> Image.Image:
+            image = Image.open(path)
+            image.load_end = lambda: decoded((image.decoderconfig or (1,))[0])
+            return image
+
+    dataset = ImageFolder(str(photos), TRANSFORMS["imagenet_train_scaled"](True), loader=Opened())
+    assert len(distinct(batches_with(dataset, stage))) <= KEPT * (1 if stage == "transform" else 2), "flipped or not"
+    assert decoded.made >= BATCH * BATCHES
 
 
 def test_what_a_later_stage_changes_in_place_is_given_unchanged_each_time(photos: Path) -> None:
