@@ -85,8 +85,9 @@ def library_functions() -> Iterator[tuple[Any, str, Does]]:
     for module, name in _DECODERS:
         if module in sys.modules:
             yield sys.modules[module], name, "decode"
-    if "nvidia.nvimgcodec" in sys.modules:
-        yield sys.modules["nvidia.nvimgcodec"].Decoder, "decode", "decode"
+    nvimagecodec = getattr(sys.modules.get("nvidia.nvimgcodec"), "Decoder", None)
+    if nvimagecodec is not None:  # uninstalling leaves an empty package
+        yield nvimagecodec, "decode", "decode"
     if "PIL.Image" in sys.modules:
         yield sys.modules["PIL.Image"], "open", "image"
     if "torchvision.io" in sys.modules:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("nvidia.nvimgcodec")
+pytest.importorskip("nvidia.nvimgcodec.nvimgcodec_impl")
 torch = pytest.importorskip("torch")
 from command_line import loaderbench  # noqa: E402
 from PIL import Image  # noqa: E402

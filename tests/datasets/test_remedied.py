@@ -103,7 +103,7 @@ def test_names_of_a_suite_and_of_the_code_are_the_same() -> None:
 @pytest.mark.parametrize("index", range(4))
 def test_every_decoder_gives_the_same_picture(photos: list[tuple[str, int]], decoder: str, index: int) -> None:
     if decoder == "nvimagecodec":
-        pytest.importorskip("nvidia.nvimgcodec")
+        pytest.importorskip("nvidia.nvimgcodec.nvimgcodec_impl")
     found = sample(photos, decoder, "imagenet_train", index, normalize=False)
     assert found.dtype == torch.uint8
     assert found.shape == (3, 224, 224)

@@ -26,6 +26,7 @@ FOLDER = {
     "image_cache": None,
 }
 LOADER = {"batch_size": 4, "drop_last": True}
+NEEDED = {"dali": "nvidia.dali.fn", "nvimagecodec": "nvidia.nvimgcodec.nvimgcodec_impl"}
 
 CHANGES: dict[str, Config] = {
     "as_it_is": {},
@@ -71,8 +72,8 @@ def first_batch(change: Config, root: Path) -> tuple[torch.Tensor, torch.Tensor]
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_snippet_gives_batches_of_the_same_shape_and_labels(name: str, root: Path) -> None:
-    if needed := {"dali": "nvidia.dali.fn", "nvimagecodec": "nvidia.nvimgcodec"}.get(str(CHANGES[name].get("decoder"))):
-        pytest.importorskip(needed)
+    if (decoder := CHANGES[name].get("decoder")) in NEEDED:
+        pytest.importorskip(NEEDED[str(decoder)])
     images, labels = first_batch(CHANGES[name], root)
     assert images.shape == (4, 3, 224, 224)
     assert images.dtype == torch.float32
