@@ -88,7 +88,8 @@ class Measuring:
         """How much the samples of two configurations differ."""
         self._listener.doing("comparing pixels")
         orders = [(self._dataset_order(one), self._dataset_order(other)) for one, other in pairs]
-        return self._loaded.suite.dataset.pixel_changes(orders, self._server.ask)
+        found = self._loaded.suite.dataset.pixel_changes(orders, self._server.ask)
+        return [_unless_decoded_by_a_loader(change, *pair) for change, pair in zip(found, orders, strict=True)]
 
     def parity(self, one: Config, other: Config) -> Parity:
         """Whether the loaders of two configurations give the same batches."""
@@ -120,6 +121,15 @@ class Measuring:
         if key not in self._changed:
             self._changed[key] = dataset.samples_for(self._inputs.samples, self._listener)
         return self._changed[key]
+
+
+def _unless_decoded_by_a_loader(change: PixelChange, one: DatasetOrder, other: DatasetOrder) -> PixelChange:
+    """The change, which is that of the datasets; of a loader that decodes by itself it is not known."""
+    backends = backend_of(one.arguments), backend_of(other.arguments)
+    if backends[0] is backends[1]:
+        return change
+    why = next((f"{found.called} decodes by itself" for found in backends if found.decodes), "")
+    return PixelChange(None, f"not compared: {why}; see Same batches") if why else change
 
 
 def consumer_for(planned: PlannedTrial, own: str) -> str:

@@ -11,7 +11,7 @@ from fakes import Notes, planned
 
 from loaderbench.datasets import Inputs, pixels, presized
 from loaderbench.datasets.image_folder import MOST_COPIES
-from loaderbench.records import DatasetSummary, PixelChange
+from loaderbench.records import IDENTICAL, DatasetSummary, PixelChange
 from loaderbench.runner import TrialOrder
 from loaderbench.session.measuring import Measuring, may_use_device
 from loaderbench.suite import load_suite
@@ -180,6 +180,18 @@ def test_copies_are_made_where_the_configuration_or_else_the_suite_asks(
     made, _ = measure(tmp_path, text)
     made(planned("v", config))
     assert bool(copied) == copies
+
+
+def test_pixels_of_a_loader_that_decodes_by_itself_are_not_called_identical(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pixels, "pixel_changes", lambda _, pairs, _ask: [IDENTICAL] * len(pairs))
+    made, _ = measure(tmp_path, "dataset: {root: photos}\n")
+    made._server = SimpleNamespace(ask=None)
+    dali, threads = {"loader": "dali", "threads": 2}, {"loader": "threads", "threads": 2}
+    found = made.pixel_changes([({}, dali), (dali, {"num_workers": 2}), (dali, dali), ({}, threads)])
+    unknown = PixelChange(None, "not compared: DALI decodes by itself; see Same batches")
+    assert found == [unknown, unknown, IDENTICAL, IDENTICAL]
 
 
 def test_pixels_are_compared_of_both_configurations_with_the_loader_s_fixed_arguments(
