@@ -16,7 +16,7 @@ from benchmarks.diagnosis.storage_data import Fetched, Sleeping, server
 from benchmarks.diagnosis.stragglers import Sleepy
 
 STEP_MS = 2
-HIDDEN = because_of("read sample transport", "storage_latency lock workers cpu memory")
+HIDDEN = because_of("read sample transport", "storage_latency workers lock")
 
 _DRAW, _SOCKETS, _SHAPES = Draws(20261124), Draws(20261125), Draws(20261126)
 

@@ -303,7 +303,9 @@ class ImageFolder(DatasetOfOptions):
         if "simplejpeg" in named and find_spec("simplejpeg") is None:
             raise MissingError("decoder simplejpeg: package not installed; run `uv pip install simplejpeg`")
         if nvimagecodec.DECODER in named and not nvimagecodec.is_installed():
-            raise MissingError(f"decoder nvimagecodec: package not installed; run `{nvimagecodec.INSTALL}`")
+            raise MissingError(
+                f"decoder nvimagecodec: nvImageCodec 0.9 or newer is not installed; run `{nvimagecodec.INSTALL}`"
+            )
         check_formats([self.format, *map(str, _values(sweep, "format", self.format))])
         if "dali" in named and not dali.is_installed():
             raise MissingError(f"decoder dali: package not installed; run `{dali.INSTALL}`")

@@ -59,8 +59,10 @@ class ImageSamples(Dataset[tuple[Any, int]]):
             raise _bad(path, error) from error
         try:
             return self.transform(image), label
-        except OSError as error:  # of an image that was only opened, and is decoded now
-            raise _bad(path, error) from error
+        except OSError as error:
+            if self.recipe is None:  # a transform of the user's own
+                raise
+            raise _bad(path, error) from error  # of an image that was only opened, and is decoded now
 
     def encoded(self, index: int) -> Any:
         """What `loader` decodes: a path, which it reads itself."""

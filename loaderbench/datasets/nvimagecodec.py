@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
@@ -15,7 +16,8 @@ def is_installed() -> bool:
     """Whether a version is there that decodes without a GPU. It is not imported for that."""
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):
-            if tuple(map(int, version(package).split(".")[:2])) >= _OLDEST:
+            numbers = re.match(r"(\d+)\.(\d+)", version(package))
+            if numbers and tuple(map(int, numbers.groups())) >= _OLDEST:
                 return True
     return False
 

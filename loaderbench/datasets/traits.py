@@ -15,11 +15,14 @@ _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, torch.
 
 
 def traits_of(dataset: Any) -> dict[str, str]:
-    """`random_state` and `object_list`, each with the attribute that holds one; `stream` with its class; never raises.
+    """`random_state` and `object_list`, each with the attribute that holds one; never raises.
 
-    A stream gives its samples in its own order, not by number.
+    `stream` and `loader` have the class of a dataset whose samples have no numbers, and of a finished `DataLoader`.
     """
     found: dict[str, str] = {}
+    if isinstance(dataset, torch.utils.data.DataLoader):
+        return {**traits_of(dataset.dataset), "loader": type(dataset).__name__}
+    dataset = _own(dataset).get("dataset", dataset)
     if isinstance(dataset, torch.utils.data.IterableDataset):
         found["stream"] = type(dataset).__name__
     for name, value in _attributes(dataset):

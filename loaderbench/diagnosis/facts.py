@@ -246,7 +246,8 @@ def _workers(trial: Trial) -> int:
 def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
     """Time of the workers without work: what they were seen to wait at their queue, or what no stage took.
 
-    They poll more than their queue where the first is far longer. Threads wait for work at a lock, which says nothing.
+    They poll more than their queue where the first is far longer. Threads wait for work at a lock: checks do not show
+    which are idle.
     """
     if not workers:
         return None
@@ -266,10 +267,15 @@ def _idle_share(trials: Sequence[Trial], workers: int) -> float | None:
 
 
 def _without_idle_threads(states: WorkerStates | None, idle_share: float | None) -> WorkerStates | None:
-    """The same, where threads without work count as that: they wait for it at a lock, where a process would poll."""
+    """The same, where threads without work count as that: they wait for it at a lock, where a process would poll.
+
+    Where it is unknown for how long they have no work, locks show nothing.
+    """
     seen = states.blocked_on if states else None
-    if states is None or not states.are_threads or not seen or not idle_share:
+    if states is None or not states.are_threads or not seen:
         return states
+    if idle_share is None:
+        return replace(states, blocked_on=None)
     idle = min(idle_share, seen.get("lock", 0.0))
     return replace(states, blocked_on={**seen, "lock": seen.get("lock", 0.0) - idle, "queue": idle})
 

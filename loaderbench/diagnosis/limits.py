@@ -157,7 +157,7 @@ def kernel_works(facts: Facts) -> bool:
 
 
 def cpus_of_workers(facts: Facts) -> float:
-    """CPUs that the threads which make batches use together."""
+    """CPUs that all workers use together."""
     return facts.workers * (facts.loads.on_cpu_share if facts.loads else 0.0)
 
 

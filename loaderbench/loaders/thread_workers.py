@@ -126,7 +126,7 @@ class ThreadLoader(LoaderBackend):
 
 
 class LoadingThreads:
-    """A pool whose threads make batches, and compute in one thread each: as torch sets up its worker processes, too.
+    """A pool of threads that make batches; each computes in one thread, as torch's workers do.
 
     `collate_fn` makes a batch of samples. Each thread calls `thread_init_fn`, if there is one, with its number.
     """

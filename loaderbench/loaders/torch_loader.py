@@ -168,7 +168,7 @@ class TorchBatches(Batches):
 
     @property
     def traced_in(self) -> TracedIn:
-        """There."""
+        """In the `DataLoader` and its workers."""
         return "data_loader"
 
     @property

@@ -17,7 +17,7 @@ from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
 from loaderbench.remedies.larger_batch import CAVEAT
 from loaderbench.remedies.wording import applied, argument
-from loaderbench.remedies.workers import with_workers
+from loaderbench.remedies.workers import swept_count_axis, with_workers
 
 TITLE = "Use the best config of the sweep"
 SMALLER_BATCH = "A smaller batch changes convergence: scale the learning rate with it"
@@ -39,16 +39,17 @@ class _BestCombination:
         ]
         if not changed:
             return already_ok(self.id, TITLE, "The baseline is the best config, or tied with it and cheaper")
-        if _has_its_own_fix(findings.baseline, best, changed):
+        if _has_its_own_fix(findings, best, changed):
             return None
         title = _title(changed, best)
         return MeasuredChange(self.id, title, best, caveat=_caveat(findings.baseline, best)).recommend(findings)
 
 
-def _has_its_own_fix(baseline: Config, best: Config, changed: list[str]) -> bool:
+def _has_its_own_fix(findings: Findings, best: Config, changed: list[str]) -> bool:
     """Whether the fix of one axis says the same; none of them lowers the batch size."""
-    if "num_workers" in changed:
-        return best == with_workers(baseline, best)
+    baseline, axis = findings.baseline, swept_count_axis(findings)
+    if axis in changed:
+        return best == with_workers(baseline, best, axis)
     return changed == ["pin_memory"] or (changed == ["batch_size"] and _larger(baseline, best))
 
 

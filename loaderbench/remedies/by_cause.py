@@ -33,9 +33,10 @@ class CauseRemedy:
 
     `change` are arguments of the loader and options of the dataset; if it is empty, the change is in the user's code,
     which `code` shows. `title` is formatted with the changed configuration, and with `values` if it is empty;
-    `title_for` gives a more exact one for a diagnosis. `untried` says why no trial can measure the gain, `untried_for`
-    why none can where it was diagnosed. `relieves` are the parts of a stage's time that are left, as others report
-    them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples differ afterwards.
+    `title_for` and `costs_for` give more exact ones for a diagnosis. `untried` says why no trial can measure the gain,
+    `untried_for` why none can where it was diagnosed. `relieves` are the parts of a stage's time that are left, as
+    others report them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples
+    differ afterwards.
     `ends_contention`: it ends waits of threads for one another, of which estimates know nothing; it is tried first.
     """
 
@@ -53,6 +54,7 @@ class CauseRemedy:
     caveat: str | None = None
     changes_pixels: bool = False
     title_for: Callable[[Diagnosis], str] | None = None
+    costs_for: Callable[[Diagnosis], tuple[str, ...]] | None = None
     ends_contention: bool = False
 
     @property
@@ -88,7 +90,7 @@ class CauseRemedy:
             basis="heuristic",
             gain=None,
             status="open",
-            costs=self.costs,
+            costs=self.costs_for(diagnosis) if self.costs_for else self.costs,
             evidence=diagnosis.verdict.evidence[:2],
             caveat=self.caveat,
             snippet=python_program(changed, diagnosis.loader, diagnosis.options) if change else self.code,

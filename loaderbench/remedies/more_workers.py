@@ -8,7 +8,7 @@ How to confirm: throughput and CPU use rise with more workers.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
-from loaderbench.remedies.workers import WorkerRemedy, count_title, loading_in, workers_that_fit
+from loaderbench.remedies.workers import WorkerRemedy, costs_of_workers, count_title, loading_in, workers_that_fit
 
 REMEDY = MeasuredFirst(
     WorkerRemedy(
@@ -25,6 +25,6 @@ REMEDY = MeasuredFirst(
         effort=0,
         applies=lambda found: found.facts.workers > 0 and found.named(limits={"workers"}),
         change=lambda found: loading_in(found, workers_that_fit(found.facts)),
-        costs=("RAM for each worker process",),
+        costs_for=lambda found: costs_of_workers(found, workers_that_fit(found.facts)),
     ),
 )

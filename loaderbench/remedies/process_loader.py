@@ -1,6 +1,6 @@
 """Threads of one process run Python code one at a time, because they share the GIL.
 
-Triggers when the loader's workers are threads, and the GIL or another lock of theirs is the limit.
+Triggers when the loader uses threads, and a lock such as the GIL limits them.
 
 What it does: loads in as many worker processes of torch's `DataLoader`, each with a GIL of its own.
 
@@ -14,7 +14,11 @@ REMEDY = CauseRemedy(
     id="process_loader",
     title="Load in {num_workers} worker processes instead of threads",
     values={"num_workers": "N"},
-    applies=lambda found: found.facts.in_threads and found.named(limits={"lock"}),
+    applies=lambda found: (
+        found.facts.in_threads
+        and found.named(limits={"lock"})
+        and found.verdict.stage not in ("main_process", "transport")
+    ),
     change=lambda found: {AXIS: DEFAULT_BACKEND, "num_workers": found.facts.workers},
     effort=1,
     costs=("RAM for each worker process", "Batches are copied between processes"),

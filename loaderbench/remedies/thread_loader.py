@@ -1,10 +1,10 @@
-"""Batches go through shared memory from one process to another, and threads need no such copy.
+"""Workers send batches through shared memory; threads skip that copy.
 
-Triggers when worker-to-main IPC is the bottleneck, unless batches cost less than their way. It needs a map-style
-dataset.
+Triggers when worker-to-main IPC is the bottleneck, unless making a batch costs less than sending it. It needs a
+map-style dataset.
 
 What it does: loads in as many threads of the training process. Code that holds the GIL runs in one thread at a time:
-a dataset that is mostly Python loses.
+a dataset that is mostly Python gets slower.
 
 How to confirm: measure again with `-P loader=torch,threads -P threads=auto`; throughput rises, and memory (PSS) falls.
 """
@@ -21,10 +21,9 @@ REMEDY = CauseRemedy(
         and not found.facts.tiny_batches
         and found.facts.workers > 0
         and found.config.get(AXIS) in (None, DEFAULT_BACKEND)
-        and "stream" not in found.traits
+        and not {"stream", "loader"} & found.traits.keys()
     ),
     change=lambda found: {AXIS: "threads", "threads": found.facts.workers},
-    relieves={"transport": 0.2},
     effort=2,
     caveat="The dataset must be thread-safe: threads cannot share an open file and its position",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from loaderbench.loaders import worker_count
+from loaderbench.loaders import backend_of, worker_count
 from loaderbench.records import Config, Configuration, Interval, Scalar, Standing
 from loaderbench.statistics.intervals import excludes_one
 from loaderbench.statistics.judging import SMALL
@@ -92,7 +92,8 @@ def _differences(less: Configuration, more: Configuration, *, many: str, much: s
     said = []
     workers = (worker_count(more.config, {}) or 0) - (worker_count(less.config, {}) or 0)
     if workers > 0:
-        said.append(f"{workers} {many} worker process{'es' if workers > 1 else ''}")
+        one = "thread" if "threads" in backend_of(more.config).loading_in(1, more.config) else "worker process"
+        said.append(f"{workers} {many} {one if workers == 1 else f'{one}s' if one == 'thread' else f'{one}es'}")
     for name, label in _MEMORY:
         low, high = getattr(less, name), getattr(more, name)
         if low is not None and high is not None and high - low > _MIB:

@@ -15,6 +15,7 @@ from loaderbench.remedies.wording import argument
 
 MOST_OF_A_CPU = 0.5  # a worker that is the limit uses at least this much
 MOST_WORKERS = 32
+COUNT_AXES = ("num_workers", "threads")
 
 _ONE_VALUE = "Not checked: one value swept; add -P {axis}={values}"
 
@@ -35,7 +36,7 @@ class WorkerRemedy:
 
     def recommend(self, findings: Findings) -> Recommendation | None:
         """Change the worker count alone, to the best configuration's."""
-        axis = count_axis(findings.baseline)
+        axis = swept_count_axis(findings)
         now, general = findings.baseline.get(axis), self.general.format(axis=axis)
         if not isinstance(now, int) or not self.about(now):
             return None
@@ -47,20 +48,28 @@ class WorkerRemedy:
         best = findings.best.config.get(axis)
         if not isinstance(best, int) or not self.fits(now, best):
             return already_ok(self.id, general, _fine(axis, now, best))
-        changed = with_workers(findings.baseline, findings.best.config)
+        changed = with_workers(findings.baseline, findings.best.config, axis)
         title = self.title.format(axis=axis, count=best)
         return MeasuredChange(self.id, title, changed, cheaper=self.cheaper).recommend(findings)
 
 
-def count_axis(config: Config) -> str:
-    """The axis by which the loader of a configuration takes more workers, or threads."""
-    return next(iter(backend_of(config).loading_in(1, config)))
+def swept_count_axis(findings: Findings) -> str:
+    """The axis by which the baseline's loader takes more workers, or threads; of two, the one that was swept alone."""
+    arguments = {**findings.loader, **findings.baseline}
+    backend = backend_of(arguments)
+    swept = [axis for axis in COUNT_AXES if axis in backend.axes and len(findings.values(axis)) > 1]
+    return swept[0] if len(swept) == 1 else next(iter(backend.loading_in(1, arguments)))
 
 
 def loading_in(found: Diagnosis, workers: int) -> Config:
     """The change that makes so many load at the same time, by the axis of the loader that was diagnosed."""
     arguments = {**found.loader, **found.config}
     return backend_of(arguments).loading_in(workers, arguments)
+
+
+def costs_of_workers(found: Diagnosis, workers: int) -> tuple[str, ...]:
+    """What more of them take; threads share the memory of their process."""
+    return ("RAM for each worker process",) if "num_workers" in loading_in(found, workers) else ()
 
 
 def count_title(found: Diagnosis, workers: int) -> str:
@@ -81,12 +90,11 @@ def workers_that_hide(facts: Facts) -> int:
     return min(MOST_WORKERS, max(4 * facts.workers, 4 * int(facts.cpus / facts.ranks)))
 
 
-def with_workers(baseline: Config, best: Config) -> Config:
-    """The baseline with the best's worker count.
+def with_workers(baseline: Config, best: Config, axis: str) -> Config:
+    """The baseline with the best's worker count, by its axis.
 
     To or from none at all, the arguments that only workers take come along: the baseline's are off the grid.
     """
-    axis = count_axis(baseline)
     changed = {**baseline, axis: best.get(axis)}
     if axis == "num_workers" and 0 in (baseline.get(axis), best.get(axis)):
         changed |= {axis: value for axis, value in best.items() if axis in NEEDS_WORKERS}

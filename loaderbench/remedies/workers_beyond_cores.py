@@ -9,7 +9,7 @@ How to confirm: throughput rises while CPU use stays low.
 
 from loaderbench.diagnosis.limits import have_work
 from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.workers import count_title, loading_in, workers_that_hide
+from loaderbench.remedies.workers import costs_of_workers, count_title, loading_in, workers_that_hide
 
 REMEDY = CauseRemedy(
     id="workers_beyond_cores",
@@ -23,5 +23,5 @@ REMEDY = CauseRemedy(
         and found.verdict.stage != "stragglers"
     ),
     change=lambda found: loading_in(found, workers_that_hide(found.facts)),
-    costs=("RAM for each worker process",),
+    costs_for=lambda found: costs_of_workers(found, workers_that_hide(found.facts)),
 )

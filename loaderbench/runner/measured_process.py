@@ -142,7 +142,7 @@ class _PreparedTrial:
     def _inside(self, found: Measurement) -> LoaderInside:
         from loaderbench.datasets.traits import traits_of
 
-        traits = traits_of(getattr(self.source, "dataset", self.source))
+        traits = traits_of(self.source)
         return replace(self.taken_from.inside(found.waits), dataset_traits=traits)
 
     def _kept(self, found: Measurement, steps: Steps) -> tuple[BatchTimes, ...]:

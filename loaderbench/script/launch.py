@@ -101,7 +101,7 @@ def _read_tuned(folder: Path) -> TunedLoader | None:
 
 def _run(command: Sequence[str], order: RecordOrder, live: Sequence[LiveTo]) -> int:
     environment, trackers = order.environment(), open_trackers(live)  # whose variables the script is not to get
-    with _signals_left_to_the_script() as children, followed(Path(order.folder), trackers):
+    with followed(Path(order.folder), trackers), _signals_left_to_the_script() as children:
         try:
             child = subprocess.Popen(command, env=environment)
         except OSError as error:

@@ -60,7 +60,10 @@ class _Loader:
 
 
 class _Follower(threading.Thread):
-    """Looks for what was saved, and hands it to one tracker. What it raises is a line, and ends this one alone."""
+    """Looks for what was saved, and hands it to one tracker.
+
+    An exception is printed as one line, and ends only this tracker.
+    """
 
     def __init__(self, name: str, tracker: LiveTracker, folder: Path) -> None:
         super().__init__(name=f"loaderbench-live-{name}", daemon=True)

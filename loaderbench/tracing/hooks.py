@@ -185,33 +185,33 @@ class TimedFile(io.FileIO):
         """Read into the buffer."""
         began_s = now_s()
         result = _readinto(self, buffer)
-        self.note(now_s() - began_s)
-        self._tracer.read_bytes += result or 0
+        self.note(now_s() - began_s, result or 0)
         return result
 
     def readall(self) -> bytes:
         """Read to the end."""
         began_s = now_s()
         result = super().readall()
-        self.note(now_s() - began_s)
-        self._tracer.read_bytes += len(result)
+        self.note(now_s() - began_s, len(result))
         return result
 
     def read(self, size: int = -1) -> bytes | None:  # type: ignore[override]
         """Read so many bytes, or to the end."""
         began_s = now_s()
         result = super().read(size)
-        self.note(now_s() - began_s)
-        self._tracer.read_bytes += len(result or b"")
+        self.note(now_s() - began_s, len(result or b""))
         return result
 
-    def note(self, took_s: float) -> None:
-        """Charge what a call took."""
+    def note(self, took_s: float, read_bytes: int = 0) -> None:
+        """Charge what a call took and read, unless another thread made it, which has a tracer of its own."""
         clock = self._clock
+        if clock.ident != thread():
+            return
+        self._tracer.read_bytes += read_bytes
         if took_s < LIGHT_S:
             clock.read_s += took_s
             clock.reads += 1
-        elif clock.ident == thread():
+        else:
             clock.light(self._read_stage, took_s)
 
 

@@ -24,7 +24,7 @@ Methods = dict[str, Callable[..., Any]]
 class SampleTimer(Protocol):
     """What times samples, batches, and the stages in them: a `Tracer`, or the one of whichever thread calls.
 
-    `decoding` are stages in which a decoder is no news.
+    `decoding` are stages that already count as decoding.
     """
 
     decoding: set[int]

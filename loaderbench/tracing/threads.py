@@ -41,10 +41,9 @@ class ThreadsTrace:
         self._tracers = [Tracer(block) for block in self._blocks]
         self._collate = threads.collate_fn
         self._made = MadeBatches(self._blocks, in_workers=True)
-        self._makers: dict[
-            int, tuple[int, int]
-        ] = {}  # of batches on their way: the thread, and how many it made before
-        self._taken: list[list[tuple[int, int] | None]] = []  # the same, of each epoch's batches in order
+        # the thread of a batch, and how many it made before: while the batch is on its way, and of each epoch in order
+        self._makers: dict[int, tuple[int, int]] = {}
+        self._taken: list[list[tuple[int, int] | None]] = []
         self._taking = TakingClock()
         for block in self._blocks:
             block.header[layout.ENABLED] = 1.0

@@ -240,12 +240,14 @@ def test_generators_and_long_lists_of_a_dataset_are_seen() -> None:
     assert traits_of(object()) == {}
 
 
-def test_a_stream_of_samples_is_seen() -> None:
+def test_a_stream_of_samples_and_a_finished_loader_are_seen() -> None:
     class Stream(torch.utils.data.IterableDataset[int]):
         def __iter__(self) -> Iterator[int]:
             return iter(range(2))
 
     assert traits_of(Stream()) == {"stream": "Stream"}
+    finished = torch.utils.data.DataLoader(Stream())
+    assert traits_of(finished) == {"stream": "Stream", "loader": "DataLoader"}
 
 
 def test_shared_images_can_be_sent_to_a_process() -> None:

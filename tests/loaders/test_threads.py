@@ -21,7 +21,6 @@ from packed_text import packed  # noqa: E402
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset  # noqa: E402
 
 from loaderbench.datasets.image_samples import ImageSamples, imagenet_eval  # noqa: E402
-from loaderbench.environment import cpus_allotted  # noqa: E402
 from loaderbench.errors import BadImageError  # noqa: E402
 from loaderbench.imagenet import MEAN, STD  # noqa: E402
 from loaderbench.loaders import Batches, LoaderBackend  # noqa: E402
@@ -31,7 +30,6 @@ from loaderbench.loaders.thread_workers import LoadingThreads  # noqa: E402
 from loaderbench.loaders.threads import Threads  # noqa: E402
 from loaderbench.loaders.torch_loader import TorchLoader  # noqa: E402
 from loaderbench.remedies.program import python_program  # noqa: E402
-from loaderbench.store import read_run  # noqa: E402
 
 LONGEST_S = 30.0  # that a test waits for another thread
 
@@ -371,34 +369,6 @@ def test_a_run_measures_it_next_to_torch_on_a_dataset_of_the_user(backend: Any, 
     assert sorted((trial["config"]["threads"], trial["workers"]["count"]) for trial in trials) == [(1, 1), (2, 2)]
     (parity,) = record["parity"]
     assert (parity["loader"], parity["against"], parity["refused"]) == (backend.name, "torch", "")
-
-
-IN_PYTHON = """\
-import torch
-
-class Sums:
-    def __len__(self):
-        return 10_000
-
-    def __getitem__(self, index):
-        return torch.tensor(sum(number * index for number in range(20_000)) % 7)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.timed
-@pytest.mark.skipif(cpus_allotted() < 2, reason="one CPU is full with one thread")
-def test_threads_that_wait_for_the_gil_are_named_and_processes_are_tried(tmp_path: Path) -> None:
-    (tmp_path / "sums.py").write_text(IN_PYTHON)
-    suite = SUITE.replace("squares:Squares", "sums:Sums").replace("verify: false", "budget: 40s")
-    (tmp_path / "small.yaml").write_text(suite.replace("seconds: 0.2", "seconds: 1"))
-    done = loaderbench("run", "small.yaml", "-P", "loader=threads", "-P", "threads=2", "--out", "run", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    run = read_run(tmp_path / "run")
-    assert (run.verdict.stage, run.verdict.limit) == ("sample", "lock"), run.verdict
-    (tried,) = (advice for advice in run.recommendations if advice.id == "process_loader")
-    assert tried.basis == "measured"
-    assert tried.change == {"loader": "torch", "num_workers": 2}
 
 
 @each_backend

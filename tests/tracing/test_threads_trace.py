@@ -137,18 +137,17 @@ def test_a_dataset_of_any_class_is_counted(dataset: Any) -> None:
 
 
 def test_an_error_in_a_thread_reaches_the_consumer_and_later_batches_are_traced() -> None:
-    numbers = [range(first, first + SIZE) for first in (8, 0)]  # sample 11 raises
+    first, failing, last = (range(begin, begin + SIZE) for begin in (0, 8, 16))  # sample 11 raises
     with threads_of(Raises()) as threads:
-        threads.start()
-        trace = ThreadsTrace(iter(()), threads)
-        threads.start()
-        failed, fine = [threads.pool.submit(threads.make, batch) for batch in numbers]
+        trace = ThreadsTrace(batches_of(threads, [first, failing, last]), threads)
+        batches = trace.batches()
+        assert len(next(batches)["sample"]) == SIZE
         with pytest.raises(ValueError, match="planted"):
-            failed.result()
-        assert len(fine.result()["sample"]) == SIZE
+            next(batches)
         threads.end()
         found = trace.read()
-    assert found.batches == 1
+    assert found.batches == 2
+    assert found.samples in (2 * SIZE, 2 * SIZE + 3)  # its thread may have made the last batch, too
 
 
 def test_everything_is_as_before_once_the_batches_end() -> None:
