@@ -136,18 +136,20 @@ def test_a_dataset_of_any_class_is_counted(dataset: Any) -> None:
     assert seen.traced.samples == 24
 
 
-def test_an_error_in_a_thread_reaches_the_consumer_and_later_batches_are_traced() -> None:
+def test_an_error_in_a_thread_reaches_the_consumer_and_ends_the_trace() -> None:
     first, failing, last = (range(begin, begin + SIZE) for begin in (0, 8, 16))  # sample 11 raises
-    with threads_of(Raises()) as threads:
+    dataset = Raises()
+    with threads_of(dataset) as threads:
         trace = ThreadsTrace(batches_of(threads, [first, failing, last]), threads)
         batches = trace.batches()
         assert len(next(batches)["sample"]) == SIZE
         with pytest.raises(ValueError, match="planted"):
             next(batches)
+        assert type(dataset) is Raises
         threads.end()
         found = trace.read()
-    assert found.batches == 2
-    assert found.samples in (2 * SIZE, 2 * SIZE + 3)  # its thread may have made the last batch, too
+    assert found.parts["decode", "loader"].calls >= SIZE
+    assert found.batches >= 1  # the last one may be made after the trace has ended
 
 
 def test_everything_is_as_before_once_the_batches_end() -> None:
