@@ -16,7 +16,6 @@ from PIL import Image
 
 from loaderbench.formats.per_thread import PerThread
 
-_AS_PILLOW = nvimgcodec.DecodeParams(apply_exif_orientation=False)
 _OPENED = PerThread()
 
 
@@ -38,7 +37,8 @@ class JpegRegions:
         top, bottom, _ = place[1].indices(self.shape[1])
         left, right, _ = place[2].indices(self.shape[2])
         region = nvimgcodec.Region(top, left, bottom, right)
-        pixels = _decoder().decode(self._stream.get_sub_code_stream(region=region), params=_AS_PILLOW)
+        opened = _opened()
+        pixels = opened["decoder"].decode(self._stream.get_sub_code_stream(region=region), params=opened["as Pillow"])
         if pixels is None:
             return _whole(self._data)[place]
         return torch.from_numpy(np.asarray(pixels)).permute(2, 0, 1)
@@ -59,8 +59,8 @@ def open_jpeg(encoded: str | bytes) -> JpegRegions | torch.Tensor:
     return JpegRegions(data, stream) if stream.num_channels in (1, 3) else _whole(data)
 
 
-def _decoder() -> Any:
-    """Each thread has its own: nvImageCodec crashes where they share one."""
+def _opened() -> dict[Any, Any]:
+    """The decoder of this thread, and how it decodes: nvImageCodec crashes where threads share a decoder."""
     opened = _OPENED.opened()
     if "decoder" not in opened:
         opened["decoder"] = nvimgcodec.Decoder(
@@ -69,7 +69,8 @@ def _decoder() -> Any:
             backends=[nvimgcodec.Backend(nvimgcodec.CPU_ONLY)],
             options=":fancy_upsampling=1",
         )
-    return opened["decoder"]
+        opened["as Pillow"] = nvimgcodec.DecodeParams(apply_exif_orientation=False)
+    return opened
 
 
 def _whole(data: bytes) -> torch.Tensor:

@@ -64,7 +64,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     flags = [part for tool, out in asked.items() for part in ("--live", f"{tool}={out}")]
     with pytest.MonkeyPatch.context() as changed:
         for name in list(os.environ):
-            if name.startswith(("WANDB", "MLFLOW")):  # of trackers that ran in this process before
+            if name.startswith(("WANDB", "MLFLOW", "LOADERBENCH")):  # of trackers that ran in this process before
                 changed.delenv(name)
         changed.setattr(launch, "LIVE_SAVE_S", 0.5)
         changed.setattr(live, "LOOK_S", 0.1)
