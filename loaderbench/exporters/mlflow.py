@@ -139,6 +139,6 @@ EXPORTER = Exporter(
     _write,
     extra="mlflow",
     libraries=("mlflow",),
-    next_step="open it with: mlflow ui --backend-store-uri {out}",
+    next_step="open it with: MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {out}",
     live=_LiveRuns,
 )
