@@ -38,7 +38,7 @@ class JpegRegions:
         left, right, _ = place[2].indices(self.shape[2])
         region = nvimgcodec.Region(top, left, bottom, right)
         opened = _opened()
-        pixels = opened["decoder"].decode(self._stream.get_sub_code_stream(region=region), params=opened["as Pillow"])
+        pixels = opened["decoder"].decode(self._stream.get_sub_code_stream(region=region), params=opened["params"])
         if pixels is None:
             return _whole(self._data)[place]
         return torch.from_numpy(np.asarray(pixels)).permute(2, 0, 1)
@@ -69,7 +69,7 @@ def _opened() -> dict[Any, Any]:
             backends=[nvimgcodec.Backend(nvimgcodec.CPU_ONLY)],
             options=":fancy_upsampling=1",
         )
-        opened["as Pillow"] = nvimgcodec.DecodeParams(apply_exif_orientation=False)
+        opened["params"] = nvimgcodec.DecodeParams(apply_exif_orientation=False)
     return opened
 
 

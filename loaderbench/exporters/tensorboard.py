@@ -92,8 +92,8 @@ class _LiveRuns:
 class _EventFile:
     """Events that are in the file when `add` returns, which raises `OSError` where they are not.
 
-    The writers of both libraries have a thread, which prints a traceback where the disk is full. To import torch's
-    takes 3 seconds and 600 MB, next to the script.
+    The writers of both libraries have a thread, which prints a traceback where the disk is full, and torch's needs
+    torch, next to the script.
     """
 
     def __init__(self, folder: Path) -> None:

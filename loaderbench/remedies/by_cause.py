@@ -14,6 +14,7 @@ from loaderbench.remedies.base import Remedy
 from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.pixels import NOT_COMPARED
 from loaderbench.remedies.program import python_program, yaml_change
+from loaderbench.remedies.wording import argument
 
 Change = Callable[[Diagnosis], Config]
 
@@ -32,12 +33,12 @@ class CauseRemedy:
     """One entry of the catalogue.
 
     `change` are arguments of the loader and options of the dataset; if it is empty, the change is in the user's code,
-    which `code` shows. `title` is formatted with the changed configuration, and with `values` if it is empty;
-    `title_for` and `costs_for` give more exact ones for a diagnosis. `untried` says why no trial can measure the gain,
-    `untried_for` why none can where it was diagnosed. `relieves` are the parts of a stage's time that are left, as
-    others report them: they set the order of trying. `effort` is that of a `Candidate`. `changes_pixels`: samples
-    differ afterwards.
-    `ends_contention`: it ends waits of threads for one another, of which estimates know nothing; it is tried first.
+    which `code` shows. `title` is formatted with the changed configuration, the change as `{arguments}`, and with
+    `values` if it is empty; `title_for` and `costs_for` give more exact ones for a diagnosis. `untried` says why no
+    trial can measure the gain, `untried_for` why none can where it was diagnosed. `relieves` are the parts of a stage's
+    time that are left, as others report them: they set the order of trying. `effort` is that of a `Candidate`.
+    `changes_pixels`: samples differ afterwards. `ends_contention`: it ends waits of threads for one another, of which
+    estimates know nothing; it is tried first.
     """
 
     id: str
@@ -83,9 +84,10 @@ class CauseRemedy:
             return None
         changed = {**diagnosis.config, **change}
         title = self.title_for(diagnosis) if self.title_for else self.title
+        named = {"arguments": ", ".join(argument(axis, value) for axis, value in change.items())} if change else {}
         return Recommendation(
             id=self.id,
-            title=title.format(**{**diagnosis.config, **self.values, **change}),
+            title=title.format(**{**diagnosis.config, **self.values, **change, **named}),
             change=change,
             basis="heuristic",
             gain=None,

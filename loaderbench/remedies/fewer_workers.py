@@ -14,7 +14,7 @@ from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Limit
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
 from loaderbench.remedies.findings import Diagnosis
-from loaderbench.remedies.workers import WorkerRemedy, count_title, loading_in
+from loaderbench.remedies.workers import WorkerRemedy, loading_in
 
 
 def _compete(found: Diagnosis) -> bool:
@@ -41,8 +41,8 @@ REMEDY = MeasuredFirst(
     ),
     CauseRemedy(
         id="fewer_workers",
-        title="Set num_workers=N",
-        title_for=lambda found: count_title(found, _share_of_rank(found.facts)),
+        title="Set {arguments}",
+        values={"arguments": "num_workers=N"},
         effort=0,
         ends_contention=True,
         applies=_compete,

@@ -8,7 +8,7 @@ How to confirm: throughput and CPU use rise with more workers.
 """
 
 from loaderbench.remedies.by_cause import CauseRemedy, MeasuredFirst
-from loaderbench.remedies.workers import WorkerRemedy, costs_of_workers, count_title, loading_in, workers_that_fit
+from loaderbench.remedies.workers import RAM_OF_PROCESSES, WorkerRemedy, costs_of_workers, loading_in, workers_that_fit
 
 REMEDY = MeasuredFirst(
     WorkerRemedy(
@@ -20,11 +20,12 @@ REMEDY = MeasuredFirst(
     ),
     CauseRemedy(
         id="more_workers",
-        title="Set num_workers=N",
-        title_for=lambda found: count_title(found, workers_that_fit(found.facts)),
+        title="Set {arguments}",
+        values={"arguments": "num_workers=N"},
         effort=0,
         applies=lambda found: found.facts.workers > 0 and found.named(limits={"workers"}),
         change=lambda found: loading_in(found, workers_that_fit(found.facts)),
+        costs=RAM_OF_PROCESSES,
         costs_for=lambda found: costs_of_workers(found, workers_that_fit(found.facts)),
     ),
 )

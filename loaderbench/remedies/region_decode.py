@@ -28,7 +28,7 @@ REMEDY = CauseRemedy(
     change=option(decoder=DECODER, transform=DRAWS_FIRST),
     untried_for=lambda _: "" if is_installed() else NOT_INSTALLED,
     relieves={"decode": 0.65, "transform": 0.6},
-    costs=("One more package, of about 115 MB",),
+    costs=("One more package, nvImageCodec",),
     caveat="JPEG only; Pillow decodes other formats. An error in the rows below a crop is not noticed",
     changes_pixels=True,
 )

@@ -24,6 +24,6 @@ REMEDY = CauseRemedy(
         and not {"stream", "loader"} & found.traits.keys()
     ),
     change=lambda found: {AXIS: "threads", "threads": found.facts.workers},
-    effort=2,
+    effort=1,
     caveat="The dataset must be thread-safe: threads cannot share an open file and its position",
 )

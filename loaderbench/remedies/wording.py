@@ -92,8 +92,9 @@ def _differences(less: Configuration, more: Configuration, *, many: str, much: s
     said = []
     workers = (worker_count(more.config, {}) or 0) - (worker_count(less.config, {}) or 0)
     if workers > 0:
-        one = "thread" if "threads" in backend_of(more.config).loading_in(1, more.config) else "worker process"
-        said.append(f"{workers} {many} {one if workers == 1 else f'{one}s' if one == 'thread' else f'{one}es'}")
+        in_threads = "threads" in backend_of(more.config).loading_in(1, more.config)
+        names = ("thread", "threads") if in_threads else ("worker process", "worker processes")
+        said.append(f"{workers} {many} {names[workers > 1]}")
     for name, label in _MEMORY:
         low, high = getattr(less, name), getattr(more, name)
         if low is not None and high is not None and high - low > _MIB:

@@ -16,6 +16,7 @@ from loaderbench.remedies.wording import argument
 MOST_OF_A_CPU = 0.5  # a worker that is the limit uses at least this much
 MOST_WORKERS = 32
 COUNT_AXES = ("num_workers", "threads")
+RAM_OF_PROCESSES = ("RAM for each worker process",)
 
 _ONE_VALUE = "Not checked: one value swept; add -P {axis}={values}"
 
@@ -69,13 +70,7 @@ def loading_in(found: Diagnosis, workers: int) -> Config:
 
 def costs_of_workers(found: Diagnosis, workers: int) -> tuple[str, ...]:
     """What more of them take; threads share the memory of their process."""
-    return ("RAM for each worker process",) if "num_workers" in loading_in(found, workers) else ()
-
-
-def count_title(found: Diagnosis, workers: int) -> str:
-    """`Set num_workers=4`, or `Set threads=4`."""
-    ((axis, value),) = loading_in(found, workers).items()
-    return f"Set {argument(axis, value)}"
+    return RAM_OF_PROCESSES if "num_workers" in loading_in(found, workers) else ()
 
 
 def workers_that_fit(facts: Facts) -> int:

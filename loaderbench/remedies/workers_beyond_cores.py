@@ -9,12 +9,12 @@ How to confirm: throughput rises while CPU use stays low.
 
 from loaderbench.diagnosis.limits import have_work
 from loaderbench.remedies.by_cause import CauseRemedy
-from loaderbench.remedies.workers import costs_of_workers, count_title, loading_in, workers_that_hide
+from loaderbench.remedies.workers import RAM_OF_PROCESSES, costs_of_workers, loading_in, workers_that_hide
 
 REMEDY = CauseRemedy(
     id="workers_beyond_cores",
-    title="Set num_workers=N (more than CPUs)",
-    title_for=lambda found: f"{count_title(found, workers_that_hide(found.facts))} (more than CPUs)",
+    title="Set {arguments} (more than CPUs)",
+    values={"arguments": "num_workers=N"},
     effort=0,
     applies=lambda found: (
         0 < found.facts.workers < workers_that_hide(found.facts)
@@ -23,5 +23,6 @@ REMEDY = CauseRemedy(
         and found.verdict.stage != "stragglers"
     ),
     change=lambda found: loading_in(found, workers_that_hide(found.facts)),
+    costs=RAM_OF_PROCESSES,
     costs_for=lambda found: costs_of_workers(found, workers_that_hide(found.facts)),
 )

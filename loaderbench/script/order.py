@@ -14,7 +14,7 @@ LONGEST_SAVE_S = 60.0
 """Seconds from save to save of what is recorded: a script may be killed."""
 
 LIVE_SAVE_S = 10.0
-"""The same where a tracker draws what is saved. A save of two loaders takes 20 ms of CPU time, 0.2% of this."""
+"""The same where a tracker draws what is saved."""
 
 
 @dataclass(frozen=True, kw_only=True)

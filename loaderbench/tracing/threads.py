@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.attach import Attachment
 from loaderbench.tracing.block import BLOCK_BYTES, Block
-from loaderbench.tracing.clock import thread
 from loaderbench.tracing.made import Made, MadeBatches
 from loaderbench.tracing.parts import Finder, SampleProxy
 from loaderbench.tracing.reading import Mark, Traced, mark, read
@@ -141,18 +140,10 @@ class TracerOfThread:
 
     def timed(self, call: Callable[..., Any], place: int) -> Callable[..., Any]:
         """A function that does what `call` does, and charges it to a stage of the thread that calls it."""
+        timed = {tracer: tracer.timed(call, place) for tracer in self._tracers}
 
         def run(*args: Any, **kwargs: Any) -> Any:
             tracer = active.local.tracer
-            if tracer is None or tracer.clock.ident != thread():
-                return call(*args, **kwargs)
-            clock = tracer.clock
-            clock.enter(place)
-            try:
-                return call(*args, **kwargs)
-            finally:
-                if clock.read_s:
-                    clock.settle(tracer.read, clock.top)
-                clock.leave()
+            return (call if tracer is None else timed.get(tracer, call))(*args, **kwargs)
 
         return run
