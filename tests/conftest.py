@@ -66,11 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order(items)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before a test's time limit begins
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Its fixtures are made and taken away in a test's turn, too."""
     own = item.config._tmp_path_factory.getbasetemp()  # of this worker, in a folder of all workers
     TURN.move_to(own.parent if hasattr(item.config, "workerinput") else own, kind_of(item))
+    return (yield)
 
 
 def pytest_sessionfinish() -> None:

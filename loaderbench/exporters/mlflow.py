@@ -113,18 +113,21 @@ class _LiveRuns:
             self._client, self._experiment = client, _experiment(client, script)
             self._parent = self._new_run(run)
         self._runs: dict[str, str] = {}
+        self._status = "FINISHED"
 
     def write(self, points: Sequence[LivePoint]) -> None:
         """Add a step to the run of each."""
+        self._status = "FAILED"  # unless all is written
         for point in points:
             if point.series not in self._runs:
                 self._runs[point.series] = self._new_run(point.series, **{"mlflow.parentRunId": self._parent})
             _batch(self._client, self._runs[point.series], point.numbers, _now(), step=point.batches, params={})
+        self._status = "FINISHED"
 
     def close(self) -> None:
         """End all runs."""
         for run_id in (*self._runs.values(), self._parent):
-            self._client.set_terminated(run_id, "FINISHED", _now())
+            self._client.set_terminated(run_id, self._status, _now())
 
     def _new_run(self, name: str, **tags: str) -> str:
         own = {**tags, "mlflow.source.name": "loaderbench"}

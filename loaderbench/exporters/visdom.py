@@ -31,7 +31,8 @@ def _write(run: Run, out: str) -> str:
 
     client, place = _connected(out, run_name(run.record), f"--out {out}")
     found = rows(run.record)
-    client.text(_FRAME.format(run._repr_html_()), win="verdict", opts={"title": "Verdict", "width": 760, "height": 700})
+    opts = {"title": "Verdict", "width": 1000, "height": 700}
+    client.text(_FRAME.format(run._repr_html_()), win="verdict", opts=opts)
     _draw(client, "rates", "Samples/s (95%)", _bars(found), "")
     _draw(client, "rounds", "Samples/s by round", _lines(found), "round")
     for metric, picture in heat_map_pictures(run.document):
@@ -131,9 +132,10 @@ class _LiveWindows:
         for point in points:
             for name, value in point.numbers.items():
                 titles = {"title": BY_ID[name].label, "xlabel": "batches", "ylabel": BY_ID[name].unit}
+                axes = {"plotly": {"yaxis": {"rangemode": "tozero"}, "legend": {"orientation": "h", "y": -0.25}}}
                 self._client.line(
                     np.array([value]), np.array([point.batches]), win=name, name=point.series, update="append",
-                    opts={**titles, "showlegend": True},
+                    opts={**titles, "showlegend": True, "layoutopts": axes, "marginleft": 70},
                 )  # fmt: skip
 
     def close(self) -> None:

@@ -167,6 +167,7 @@ def test_visdom_has_a_window_for_each_metric_with_a_curve_for_each_loader(place:
     for loader, curve in rates.items():
         check(place, loader, curve["x"], curve["y"], waits[loader]["y"])
     assert windows["data_wait_share"]["title"] == "Data wait"
+    assert windows["samples_per_s"]["content"]["layout"]["yaxis"]["rangemode"] == "tozero"
 
 
 def points(count: int) -> list[LivePoint]:
@@ -216,3 +217,17 @@ def test_a_full_disk_is_an_error_at_once_and_leaves_what_was_written(tool: str, 
             tracker.close()
     assert file.read_bytes().startswith(before)
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_an_mlflow_run_with_a_failed_write_ends_as_failed(tmp_path: Path) -> None:
+    pytest.importorskip("mlflow")
+    from mlflow import MlflowClient
+
+    tracker = EXPORTERS["mlflow"].live(str(tmp_path / "place"), "train", "run")
+    tracker.write(points(1))
+    with file_size_limited(16), pytest.raises(Exception, match="File too large"):
+        tracker.write(points(2))
+    tracker.close()
+    client = MlflowClient(tracking_uri=str(tmp_path / "place"))
+    runs = client.search_runs(client.get_experiment_by_name("train").experiment_id)
+    assert [run.info.status for run in runs] == ["FAILED"] * 3
