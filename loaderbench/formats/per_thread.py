@@ -6,6 +6,9 @@ import os
 import threading
 from typing import Any
 
+_OF_PARENT: list[dict[Any, Any]] = []
+"""Kept in a forked process: what closes there may wait for threads that a fork does not copy."""
+
 
 class PerThread:
     """A dictionary for each thread. A forked process begins with empty ones, and so does a pickled copy."""
@@ -15,7 +18,10 @@ class PerThread:
 
     def opened(self) -> dict[Any, Any]:
         """What this thread has opened in this process, to be added to."""
-        if getattr(self._local, "pid", None) != os.getpid():
+        opened_in = getattr(self._local, "pid", None)
+        if opened_in != os.getpid():
+            if opened_in is not None:
+                _OF_PARENT.append(self._local.opened)
             self._local.pid, self._local.opened = os.getpid(), {}
         found: dict[Any, Any] = self._local.opened
         return found
