@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
@@ -48,6 +51,26 @@ loader: {batch_size: 4, shuffle: true, drop_last: true}
 sweep: {loader: [torch, threads, spdl], num_workers: [1], threads: [2]}
 consumer: {kind: none}
 measure: {rounds: 1, seconds: 0.3, verify: false}
+"""
+
+DECODED_BEFORE = """\
+import pickle
+import sys
+
+import torch
+from torch.utils.data import DataLoader
+
+from loaderbench.datasets.image_folder import ImageFolder
+
+if __name__ == "__main__":
+    with open("order", "rb") as file:
+        source = ImageFolder().build(pickle.load(file)).source
+    source[0]
+    loader = DataLoader(
+        source, batch_size=8, num_workers=1, multiprocessing_context=sys.argv[1],
+        generator=torch.Generator().manual_seed(3),
+    )
+    torch.save(next(iter(loader)), "batch")
 """
 
 
@@ -141,21 +164,16 @@ def test_a_broken_image_is_named_by_its_path_unless_the_crop_lies_before_the_dam
 
 @pytest.mark.parametrize("method", ["fork", "forkserver"])
 def test_workers_decode_after_the_process_that_starts_them_has_decoded(
-    samples: tuple[tuple[str, int], ...], method: str
+    samples: tuple[tuple[str, int], ...], method: str, tmp_path: Path
 ) -> None:
-    source = dataset(samples, REGIONS)
-    assert source[0][0].shape == (3, 224, 224)
-    loader = DataLoader(
-        source, batch_size=8, num_workers=1, multiprocessing_context=method, generator=torch.Generator().manual_seed(3)
-    )
-    images, labels = next(iter(loader))
-    assert (images.shape, labels.tolist()) == ((8, 3, 224, 224), list(range(8)))
-    assert torch.equal(images, next(iter(_of_whole_images(samples)))[0])
-
-
-def _of_whole_images(samples: tuple[tuple[str, int], ...]) -> Any:
-    source = dataset(samples, WHOLE)
-    return DataLoader(source, batch_size=8, num_workers=1, generator=torch.Generator().manual_seed(3))
+    (tmp_path / "program.py").write_text(DECODED_BEFORE)
+    order = DatasetOrder(samples, REGIONS, Path())
+    (tmp_path / "order").write_bytes(pickle.dumps(order))
+    subprocess.run([sys.executable, "program.py", method], cwd=tmp_path, timeout=120, check=True)
+    images, labels = torch.load(tmp_path / "batch")
+    assert labels.tolist() == list(range(8))
+    whole = DataLoader(dataset(samples, WHOLE), batch_size=8, num_workers=1, generator=torch.Generator().manual_seed(3))
+    assert torch.equal(images, next(iter(whole))[0])
 
 
 def test_threads_share_no_decoder(samples: tuple[tuple[str, int], ...]) -> None:
