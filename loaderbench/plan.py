@@ -315,7 +315,8 @@ def _normalised(config: Config, suite: Suite) -> Config:
     config = {axis: value if axis in own else None for axis, value in config.items()}
     backend, dataset = backend_of(arguments), suite.dataset
     ignored = dataset.decoding_axes if backend.decodes else dataset.storing_axes if backend.format else ()
-    config |= {axis: getattr(dataset, axis) for axis in ignored if axis in config}
+    read = {dataset.store_axis} if backend.reads_stores else set()
+    config |= {axis: getattr(dataset, axis) for axis in ignored if axis in config.keys() - read}
     return backend.normalised(config, suite.loader)
 
 

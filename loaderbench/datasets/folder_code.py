@@ -91,7 +91,7 @@ def _source(file: str) -> str:
 
 def _regions(options: Mapping[str, Any]) -> Iterator[str]:
     """`decode`, which only opens the file if the transform decodes the region of its crop."""
-    yield _source("../formats/per_thread.py")
+    yield _source("../per_thread.py")
     yield _source("jpeg_regions.py")
     whole = "def decode(path):\n    return open_jpeg(path)[:, :, :]"
     opens = only_regions(DECODER, str(options.get("transform")), options.get("image_cache"))

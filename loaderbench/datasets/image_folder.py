@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
-from loaderbench.datasets import dali, folder_code, nvimagecodec, object_store
+from loaderbench import object_store
+from loaderbench.datasets import dali, folder_code, nvimagecodec
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
 from loaderbench.errors import MissingError
@@ -79,6 +80,7 @@ class ImageFolder(DatasetOfOptions):
     why_no_files: ClassVar[str] = ""
     storing_axes: ClassVar[tuple[str, ...]] = ("format", "storage", "image_cache")
     decoding_axes: ClassVar[tuple[str, ...]] = ("decoder", *storing_axes)
+    store_axis: ClassVar[str] = "storage"
 
     kind: Literal["image_folder"] = "image_folder"
     root: str | None = None
@@ -178,9 +180,9 @@ class ImageFolder(DatasetOfOptions):
         return f"storage cannot be combined with {' and '.join(given)}"
 
     @property
-    def is_remote(self) -> bool:
-        """In an object store."""
-        return self.storage is not None
+    def store(self) -> str | None:
+        """Where `storage` says."""
+        return self.storage
 
     @property
     def is_shared(self) -> bool:
@@ -216,9 +218,9 @@ class ImageFolder(DatasetOfOptions):
 
     def _reader(self, order: DatasetOrder) -> ReadEncoded | None:
         """What reads objects, or a copy in this format; `None` for the files themselves, or a copy for the loader."""
-        if self.storage is not None:
-            return self._store(self.storage, order.samples, order.folder)
         copy = order.copy
+        if self.storage is not None and copy is None:
+            return self._objects(self.storage, order.samples, order.folder)
         if copy is None or self.stored_as == FILES or copy.about.format != self.format:
             return None
         return copy.reader(FORMATS[self.format])
@@ -268,7 +270,7 @@ class ImageFolder(DatasetOfOptions):
             return folder_code.decoded_on_device(self.transform, self.decoder)
         return folder_code.ON_DEVICE if self.normalize == "device" else ""
 
-    def _store(self, url: str, samples: Samples, folder: Path) -> object_store.ObjectStore:
+    def _objects(self, url: str, samples: Samples, folder: Path) -> object_store.ObjectStore:
         """The samples in an object store. Raises `ValueError` for options that need local files."""
         if why := self.why_not_together():
             raise ValueError(why)

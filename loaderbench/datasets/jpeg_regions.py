@@ -14,7 +14,7 @@ import torch
 from nvidia import nvimgcodec
 from PIL import Image
 
-from loaderbench.formats.per_thread import PerThread
+from loaderbench.per_thread import PerThread
 
 _OPENED = PerThread()
 

@@ -101,6 +101,9 @@ class DatasetKind(Part):
     storing_axes: ClassVar[tuple[str, ...]] = ()
     """Those of `axes` that say what files are read from; a loader of one format takes no notice of them."""
 
+    store_axis: ClassVar[str] = ""
+    """That one of `axes` which names an object store; empty where there is none."""
+
     frees_stages: ClassVar[bool] = True
     """Whether trials may make its stages free, which replaces functions of the user's while samples are made."""
 
@@ -148,9 +151,9 @@ class DatasetKind(Part):
         return ""
 
     @property
-    def is_remote(self) -> bool:
-        """Whether its files are read from elsewhere, which loaders that read files by themselves do not know."""
-        return False
+    def store(self) -> str | None:
+        """The address of the object store that its files are read from; `None` for local files."""
+        return None
 
     @property
     def lists_images(self) -> bool:

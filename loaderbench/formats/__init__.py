@@ -11,7 +11,6 @@ from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
 from loaderbench.formats.litdata import Litdata
 from loaderbench.formats.lmdb import Lmdb
 from loaderbench.formats.mds import Mds
-from loaderbench.formats.per_thread import PerThread
 from loaderbench.formats.tar import Tar
 from loaderbench.formats.tfrecord import TfRecord
 from loaderbench.formats.zip import Zip
@@ -22,7 +21,6 @@ __all__ = [
     "Format",
     "Item",
     "PartReader",
-    "PerThread",
     "ReadEncoded",
     "StoredCopy",
     "check_formats",

@@ -40,11 +40,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class StoredCopy:
-    """A complete copy in its folder. All parts but the last have `part_samples` samples."""
+    """A complete copy in its folder. All parts but the last have `part_samples` samples.
+
+    `store` is the address of the same files in an object store, for loaders that read them there.
+    """
 
     folder: Path
     about: FormatCopy
     part_samples: int
+    store: str | None = None
 
     @property
     def parts(self) -> list[Path]:

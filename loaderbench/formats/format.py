@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-from loaderbench.formats.per_thread import PerThread
+from loaderbench.per_thread import PerThread
 
 Opened = TypeVar("Opened")
 

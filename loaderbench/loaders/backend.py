@@ -126,6 +126,9 @@ class LoaderBackend(ABC):
     format: ClassVar[str] = ""
     """The one format that it reads, by its name; empty where it reads what the dataset gives."""
 
+    reads_stores: ClassVar[bool] = False
+    """Whether it reads that format from an object store, too."""
+
     arguments: ClassVar[Mapping[str, Check]] = {}
     """Its own arguments, and what their values have to be."""
 

@@ -20,7 +20,9 @@ class NextOfStream:
     """Takes the next sample of a stream; in an attribute named `reader`, it is the stage read."""
 
     def __init__(self, copy: StoredCopy) -> None:
-        self._copy = str(copy.folder)
+        self._copy = copy.store or str(copy.folder)
+        folder = copy.folder
+        self._advice = f"upload {folder} again" if copy.store else f"delete {folder} to write the copy again"
 
     def __call__(self, stream: Iterator[Stored]) -> Stored:
         """The next sample. Raises `OSError`, with `place_of` the error, if it cannot be read."""
@@ -29,7 +31,8 @@ class NextOfStream:
         except Exception as error:  # each library has its own, and WebDataset adds the file to its arguments
             said = getattr(error, "strerror", None) or next(iter(error.args), "") or type(error).__name__
             where = self.place_of(error)
-            raise OSError(f"{where}: cannot be read: {said}; delete {self._copy} to write the copy again") from error
+            named = said if str(said).startswith(where) else f"{where}: cannot be read: {said}"
+            raise OSError(f"{named}; {self._advice}") from error
 
     def place_of(self, error: Exception) -> str:
         """What could not be read: the copy."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from loaderbench.formats import StoredCopy
 from loaderbench.formats.tar import LABEL, SHARD
 from loaderbench.loaders.chunk_samples import ChunkSamples, NextOfStream, Stored, of_worker
 from loaderbench.loaders.seeded import mixed
+from loaderbench.object_store import ObjectStore
 from loaderbench.ranks import MOST_RANKS, has_ranks
 
 _LABEL = LABEL.removeprefix(".")
@@ -28,6 +30,29 @@ class NextOfShards(NextOfStream):
         return shard or super().place_of(error)
 
 
+class Parts:
+    """The shards of a copy, each by its path or its address in a store."""
+
+    def __init__(self, copy: StoredCopy) -> None:
+        self.addresses = [str(part / SHARD) for part in copy.parts]
+        self._store: ObjectStore | None = None
+        if copy.store is not None:
+            names = [f"{part.name}/{SHARD}" for part in copy.parts]
+            self._store = ObjectStore(copy.store, names)
+            self.addresses = [self._store.address(number) for number in range(len(names))]
+
+    def opened(self, shards: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Open one shard after the other. WebDataset's own function leaves closing them to the garbage collector."""
+        for shard in shards:
+            with self._open(shard["url"]) as stream:
+                yield {**shard, "stream": stream}
+
+    def _open(self, address: str) -> AbstractContextManager[Any]:
+        if self._store is None:
+            return Path(address).open("rb")
+        return self._store.stream(self.addresses.index(address))
+
+
 class TarSamples(ChunkSamples):
     """Image and label, without end.
 
@@ -39,7 +64,8 @@ class TarSamples(ChunkSamples):
     def __init__(self, copy: StoredCopy, source: Any, *, buffer: int | None, batch_size: int, seed: int) -> None:
         super().__init__(copy, source)
         self.reader = NextOfShards(copy)
-        self._shards, self._sizes = [str(part / SHARD) for part in copy.parts], copy.part_sizes
+        self._parts, self._sizes = Parts(copy), copy.part_sizes
+        self._shards = self._parts.addresses
         self._buffer, self._batch_size, self._seed = buffer, batch_size, seed
         self._rank, self._ranks = (distributed.get_rank(), distributed.get_world_size()) if has_ranks() else (0, 1)
 
@@ -86,7 +112,7 @@ class TarSamples(ChunkSamples):
         import webdataset as wds
         from webdataset.tariterators import group_by_keys, tar_file_expander
 
-        stages = [wds.SimpleShardList(shards), _opened, tar_file_expander, group_by_keys]
+        stages = [wds.SimpleShardList(shards), self._parts.opened, tar_file_expander, group_by_keys]
         if seed is not None:  # each pass draws new numbers
             stages.insert(1, wds.detshuffle(len(shards), len(shards), seed))
             stages.append(wds.detshuffle(self._buffer, seed=seed))
@@ -100,10 +126,3 @@ class TarSamples(ChunkSamples):
                     count += 1
             if count != expected:
                 raise OSError(f"{count} samples instead of {expected}")
-
-
-def _opened(shards: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Open one shard after the other. WebDataset's own function leaves closing them to the garbage collector."""
-    for shard in shards:
-        with Path(shard["url"]).open("rb") as stream:
-            yield {**shard, "stream": stream}

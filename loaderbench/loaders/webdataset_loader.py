@@ -47,6 +47,7 @@ class WebDataset(TorchLoader):
     needs: ClassVar[str] = "webdataset"
     install: ClassVar[str] = "uv pip install webdataset"
     format: ClassVar[str] = "tar"
+    reads_stores: ClassVar[bool] = True
     arguments: ClassVar[Mapping[str, Check]] = {
         **TorchLoader.arguments,
         **ARGUMENT,

@@ -56,7 +56,12 @@ class BatchSource(Protocol):
 
 
 def prepare_files(order: TrialOrder) -> None:
-    """Put the trial's files into the page cache, or out of it; end to end they are in it since before the run."""
+    """Put the trial's files into the page cache, or out of it; end to end they are in it since before the run.
+
+    Objects of a store are in no page cache.
+    """
+    if order.suite.dataset.with_axes(order.planned.config).store is not None:
+        return
     paths = [path for path, _ in order.samples] if order.copy is None else [str(file) for file in order.copy.files]
     isolation = order.planned.isolation
     if not paths:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loaderbench.datasets import Samples, page_cache
 from loaderbench.formats import FILES, StoredCopy, copy_as
 from loaderbench.loaders import backend_of
+from loaderbench.object_store import check_copy
 from loaderbench.records import Config
 from loaderbench.session.listener import Listener
 from loaderbench.suite import Suite
@@ -15,20 +18,32 @@ class Copies:
 
     def __init__(self, suite: Suite, listener: Listener) -> None:
         self._suite, self._listener = suite, listener
-        self._found: dict[tuple[str, Samples], StoredCopy] = {}
+        self._found: dict[tuple[str, Samples, str | None], StoredCopy] = {}
 
     def of(self, samples: Samples, config: Config) -> StoredCopy | None:
-        """What a configuration reads in place of these files; `None` where it reads the files themselves."""
-        name = format_of(config, self._suite)
+        """What a configuration reads in place of these files; `None` where it reads the files themselves.
+
+        Raises `MissingError` where it cannot be written, and where an object store does not have it.
+        """
+        name, url = format_of(config, self._suite), self._suite.dataset.with_axes(config).store
         if name == FILES:
             return None
-        if (name, samples) not in self._found:
-            self._listener.doing(f"looking for {len(samples):,} files as {name}")
-            copy = copy_as(name, samples, lambda done, total: self._listener.writing(name, done, total))
+        store = None if url is None else f"{url.rstrip('/')}/{name}"
+        if (name, samples, store) not in self._found:
+            self._found[name, samples, store] = self._copy(name, samples, store)
+        return self._found[name, samples, store]
+
+    def _copy(self, name: str, samples: Samples, store: str | None) -> StoredCopy:
+        self._listener.doing(f"looking for {len(samples):,} files as {name}")
+        copy = copy_as(name, samples, lambda done, total: self._listener.writing(name, done, total))
+        if store is None:
             if self._suite.measure.cache == "warm":
                 page_cache.warm(map(str, copy.files))
-            self._found[name, samples] = copy
-        return self._found[name, samples]
+            return copy
+        self._listener.doing(f"looking for the same files in {store}")
+        files = copy.files
+        check_copy(store, {file.relative_to(copy.folder).as_posix(): file for file in (files[0], files[-1])})
+        return replace(copy, store=store)
 
 
 def format_of(config: Config, suite: Suite) -> str:

@@ -73,7 +73,7 @@ def why_unreadable(backend: LoaderBackend, dataset: DatasetKind) -> str:
         return "decodes files by itself: it needs `kind: image_folder` and a transform that has a name"
     if backend.format and not dataset.lists_files:
         return f"reads files as {backend.format}: it needs `kind: image_folder`"
-    if (backend.decodes or backend.format) and dataset.is_remote:
+    if (backend.decodes or backend.format) and dataset.store is not None and not backend.reads_stores:
         return "reads local files by itself, and nothing from dataset.storage"
     return ""
 

@@ -8,65 +8,23 @@ import os
 import pickle
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from command_line import Cli
+from served_files import Files, served
 
-from loaderbench.datasets.object_store import (
+from loaderbench.errors import MissingError
+from loaderbench.object_store import (
     ObjectStore,
     check_store,
     names_below,
     wrong_url,
 )
-from loaderbench.errors import MissingError
-
-
-class Files(SimpleHTTPRequestHandler):
-    """Serves a folder over connections that stay open. `latency_s` passes before each answer."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or a client's late ACK adds up to 40 ms to the latency
-    latency_s: ClassVar[float] = 0.0
-    busy: ClassVar[int] = 0
-    connections: ClassVar[set[int]] = set()
-    asked: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        time.sleep(self.latency_s)
-        type(self).connections.add(self.client_address[1])
-        type(self).asked.append(self.path)
-        if type(self).busy > 0:
-            type(self).busy -= 1
-            self.send_error(503)
-            return
-        super().do_GET()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def served(folder: Path, **how: object) -> Iterator[tuple[str, type[Files]]]:
-    """The address of a server of a folder."""
-    handler = type("Handler", (Files,), {"connections": set(), "asked": [], **how})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", handler
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture
@@ -135,7 +93,7 @@ def test_a_connection_that_the_store_has_closed_is_opened_again(folder: Path, mo
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Closes, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     store = ObjectStore(f"http://127.0.0.1:{server.server_address[1]}", ["1/1.jpg"])
-    monkeypatch.setattr("loaderbench.datasets.object_store.PAUSES_S", ())  # no retry is needed
+    monkeypatch.setattr("loaderbench.object_store.PAUSES_S", ())  # no retry is needed
     assert store(0) == store(0) == (folder / "1" / "1.jpg").read_bytes()
     server.shutdown()
     server.server_close()
@@ -267,7 +225,7 @@ def test_wrong_settings_of_s3_are_one_line(name: str, value: str, said: str, key
 
 
 def test_s3_without_its_library_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loaderbench.datasets.object_store.find_spec", lambda _: None)
+    monkeypatch.setattr("loaderbench.object_store.find_spec", lambda _: None)
     with pytest.raises(
         MissingError,
         match=r"^storage s3://b: boto3 is not installed; run `uv pip install boto3`$",
@@ -317,6 +275,7 @@ measure: {{rounds: 1, seconds: 0.2, verify: false}}
 """
 
 
+@pytest.mark.sleeping
 def test_a_run_reads_from_both_and_names_the_latency(cli: Cli, tmp_path: Path, photos: Path) -> None:
     with served(photos, latency_s=0.03) as (url, _):
         (tmp_path / "s.yaml").write_text(SUITE.format(root=photos, url=url))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderbench.formats import PerThread
+from loaderbench.per_thread import PerThread
 
 
 class Handle:

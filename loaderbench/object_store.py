@@ -1,0 +1,295 @@
+"""Objects in a store, or on any web server: read by number, with one request each, as a whole or from start to end.
+
+Requests block the thread that asks, as reads of a local file do: the stage read and what workers are blocked on mean
+the same for both.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from typing import Any, Generic, Protocol, TypeVar
+from urllib.parse import quote, urlsplit
+
+from loaderbench.errors import MissingError
+from loaderbench.per_thread import PerThread
+
+SCHEMES = ("http", "https", "s3")
+INSTALL = "uv pip install boto3"
+TIMEOUT_S = 30.0
+"""Of one request that gets no answer."""
+
+PAUSES_S = (0.1, 0.2, 0.4)
+"""Before each retry of a request that the store was too busy for."""
+
+_COMPARED_BYTES = 64 << 10
+_BUSY = (429, 500, 502, 503, 504)
+_BUCKET = re.compile(r"[a-zA-Z0-9._-]{1,255}")
+_LOST = (http.client.HTTPException, ConnectionResetError, BrokenPipeError)
+
+
+def wrong_url(value: Any) -> str | None:
+    """What is wrong with the value of `storage`; `None` where nothing is."""
+    if value is None or (isinstance(value, str) and _is_address(value)):
+        return None
+    return f"expected null, http://HOST/FOLDER, https://HOST/FOLDER or s3://BUCKET/FOLDER, got {value!r}"
+
+
+def _is_address(url: str) -> bool:
+    """Without a password, which reports would show, and without a query, which each object needs for itself."""
+    try:
+        parts = urlsplit(url)
+        is_host = bool((parts.hostname or "").encode("idna")) and parts.port != 0
+    except ValueError:  # a port that is not a number, half of an IPv6 address, a name that DNS cannot have
+        return False
+    if not url.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)) or parts.query + parts.fragment:
+        return False
+    return _BUCKET.fullmatch(parts.netloc) is not None if parts.scheme == "s3" else is_host and "@" not in parts.netloc
+
+
+class Stream(Protocol):
+    """The bytes of an object that arrive."""
+
+    def read(self, size: int, /) -> bytes:
+        """So many bytes, or fewer at the end."""
+        ...
+
+    def close(self) -> None:
+        """Close its connection."""
+        ...
+
+
+Body = TypeVar("Body", bytes, Stream)
+
+
+class ObjectStore:
+    """From the number of an object to its bytes. `names` are those below `url`.
+
+    Can be pickled, forked, and called in several threads: each has connections of its own.
+    """
+
+    def __init__(self, url: str, names: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
+        self._url, self._names, self._timeout_s = url.rstrip("/"), names, timeout_s
+        self._held = PerThread()
+        if url.startswith("s3://") and find_spec("boto3") is not None:
+            import boto3  # noqa: F401 - once, before workers are forked, and not in each of them
+
+    def __call__(self, number: int) -> bytes:
+        """The bytes of an object. Raises `OSError` with its URL where the store gives none."""
+        with self._errors_named(number) as name:
+            if self._is_s3:
+                return _from_s3(self._url, name, self._held.opened(), self._timeout_s, lambda body: bytes(body.read()))
+            return _get_http(self._url, name, self._held.opened(), self._timeout_s)
+
+    @contextmanager
+    def stream(self, number: int) -> Iterator[Stream]:
+        """Read an object from start to end, without holding all of it. Raises `OSError` as a call does.
+
+        A connection that is lost in between ends the stream: `read` raises `OSError`, or returns less.
+        """
+        with self._errors_named(number) as name:
+            if self._is_s3:
+                found: Stream = _from_s3(self._url, name, self._held.opened(), self._timeout_s, lambda body: body)
+            else:
+                found = _stream_http(self._url, name, self._timeout_s)
+        with closing(found):
+            yield found
+
+    def address(self, number: int) -> str:
+        """The URL of an object."""
+        return f"{self._url}/{self._names[number]}"
+
+    @property
+    def _is_s3(self) -> bool:
+        return self._url.startswith("s3://")
+
+    @contextmanager
+    def _errors_named(self, number: int) -> Iterator[str]:
+        """The name of an object; what is raised meanwhile becomes an `OSError` with its URL."""
+        try:
+            yield self._names[number]
+        except _RefusedError as error:
+            raise OSError(f"{self.address(number)}: {error}") from None
+        except TimeoutError:
+            raise OSError(f"{self.address(number)}: no answer in {self._timeout_s:g} s") from None
+        except OSError as error:
+            raise OSError(f"{self.address(number)}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class _Answer(Generic[Body]):
+    """Of a web server. An error's body is left out."""
+
+    status: int
+    reason: str
+    body: Body | None = None
+
+
+class _RefusedError(Exception):
+    """The store's answer holds no object; the message says what it holds."""
+
+
+def check_store(url: str, names: Sequence[str]) -> None:
+    """Read one object. Raises `MissingError` where that fails: each trial would."""
+    _check_client(url)
+    try:
+        ObjectStore(url, names)(0)
+    except OSError as error:
+        raise MissingError(f"storage {error}") from error
+
+
+def check_copy(url: str, files: Mapping[str, Path]) -> None:
+    """Compare how objects begin with the local files that they are copies of, given by the name below the URL.
+
+    Raises `MissingError` for the first that is not there, or begins otherwise.
+    """
+    _check_client(url)
+    store = ObjectStore(url, [*files])
+    for number, file in enumerate(files.values()):
+        try:
+            with store.stream(number) as stream, file.open("rb") as local:
+                is_same = stream.read(_COMPARED_BYTES) == local.read(_COMPARED_BYTES)
+        except OSError as error:
+            raise MissingError(f"storage {error}; upload {file}") from error
+        if not is_same:
+            raise MissingError(f"storage {store.address(number)}: not the same as {file}; upload that")
+
+
+def _check_client(url: str) -> None:
+    if url.startswith("s3://") and find_spec("boto3") is None:
+        raise MissingError(f"storage {url}: boto3 is not installed; run `{INSTALL}`")
+
+
+def names_below(root: PurePath, samples: Sequence[tuple[str, int]]) -> list[str]:
+    """The names of objects: paths relative to the folder, with `/`."""
+    return [PurePath(path).relative_to(root).as_posix() for path, _ in samples]
+
+
+def _get_http(url: str, name: str, opened: dict[Any, Any], timeout_s: float) -> bytes:
+    """By a connection that is kept open. Raises `_RefusedError` and `OSError`."""
+    netloc = urlsplit(url).netloc
+
+    def once() -> _Answer[bytes]:
+        kept = opened.pop(netloc, None)  # kept again once its answer is complete
+        connection = kept or _connection(url, timeout_s)
+        try:
+            answer = _requested(connection, url, name)
+        except _LOST:
+            if kept is None:
+                raise
+            return once()  # the store had closed it: a new one is tried at once
+        found = _Answer(answer.status, answer.reason, answer.read())
+        opened[netloc] = connection
+        return found
+
+    return _asked(once)
+
+
+def _stream_http(url: str, name: str, timeout_s: float) -> Stream:
+    """By a connection that ends with the stream. Raises `_RefusedError` and `OSError`."""
+
+    def once() -> _Answer[Stream]:
+        connection = _connection(url, timeout_s)
+        found = _requested(connection, url, name)
+        if found.status != http.client.OK:
+            connection.close()
+            return _Answer(found.status, found.reason)
+        return _Answer(found.status, found.reason, _HttpStream(connection, found))
+
+    return _asked(once)
+
+
+@dataclass(frozen=True)
+class _HttpStream:
+    """An answer with a connection of its own."""
+
+    connection: http.client.HTTPConnection
+    answer: http.client.HTTPResponse
+
+    def read(self, size: int, /) -> bytes:
+        """Wait for so many bytes."""
+        return self.answer.read(size)
+
+    def close(self) -> None:
+        """Close both."""
+        self.answer.close()
+        self.connection.close()
+
+
+def _requested(connection: http.client.HTTPConnection, url: str, name: str) -> http.client.HTTPResponse:
+    connection.request("GET", f"{quote(urlsplit(url).path, safe='/%')}/{quote(name, errors='surrogateescape')}")
+    return connection.getresponse()
+
+
+def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    return kind(parts.netloc, timeout=timeout_s)
+
+
+def _asked(once: Callable[[], _Answer[Body]]) -> Body:
+    """Ask again while the store is busy, or loses the connection. Raises `_RefusedError`."""
+    for pause_s in (*PAUSES_S, None):
+        try:
+            found = once()
+            if found.status == http.client.OK and found.body is not None:
+                return found.body
+            why = f"HTTP {found.status} {found.reason}".strip()
+            if found.status not in _BUSY:
+                break
+        except _LOST as error:
+            why = f"connection lost: {error or type(error).__name__}"
+        if pause_s is not None:
+            time.sleep(pause_s)
+    raise _RefusedError(why)
+
+
+def _from_s3(url: str, name: str, opened: dict[Any, Any], timeout_s: float, taken: Callable[[Any], Body]) -> Body:
+    """What is taken of an object's body, by boto3, with the credentials and the endpoint of the usual variables.
+
+    Raises `_RefusedError` and `OSError`.
+    """
+    from botocore import exceptions as known
+
+    parts = urlsplit(url)
+    key = f"{parts.path}/{name}".lstrip("/")
+    lost = (known.ConnectionClosedError, known.IncompleteReadError, known.ResponseStreamingError)
+
+    def once() -> _Answer[Body]:
+        try:
+            return _Answer(http.client.OK, "", taken(client.get_object(Bucket=parts.netloc, Key=key)["Body"]))
+        except known.ClientError as error:
+            status: int = error.response["ResponseMetadata"]["HTTPStatusCode"]
+            said = (error.response["Error"].get(part, "") for part in ("Code", "Message"))
+            return _Answer(status, ": ".join(text for text in said if text not in ("", str(status))))
+        except lost as error:
+            raise ConnectionResetError(_one_line(error)) from error
+
+    try:
+        client: Any = _client(opened, timeout_s)
+        return _asked(once)
+    except (known.ReadTimeoutError, known.ConnectTimeoutError):
+        raise TimeoutError from None
+    except (known.BotoCoreError, ValueError) as error:  # as of an endpoint, or of a name that is not UTF-8
+        raise _RefusedError(_one_line(error)) from error
+
+
+def _client(opened: dict[Any, Any], timeout_s: float) -> Any:
+    """The client of this thread. It tries each request once: retries are those of `_asked`."""
+    import boto3
+    from botocore.config import Config
+
+    if "s3" not in opened:
+        config = Config(connect_timeout=timeout_s, read_timeout=timeout_s, retries={"total_max_attempts": 1})
+        opened["s3"] = boto3.session.Session().client("s3", config=config)
+    return opened["s3"]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

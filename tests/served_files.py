@@ -1,0 +1,52 @@
+"""Web servers of folders, on this machine, with latency."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+
+class Files(SimpleHTTPRequestHandler):
+    """Serves a folder over connections that stay open. `latency_s` passes before each answer."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or a client's late ACK adds up to 40 ms to the latency
+    latency_s: ClassVar[float] = 0.0
+    busy: ClassVar[int] = 0
+    connections: ClassVar[set[int]] = set()
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        time.sleep(self.latency_s)
+        type(self).connections.add(self.client_address[1])
+        type(self).asked.append(self.path)
+        if type(self).busy > 0:
+            type(self).busy -= 1
+            self.send_error(503)
+            return
+        super().do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def served(folder: Path, **how: object) -> Iterator[tuple[str, type[Files]]]:
+    """The address of a server of a folder."""
+    handler = type("Handler", (Files,), {"connections": set(), "asked": [], **how})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", handler
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
