@@ -5,7 +5,8 @@
 Prints one table (Markdown). With and without are taken in turn, in random order, in blocks of a quarter second or less;
 every figure with brackets is a mean of paired differences or ratios with its 95% interval (Student's t without a tenth
 at each end). CPU time decides, because other programs disturb it less; the wall clock stands beside it. `--quick` takes
-half a minute and its intervals are wide. For the row of TraceML: `uv sync --group rivals`.
+half a minute and its intervals are wide. The row of TraceML needs `uv sync --group rivals`, and that of `--live`
+`uv sync --group trackers`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or torch.profiler writes a line at every start
@@ -23,7 +25,17 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or torch.profiler writes a li
 from overhead_loop import BARE, OURS, TIMER, empty_loop, training_loop
 from overhead_pairs import Interval, Rounds, cpu, wall
 from overhead_photos import OFF, ON, WORKERS, Tracing, in_this_process, in_workers, lines_in_workers
-from overhead_profile import PROFILED, RANK, Profiled, profiled_rank, profiled_script
+from overhead_profile import (
+    LIVE,
+    LIVE_BARE,
+    PROFILED,
+    RANK,
+    RANK_BARE,
+    Profiled,
+    profiled_live,
+    profiled_rank,
+    profiled_script,
+)
 from overhead_start import imports, memory
 
 from loaderbench.datasets.photos import cached_photos
@@ -107,13 +119,18 @@ def of_profile(effort: Effort) -> Iterator[Row]:
         )
         yield Row(what, "at most 5", us(added), us(found.wall_added_s()), added.mean <= 5e-6)
     yield of_rank(profiled_rank(effort.profile_rounds))
+    if find_spec("prometheus_client"):
+        found = profiled_live(effort.profile_rounds)
+        yield Row(beyond_profile(found, LIVE), "", us(found.beyond_s(LIVE, LIVE_BARE)))
 
 
 def of_rank(found: Profiled) -> Row:
-    """Beyond the profile of one process."""
-    added = found.rank_added_s()
-    what = f"added to a step of {found.rounds.step_s(BARE) * 1e3:.2f} ms, us: {RANK} (1 of 2), over one process's"
-    return Row(what, "at most 2", us(added), "", added.mean <= 2e-6)
+    added = found.beyond_s(RANK, RANK_BARE)
+    return Row(beyond_profile(found, f"{RANK} (1 of 2)"), "at most 2", us(added), "", added.mean <= 2e-6)
+
+
+def beyond_profile(found: Profiled, name: str) -> str:
+    return f"added to a step of {found.rounds.step_s(BARE) * 1e3:.2f} ms, us: {name}, over one process's"
 
 
 def of_rival(taken: Rounds, name: str, what: str, why_not: str) -> Row:

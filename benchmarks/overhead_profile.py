@@ -19,6 +19,7 @@ from overhead_pairs import Interval, Rounds, Spent, cpu, mean_interval, wall
 
 PROFILED = "profile"
 RANK, RANK_BARE = "profile of a rank", "the same rank, bare"
+LIVE, LIVE_BARE = "profile --live prometheus", "the same script, bare"
 WARM_UP_STEPS = 1_024  # the profiler reads memory once in its first second
 ROUND_STEPS = 1_024  # it adds up as many rows at once: each round has its share of that
 
@@ -37,13 +38,13 @@ class Profiled:
         loop = self.rounds.added_s(PROFILED, BARE, cpu)
         return Interval(*(end + self.threads_s for end in (loop.mean, loop.lo, loop.hi)))
 
-    def rank_added_s(self) -> Interval:
-        """What a rank costs beyond a script by itself, in CPU seconds of the loop per step."""
-        columns = (self.rounds.found[name] for name in (RANK, RANK_BARE, PROFILED, BARE))
+    def beyond_s(self, recorded: str, bare: str) -> Interval:
+        """What another script costs beyond a profiled one by itself, in CPU seconds of the loop per step."""
+        columns = (self.rounds.found[name] for name in (recorded, bare, PROFILED, BARE))
         return mean_interval(
             [
-                (cpu(rank) - cpu(bare_rank) - cpu(alone) + cpu(bare)) / self.rounds.steps
-                for rank, bare_rank, alone, bare in zip(*columns, strict=True)
+                (cpu(other) - cpu(bare_other) - cpu(alone) + cpu(bare)) / self.rounds.steps
+                for other, bare_other, alone, bare in zip(*columns, strict=True)
             ]
         )
 
@@ -67,6 +68,16 @@ def profiled_rank(rounds: int) -> Profiled:
         rank = [*_profile(f"{folder}/ranks"), "--", *torchrun, *script, f"{folder}/done"]
         with _running(alone) as ask, _running(rank) as ask_rank:
             return _taken({(PROFILED, BARE): ask, (RANK, RANK_BARE): ask_rank}, rounds)
+
+
+def profiled_live(rounds: int) -> Profiled:
+    """Rounds of a script by itself and of one that a tracker follows, each with one worker."""
+    script = _script(1)
+    with TemporaryDirectory() as folder:
+        live = ["--live", f"prometheus={folder}/live.prom"]
+        scripts = _profile(f"{folder}/alone") + script, _profile(f"{folder}/live") + live + script
+        with _running(scripts[0]) as ask, _running(scripts[1]) as ask_live:
+            return _taken({(PROFILED, BARE): ask, (LIVE, LIVE_BARE): ask_live}, rounds)
 
 
 def _script(workers: int) -> list[str]:

@@ -11,6 +11,7 @@ from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
 from loaderbench.formats.litdata import Litdata
 from loaderbench.formats.lmdb import Lmdb
 from loaderbench.formats.mds import Mds
+from loaderbench.formats.parquet import Parquet
 from loaderbench.formats.tar import Tar
 from loaderbench.formats.tfrecord import TfRecord
 from loaderbench.formats.zip import Zip
@@ -35,6 +36,7 @@ FORMATS: dict[str, Format] = {
     "zip": Zip(),
     "lmdb": Lmdb(),
     "arrow": Arrow(),
+    "parquet": Parquet(),
     "tfrecord": TfRecord(),
     "mds": Mds(),
     "litdata": Litdata(),

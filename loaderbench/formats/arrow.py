@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.table_rows import IMAGE, batches, schema
 
 TABLE = "images.arrow"
 
@@ -24,7 +24,7 @@ class ArrowReader(PartReader[list[Any]]):
 
         options = ipc.IpcReadOptions(use_threads=False)  # threads do not survive a fork
         table = ipc.open_file(memory_map(str(part / TABLE)), options=options)
-        return [table.get_batch(number).column("image") for number in range(table.num_record_batches)]
+        return [table.get_batch(number).column(IMAGE) for number in range(table.num_record_batches)]
 
     def read(self, opened: list[Any], place: int) -> bytes:
         """Copy one row."""
@@ -40,28 +40,13 @@ class Arrow(Format):
         """One file."""
         import pyarrow
 
-        columns = {
-            "image": pyarrow.binary(),
-            "suffix": pyarrow.string(),
-            "label": pyarrow.int64(),
-            "key": pyarrow.string(),
-        }
-        schema = pyarrow.schema(list(columns.items()))
         with (
             pyarrow.OSFile(str(folder / TABLE), "wb") as file,
-            pyarrow.ipc.new_file(file, schema) as table,
+            pyarrow.ipc.new_file(file, schema()) as table,
         ):
-            for rows in _batches(items):
-                values = zip(*((row.data, row.suffix, row.label, row.key) for row in rows), strict=True)
-                arrays = [pyarrow.array(column, kind) for column, kind in zip(values, columns.values(), strict=True)]
-                table.write_batch(pyarrow.record_batch(arrays, schema=schema))
+            for batch in batches(items, BATCH_ROWS):
+                table.write_batch(batch)
 
     def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
         """Read by number."""
         return ArrowReader(parts, part_samples)
-
-
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
-    left = iter(items)
-    while batch := [*islice(left, BATCH_ROWS)]:
-        yield batch

@@ -1,0 +1,75 @@
+"""The format `parquet`: Parquet files, of which a reader loads whole row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from loaderbench.formats.format import Format, Item, PartReader, ReadEncoded
+from loaderbench.formats.table_rows import IMAGE, batches, schema
+
+TABLE = "images.parquet"
+
+GROUP_ROWS = 100
+"""Of a row group: as many as Hugging Face `datasets` writes where a column holds images."""
+
+_LAST = "last"
+"""Where a thread holds the table of its row group, next to the numbers of parts."""
+
+
+class _Table:
+    """An open file, and the images of the row group that was read last."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow.parquet import ParquetFile
+
+        self._file = ParquetFile(path, pre_buffer=False)  # threads do not survive a fork
+        self.forget()
+
+    def forget(self) -> None:
+        """Free the row group."""
+        self._group, self._images = -1, None
+
+    def image(self, group: int, row: int) -> bytes:
+        """A row of a group, which is read unless it was the last one."""
+        if group != self._group:
+            self.forget()
+            self._images = self._file.read_row_group(group, columns=[IMAGE], use_threads=False).column(IMAGE)
+            self._group = group
+        images: Any = self._images
+        found: bytes = images[row].as_py()
+        return found
+
+
+class ParquetReader(PartReader[_Table]):
+    """Reads the row group of a sample. Each thread keeps one of them."""
+
+    def open(self, part: Path) -> _Table:
+        """Read what the file says of its row groups."""
+        return _Table(part / TABLE)
+
+    def read(self, opened: _Table, place: int) -> bytes:
+        """Copy one row."""
+        held = self._held.opened()
+        last: _Table = held.setdefault(_LAST, opened)
+        if last is not opened:
+            last.forget()
+            held[_LAST] = opened
+        return opened.image(*divmod(place, GROUP_ROWS))
+
+
+class Parquet(Format):
+    """Parquet files with the columns `image`, `suffix`, `label` and `key`."""
+
+    def write_part(self, items: Iterable[Item], folder: Path) -> None:
+        """One file, without compression: images are compressed."""
+        from pyarrow.parquet import ParquetWriter
+
+        with ParquetWriter(folder / TABLE, schema(), compression="none", use_dictionary=False) as table:
+            for batch in batches(items, GROUP_ROWS):
+                table.write_batch(batch, row_group_size=GROUP_ROWS)
+
+    def reader(self, parts: Sequence[Path], part_samples: int) -> ReadEncoded:
+        """Read by number."""
+        return ParquetReader(parts, part_samples)
