@@ -119,9 +119,15 @@ def of_profile(effort: Effort) -> Iterator[Row]:
         )
         yield Row(what, "at most 5", us(added), us(found.wall_added_s()), added.mean <= 5e-6)
     yield of_rank(profiled_rank(effort.profile_rounds))
-    if find_spec("prometheus_client"):
-        found = profiled_live(effort.profile_rounds)
-        yield Row(beyond_profile(found, LIVE), "", us(found.beyond_s(LIVE, LIVE_BARE)))
+
+
+def of_live(effort: Effort) -> Iterator[Row]:
+    told("a script that a tracker follows")
+    if find_spec("prometheus_client") is None:
+        yield Row(LIVE, "", "not installed: prometheus-client")
+        return
+    found = profiled_live(effort.profile_rounds)
+    yield Row(beyond_profile(found, LIVE), "", us(found.beyond_s(LIVE, LIVE_BARE)))
 
 
 def of_rank(found: Profiled) -> Row:
@@ -181,6 +187,7 @@ PARTS: dict[str, Callable[[Effort, Path | None], Iterator[Row]]] = {
     "empty": lambda effort, _: of_empty_loop(effort),
     "training": lambda effort, _: of_training(effort),
     "profile": lambda effort, _: of_profile(effort),
+    "live": lambda effort, _: of_live(effort),
     "photos": of_photos,
     "imports": lambda effort, _: of_imports(effort),
     "memory": lambda effort, _: of_memory(effort),
