@@ -236,9 +236,16 @@ def _for_fixes_s(trial_s: float, without_start_s: float) -> float:
 
 def isolation_left_out(suite: Suite, consumer: str, accelerator: bool, too_short: str = "") -> dict[IsolationName, str]:
     """The reason against each isolation run, empty for those to be measured."""
-    cache, no_files = suite.measure.cache, suite.dataset.why_no_files
+    cache, no_files = suite.measure.cache, suite.dataset.why_no_files or _only_from_stores(suite)
     on_gpu = accelerator and consumer_of(suite.consumer, consumer).may_use_device
     return why_not(consumer=consumer, cache=cache, no_files=no_files, accelerator=on_gpu, too_short=too_short)
+
+
+def _only_from_stores(suite: Suite) -> str:
+    """Why no page cache matters: every configuration reads from an object store; empty where one reads local files."""
+    given = suite.sweep.get(suite.dataset.store_axis, suite.dataset.store)
+    stores = given if isinstance(given, list) else [given]
+    return "" if None in stores else "files come from an object store, and not through the page cache"
 
 
 def isolation_seconds(suite: Suite) -> float:

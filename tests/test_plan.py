@@ -3,7 +3,7 @@
 import pytest
 
 from loaderbench.loaders.torch_loader import worker_ladder
-from loaderbench.plan import make_plan
+from loaderbench.plan import isolation_left_out, make_plan
 from loaderbench.search import Grid
 from loaderbench.suite import Suite
 
@@ -87,3 +87,33 @@ def test_the_job_has_the_most_ranks_and_auto_counts_workers_for_one_of_them() ->
     assert plan.baseline == {"ranks": 4, "num_workers": 0}
     counts = {ranks: [c["num_workers"] for c in plan.configurations if c["ranks"] == ranks] for ranks in (1, 4)}
     assert counts == {1: worker_ladder(8), 4: worker_ladder(2)}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "sweep", "is_left_out"),
+    [
+        ({"storage": "s3://b/train"}, {}, True),
+        ({"storage": "s3://b/train"}, {"storage": [None, "s3://b/train"]}, False),
+        ({}, {"storage": ["s3://b/train", "http://h/train"]}, True),
+        ({}, {"storage": [None, "s3://b/train"]}, False),
+        ({}, {"storage": "s3://b/train"}, True),
+        ({}, {}, False),
+    ],
+)
+def test_no_page_cache_is_emptied_where_all_files_come_from_a_store(
+    dataset: dict[str, str], sweep: dict[str, object], is_left_out: bool
+) -> None:
+    why = isolation_left_out(suite(dataset={"root": "train", **dataset}, sweep=sweep), "none", accelerator=False)
+    assert ("object store" in why["loader_cold"]) is is_left_out
+    assert bool(why["loader_warm"]) is is_left_out
+
+
+def test_of_the_loaders_of_one_format_webdataset_alone_is_measured_over_a_store() -> None:
+    url = "s3://b/train"
+    sweep = {"loader": ["torch", "webdataset", "streaming"], "storage": [None, url], "format": ["files", "tar"]}
+    plan = make_plan(suite(dataset={"root": "train"}, sweep=sweep), cpus_allotted=2, accelerator=False)
+    found = {(one["loader"], one["storage"], one["format"]) for one in plan.configurations}
+    assert found == {
+        *(("torch", None, "files"), ("torch", None, "tar"), ("torch", url, "files")),
+        *(("webdataset", None, "files"), ("webdataset", url, "files"), ("streaming", None, "files")),
+    }
