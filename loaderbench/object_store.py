@@ -9,9 +9,10 @@ from __future__ import annotations
 import http.client
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any, Generic, Protocol, TypeVar
@@ -81,7 +82,10 @@ class ObjectStore:
             import boto3  # noqa: F401 - once, before workers are forked, and not in each of them
 
     def __call__(self, number: int) -> bytes:
-        """The bytes of an object. Raises `OSError` with its URL where the store gives none."""
+        """The bytes of an object.
+
+        Raises `FileNotFoundError` with its URL where it is not there, and `ConnectionError` for all else.
+        """
         with self._errors_named(number) as name:
             if self._is_s3:
                 return _from_s3(self._url, name, self._held.opened(), self._timeout_s, lambda body: bytes(body.read()))
@@ -89,17 +93,14 @@ class ObjectStore:
 
     @contextmanager
     def stream(self, number: int) -> Iterator[Stream]:
-        """Read an object from start to end, without holding all of it. Raises `OSError` as a call does.
-
-        A connection that is lost in between ends the stream: `read` raises `OSError`, or returns less.
-        """
+        """Read an object from start to end, without holding all of it. Raises as a call does, and so does `read`."""
         with self._errors_named(number) as name:
             if self._is_s3:
-                found: Stream = _from_s3(self._url, name, self._held.opened(), self._timeout_s, lambda body: body)
+                found: Stream = _from_s3(self._url, name, self._held.opened(), self._timeout_s, _S3Stream)
             else:
                 found = _stream_http(self._url, name, self._timeout_s)
         with closing(found):
-            yield found
+            yield _NamedStream(found, partial(self._errors_named, number))
 
     def address(self, number: int) -> str:
         """The URL of an object."""
@@ -111,15 +112,35 @@ class ObjectStore:
 
     @contextmanager
     def _errors_named(self, number: int) -> Iterator[str]:
-        """The name of an object; what is raised meanwhile becomes an `OSError` with its URL."""
+        """The name of an object; errors that are raised meanwhile get its URL."""
+        address = self.address(number)
         try:
             yield self._names[number]
+        except _NotThereError as error:
+            raise FileNotFoundError(f"{address}: {error}") from None
         except _RefusedError as error:
-            raise OSError(f"{self.address(number)}: {error}") from None
+            raise ConnectionError(f"{address}: {error}") from None
         except TimeoutError:
-            raise OSError(f"{self.address(number)}: no answer in {self._timeout_s:g} s") from None
+            raise ConnectionError(f"{address}: no answer in {self._timeout_s:g} s") from None
+        except _LOST as error:
+            raise ConnectionError(f"{address}: {_lost(error)}") from error
         except OSError as error:
-            raise OSError(f"{self.address(number)}: {error.strerror or error}") from error
+            raise ConnectionError(f"{address}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class _NamedStream:
+    """A stream whose errors have the URL of its object."""
+
+    stream: Stream
+    errors_named: Callable[[], AbstractContextManager[str]]
+
+    def read(self, size: int, /) -> bytes:
+        with self.errors_named():
+            return self.stream.read(size)
+
+    def close(self) -> None:
+        self.stream.close()
 
 
 @dataclass(frozen=True)
@@ -135,6 +156,10 @@ class _RefusedError(Exception):
     """The store's answer holds no object; the message says what it holds."""
 
 
+class _NotThereError(_RefusedError):
+    """The store has no such object."""
+
+
 def check_store(url: str, names: Sequence[str]) -> None:
     """Read one object. Raises `MissingError` where that fails: each trial would."""
     _check_client(url)
@@ -144,21 +169,31 @@ def check_store(url: str, names: Sequence[str]) -> None:
         raise MissingError(f"storage {error}") from error
 
 
-def check_copy(url: str, files: Mapping[str, Path]) -> None:
-    """Compare how objects begin with the local files that they are copies of, given by the name below the URL.
+def check_copy(url: str, folder: Path, files: Sequence[Path]) -> None:
+    """Compare the first 64 KiB of some files of a folder with those of the objects that are copies of them.
 
-    Raises `MissingError` for the first that is not there, or begins otherwise.
+    Raises `MissingError` for the first that is missing in the store, or differs.
     """
     _check_client(url)
-    store = ObjectStore(url, [*files])
-    for number, file in enumerate(files.values()):
+    store = ObjectStore(url, [file.relative_to(folder).as_posix() for file in files])
+    for number, file in enumerate(files):
         try:
             with store.stream(number) as stream, file.open("rb") as local:
-                is_same = stream.read(_COMPARED_BYTES) == local.read(_COMPARED_BYTES)
+                is_same = _first(stream, _COMPARED_BYTES) == local.read(_COMPARED_BYTES)
+        except FileNotFoundError as error:
+            raise MissingError(f"storage {error}; upload {folder} to {url}") from error
         except OSError as error:
-            raise MissingError(f"storage {error}; upload {file}") from error
+            raise MissingError(f"storage {error}") from error
         if not is_same:
-            raise MissingError(f"storage {store.address(number)}: not the same as {file}; upload that")
+            raise MissingError(f"storage {store.address(number)}: differs from {file}; upload {folder} to {url} again")
+
+
+def _first(stream: Stream, size: int) -> bytes:
+    """So many bytes: a read may give fewer than it is asked for."""
+    found = b""
+    while more := stream.read(size - len(found)):
+        found += more
+    return found
 
 
 def _check_client(url: str) -> None:
@@ -195,31 +230,37 @@ def _stream_http(url: str, name: str, timeout_s: float) -> Stream:
     """By a connection that ends with the stream. Raises `_RefusedError` and `OSError`."""
 
     def once() -> _Answer[Stream]:
-        connection = _connection(url, timeout_s)
-        found = _requested(connection, url, name)
-        if found.status != http.client.OK:
-            connection.close()
-            return _Answer(found.status, found.reason)
-        return _Answer(found.status, found.reason, _HttpStream(connection, found))
+        with ExitStack() as opened:
+            connection = opened.enter_context(closing(_connection(url, timeout_s)))
+            found = _requested(connection, url, name)
+            if found.status != http.client.OK:
+                return _Answer(found.status, found.reason)
+            opened.pop_all()
+            return _Answer(found.status, found.reason, _HttpStream(connection, found))
 
     return _asked(once)
 
 
-@dataclass(frozen=True)
 class _HttpStream:
     """An answer with a connection of its own."""
 
-    connection: http.client.HTTPConnection
-    answer: http.client.HTTPResponse
+    def __init__(self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> None:
+        self._connection, self._answer = connection, answer
+        size = answer.getheader("Content-Length")
+        self._left = None if size is None else int(size)
 
     def read(self, size: int, /) -> bytes:
-        """Wait for so many bytes."""
-        return self.answer.read(size)
+        """Raises `ConnectionResetError` where the answer ends before its `Content-Length`."""
+        found = self._answer.read(size)
+        if self._left is not None:
+            self._left -= len(found)
+            if not found and size and self._left:
+                raise ConnectionResetError(f"{self._left:,} bytes are missing")
+        return found
 
     def close(self) -> None:
-        """Close both."""
-        self.answer.close()
-        self.connection.close()
+        self._answer.close()
+        self._connection.close()
 
 
 def _requested(connection: http.client.HTTPConnection, url: str, name: str) -> http.client.HTTPResponse:
@@ -241,10 +282,12 @@ def _asked(once: Callable[[], _Answer[Body]]) -> Body:
             if found.status == http.client.OK and found.body is not None:
                 return found.body
             why = f"HTTP {found.status} {found.reason}".strip()
+            if found.status == http.client.NOT_FOUND:
+                raise _NotThereError(why)
             if found.status not in _BUSY:
                 break
         except _LOST as error:
-            why = f"connection lost: {error or type(error).__name__}"
+            why = _lost(error)
         if pause_s is not None:
             time.sleep(pause_s)
     raise _RefusedError(why)
@@ -255,29 +298,38 @@ def _from_s3(url: str, name: str, opened: dict[Any, Any], timeout_s: float, take
 
     Raises `_RefusedError` and `OSError`.
     """
-    from botocore import exceptions as known
+    from botocore.exceptions import ClientError
 
     parts = urlsplit(url)
     key = f"{parts.path}/{name}".lstrip("/")
-    lost = (known.ConnectionClosedError, known.IncompleteReadError, known.ResponseStreamingError)
+    with _s3_errors():
+        client = _client(opened, timeout_s)
 
     def once() -> _Answer[Body]:
         try:
-            return _Answer(http.client.OK, "", taken(client.get_object(Bucket=parts.netloc, Key=key)["Body"]))
-        except known.ClientError as error:
+            with _s3_errors():
+                return _Answer(http.client.OK, "", taken(client.get_object(Bucket=parts.netloc, Key=key)["Body"]))
+        except ClientError as error:
             status: int = error.response["ResponseMetadata"]["HTTPStatusCode"]
             said = (error.response["Error"].get(part, "") for part in ("Code", "Message"))
             return _Answer(status, ": ".join(text for text in said if text not in ("", str(status))))
-        except lost as error:
-            raise ConnectionResetError(_one_line(error)) from error
 
-    try:
-        client: Any = _client(opened, timeout_s)
-        return _asked(once)
-    except (known.ReadTimeoutError, known.ConnectTimeoutError):
-        raise TimeoutError from None
-    except (known.BotoCoreError, ValueError) as error:  # as of an endpoint, or of a name that is not UTF-8
-        raise _RefusedError(_one_line(error)) from error
+    return _asked(once)
+
+
+class _S3Stream:
+    """The body of an answer of boto3."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def read(self, size: int, /) -> bytes:
+        with _s3_errors():
+            found: bytes = self._body.read(size)
+            return found
+
+    def close(self) -> None:
+        self._body.close()
 
 
 def _client(opened: dict[Any, Any], timeout_s: float) -> Any:
@@ -289,6 +341,25 @@ def _client(opened: dict[Any, Any], timeout_s: float) -> Any:
         config = Config(connect_timeout=timeout_s, read_timeout=timeout_s, retries={"total_max_attempts": 1})
         opened["s3"] = boto3.session.Session().client("s3", config=config)
     return opened["s3"]
+
+
+@contextmanager
+def _s3_errors() -> Iterator[None]:
+    """What boto3 raises, as errors of the system or as `_RefusedError`."""
+    from botocore import exceptions as known
+
+    try:
+        yield
+    except (known.ConnectionClosedError, known.IncompleteReadError, known.ResponseStreamingError) as error:
+        raise ConnectionResetError(_one_line(error)) from error
+    except (known.ReadTimeoutError, known.ConnectTimeoutError):
+        raise TimeoutError from None
+    except (known.BotoCoreError, ValueError) as error:  # as of an endpoint, or of a name that is not UTF-8
+        raise _RefusedError(_one_line(error)) from error
+
+
+def _lost(error: Exception) -> str:
+    return f"connection lost: {error or type(error).__name__}"
 
 
 def _one_line(error: Exception) -> str:

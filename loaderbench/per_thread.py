@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 _OF_PARENT: list[dict[Any, Any]] = []
-"""Kept in a forked process: what closes there may wait for threads that a fork does not copy."""
+"""Kept in a process by the thread that forked it: closing them could wait for threads that a fork does not copy."""
 
 
 class PerThread:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from loaderbench.consumers import NOTHING, consumer_of
+from loaderbench.datasets import DatasetKind
 from loaderbench.diagnosis.isolation import MOST_ROUNDS, why_not
 from loaderbench.loaders import AUTO, AXIS, DEFAULT_BACKEND, LoaderBackend, backend_of, backends_of, own_arguments
 from loaderbench.ranks import RANKS, process_count
@@ -182,7 +183,7 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
     shares = [cpus_allotted / ranks for ranks in rank_counts(suite)]
     axes = {axis: _values(axis, given, backends, shares) for axis, given in suite.sweep.items()}
     if suite.sweep.get(AXIS) == AUTO:
-        axes[AXIS] = [name for name, found in backends.items() if not why_unreadable(found, suite.dataset)]
+        axes[AXIS] = [name for name, found in backends.items() if _is_automatic(found, suite.dataset)]
     collapsed: Reasons = {} if accelerator else _drop_idle(axes, backends)
     grid = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     grid = [config for config in grid if _is_meant(config, suite, backends, cpus_allotted)]
@@ -234,18 +235,27 @@ def _for_fixes_s(trial_s: float, without_start_s: float) -> float:
     return min(MOST_VERIFY_S, VERIFY_S * trial_s / without_start_s)
 
 
-def isolation_left_out(suite: Suite, consumer: str, accelerator: bool, too_short: str = "") -> dict[IsolationName, str]:
-    """The reason against each isolation run, empty for those to be measured."""
-    cache, no_files = suite.measure.cache, suite.dataset.why_no_files or _only_from_stores(suite)
+def isolation_left_out(
+    suite: Suite, consumer: str, accelerator: bool, too_short: str = "", config: Config | None = None
+) -> dict[IsolationName, str]:
+    """The reason against each isolation run of a configuration, or of any; empty for those to be measured."""
+    cache, no_files = suite.measure.cache, suite.dataset.why_no_files or _only_from_stores(suite, config)
     on_gpu = accelerator and consumer_of(suite.consumer, consumer).may_use_device
     return why_not(consumer=consumer, cache=cache, no_files=no_files, accelerator=on_gpu, too_short=too_short)
 
 
-def _only_from_stores(suite: Suite) -> str:
-    """Why no page cache matters: every configuration reads from an object store; empty where one reads local files."""
+def _only_from_stores(suite: Suite, config: Config | None) -> str:
+    """Why no page cache matters to a configuration, or to all: files come from an object store; empty where it does."""
     given = suite.sweep.get(suite.dataset.store_axis, suite.dataset.store)
     stores = given if isinstance(given, list) else [given]
+    if config is not None:
+        stores = [suite.dataset.with_axes(config).store]
     return "" if None in stores else "files come from an object store, and not through the page cache"
+
+
+def _is_automatic(backend: LoaderBackend, dataset: DatasetKind) -> bool:
+    """Whether `auto` includes it: a store need not have the shards of a loader that was not asked for by its name."""
+    return not why_unreadable(backend, dataset) and not (backend.reads_stores and dataset.store is not None)
 
 
 def isolation_seconds(suite: Suite) -> float:
@@ -322,7 +332,7 @@ def _normalised(config: Config, suite: Suite) -> Config:
     config = {axis: value if axis in own else None for axis, value in config.items()}
     backend, dataset = backend_of(arguments), suite.dataset
     ignored = dataset.decoding_axes if backend.decodes else dataset.storing_axes if backend.format else ()
-    read = {dataset.store_axis} if backend.reads_stores else set()
+    read = {dataset.store_axis} if backend.reads_stores and suite.sweep.get(AXIS) != AUTO else set()
     config |= {axis: getattr(dataset, axis) for axis in ignored if axis in config.keys() - read}
     return backend.normalised(config, suite.loader)
 

@@ -7,9 +7,11 @@ xdist hands tests out in order, and shuts down a worker when there are no more f
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from xdist.scheduler import LoadGroupScheduling
@@ -86,8 +88,21 @@ class Turn:
         self._kind = kind
 
     def end(self) -> None:
-        """Release the lock explicitly: a forked process may still have the file open."""
+        """Release the lock."""
         self._lock.close()
+
+
+_LOCKS: set[TextIO] = set()
+
+
+def _close_locks() -> None:
+    """In a forked process: it may outlive a worker that crashed, and would hold the lock for it."""
+    for lock in _LOCKS:
+        lock.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_locks)
 
 
 @contextmanager
@@ -96,8 +111,9 @@ def _held(file: Path, *, alone: bool) -> Iterator[None]:
         if fcntl is None:
             yield
             return
+        _LOCKS.add(lock)
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         try:
             yield
         finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)
+            _LOCKS.discard(lock)

@@ -37,9 +37,9 @@ class Files(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served(folder: Path, **how: object) -> Iterator[tuple[str, type[Files]]]:
+def served(folder: Path, kind: type[Files] = Files, **how: object) -> Iterator[tuple[str, type[Files]]]:
     """The address of a server of a folder."""
-    handler = type("Handler", (Files,), {"connections": set(), "asked": [], **how})
+    handler = type("Handler", (kind,), {"connections": set(), "asked": [], **how})
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -2,6 +2,8 @@
 
 import pytest
 
+from loaderbench.formats import Format
+from loaderbench.loaders import LoaderBackend
 from loaderbench.loaders.torch_loader import worker_ladder
 from loaderbench.plan import isolation_left_out, make_plan
 from loaderbench.search import Grid
@@ -108,6 +110,13 @@ def test_no_page_cache_is_emptied_where_all_files_come_from_a_store(
     assert bool(why["loader_warm"]) is is_left_out
 
 
+def test_a_page_cache_matters_to_those_configurations_that_read_local_files() -> None:
+    both = suite(dataset={"root": "train"}, sweep={"storage": [None, "s3://b/train"]})
+    for storage in (None, "s3://b/train"):
+        why = isolation_left_out(both, "none", accelerator=False, config={"storage": storage})
+        assert bool(why["loader_cold"]) is (storage is not None)
+
+
 def test_of_the_loaders_of_one_format_webdataset_alone_is_measured_over_a_store() -> None:
     url = "s3://b/train"
     sweep = {"loader": ["torch", "webdataset", "streaming"], "storage": [None, url], "format": ["files", "tar"]}
@@ -117,3 +126,17 @@ def test_of_the_loaders_of_one_format_webdataset_alone_is_measured_over_a_store(
         *(("torch", None, "files"), ("torch", None, "tar"), ("torch", url, "files")),
         *(("webdataset", None, "files"), ("webdataset", url, "files"), ("streaming", None, "files")),
     }
+
+
+def test_auto_asks_no_store_for_the_shards_of_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LoaderBackend, "is_installed", lambda _: True)
+    monkeypatch.setattr(Format, "is_installed", lambda _: True)
+    url = "s3://b/train"
+    swept = suite(dataset={"root": "train"}, sweep={"loader": "auto", "storage": [None, url]})
+    plan = make_plan(swept, cpus_allotted=2, accelerator=False)
+    stores = {one["storage"] for one in plan.configurations if one["loader"] == "webdataset"}
+    assert stores == {None}
+    fixed = suite(dataset={"root": "train", "storage": url}, sweep={"loader": "auto"})
+    loaders = {one["loader"] for one in make_plan(fixed, cpus_allotted=2, accelerator=False).configurations}
+    assert loaders >= {"torch", "threads"}
+    assert "webdataset" not in loaders

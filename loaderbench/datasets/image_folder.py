@@ -120,10 +120,6 @@ class ImageFolder(DatasetOfOptions):
         else:
             listener.doing(f"looking for images in {root}")
         files = scan_image_folder(root, self.sample)
-        for url in _values(sweep, "storage", self.storage):
-            if url is not None:
-                listener.doing(f"reading one file from {url}")
-                object_store.check_store(url, object_store.names_below(root, files.samples[:1]))
         count, classes = len(files.samples), len(files.classes)
         description = description or self._found(count, classes, files.complete)
         total = count if files.complete else None
@@ -183,6 +179,11 @@ class ImageFolder(DatasetOfOptions):
     def store(self) -> str | None:
         """Where `storage` says."""
         return self.storage
+
+    def check_store(self, samples: Samples, folder: Path) -> None:
+        """The first one."""
+        if self.storage is not None:
+            object_store.check_store(self.storage, self._names(samples[:1], folder))
 
     @property
     def is_shared(self) -> bool:
@@ -274,8 +275,12 @@ class ImageFolder(DatasetOfOptions):
         """The samples in an object store. Raises `ValueError` for options that need local files."""
         if why := self.why_not_together():
             raise ValueError(why)
+        return object_store.ObjectStore(url, self._names(samples, folder))
+
+    def _names(self, samples: Samples, folder: Path) -> list[str]:
+        """Those of the objects."""
         root = self._root(folder) or Path(samples[0][0]).parents[1]
-        return object_store.ObjectStore(url, object_store.names_below(root, samples))
+        return object_store.names_below(root, samples)
 
     def _root(self, folder: Path) -> Path | None:
         """The folder of images, relative to the suite's own; `None` when photos are to be generated."""

@@ -102,7 +102,7 @@ class DatasetKind(Part):
     """Those of `axes` that say what files are read from; a loader of one format takes no notice of them."""
 
     store_axis: ClassVar[str] = ""
-    """That one of `axes` which names an object store; empty where there is none."""
+    """The axis that names an object store; empty where there is none."""
 
     frees_stages: ClassVar[bool] = True
     """Whether trials may make its stages free, which replaces functions of the user's while samples are made."""
@@ -154,6 +154,9 @@ class DatasetKind(Part):
     def store(self) -> str | None:
         """The address of the object store that its files are read from; `None` for local files."""
         return None
+
+    def check_store(self, samples: Samples, folder: Path) -> None:
+        """Read one of these files from `store`. Raises `MissingError` where that fails: each trial would."""
 
     @property
     def lists_images(self) -> bool:

@@ -12,7 +12,7 @@ from loaderbench.formats.table_rows import IMAGE, batches, schema
 TABLE = "images.parquet"
 
 GROUP_ROWS = 100
-"""Of a row group: as many as Hugging Face `datasets` writes where a column holds images."""
+"""Of a row group: some megabytes of photographs. Each row group is read as a whole."""
 
 _LAST = "last"
 """Where a thread holds the table of its row group, next to the numbers of parts."""

@@ -25,12 +25,17 @@ class NextOfStream:
         self._advice = f"upload {folder} again" if copy.store else f"delete {folder} to write the copy again"
 
     def __call__(self, stream: Iterator[Stored]) -> Stored:
-        """The next sample. Raises `OSError`, with `place_of` the error, if it cannot be read."""
+        """The next sample. Raises `OSError`, with `place_of` the error, if it cannot be read.
+
+        Uploading a copy again does not help where its store could not be read.
+        """
         try:
             return next(stream)
         except Exception as error:  # each library has its own, and WebDataset adds the file to its arguments
             said = getattr(error, "strerror", None) or next(iter(error.args), "") or type(error).__name__
             where = self.place_of(error)
+            if isinstance(error, ConnectionError):
+                raise OSError(said) from error
             named = said if str(said).startswith(where) else f"{where}: cannot be read: {said}"
             raise OSError(f"{named}; {self._advice}") from error
 

@@ -39,7 +39,10 @@ REMEDY = CauseRemedy(
     id="dali_loader",
     title="Load with NVIDIA DALI instead of a DataLoader",
     applies=lambda found: (
-        bool(_change(found)) and decodes_on_cpus(found) and found.config.get(AXIS) in (None, DEFAULT_BACKEND)
+        bool(_change(found))
+        and decodes_on_cpus(found)
+        and not found.option("storage")
+        and found.config.get(AXIS) in (None, DEFAULT_BACKEND)
     ),
     change=_change,
     untried_for=lambda _: "" if DALI.is_installed() else NOT_INSTALLED,

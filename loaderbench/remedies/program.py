@@ -21,12 +21,16 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
     arguments, saved = {**loader, **config}, saved_dataset(options)
     ranks = rank_count(arguments)
     arguments.pop(RANKS, None)
-    dataset = None if saved is None else saved.with_axes(config)
-    made = None if dataset is None else dataset.code(ranks or 1)
     backend = backend_of(arguments)
+    dataset = None if saved is None else saved.with_axes(config)
+    comments = []
+    if dataset is not None and dataset.store is not None and backend.reads_stores:
+        comments.append(f"# measured with the {backend.format} shards in {dataset.store}; these are local ones")
+        dataset = dataset.with_axes({dataset.store_axis: None})
+    made = None if dataset is None else dataset.code(ranks or 1)
     others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()
     own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes()}}
-    comments = [f"# the dataset was made with {name}={value!r}" for name, value in own.items()]
+    comments += [f"# the dataset was made with {name}={value!r}" for name, value in own.items()]
     if ranks is not None and ranks > 1:
         comments.append(f"# in each of {ranks} ranks; give it sampler=DistributedSampler(dataset) in place of shuffle")
     *setup, last = backend.code(arguments, comments)

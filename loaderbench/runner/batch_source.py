@@ -58,7 +58,7 @@ class BatchSource(Protocol):
 def prepare_files(order: TrialOrder) -> None:
     """Put the trial's files into the page cache, or out of it; end to end they are in it since before the run.
 
-    Objects of a store are in no page cache.
+    Skipped for an object store, which bypasses the page cache.
     """
     if order.suite.dataset.with_axes(order.planned.config).store is not None:
         return

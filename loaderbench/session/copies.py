@@ -1,8 +1,9 @@
-"""The copies in other formats that the trials of a run read: found, or written before the first trial of each."""
+"""What the trials of a run read: copies in other formats are found or written, and object stores asked for a file."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from loaderbench.datasets import Samples, page_cache
 from loaderbench.formats import FILES, StoredCopy, copy_as
@@ -16,17 +17,23 @@ from loaderbench.suite import Suite
 class Copies:
     """Those of one run."""
 
-    def __init__(self, suite: Suite, listener: Listener) -> None:
-        self._suite, self._listener = suite, listener
+    def __init__(self, suite: Suite, folder: Path, listener: Listener) -> None:
+        self._suite, self._folder, self._listener = suite, folder, listener
+        self._checked: set[str] = set()
         self._found: dict[tuple[str, Samples, str | None], StoredCopy] = {}
 
     def of(self, samples: Samples, config: Config) -> StoredCopy | None:
         """What a configuration reads in place of these files; `None` where it reads the files themselves.
 
-        Raises `MissingError` where it cannot be written, and where an object store does not have it.
+        Raises `MissingError` where it cannot be written, and where an object store does not have what is to be read.
         """
-        name, url = format_of(config, self._suite), self._suite.dataset.with_axes(config).store
+        dataset, name = self._suite.dataset.with_axes(config), format_of(config, self._suite)
+        url = dataset.store
         if name == FILES:
+            if url is not None and url not in self._checked:
+                self._listener.doing(f"reading one file from {url}")
+                dataset.check_store(samples, self._folder)
+                self._checked.add(url)
             return None
         store = None if url is None else f"{url.rstrip('/')}/{name}"
         if (name, samples, store) not in self._found:
@@ -41,8 +48,7 @@ class Copies:
                 page_cache.warm(map(str, copy.files))
             return copy
         self._listener.doing(f"looking for the same files in {store}")
-        files = copy.files
-        check_copy(store, {file.relative_to(copy.folder).as_posix(): file for file in (files[0], files[-1])})
+        check_copy(store, copy.folder, [copy.files[0], copy.files[-1]])
         return replace(copy, store=store)
 
 

@@ -78,7 +78,7 @@ class IsolationPlanner:
         if config is None:
             return IsolationPlan(left_out={"isolation": "nothing was measured"})
         files, too_short = self._one_pass(config, trials)
-        reasons = isolation_left_out(self._suite, self._consumer, self._accelerator, too_short)
+        reasons = isolation_left_out(self._suite, self._consumer, self._accelerator, too_short, config)
         if why := self._suite.dataset.why_not_on_device({**self._suite.loader, **config}):
             reasons["replay_device"] = reasons["replay_device"] or why
         names = [name for name, why in reasons.items() if not why]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import IO, Any
 
 import psutil
 import pytest
@@ -17,10 +18,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("webdataset")
 from command_line import Cli  # noqa: E402
 from loader_batches import built, drawn, stored, tiny_images  # noqa: E402
-from served_files import served  # noqa: E402
+from served_files import Files, served  # noqa: E402
 
+from loaderbench.errors import MissingError  # noqa: E402
 from loaderbench.formats import FORMATS, StoredCopy, written_copy  # noqa: E402
 from loaderbench.loaders.webdataset_loader import WebDataset  # noqa: E402
+from loaderbench.object_store import check_copy  # noqa: E402
+from loaderbench.remedies.program import python_program  # noqa: E402
 
 SUITE = """\
 dataset: {{root: {root}}}
@@ -93,26 +97,77 @@ def test_a_run_measures_files_and_shards_in_both_places(cli: Cli, tmp_path: Path
     store = tmp_path / "store"
     shutil.copytree(photos, store)
     cache = str(tmp_path / "cache")
-    with served(store, latency_s=0.02) as (url, _):
+    with served(store) as (url, handler):
         (tmp_path / "s.yaml").write_text(SUITE.format(root=photos, url=url))
         refused = cli("run", "s.yaml", "--out", "refused", LOADERBENCH_CACHE=cache)
         [copy] = (tmp_path / "cache" / "formats" / "tar").iterdir()
         shutil.copytree(copy, store / "tar")
+        handler.asked.clear()
         done = cli("run", "s.yaml", "--out", "run", LOADERBENCH_CACHE=cache)
         first = store / "tar" / "part-00000" / "shard.tar"
         first.write_bytes(b"x" * first.stat().st_size)
         other = cli("run", "s.yaml", "--out", "other", LOADERBENCH_CACHE=cache)
-    shard = copy / "part-00000" / "shard.tar"
     assert (refused.returncode, done.returncode, other.returncode) == (5, 0, 5), done.stderr
     said = f"loaderbench: storage {url}/tar/part-00000/shard.tar: "
-    assert refused.stderr.splitlines()[-1] == f"{said}HTTP 404 File not found; upload {shard}"
-    assert other.stderr.splitlines()[-1] == f"{said}not the same as {shard}; upload that"
-    trials = [
-        one for one in json.loads((tmp_path / "run" / "run.json").read_text())["trials"] if one["role"] == "sweep"
-    ]
+    upload = f"upload {copy} to {url}/tar"
+    assert refused.stderr.splitlines()[-1] == f"{said}HTTP 404 File not found; {upload}"
+    assert other.stderr.splitlines()[-1] == f"{said}differs from {copy}/part-00000/shard.tar; {upload} again"
+    trials = [one for one in saved(tmp_path / "run")["trials"] if one["role"] == "sweep"]
     assert {one["status"] for one in trials} == {"completed"}
     assert {(one["config"]["loader"], one["config"]["storage"]) for one in trials} == {
         (loader, place) for loader in ("torch", "webdataset") for place in (None, url)
     }
-    waited = {one["config"]["loader"]: one["stages"]["read"]["wall_s"] for one in trials if one["config"]["storage"]}
-    assert waited["webdataset"] < waited["torch"]
+    shards = {path for path in handler.asked if path.startswith("/tar/")}
+    assert shards <= {f"/tar/{part.name}/shard.tar" for part in copy.glob("part-*") if part.is_dir()}
+    assert len(shards) > 2
+    assert {path[1:] for path in handler.asked} - {path[1:] for path in shards} <= {
+        path.relative_to(photos).as_posix() for path in photos.rglob("*.jpg")
+    }
+    assert set(handler.asked) > shards
+
+
+def test_a_store_with_nothing_but_shards_is_enough_for_their_loader(cli: Cli, tmp_path: Path, photos: Path) -> None:
+    files = [(str(path), label) for label, path in _files_with_labels(photos)]
+    copy = written_copy(files, "tar", FORMATS["tar"], cache_dir=tmp_path / "cache")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "tar").symlink_to(copy.folder)
+    with served(tmp_path / "store") as (url, handler):
+        suite = SUITE.format(root=photos, url=url).replace("torch, ", "").replace("null, ", "")
+        (tmp_path / "s.yaml").write_text(suite)
+        done = cli("run", "s.yaml", "--out", "run", LOADERBENCH_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert {path.split("/")[1] for path in handler.asked} == {"tar"}
+    assert {trial["status"] for trial in saved(tmp_path / "run")["trials"]} == {"completed"}
+
+
+def test_the_program_says_which_shards_were_measured() -> None:
+    options = {"kind": "image_folder", "root": "train", "storage": "s3://b/train"}
+    program = python_program({"loader": "webdataset", "num_workers": 2}, {"batch_size": 4}, options)
+    assert "# measured with the tar shards in s3://b/train; these are local ones" in program
+    assert program.count("s3://b/train") == 1
+
+
+def test_a_connection_that_breaks_within_a_shard_is_named(copy: StoredCopy, tmp_path: Path) -> None:
+    class Breaks(Files):
+        def copyfile(self, source: IO[bytes], outputfile: IO[bytes]) -> None:
+            outputfile.write(source.read(1_500))
+            self.close_connection = True
+
+    with served(copy.folder, Breaks) as (url, _):
+        remote = replace(copy, store=url)
+        source = stored(tiny_images(tmp_path / "train"), remote, "to_tensor")
+        named = f"^{url}/part-00000/shard.tar: connection lost: [0-9,]+ bytes are missing$"
+        with built(WebDataset(), source, batch_size=10) as batches, pytest.raises(OSError, match=named):
+            list(islice(batches.iterable, 5))
+        with pytest.raises(MissingError, match=f"^storage {named[1:]}"):
+            check_copy(url, copy.folder, copy.files[:1])
+
+
+def saved(folder: Path) -> Any:
+    return json.loads((folder / "run.json").read_text())
+
+
+def _files_with_labels(photos: Path) -> list[tuple[int, Path]]:
+    """As an image folder lists them."""
+    classes = sorted(path.name for path in photos.iterdir() if path.is_dir())
+    return [(classes.index(path.parent.name), path) for path in sorted(photos.rglob("*.jpg"))]

@@ -303,6 +303,7 @@ def test_the_loader_of_dali_is_tried_where_it_is_installed_and_advised_with_its_
     for installed in (True, False):
         assert found(installed=installed, options={**FOLDER, "decoder": "device"}) == ([], [])
         assert found(installed=installed, config={**CONFIG, "loader": "dali"}) == ([], [])
+        assert found(installed=installed, options={**FOLDER, "storage": "s3://b/train"}) == ([], [])
 
 
 def test_regions_are_decoded_in_a_trial_where_nvimagecodec_is_installed_and_advised_with_its_command_where_not(
