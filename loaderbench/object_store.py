@@ -162,7 +162,7 @@ class _NotThereError(_RefusedError):
 
 def check_store(url: str, names: Sequence[str]) -> None:
     """Read one object. Raises `MissingError` where that fails: each trial would."""
-    _check_client(url)
+    check_client(url)
     try:
         ObjectStore(url, names)(0)
     except OSError as error:
@@ -174,7 +174,7 @@ def check_copy(url: str, folder: Path, files: Sequence[Path]) -> None:
 
     Raises `MissingError` for the first that is missing in the store, or differs.
     """
-    _check_client(url)
+    check_client(url)
     store = ObjectStore(url, [file.relative_to(folder).as_posix() for file in files])
     for number, file in enumerate(files):
         try:
@@ -196,7 +196,8 @@ def _first(stream: Stream, size: int) -> bytes:
     return found
 
 
-def _check_client(url: str) -> None:
+def check_client(url: str) -> None:
+    """Raise `MissingError` where the library that reads from such a store is not installed."""
     if url.startswith("s3://") and find_spec("boto3") is None:
         raise MissingError(f"storage {url}: boto3 is not installed; run `{INSTALL}`")
 
@@ -246,8 +247,7 @@ class _HttpStream:
 
     def __init__(self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> None:
         self._connection, self._answer = connection, answer
-        size = answer.getheader("Content-Length")
-        self._left = None if size is None else int(size)
+        self._left = answer.length
 
     def read(self, size: int, /) -> bytes:
         """Raises `ConnectionResetError` where the answer ends before its `Content-Length`."""

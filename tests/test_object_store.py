@@ -303,6 +303,19 @@ def test_a_store_that_is_not_there_ends_the_run_before_its_trials(cli: Cli, tmp_
     assert done.stderr.splitlines()[-1].startswith("loaderbench: storage http://127.0.0.1:9/x/")
 
 
+def test_a_store_that_is_gone_leaves_an_interrupted_run_as_it_was(cli: Cli, tmp_path: Path, photos: Path) -> None:
+    with served(photos) as (url, _):
+        (tmp_path / "s.yaml").write_text(SUITE.format(root=photos, url=url))
+        assert cli("run", "s.yaml", "--out", "run").returncode == 0
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**run, "complete": False}))
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    done = cli("run", "s.yaml", "--resume", "run")
+    assert done.returncode == 5, done.stderr
+    assert f"storage {url}/" in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+
+
 def test_loaders_that_read_by_themselves_are_refused(cli: Cli, tmp_path: Path, photos: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"dataset: {{root: {photos}, storage: 'http://h/x'}}\nsweep: {{loader: [dali]}}")
     done = cli("check", "s.yaml")

@@ -32,12 +32,15 @@ class NextOfStream:
         try:
             return next(stream)
         except Exception as error:  # each library has its own, and WebDataset adds the file to its arguments
-            said = getattr(error, "strerror", None) or next(iter(error.args), "") or type(error).__name__
-            where = self.place_of(error)
+            said, where = self.said_by(error), self.place_of(error)
             if isinstance(error, ConnectionError):
                 raise OSError(said) from error
-            named = said if str(said).startswith(where) else f"{where}: cannot be read: {said}"
+            named = said if said.startswith(where) else f"{where}: cannot be read: {said}"
             raise OSError(f"{named}; {self._advice}") from error
+
+    def said_by(self, error: Exception) -> str:
+        """Why it could not be read."""
+        return str(getattr(error, "strerror", None) or next(iter(error.args), "") or type(error).__name__)
 
     def place_of(self, error: Exception) -> str:
         """What could not be read: the copy."""

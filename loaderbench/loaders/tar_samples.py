@@ -23,6 +23,10 @@ _LABEL = LABEL.removeprefix(".")
 class NextOfShards(NextOfStream):
     """Names the shard that could not be read."""
 
+    def said_by(self, error: Exception) -> str:
+        """Without the stream, which WebDataset adds after the message."""
+        return super().said_by(error).partition(" @ ")[0]
+
     def place_of(self, error: Exception) -> str:
         """WebDataset adds the file, and its name in the shard, to the arguments of an error."""
         known = [*error.args, getattr(error, "filename", None)]

@@ -25,7 +25,7 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
     dataset = None if saved is None else saved.with_axes(config)
     comments = []
     if dataset is not None and dataset.store is not None and backend.reads_stores:
-        comments.append(f"# measured with the {backend.format} shards in {dataset.store}; these are local ones")
+        comments.append(f"# measured with the shards in {dataset.store}/{backend.format}; these are local ones")
         dataset = dataset.with_axes({dataset.store_axis: None})
     made = None if dataset is None else dataset.code(ranks or 1)
     others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()

@@ -34,6 +34,7 @@ from loaderbench.records import (
 )
 from loaderbench.records.words import utc_now
 from loaderbench.runner import TrialServer, probe
+from loaderbench.session.copies import check_stores
 from loaderbench.session.gpu_needs import needs_gpu, why_not_decoded
 from loaderbench.session.listener import Listener
 from loaderbench.store import note_without_parquet
@@ -127,6 +128,7 @@ def find_conditions(loaded: LoadedSuite, server: TrialServer, listener: Listener
     consumer = _consumer(loaded, environment)
     cpus = environment.cpus_allotted
     plan = make_plan(loaded.suite, cpus_allotted=cpus, accelerator=accelerator, consumer=consumer)
+    check_stores(loaded, plan.configurations, inputs.samples, listener)
     busy = None
     with suppress(OSError):  # without /proc
         busy = psutil.cpu_percent(interval=STILL_S)

@@ -1,39 +1,33 @@
-"""What the trials of a run read: copies in other formats are found or written, and object stores asked for a file."""
+"""What the trials of a run read: copies in other formats, found or written, and files of an object store."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from loaderbench.datasets import Samples, page_cache
 from loaderbench.formats import FILES, StoredCopy, copy_as
 from loaderbench.loaders import backend_of
-from loaderbench.object_store import check_copy
+from loaderbench.object_store import check_client, check_copy
 from loaderbench.records import Config
 from loaderbench.session.listener import Listener
-from loaderbench.suite import Suite
+from loaderbench.suite import LoadedSuite, Suite
 
 
 class Copies:
     """Those of one run."""
 
-    def __init__(self, suite: Suite, folder: Path, listener: Listener) -> None:
-        self._suite, self._folder, self._listener = suite, folder, listener
-        self._checked: set[str] = set()
+    def __init__(self, suite: Suite, listener: Listener) -> None:
+        self._suite, self._listener = suite, listener
         self._found: dict[tuple[str, Samples, str | None], StoredCopy] = {}
 
     def of(self, samples: Samples, config: Config) -> StoredCopy | None:
         """What a configuration reads in place of these files; `None` where it reads the files themselves.
 
-        Raises `MissingError` where it cannot be written, and where an object store does not have what is to be read.
+        Raises `MissingError` where it cannot be written, and where an object store does not have it.
         """
-        dataset, name = self._suite.dataset.with_axes(config), format_of(config, self._suite)
-        url = dataset.store
+        name, url = format_of(config, self._suite), self._suite.dataset.with_axes(config).store
         if name == FILES:
-            if url is not None and url not in self._checked:
-                self._listener.doing(f"reading one file from {url}")
-                dataset.check_store(samples, self._folder)
-                self._checked.add(url)
             return None
         store = None if url is None else f"{url.rstrip('/')}/{name}"
         if (name, samples, store) not in self._found:
@@ -50,6 +44,23 @@ class Copies:
         self._listener.doing(f"looking for the same files in {store}")
         check_copy(store, copy.folder, [copy.files[0], copy.files[-1]])
         return replace(copy, store=store)
+
+
+def check_stores(loaded: LoadedSuite, configs: Iterable[Config], samples: Samples, listener: Listener) -> None:
+    """Read a file from each object store that these configurations read files from.
+
+    Raises `MissingError` where that fails, and where what reads a store is not installed.
+    """
+    checked: set[str] = set()
+    for config in configs:
+        dataset = loaded.suite.dataset.with_axes(config)
+        if dataset.store is None or dataset.store in checked:
+            continue
+        check_client(dataset.store)
+        if format_of(config, loaded.suite) == FILES:
+            listener.doing(f"reading one file from {dataset.store}")
+            dataset.check_store(samples, loaded.folder)
+            checked.add(dataset.store)
 
 
 def format_of(config: Config, suite: Suite) -> str:

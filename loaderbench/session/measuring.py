@@ -48,7 +48,7 @@ class Measuring:
         self._server, self._runner, self._loaded, self._inputs = server, runner, loaded, inputs
         self._consumer, self._store, self._listener = consumer, store, listener
         self._changed: dict[tuple[object, ...], Samples] = {}
-        self._copies = Copies(loaded.suite, loaded.folder, listener)
+        self._copies = Copies(loaded.suite, listener)
         self.files_alone: int | None = None
         self.freeing: Freeing | None = None
 

@@ -90,14 +90,15 @@ def _run_into(  # noqa: PLR0917
     server.warm_up()
     conditions = find_conditions(loaded, server, listener, earlier.record.started_at if earlier else utc_now())
     nothing_yet = conditions.measured((), None, dict.fromkeys(LATER_STEPS, NOT_ENDED), NOT_ENDED)
-    if earlier is not None:
-        refuse_changes(earlier, nothing_yet)
-        store.keep_only(earlier.trials.values())
-    listener.planned(conditions.plan)
-    store.write_run(conclude(nothing_yet))
     runner = TrialRunner(server, conditions.environment)
     inputs, consumer = conditions.inputs, conditions.consumer
     measuring = Measuring(server, runner, loaded, inputs, consumer=consumer, store=store, listener=listener)
+    if earlier is not None:
+        refuse_changes(earlier, nothing_yet)
+        measuring.write_copies(conditions.plan.configurations)  # may fail: the folder is still as it was
+        store.keep_only(earlier.trials.values())
+    listener.planned(conditions.plan)
+    store.write_run(conclude(nothing_yet))
     session = Session(conditions, measuring, store=store, listener=listener, earlier=earlier)
     _measure(session, undecided)
     return write_results(session)

@@ -103,6 +103,7 @@ def _run_into(  # noqa: PLR0917
         budget_s=budget_s,
         ended=UNDER_WAY,
     )
+    _both(versions, lambda version: measuring.of[version.version.side].write_copies(configs))
     store.write_run(conclude(replace(session.so_far(), complete=False)))
     listener.doing(f"measuring {versions[0]} and {versions[1]} in turns")
     pairs = Pairs(session, measuring, budget_s, alone=with_consumer)
