@@ -92,6 +92,13 @@ def step(name: str, raises: BaseException | None = None) -> Any:
 MEASURING = SimpleNamespace(write_copies=lambda configs: LOG.append(f"copies of {configs[0]}"))
 
 
+class FakePlan(str):
+    """Shown as it is called."""
+
+    __slots__ = ()
+    configurations = ("all",)
+
+
 class FakeSession(SimpleNamespace):
     """What the steps of a run are given."""
 
@@ -115,7 +122,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         environment="machine",
         inputs=SimpleNamespace(summary="data"),
         consumer="none",
-        plan="plan",
+        plan=FakePlan("plan"),
         measured=lambda *given: given[-1],
     )
     finished = SimpleNamespace(record="concluded", to_html=lambda: "<p>")
@@ -215,7 +222,8 @@ def test_a_run_that_goes_on_keeps_its_trials_where_nothing_has_changed(
     earlier = SimpleNamespace(folder=Path("left"), record=LEFT, trials={kept.id: kept}, timeline=None)
     monkeypatch.setattr(running, "read_earlier", lambda _: earlier)
     run_suite(loaded(), None, None, Path("left"))
-    assert taken[:4] == ["store left again", "warm up", "refuse changes", "keep ['r1-c00']"]
+    assert taken[:4] == ["store left again", "warm up", "refuse changes", "copies of all"]
+    assert taken[4] == "keep ['r1-c00']"
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), Terminated()])
