@@ -33,6 +33,9 @@ every_loader = pytest.mark.parametrize(
     ],
 )
 
+sharing_leftovers = pytest.mark.xdist_group("files that loaders leave")
+"""For tests that look for those, and for others that use the libraries which make them: they run one after another."""
+
 LEFTOVERS: dict[str, Callable[[str], bool]] = {
     "litdata": lambda name: "lit" in name or "chunks" in name,
     "streaming": lambda name: name[:6].isdigit(),

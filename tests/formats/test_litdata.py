@@ -8,9 +8,12 @@ import pytest
 
 pytest.importorskip("litdata")
 from full_disk import error_of_full_disk, samples_of
+from loader_batches import sharing_leftovers
 
 from loaderbench.formats import written_copy
 from loaderbench.formats.litdata import Litdata, import_litdata
+
+pytestmark = sharing_leftovers
 
 
 def test_a_full_disk_is_named_as_one(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from loader_batches import (  # noqa: E402
     files_of,
     images,
     left_behind,
+    sharing_leftovers,
     stored,
     tiny_images,
 )
@@ -31,7 +32,7 @@ from loaderbench.loaders import LOADER_BACKENDS, LoaderBackend  # noqa: E402
 from loaderbench.loaders.torch_loader import TorchLoader  # noqa: E402
 from loaderbench.remedies.program import python_program  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("files that loaders leave")  # which `left_behind` looks for
+pytestmark = sharing_leftovers
 PAGES = Path(__file__).parents[2] / "docs" / "reference" / "loaders"
 
 

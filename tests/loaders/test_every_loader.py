@@ -10,13 +10,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from command_line import loaderbench  # noqa: E402
-from loader_batches import INSTALLED, LEFTOVERS, every_loader, left_behind  # noqa: E402
+from loader_batches import INSTALLED, LEFTOVERS, every_loader, left_behind, sharing_leftovers  # noqa: E402
 
 from loaderbench.loaders import LOADER_BACKENDS  # noqa: E402
 from loaderbench.records import RunRecord, Trial  # noqa: E402
 from loaderbench.store import read_run  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("files that loaders leave")  # which `left_behind` looks for
+pytestmark = sharing_leftovers
 TRACED = ("torch", "threads", "spdl", "webdataset", "litdata", "streaming")
 
 SUITE = """\

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from loader_batches import INSTALLED, built, every_loader, files_of, images, stored  # noqa: E402
+from loader_batches import INSTALLED, built, every_loader, files_of, images, sharing_leftovers, stored  # noqa: E402
 from torch import multiprocessing  # noqa: E402
 
 from loaderbench.datasets.image_samples import ImageSamples  # noqa: E402
 from loaderbench.formats import FORMATS, written_copy  # noqa: E402
 from loaderbench.loaders import LOADER_BACKENDS  # noqa: E402
+
+pytestmark = sharing_leftovers
 
 ODD, EVEN = 23, 24
 """Numbers of images that two ranks share."""
