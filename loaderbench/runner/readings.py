@@ -107,7 +107,7 @@ def resource_use(result: Result, sampling: Sampling, environment: Environment, g
     window = Window(measurement.began_s, measurement.ended_s, s_per_sample)
     own = [gpu for gpu in environment.gpus if gpu.index in result.cuda_devices]
     steady = [sample for sample in sampling.samples if measurement.began_s <= sample.at_s <= measurement.ended_s]
-    hidden = bool(steady) and all(sample.tree.rss_bytes is None for sample in steady)
+    hidden = bool(sampling.samples) and all(sample.tree.rss_bytes is None for sample in sampling.samples)
     return ResourceUse(
         cpu_percent_of_allotted=cpu_percent(steady, environment.cpus_allotted),
         rss_bytes=max((sample.tree.rss_bytes for sample in steady if sample.tree.rss_bytes is not None), default=None),
