@@ -88,7 +88,7 @@ class Turn:
         self._kind = kind
 
     def end(self) -> None:
-        """Release the lock."""
+        """Release the lock explicitly: a process forked outside of Python may still have the file open."""
         self._lock.close()
 
 
@@ -116,4 +116,5 @@ def _held(file: Path, *, alone: bool) -> Iterator[None]:
         try:
             yield
         finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
             _LOCKS.discard(lock)

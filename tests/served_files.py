@@ -11,6 +11,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 
 class Files(SimpleHTTPRequestHandler):
     """Serves a folder over connections that stay open. `latency_s` passes before each answer."""
@@ -50,3 +52,10 @@ def served(folder: Path, kind: type[Files] = Files, **how: object) -> Iterator[t
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def set_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some for boto3, which a server of files does not check. Skips the test where boto3 is not installed."""
+    pytest.importorskip("boto3")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "us-east-1")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Cli
-from served_files import Files, served
+from served_files import Files, served, set_credentials
 
 from loaderbench.errors import MissingError
 from loaderbench.object_store import (
@@ -176,9 +176,7 @@ def test_a_name_that_is_not_utf_8_is_asked_for_by_its_bytes(folder: Path) -> Non
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Credentials for boto3. A server of files answers its GET requests as S3 does."""
-    pytest.importorskip("boto3")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "us-east-1")
+    set_credentials(monkeypatch)
     return monkeypatch
 
 

@@ -177,8 +177,8 @@ class ImageFolder(DatasetOfOptions):
 
     @property
     def store(self) -> str | None:
-        """Where `storage` says."""
-        return self.storage
+        """Where `storage` says, without a slash at the end."""
+        return self.storage and self.storage.rstrip("/")
 
     def check_store(self, samples: Samples, folder: Path) -> None:
         """The first one."""

@@ -29,7 +29,7 @@ class Copies:
         name, url = format_of(config, self._suite), self._suite.dataset.with_axes(config).store
         if name == FILES:
             return None
-        store = None if url is None else f"{url.rstrip('/')}/{name}"
+        store = None if url is None else f"{url}/{name}"
         if (name, samples, store) not in self._found:
             self._found[name, samples, store] = self._copy(name, samples, store)
         return self._found[name, samples, store]

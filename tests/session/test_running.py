@@ -93,7 +93,7 @@ MEASURING = SimpleNamespace(write_copies=lambda configs: LOG.append(f"copies of 
 
 
 class FakePlan(str):
-    """Shown as it is called."""
+    """Prints its name."""
 
     __slots__ = ()
     configurations = ("all",)
