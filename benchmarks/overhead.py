@@ -22,6 +22,8 @@ from pathlib import Path
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or torch.profiler writes a line at every start
 
+import torch
+from overhead_gpu import GPU_BOUND, gpu_loops
 from overhead_loop import BARE, OURS, TIMER, empty_loop, training_loop
 from overhead_pairs import Interval, Rounds, cpu, wall
 from overhead_photos import OFF, ON, WORKERS, Tracing, in_this_process, in_workers, lines_in_workers
@@ -130,6 +132,20 @@ def of_live(effort: Effort) -> Iterator[Row]:
     yield Row(beyond_profile(found, LIVE), "", us(found.beyond_s(LIVE, LIVE_BARE)))
 
 
+def of_gpu(effort: Effort) -> Iterator[Row]:
+    told("loops on a GPU")
+    if not torch.cuda.is_available():
+        yield Row(f"{OURS} on a GPU", "", "no CUDA device")
+        return
+    for name, taken in gpu_loops(effort.loop_s, effort.warm_up_s):
+        added = us(taken.added_s(OURS, BARE, cpu)), us(taken.added_s(OURS, BARE, wall))
+        ok = taken.added_s(OURS, BARE, cpu).mean <= 5e-6
+        yield Row(f"added to {name}, {taken.wall_step_s(BARE) * 1e3:.2f} ms, us: {OURS}", "at most 5", *added, ok)
+        if name == GPU_BOUND:
+            kept = taken.kept(OURS, BARE, wall)
+            yield Row(f"throughput kept, {name}", "holds 1", "", ratio(kept), kept.lo <= 1 <= kept.hi)
+
+
 def of_rank(found: Profiled) -> Row:
     added = found.beyond_s(RANK, RANK_BARE)
     return Row(beyond_profile(found, f"{RANK} (1 of 2)"), "at most 2", us(added), "", added.mean <= 2e-6)
@@ -188,6 +204,7 @@ PARTS: dict[str, Callable[[Effort, Path | None], Iterator[Row]]] = {
     "training": lambda effort, _: of_training(effort),
     "profile": lambda effort, _: of_profile(effort),
     "live": lambda effort, _: of_live(effort),
+    "gpu": lambda effort, _: of_gpu(effort),
     "photos": of_photos,
     "imports": lambda effort, _: of_imports(effort),
     "memory": lambda effort, _: of_memory(effort),

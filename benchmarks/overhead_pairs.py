@@ -95,6 +95,10 @@ class Rounds:
         """CPU seconds of a step."""
         return mean_interval([block.cpu_s for block in self.found[name]]).mean / self.steps
 
+    def wall_step_s(self, name: str) -> float:
+        """Seconds of a step by the wall clock."""
+        return mean_interval([block.wall_s for block in self.found[name]]).mean / self.steps
+
 
 def mean_interval(values: Sequence[float]) -> Interval:
     """Student's t of the mean without a tenth at each end.

@@ -110,6 +110,8 @@ def patch_machine(monkeypatch: pytest.MonkeyPatch, devices: int = 1, depth: int 
         "memory_reserved": lambda device=None: machine.reserved_bytes[machine.device(device).index],
     }.items():
         monkeypatch.setattr(torch.cuda, name, replaced)
+    handle = "_cuda_getCurrentRawStream"
+    monkeypatch.setattr(torch._C, handle, lambda index: id(machine.current_stream(index)), raising=False)
     return machine
 
 

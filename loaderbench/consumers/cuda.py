@@ -40,19 +40,23 @@ def _with_choice() -> str:
     return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"
 
 
+READ_AT = 16
+"""So many waits are read at once, before a batch is asked for: a device that has work left does not wait for that."""
+
+
 class CudaWaitClock:
     """Waits by events on the current stream of a device, around `next()`.
 
     The device reaches the first event when it has drained, and the second as soon as the host, given the batch, issues
     it. The time between is about max(0, batch ready - device drained), which leaves out work still queued. Events are
-    read with `query()` and reused; only the last reading synchronizes. After an error of the device, which CUDA then
+    read with `query()` and reused; only `waits_s` blocks. After an error of the device, which CUDA then
     repeats at every call, no further wait is reported: it is the loop's to raise, and `waits_s`'s.
     A stream of the loop's own is seen where it is the current one, or where the current one waits for it. `device` is
     CUDA's index, the current device by default. Source: CUDA Runtime API, "Event Management" (`cudaEventElapsedTime`).
     """
 
     def __init__(self, device: int | None = None) -> None:
-        self._device = device
+        self._stream = CurrentStream(device)
         self._error: RuntimeError | None = None
         self._free: list[Any] = []
         self._pending: deque[tuple[Any, Any]] = deque()
@@ -61,6 +65,8 @@ class CudaWaitClock:
 
     def ask(self) -> None:
         """Mark the moment at which the device has nothing left to do."""
+        if len(self._pending) >= READ_AT:
+            self._read_reported()
         try:
             self._asked = self._event()
         except RuntimeError as error:
@@ -73,7 +79,6 @@ class CudaWaitClock:
                 self._pending.append((self._asked, self._event()))
         except RuntimeError as error:
             self._error = error
-        self._read_reported()
 
     def take_s(self) -> list[float]:
         """Return the waits that the device has reported since the last call, in order, in seconds; never blocks."""
@@ -89,27 +94,51 @@ class CudaWaitClock:
         if self._error is not None:
             raise self._error
         while self._pending:
+            for event in self._pending[0]:
+                event.synchronize()
             self._read()
         return self._waits_s
 
     def _read_reported(self) -> None:
         try:
-            while self._error is None and self._pending and self._pending[0][1].query():
+            while self._error is None and self._pending and _has_passed(self._pending[0]):
                 self._read()
         except RuntimeError as error:
             self._error = error
 
     def _event(self) -> Any:
         event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        event.record(torch.cuda.current_stream(self._device))
+        event.record(self._stream())
         return event
 
     def _read(self) -> None:
         asked, got = self._pending[0]
-        got.synchronize()  # returns at once but for `waits_s`
         self._waits_s.append(asked.elapsed_time(got) / 1000)
         self._pending.popleft()
         self._free += [asked, got]
+
+
+def _has_passed(events: tuple[Any, Any]) -> bool:
+    """Whether the device has; the later one first, for it is the one that has not."""
+    asked, got = events
+    return bool(got.query() and asked.query())
+
+
+class CurrentStream:
+    """The current stream of a device; asking torch for it takes longer than recording an event does."""
+
+    def __init__(self, device: int | None) -> None:
+        self._device, self._known = device, dict[int, Any]()
+        self._handle = None if device is None else getattr(torch._C, "_cuda_getCurrentRawStream", None)
+
+    def __call__(self) -> Any:
+        """Return it. Source of the call for its handle: torch's own compiled code."""
+        if self._handle is None:
+            return torch.cuda.current_stream(self._device)
+        handle = self._handle(self._device)
+        if handle not in self._known:
+            self._known[handle] = torch.cuda.current_stream(self._device)
+        return self._known[handle]
 
 
 class RunAhead:
@@ -119,7 +148,7 @@ class RunAhead:
     """
 
     def __init__(self, device: int | None = None, steps: int = 2) -> None:
-        self._device, self._steps, self._queued = device, steps, deque[Any]()
+        self._stream, self._steps, self._queued = CurrentStream(device), steps, deque[Any]()
 
     def queued(self) -> None:
         """Note that a step is queued, and wait for the one that is too far back."""
@@ -128,5 +157,5 @@ class RunAhead:
             event.synchronize()
         else:
             event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        event.record(torch.cuda.current_stream(self._device))
+        event.record(self._stream())
         self._queued.append(event)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,10 +124,33 @@ class DecodedOnDevice:
 def decode_jpegs(files: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
     """Decode JPEGs as RGB on a device. Raises the `RuntimeError` of the decoder, and `ImportError` where there is none.
 
-    By torchvision, in one call where it takes a list; by TorchCodec where torchvision decodes no more.
+    By torchvision, in one call where it takes a list; by TorchCodec where torchvision decodes no more. Work that is
+    queued on the current stream may use the images: none is overwritten before that work is done.
     """
     if device.type not in ("cuda", "cpu"):  # torchvision would decode on the CPU without a word
         raise RuntimeError(f"decoder: device needs CUDA, and this device is {device.type}")
+    if device.type == "cpu":
+        return _by_library(files, device)
+    using, decoding = torch.cuda.current_stream(device), _decoding_stream(device)
+    with torch.cuda.stream(decoding):
+        images = _by_library(files, device)
+    using.wait_stream(decoding)
+    for image in images:
+        image.record_stream(using)
+    return images
+
+
+@cache
+def _decoding_stream(device: torch.device) -> torch.cuda.Stream:
+    """Where the memory of decoded images is allocated.
+
+    torchvision writes images on a stream of its own, which does not wait for the current one. On the current stream,
+    memory freed there is given to the next image at once, while queued work may still read the last.
+    """
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def _by_library(files: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
     try:
         from torchvision.io import ImageReadMode, decode_jpeg
     except ImportError:

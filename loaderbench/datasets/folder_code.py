@@ -189,8 +189,17 @@ _DECODE = {
     "device": """
         from torchvision.io import ImageReadMode, decode_jpeg
 
+        stream = torch.cuda.Stream() if device == "cuda" else None
+
         def decode(files):
-            return decode_jpeg(files, mode=ImageReadMode.RGB, device=device)
+            if stream is None:
+                return decode_jpeg(files, mode=ImageReadMode.RGB)
+            with torch.cuda.stream(stream):  # or torchvision overwrites images that queued work still reads
+                images = decode_jpeg(files, mode=ImageReadMode.RGB, device=device)
+            torch.cuda.current_stream().wait_stream(stream)
+            for image in images:
+                image.record_stream(torch.cuda.current_stream())
+            return images
         """,
     "dali": """
         from nvidia.dali import fn, pipeline_def, types

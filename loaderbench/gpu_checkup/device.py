@@ -42,7 +42,7 @@ class CudaDevice:
 
     def wait_clock(self) -> WaitClock:
         """The one that trials and the profiler use."""
-        return CudaWaitClock()
+        return CudaWaitClock(self._index)
 
     def prepare_copy(self, size_bytes: int, *, pinned: bool) -> Any:
         """Host memory and room on the device. The host memory is written once to allocate its pages."""

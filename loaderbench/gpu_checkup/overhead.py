@@ -32,9 +32,13 @@ def check_overhead(device: CheckedDevice, rate_hz: float) -> list[GpuCheck]:
 
 
 def _block(device: CheckedDevice, cycles: int, clock: WaitClock | None) -> tuple[float, float]:
-    """Seconds per step that the host took to queue, and that the device took. The queue never fills up."""
+    """Seconds per step that the host took to queue, and that the device took. The queue never fills up.
+
+    A kernel before them keeps the device busy while the host queues the first step.
+    """
     began, ended = device.event(), device.event()
     device.synchronize()
+    device.spin(cycles)
     began_s = device.now_s()
     began.record()
     for _ in range(_STEPS):

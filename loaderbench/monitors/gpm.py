@@ -5,13 +5,14 @@ GPUs have them since Hopper, and instances of MIG have their own. Source: NVML A
 
 from __future__ import annotations
 
+from math import isfinite
 from statistics import fmean
 from typing import Any
 
 from loaderbench.records import GpuPerformance
 
-LONGEST_S, SHORTEST_S = 5.0, 0.05
-"""Between two readings. A longer time is that of another trial too; over a shorter one, NVML's values are not exact."""
+LONGEST_S, SHORTEST_S = 5.0, 0.1
+"""Between two readings. A longer time is that of another trial too. NVML refreshes its samples every 0.1 s."""
 
 _MIB = 1 << 20
 _NVJPG_ENGINES = 8
@@ -64,11 +65,15 @@ class GpmDevice:
         return self._values(asked.metrics[: len(numbers)])
 
     def _values(self, metrics: Any) -> GpuPerformance:
-        known = [found.value if found.nvmlReturn == self._nvml.NVML_SUCCESS else None for found in metrics]
+        known = [found.value if self._has_value(found) else None for found in metrics]
         pairs = zip(_METRICS.items(), known, strict=False)
         values = {name: value * unit for (name, (_, unit)), value in pairs if value is not None}
         engines = [value for value in known[len(_METRICS) :] if value is not None]
         return GpuPerformance(**values, nvjpg_percent=fmean(engines) if engines else None)
+
+    def _has_value(self, metric: Any) -> bool:
+        """NVML gives NaN without an error where its samples are too near each other."""
+        return metric.nvmlReturn == self._nvml.NVML_SUCCESS and isfinite(metric.value)
 
 
 def _instance_of(nvml: Any, device: Any) -> int | None:

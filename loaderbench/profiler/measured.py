@@ -26,10 +26,11 @@ STAGES_OF_DEVICE = "stages of the loop: time on the CUDA device's stream, by eve
 
 @dataclass(frozen=True)
 class Script:
-    """A script that was run unchanged: its command, and where it iterates over the loader."""
+    """A script that was run unchanged: its command, where it iterates over the loader, and whether it has ended."""
 
     command: str
     place: str
+    has_ended: bool = False
 
 
 def measured_so_far(
@@ -38,7 +39,8 @@ def measured_so_far(
     """What was recorded until now, as a run that nobody has concluded from; `script` is one that was run unchanged."""
     config = _config(observer.source)
     environment = describe_machine(start_method_of(observer.source), observer.described_gpus, observer.no_gpu)
-    trial = make_trial(recorder, observer, config, environment)
+    still_runs = script is not None and not script.has_ended
+    trial = make_trial(recorder, observer, config, environment, measures_cost=not still_runs)
     axes = {axis: [value] for axis, value in config.items()}
     own = {} if script is None else {"script": script.command}
     measured = Measured(

@@ -37,11 +37,17 @@ from loaderbench.tracing.reading import tracing_s_per_sample
 
 TRIAL = "profile"
 
+AT_THE_END = "measured when the script ends"
 _HINT = "iterate over prof.iter(loader) while the profiler is running, for at least two batches of an epoch"
 
 
-def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment) -> Trial:
-    """The trial, with a reason for everything that is missing."""
+def make_trial(
+    recorder: LoopRecorder, observer: Observer, config: Config, environment: Environment, *, measures_cost: bool = True
+) -> Trial:
+    """The trial, with a reason for everything that is missing.
+
+    `measures_cost`: also what recording costs, by loops of its own. They would disturb a loop that still runs.
+    """
     log = counted(recorder)
     rank = this_rank()
     trial = Trial(
@@ -58,12 +64,13 @@ def make_trial(recorder: LoopRecorder, observer: Observer, config: Config, envir
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return with_reasons(replace(trial, failure=failure), "nothing was measured")
     workers = bool(getattr(observer.source, "num_workers", 0))
-    times, inside = with_code_around(_loop_times(recorder, observer), _inside(observer), workers=workers)
+    times = _loop_times(recorder, observer, measures_cost=measures_cost)
+    times, inside = with_code_around(times, _inside(observer, measures_cost=measures_cost), workers=workers)
     use = _resource_use(recorder, observer, environment)
     return completed_trial(trial, times, use, inside, default="not measured in a profile")
 
 
-def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
+def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bool) -> LoopTimes:
     log, steady = counted(recorder), recorder.log.batches > 0
     return LoopTimes(
         samples_per_s=log.samples / log.wall_s,
@@ -79,8 +86,9 @@ def _loop_times(recorder: LoopRecorder, observer: Observer) -> LoopTimes:
         step=spread_of(log.steps),
         step_stages=stages_of_loop(recorder, observer) or None,
         epochs=_epochs(recorder),
-        recorder_s_per_batch=_recorder_s_per_batch(recorder.events is not None),
+        recorder_s_per_batch=_recorder_s_per_batch(recorder.events is not None) if measures_cost else None,
         not_measured={
+            "recorder_s_per_batch": AT_THE_END,
             "samples_per_epoch": "the dataset has no length",
             "step_stages": "no part of the loop is marked with Profiler.stage()",
         },
@@ -100,7 +108,7 @@ def _recorder_s_per_batch(with_events: bool) -> float:
     return loop_s_per_batch(clock_of_device) if with_events else loop_s_per_batch()
 
 
-def _inside(observer: Observer) -> LoaderInside:
+def _inside(observer: Observer, *, measures_cost: bool) -> LoaderInside:
     """What was traced, and what the processes that load were doing."""
     dataset, traced = getattr(observer.source, "dataset", None), observer.traced()
     with_workers = bool(getattr(observer.source, "num_workers", 0))
@@ -109,7 +117,7 @@ def _inside(observer: Observer) -> LoaderInside:
     workers, main_process = resources.workers.states(), resources.main_process.states()
     return replace(
         found,
-        tracing_s_per_sample=tracing_s_per_sample(traced) if traced else None,
+        tracing_s_per_sample=tracing_s_per_sample(traced) if traced and measures_cost else None,
         workers=with_looks(workers, looks),
         main_process=main_process if with_workers else with_looks(main_process, looks),
         machine=resources.machine.use(),
@@ -119,7 +127,7 @@ def _inside(observer: Observer) -> LoaderInside:
             "workers": _why_no_workers(observer),
             "main_process": resources.main_process.why_not(),
             "machine": resources.machine.why_not(),
-            "tracing_s_per_sample": NOT_ASKED,
+            "tracing_s_per_sample": NOT_ASKED if measures_cost else AT_THE_END,
         },
     )
 

@@ -50,8 +50,13 @@ from torchvision.io import ImageReadMode, decode_jpeg, read_file
 def collate(samples):  # of (path, label): workers read the files, the loop decodes them
     return [read_file(path) for path, _ in samples], torch.tensor([label for _, label in samples])
 
+stream = torch.cuda.Stream()
 for files, labels in loader:  # made with collate_fn=collate; torchvision 0.29 deprecates this in favor of TorchCodec
-    images = decode_jpeg(files, mode=ImageReadMode.RGB, device="cuda")  # a list: crop and stack it on the GPU
+    with torch.cuda.stream(stream):  # or torchvision overwrites images that queued work still reads
+        images = decode_jpeg(files, mode=ImageReadMode.RGB, device="cuda")  # a list: crop and stack it on the GPU
+    torch.cuda.current_stream().wait_stream(stream)
+    for image in images:
+        image.record_stream(torch.cuda.current_stream())
 """,
     costs=("GPU memory, and a longer training step",),
     changes_pixels=True,

@@ -10,8 +10,9 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -37,6 +38,8 @@ FIRST_SAVE_S = 2.0
 """After that, what is recorded is saved, then after twice as long and so on: a script may end without a last word."""
 
 LONGEST_HELD_S = 10.0
+LONGEST_IN_THE_WAY_S = 50e-6
+"""For the GIL, in place of Python's 5 ms."""
 
 _saving = threading.RLock()  # again by the same thread: a sampler may iterate over another loader
 _saving_pid = os.getpid()  # a forked child has no thread that saves
@@ -52,6 +55,20 @@ def _release_saving() -> None:
     """After the fork, in the parent and in the child."""
     if _held.pop():
         _saving.release()
+
+
+@contextmanager
+def _yielding() -> Iterator[None]:
+    """Meanwhile a thread that waits for the GIL gets it from this one soon.
+
+    Each operation of torch that gives up the GIL waits as long to get it back: a step of many would take long.
+    """
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(min(before_s, LONGEST_IN_THE_WAY_S))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before_s)
 
 
 if hasattr(os, "register_at_fork"):
@@ -137,7 +154,7 @@ class ScriptRecorder:
             (Path(order.folder) / BEGUN).touch()
         self._begun: Any = None  # by torch, for the epoch that was begun last
         self._of_loader: BaseException | None = None
-        self._over = threading.Event()
+        self._over, self._has_begun = threading.Event(), threading.Event()
         self._steps = StepStages(watches_optimizers=self._tuner is not None)
         threading.Thread(target=self._save_now_and_then, name="loaderbench-saving", daemon=True).start()
 
@@ -159,6 +176,7 @@ class ScriptRecorder:
             self._steps.begin()
             with _saving:
                 begun = self._recorded_epoch(found, loader)
+            self._has_begun.set()
             found.epoch = weakref.ref(begun)
             return begun
         except UsageError:  # a profiler of the user's own records it
@@ -181,11 +199,12 @@ class ScriptRecorder:
     def finish(self) -> None:
         """The script ends: save what was recorded."""
         self._over.set()
+        self._has_begun.set()
         self._steps.end()
         self._give_back()
         for one in self._recorded:
             one.profiler.end()
-        self._save()
+        self._save(has_ended=True)
         machines = find_machines(alone=not self._order.inherited)
         if self._tuner is None and machines is not None:
             self._exchange(machines)
@@ -193,7 +212,9 @@ class ScriptRecorder:
     def _exchange(self, machines: Machines) -> None:
         """Bring the ranks of several machines together, without harm to the script."""
         try:
-            said = exchange(machines, [_recording_of(one) for one in self._recorded], Path(self._order.folder))
+            said = exchange(
+                machines, [_recording_of(one, has_ended=True) for one in self._recorded], Path(self._order.folder)
+            )
         except Exception as error:
             said = f"cannot bring the ranks of all machines together: {type(error).__name__}: {error}"
         if said:
@@ -237,17 +258,22 @@ class ScriptRecorder:
         self._steps.leave_step(None)
 
     def _save_now_and_then(self) -> None:
+        """From the first epoch on; modules for it are imported while the first batch loads, or a step would wait."""
         longest_s = self._order.longest_save_s
+        self._has_begun.wait()
+        with _saving, _yielding():
+            import_module("loaderbench.datasets.traits")
         pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
             self._save()
             pause_s = min(2 * pause_s, longest_s)
 
-    def _save(self) -> None:
+    def _save(self, *, has_ended: bool = False) -> None:
         """Never in the way of the script."""
         try:
-            with _saving:
-                write_recordings(Path(self._order.folder), [_recording_of(one) for one in list(self._recorded)])
+            with _saving, _yielding():
+                found = [_recording_of(one, has_ended=has_ended) for one in list(self._recorded)]
+                write_recordings(Path(self._order.folder), found)
         except Exception as error:
             _say(f"cannot save what was recorded: {type(error).__name__}: {error}")
 
@@ -261,11 +287,12 @@ def _make_tuner(order: RecordOrder, makers: Makers) -> ScriptTuner | None:
     return ScriptTuner(order, makers)
 
 
-def _recording_of(one: _Recorded) -> Recording:
+def _recording_of(one: _Recorded, *, has_ended: bool) -> Recording:
     rank, place = this_rank(), str(one.place)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     around_s = one.profiler.around_s
-    measured, readings = one.profiler.measured(Script(command, place if rank is None else f"rank {rank}: {place}"))
+    script = Script(command, place if rank is None else f"rank {rank}: {place}", has_ended)
+    measured, readings = one.profiler.measured(script)
     return Recording(
         name=one.place.name,
         place=place,

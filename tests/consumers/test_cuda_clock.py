@@ -20,7 +20,7 @@ def test_the_waits_are_what_the_device_was_idle_for_around_next(
 ) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         device = patch(monkeypatch)
-        clock, idle_s = CudaWaitClock(), []
+        clock, idle_s = CudaWaitClock(0), []
         for wait_s, kernels in steps:
             drained_s = max(device.now_s, device.free_at_s)
             clock.ask()
@@ -41,7 +41,7 @@ def test_waits_that_are_taken_early_and_late_are_the_same(
 ) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         device = patch(monkeypatch)
-        early, late, taken = CudaWaitClock(), CudaWaitClock(), list[float]()
+        early, late, taken = CudaWaitClock(0), CudaWaitClock(), list[float]()
         for wait_s, kernels in steps:
             for clock in (early, late):
                 clock.ask()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
 import torchvision.io
 from PIL import Image
+from simulated_device import SimulatedTensor, patch_machine
 from torch.utils.data import DataLoader, default_collate
 
 from loaderbench.datasets import DatasetOrder, encoded
@@ -134,6 +136,29 @@ def test_a_device_without_a_decoder_is_an_error_and_no_slow_trial(monkeypatch: p
         DecodedOnDevice("cpu", TRANSFORMS["imagenet_eval"](False), normalize=False)
     with pytest.raises(RuntimeError, match="decoder: device needs CUDA, and this device is meta"):
         decode_jpegs([], torch.device("meta"))
+
+
+def test_an_image_is_not_overwritten_while_queued_work_may_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchvision decodes on a stream of its own, and memory of the current stream is free for it too early."""
+    machine = patch_machine(monkeypatch)
+    decoded_on = []
+
+    def decode(files: Sequence[torch.Tensor], _: torch.device) -> list[SimulatedTensor]:
+        stream = machine.current_stream()
+        stream.launch(0.01)
+        decoded_on.append(stream)
+        return [SimulatedTensor(machine, 0.0) for _ in files]
+
+    monkeypatch.setattr(encoded, "_by_library", decode)
+    encoded._decoding_stream.cache_clear()
+    current = machine.current_stream()
+    files = [torch.zeros(3, dtype=torch.uint8)] * 2
+    images = [cast(SimulatedTensor, image) for _ in range(2) for image in decode_jpegs(files, torch.device("cuda", 0))]
+    encoded._decoding_stream.cache_clear()
+    assert len(set(map(id, decoded_on))) == 1
+    assert decoded_on[0] is not current
+    assert [image.used_by for image in images] == [[current]] * 4, "the allocator waits for the stream that reads it"
+    assert current.free_at_s == pytest.approx(0.02), "nothing reads an image before it is decoded"
 
 
 def test_a_torchvision_that_takes_one_image_a_call_is_called_for_each(

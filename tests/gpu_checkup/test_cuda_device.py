@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from simulated_device import patch
+from simulated_device import patch_machine
 from simulated_gpu import BYTES_PER_S, CYCLES_PER_S, nvml_of
 
 from loaderbench.consumers.cuda import CudaWaitClock
@@ -23,7 +23,8 @@ from loaderbench.runner.gpu_checks import check_gpu
 
 
 def test_it_spins_sleeps_and_reads_by_the_clock_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, launched, current = patch(monkeypatch), list[str](), list[int]()
+    machine, launched = patch_machine(monkeypatch, devices=2), list[str]()
+    device = machine.devices[1]
     decoded: list[str] = []
 
     def decode(files: Sequence[torch.Tensor], where: torch.device) -> list[torch.Tensor]:
@@ -33,7 +34,6 @@ def test_it_spins_sleeps_and_reads_by_the_clock_of_trials(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: device.launch(cycles / CYCLES_PER_S))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _: device.synchronize())
-    monkeypatch.setattr(torch.cuda, "set_device", current.append)
     monkeypatch.setattr(of_cuda, "launch_kernel", launched.append)
     monkeypatch.setattr(of_cuda, "decode_jpegs", decode)
     monkeypatch.setattr(time, "perf_counter", lambda: device.now_s)
@@ -52,7 +52,7 @@ def test_it_spins_sleeps_and_reads_by_the_clock_of_trials(monkeypatch: pytest.Mo
     assert len(found) == 12
     assert set(decoded) == {"cuda:1", "cpu"}
     assert found[-1].said.endswith(" images/s; same pixels as on the CPU"), "the CPU plays the GPU"
-    assert (launched, current) == (["cuda:1"], [1]), "events are recorded on the current device"
+    assert (launched, machine.current) == (["cuda:1"], 1), "events are recorded on the current device"
     assert isinstance(gpu.wait_clock(), CudaWaitClock)
 
 

@@ -110,7 +110,7 @@ def test_a_clock_that_makes_the_device_wait_fails(device: SimulatedDevice) -> No
 
     slower = checked(SimulatedGpu(device, Blocking))["clock_overhead_device"]
     assert slower.state == "failed"
-    assert slower.said.startswith("step time 1.0239 (")
+    assert slower.said.startswith("step time 1.0240 (")
     assert "of 1.00 ms, slower, measurably" in slower.said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,15 @@ def test_performance_is_that_between_two_readings(stub_nvml: StubNvml) -> None:
         "sm_active_percent": 80.0, "tensor_active_percent": 30.0, "dram_active_percent": 45.0,
         "pcie_tx_bytes_per_s": 1 << 20, "pcie_rx_bytes_per_s": 2000 << 20, "nvjpg_percent": 20.0,
     }  # fmt: skip
+
+
+def test_a_value_that_is_not_a_number_is_missing(stub_nvml: StubNvml) -> None:
+    """As an H100 gives all of them for two samples within NVML's refresh of 0.1 s, without an error."""
+    stub_nvml.set(gpm=1, gpm_2=math.nan, gpm_5=30, gpm_40=math.nan, gpm_41=30)
+    assert stub_nvml.run_python(PERFORMANCE.format(uuid="GPU-0"))[1] == {
+        "tensor_active_percent": 30.0,
+        "nvjpg_percent": 30.0,
+    }
 
 
 def test_an_instance_of_mig_has_its_own_performance(stub_nvml: StubNvml) -> None:

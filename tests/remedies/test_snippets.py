@@ -92,15 +92,21 @@ def test_copies_are_made_beside_the_folder_and_once(root: Path) -> None:
     assert [path.stat().st_mtime_ns for path in copies] == made_ns
 
 
-def test_the_program_for_decoding_on_a_gpu_decodes_as_it_stands(root: Path) -> None:
+def test_the_program_for_decoding_on_a_gpu_decodes_as_it_stands(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU, with simulated streams."""
+    used_by: list[Any] = []
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda _, stream: used_by.append(stream))
     samples = [(str(path), number) for number, path in enumerate(sorted(root.rglob("*.jpg")))]
     gray = root.parent / "gray.jpg"
     Image.open(samples[0][0]).convert("L").save(gray)
-    collated, _, loop = GPU_DECODE.code.partition("\nfor ")
+    collated, _, loop = GPU_DECODE.code.partition("\nstream = ")
     names: dict[str, Any] = {}
     exec(collated, names)
     names["loader"] = DataLoader([*samples, (str(gray), 8)], batch_size=3, collate_fn=names["collate"])  # type: ignore[arg-type]
-    exec("for " + loop.replace('"cuda"', '"cpu"'), names)
+    with simulated() as machine:
+        exec("stream = " + loop.replace('"cuda"', '"cpu"'), names)
+        assert used_by == [machine.current_stream()] * 9
+    assert names["stream"] not in used_by
     assert [tuple(image.shape[:1]) for image in names["images"]] == [(3,)] * 3
     assert names["labels"].tolist() == [6, 7, 8]
 

@@ -29,8 +29,8 @@ def saved_at(batches: Iterable[int], slow_from: int = 1_000) -> list[Recording]:
     return found
 
 
-def recording_of(loop: Loop, name: str = "train_loader") -> Recording:
-    measured, readings = loop.profiler.measured(Script("train.py", name))
+def recording_of(loop: Loop, name: str = "train_loader", *, has_ended: bool = False) -> Recording:
+    measured, readings = loop.profiler.measured(Script("train.py", name, has_ended))
     return Recording(name=name, place=name, rank=None, measured=measured, readings=readings)
 
 
