@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -333,3 +334,31 @@ def test_without_the_package_the_reason_is_its_absence(monkeypatch: pytest.Monke
     assert monitor.read() == []
     assert monitor.why_not(0)[""].startswith("NVML is unavailable: import of pynvml")
     assert count_gpus() == 0
+
+
+PACED = """
+import pynvml
+asked = []
+energy, at_s = pynvml.nvmlDeviceGetTotalEnergyConsumption, [0.0]
+def slow(device):
+    asked.append(at_s[0])
+    at_s[0] += 0.004
+    return energy(device)
+pynvml.nvmlDeviceGetTotalEnergyConsumption = slow
+monitor, readings = GpuMonitor([gpu(0, "GPU-0")]), []
+while at_s[0] < 10:
+    readings += monitor.read(lambda: at_s[0], seen={{}})
+    at_s[0] += 0.1
+show([asked, len(readings), sum(found.energy_j is None for found in readings),
+      sum(found.memory_used_bytes is None for found in readings), sum(found.busy is None for found in readings)])
+"""
+
+
+def test_what_takes_long_to_read_is_read_for_a_hundredth_of_the_time(stub_nvml: StubNvml) -> None:
+    """As an H100's energy counter, 4 ms. The first reading sets no pause, and what is quick is always read."""
+    stub_nvml.set(busy_percent=60)
+    asked, readings, without_energy, without_memory, without_periods = stub_nvml.run_python(PACED.format())
+    assert 4e-3 * len(asked) / 10 < 0.012
+    assert min(later - sooner for sooner, later in pairwise(asked[1:])) >= 0.4
+    assert without_energy == readings - len(asked)
+    assert (without_memory, without_periods) == (0, 0)

@@ -13,6 +13,7 @@ from loaderbench.conclusion import with_judgements
 from loaderbench.records import (
     Config,
     Interval,
+    Judgement,
     PixelChange,
     Recommendation,
     RunRecord,
@@ -96,6 +97,25 @@ def test_where_no_fix_gained_those_that_were_tried_are_named_with_their_ratio() 
 
     assert said(fine, untried) == f"No fixes. Smaller: {reason}."
     assert said(untried) == "No fixes: nothing to change was found."
+
+
+def test_a_fix_that_an_interrupted_run_had_measured_is_named_with_its_ratio_so_far() -> None:
+    run = verified()
+    assert run.verification is not None
+    first, *others = run.verification.tried
+    so_far = Judgement("undecided", Interval(3.9, 3.63, 4.2), 2)
+    open_ = replace(first, change={"num_workers": 16}, judgement=so_far, accepted=False)
+    for tried, expected in (
+        (
+            (open_,),
+            "No fixes were decided: interrupted. So far, num_workers=16: 3.9\u00d7 (3.6\u20134.2\u00d7) in 2 pairs.",
+        ),
+        (tuple(others), "No fixes: nothing to change was found."),
+    ):
+        cut_short = replace(
+            run, recommendations=(), verification=replace(run.verification, tried=tried, ended="interrupted")
+        )
+        assert next(iter(build_document(cut_short).all(Cards))).empty == expected
 
 
 def test_where_other_programs_leave_nothing_to_try_the_page_says_what_to_do() -> None:
