@@ -128,6 +128,7 @@ def compare(step: Training, make: Callable[[], Iterable[Any]], steps: int) -> Wa
             with record_function(NEXT):
                 batch = next(batches)
             step(batch)
+            del batch  # here, or the memory of workers would be unmapped within the next `next()` of the trace
         torch.cuda.synchronize()
     trial = ours.result.trials[0]
     if not trial.batches or not trial.steady_s or trial.data_wait_share is None:

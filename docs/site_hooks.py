@@ -18,6 +18,7 @@ PUBLISHED = {
     "CHANGELOG.md": "changelog.md",
     "reports/examples/two-cores/report.html": "examples/two-cores/report.html",
     "reports/examples/two-cores/run.json": "examples/two-cores/run.json",
+    "reports/examples/h100/report.html": "examples/h100/report.html",
 }
 """Files of the repository outside of docs/, and where the site has them."""
 

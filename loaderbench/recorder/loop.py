@@ -79,7 +79,8 @@ class LoopRecorder:
         """Yield nothing once, and then batches.
 
         A loop comes by here for every batch, its caches full of other things: few names, few objects, no calls but the
-        clock's. House is kept every so many batches, or when it is time to look.
+        clock's. House is kept every so many batches, or when it is time to look. A batch is not kept meanwhile: the loop
+        may drop it, and its memory is then freed in the step instead of in the next wait.
         """
         clock = _now_s
         asked_s = clock()
@@ -91,7 +92,7 @@ class LoopRecorder:
         self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
         rows = self._rows
         add, count, kind, due, look_at_s = rows.append, len, APART, 1, 0.0
-        left, got_s = due, 0.0
+        left, got_s, handed = due, 0.0, list[Any]()
         try:
             yield None
             asked_s = clock() - began_took_s  # the first batch's wait has that in it
@@ -104,7 +105,9 @@ class LoopRecorder:
                     samples = count(batch)
                 except Exception:  # a batch of another kind
                     samples = count_samples(batch, batch_size)
-                yield batch
+                handed.append(batch)
+                del batch
+                yield handed.pop()
                 now_s = clock()
                 add((asked_s, now_s, got_s, samples, kind, epoch))
                 asked_s, got_s, left = now_s, 0.0, left - 1
@@ -215,10 +218,13 @@ class LoopRecorder:
 
 def _asking(batches: Iterator[Any], events: Any) -> Iterator[Any]:
     """The same batches, with a mark on the device's stream before and after each is asked for."""
+    handed: list[Any] = []
     while True:
         events.ask()
         batch = next(batches, _END)
         if batch is _END:
             return
         events.got()
-        yield batch
+        handed.append(batch)
+        del batch
+        yield handed.pop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count, islice
@@ -35,8 +36,47 @@ class LateDevice:
         return [self.pending.popleft() for _ in range(max(0, len(self.pending) - self.behind))]
 
 
+class Batch(list[int]):
+    """One that a weak reference can follow."""
+
+
+class Followed:
+    """Batches of a loop, with whether the one before each was already freed when it was asked for."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.freed = number, list[bool]()
+
+    def __iter__(self) -> Followed:
+        self._last: weakref.ref[Batch] | None = None
+        return self
+
+    def __next__(self) -> Batch:
+        if self._last is not None:
+            self.freed.append(self._last() is None)
+        self.number -= 1
+        if self.number < 0:
+            raise StopIteration
+        made = Batch([0] * 4)
+        self._last = weakref.ref(made)
+        return made
+
+
 def batches(number: int) -> Iterator[list[int]]:
     return iter([[0] * 4] * number)
+
+
+@pytest.mark.parametrize("events", [None, LateDevice(0.0, behind=2)], ids=["host", "device"])
+def test_a_batch_that_the_loop_drops_is_freed_before_the_next_one_is_asked_for(events: LateDevice | None) -> None:
+    """Unmapping a large batch takes milliseconds, and a device that has work left does not wait for it."""
+    recorder, source = LoopRecorder(warmup=0, steps=None), Followed(6)
+    recorder.events = events
+    epoch = recorder.epoch(lambda: iter(source))
+    while True:
+        batch = next(epoch, None)
+        if batch is None:
+            break
+        del batch
+    assert source.freed == [True] * 6
 
 
 def test_the_first_of_an_epoch_and_the_warm_up_are_not_counted() -> None:
