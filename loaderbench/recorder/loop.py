@@ -79,8 +79,8 @@ class LoopRecorder:
         """Yield nothing once, and then batches.
 
         A loop comes by here for every batch, its caches full of other things: few names, few objects, no calls but the
-        clock's. House is kept every so many batches, or when it is time to look. A batch is not kept meanwhile: the loop
-        may drop it, and its memory is then freed in the step instead of in the next wait.
+        clock's. House is kept every so many batches, or when it is time to look. A batch that was handed over is not
+        kept here: if the loop drops it, its memory is freed in the step instead of in the next wait.
         """
         clock = _now_s
         asked_s = clock()
@@ -129,7 +129,7 @@ class LoopRecorder:
             self.windows.epoch_ended()
             if not sys.is_finalizing():  # afterwards, nothing can be read
                 self._watch.epoch_ended()
-        for batch in source:  # what follows is not recorded; `yield from` would close a generator of the user's
+        for batch in source:  # noqa: UP028 - what follows is not recorded; `yield from` would close a user's generator
             yield batch
 
     def keep_waits(self) -> None:
