@@ -1,4 +1,4 @@
-"""The waits that `Profiler` reads off a GPU, beside the GPU's own record of the same steps.
+"""The waits that `Profiler` measures on a GPU, compared with a trace of what the GPU ran in the same steps.
 
     python benchmarks/gpu_waits.py --data DIR [--steps N]
 

@@ -62,6 +62,7 @@ def _check_gpu(index: int, out: Path | None) -> None:
     from loaderbench.commands.outputs import write_output, writing
     from loaderbench.environment import describe_machine
     from loaderbench.gpu_checkup.document import document, document_json, passed
+    from loaderbench.monitors import count_gpus
     from loaderbench.records import in_bytes
     from loaderbench.runner import TrialServer
     from loaderbench.runner.gpu_checks import check_gpu, find_gpu
@@ -77,7 +78,7 @@ def _check_gpu(index: int, out: Path | None) -> None:
     for check in check_gpu(server, found):
         _print(_MARKS[check.state], check.title, check.said)
         checks.append(check)
-    environment = describe_machine(server.method, (found,), {})
+    environment = describe_machine(server.method, (found,), {}, gpus_of_driver=max(count_gpus(), 1))
     write_output("--out", str(place), document_json(document(environment, checks)))
     print(f"Wrote {place}; it names no path, user or host of this machine")
     if not passed(checks):

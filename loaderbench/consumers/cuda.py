@@ -40,8 +40,8 @@ def _with_choice() -> str:
     return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"
 
 
-READ_AT = 16
-"""So many waits are read at once, before a batch is asked for: a device that has work left does not wait for that."""
+READ_FROM = 8
+"""Waits are read once so many are pending, before a batch is asked for: a device with work left does not wait then."""
 
 
 class CudaWaitClock:
@@ -65,7 +65,7 @@ class CudaWaitClock:
 
     def ask(self) -> None:
         """Mark the moment at which the device has nothing left to do."""
-        if len(self._pending) >= READ_AT:
+        if len(self._pending) >= READ_FROM:
             self._read_reported()
         try:
             self._asked = self._event()

@@ -15,9 +15,8 @@ from loaderbench.monitors.nvml import Nvml
 from loaderbench.records import SW_POWER_CAP, Gpu, GpuPerformance, Reasons
 
 _NOT_AVAILABLE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE, as memory in bytes
-LARGEST_SHARE = 0.01
-"""Of the time, for each kind of reading: the energy counter of an H100 takes 4 ms to read, the others 0.2 ms in all."""
-LONGEST_PAUSE_S = 1.0
+LARGEST_SHARE, LONGEST_PAUSE_S = 0.01, 0.25
+"""A reading that takes much CPU time is left out until it has taken this share of the time, or for so many seconds."""
 _LONGEST_PERIOD_S = 1.0  # of NVML's utilization: "between 1 second and 1/6 second"
 _THROTTLE_WORDS = (
     (0x04, SW_POWER_CAP),
@@ -70,7 +69,7 @@ Seen = dict[int, int]
 class GpuMonitor:
     """Reads NVML for as long as it answers; it is opened by the first reading. Threads take turns.
 
-    What takes long to read is missing from some readings, so it is read for no more than `LARGEST_SHARE` of the time.
+    What takes much CPU time to read, such as the energy counter of an H100, is missing from some readings.
     """
 
     def __init__(self, gpus: Sequence[Gpu]) -> None:
@@ -144,18 +143,18 @@ class GpuMonitor:
             return None
         if began_s < self._due_s.get(key, began_s):
             return not_due
-        library = self._nvml.library
+        library, cpu_s, is_first = self._nvml.library, time.thread_time(), key not in self._due_s
         try:
-            found = read(library, self._nvml.handles[index])
+            return read(library, self._nvml.handles[index])
         except (library.NVMLError, AttributeError) as error:
             self._reasons[index][name] = f"NVML: {error}"
             never = (library.NVMLError_NotSupported, library.NVMLError_FunctionNotFound, library.NVMLError_NoPermission)
             if isinstance(error, (*never, AttributeError)):
                 self._refused.add(key)
             return None
-        pause_s = min((clock() - began_s) / LARGEST_SHARE, LONGEST_PAUSE_S) if key in self._due_s else 0.0
-        self._due_s[key] = began_s + pause_s  # the first call also prepares, so it sets no pause
-        return found
+        finally:
+            pause_s = 0.0 if is_first else min((time.thread_time() - cpu_s) / LARGEST_SHARE, LONGEST_PAUSE_S)
+            self._due_s[key] = began_s + pause_s  # the first call also prepares, so it sets no pause
 
 
 def _memory_used_bytes(nvml: Any, device: Any) -> int | None:

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from loaderbench.histogram import Histogram
@@ -129,8 +130,7 @@ class LoopRecorder:
             self.windows.epoch_ended()
             if not sys.is_finalizing():  # afterwards, nothing can be read
                 self._watch.epoch_ended()
-        for batch in source:  # noqa: UP028 - what follows is not recorded; `yield from` would close a user's generator
-            yield batch
+        yield from chain(source)  # what follows is not recorded; without `chain`, it would close a user's generator
 
     def keep_waits(self) -> None:
         """Keep the waits of the epoch that begins now, for `take_waits`."""

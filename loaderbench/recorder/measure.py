@@ -126,6 +126,7 @@ class Steps:
         self.moments_s: list[float] = []
         self.samples: list[int] = []
         self._epochs: list[int] = []
+        self._batch: Any = None
 
     def waits_s(self) -> list[float]:
         """The data wait of every batch, in seconds; may block until a device has reported them."""
@@ -146,6 +147,7 @@ class Steps:
         except StopIteration:
             return False
         clock.got()
+        self._batch = batch  # the one before is freed here, as the variable of a `for` loop frees it
         self.got_s.append(time.monotonic())
         self.asked_s.append(asked_s)
         self._epochs.append(self.epoch_ends)
@@ -169,14 +171,18 @@ class Steps:
 
     def _again_and_again(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Start the next epoch when one ends; stop when an epoch brings nothing (a generator runs once)."""
+        handed: list[Any] = []
         while True:
-            count = -1
-            for count, batch in enumerate(batches):
-                if count == 0 and self.moments_s:
+            is_first = True
+            for batch in batches:
+                if is_first and self.moments_s:
                     self.epoch_ends += 1
                     self.epoch_at = len(self.moments_s)
-                yield batch
-            if count < 0:
+                is_first = False
+                handed.append(batch)
+                del batch  # or it would be freed within the next wait
+                yield handed.pop()
+            if is_first:
                 return
 
 

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from math import inf
@@ -29,6 +29,7 @@ from loaderbench.script.naming import Place, place_of
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recording import BEGUN, Recording, write_recordings
 from loaderbench.script.step_stages import StepStages
+from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing.loader import Begin
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ FIRST_SAVE_S = 2.0
 """After that, what is recorded is saved, then after twice as long and so on: a script may end without a last word."""
 
 LONGEST_HELD_S = 10.0
-LONGEST_IN_THE_WAY_S = 50e-6
-"""For the GIL, in place of Python's 5 ms."""
+SWITCH_S = 50e-6
+"""Switch interval of Python during a save. By default, each operation of a step that gives up the GIL waits 5 ms."""
 
 _saving = threading.RLock()  # again by the same thread: a sampler may iterate over another loader
 _saving_pid = os.getpid()  # a forked child has no thread that saves
@@ -55,20 +56,6 @@ def _release_saving() -> None:
     """After the fork, in the parent and in the child."""
     if _held.pop():
         _saving.release()
-
-
-@contextmanager
-def _yielding() -> Iterator[None]:
-    """Meanwhile a thread that waits for the GIL gets it from this one soon.
-
-    Each operation of torch that gives up the GIL waits as long to get it back: a step of many would take long.
-    """
-    before_s = sys.getswitchinterval()
-    sys.setswitchinterval(min(before_s, LONGEST_IN_THE_WAY_S))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before_s)
 
 
 if hasattr(os, "register_at_fork"):
@@ -261,7 +248,9 @@ class ScriptRecorder:
         """From the first epoch on; modules for it are imported while the first batch loads, or a step would wait."""
         longest_s = self._order.longest_save_s
         self._has_begun.wait()
-        with _saving, _yielding():
+        if self._over.is_set():
+            return
+        with suppress(Exception), _saving, SWITCH_INTERVAL.at_most(SWITCH_S):  # a save says what is wrong
             import_module("loaderbench.datasets.traits")
         pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
@@ -271,7 +260,7 @@ class ScriptRecorder:
     def _save(self, *, has_ended: bool = False) -> None:
         """Never in the way of the script."""
         try:
-            with _saving, _yielding():
+            with _saving, SWITCH_INTERVAL.at_most(SWITCH_S):
                 found = [_recording_of(one, has_ended=has_ended) for one in list(self._recorded)]
                 write_recordings(Path(self._order.folder), found)
         except Exception as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABCMeta
 from collections.abc import Iterator
 from typing import Any
 
+from loaderbench.switch_interval import SWITCH_INTERVAL
 from loaderbench.tracing import active, block as layout, hooks
 from loaderbench.tracing.batch_choice import BatchChoice
 from loaderbench.tracing.clock import now_s
@@ -193,9 +193,8 @@ class InProcess:
 
     def _begin_looks(self) -> None:
         if self._switch_s is not None:
-            self._usual_switch_s = sys.getswitchinterval()
-            sys.setswitchinterval(self._switch_s)
+            SWITCH_INTERVAL.begin(self._switch_s)
 
     def _end_looks(self) -> None:
         if self._switch_s is not None:
-            sys.setswitchinterval(self._usual_switch_s)
+            SWITCH_INTERVAL.end(self._switch_s)

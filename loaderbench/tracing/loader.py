@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from inspect import isgenerator
+from itertools import chain
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
@@ -173,9 +174,10 @@ class LoaderTrace:
             first = next(batches, self)
         if first is self:
             return
-        yield first
-        for batch in batches:  # noqa: UP028 - `yield from` would close what is the user's
-            yield batch
+        handed = [first]
+        del first  # or it would be kept for the whole epoch
+        yield handed.pop()
+        yield from chain(batches)  # without `chain`, it would close what is the user's
 
 
 @contextmanager

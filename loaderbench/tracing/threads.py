@@ -79,12 +79,15 @@ class ThreadsTrace:
 
     def _followed(self) -> Iterator[Any]:
         """The batches; functions and classes are restored afterwards."""
+        handed: list[Any] = []
         self._attachment.attach()
         hooks.install()
         try:
             for batch in self._source:
                 self._taken[-1].append(self._makers.pop(id(batch), None))
-                yield batch
+                handed.append(batch)
+                del batch
+                yield handed.pop()
         finally:
             hooks.remove()
             self._attachment.detach()

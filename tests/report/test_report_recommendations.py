@@ -99,23 +99,24 @@ def test_where_no_fix_gained_those_that_were_tried_are_named_with_their_ratio() 
     assert said(untried) == "No fixes: nothing to change was found."
 
 
-def test_a_fix_that_an_interrupted_run_had_measured_is_named_with_its_ratio_so_far() -> None:
+def test_a_fix_that_was_undecided_at_the_end_is_named_with_its_ratio_so_far() -> None:
     run = verified()
     assert run.verification is not None
     first, *others = run.verification.tried
-    so_far = Judgement("undecided", Interval(3.9, 3.63, 4.2), 2)
-    open_ = replace(first, change={"num_workers": 16}, judgement=so_far, accepted=False)
-    for tried, expected in (
-        (
-            (open_,),
-            "No fixes were decided: interrupted. So far, num_workers=16: 3.9\u00d7 (3.6\u20134.2\u00d7) in 2 pairs.",
-        ),
-        (tuple(others), "No fixes: nothing to change was found."),
-    ):
-        cut_short = replace(
-            run, recommendations=(), verification=replace(run.verification, tried=tried, ended="interrupted")
-        )
-        assert next(iter(build_document(cut_short).all(Cards))).empty == expected
+
+    def said(judgement: Judgement, *found: Recommendation) -> str | None:
+        open_ = replace(first, change={"num_workers": 16}, judgement=judgement, accepted=False)
+        tried = replace(run.verification, tried=(open_, *others)) if run.verification else None
+        page = build_document(replace(run, recommendations=found, verification=tried))
+        return next(iter(page.all(Cards))).empty
+
+    undecided = Judgement("undecided", Interval(3.9, 3.63, 4.2), 2)
+    so_far = "Undecided when trying fixes ended: num_workers=16, 3.9\u00d7 (3.6\u20134.2\u00d7) in 2 pairs."
+    assert said(undecided) == f"No fixes. {so_far}"
+    in_vain = replace(run.recommendations[0], id=others[0].id, title="Smaller", status="already_ok", reason="no gain")
+    assert said(undecided, in_vain) == f"No fixes. Smaller: no gain. {so_far}"
+    assert said(replace(undecided, ratio=None, pairs=0)) == "No fixes: nothing to change was found."
+    assert said(replace(undecided, answer="gain")) == "No fixes: nothing to change was found."
 
 
 def test_where_other_programs_leave_nothing_to_try_the_page_says_what_to_do() -> None:

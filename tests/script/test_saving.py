@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import torch
 from recorded_loop import Loop, step_stages
 from saved_recordings import recording_of, trial_of
+from torch.utils.data import DataLoader
 
 from loaderbench.profiler.readings import AT_THE_END
 from loaderbench.records import Trial
 from loaderbench.script import recorder
+from loaderbench.script.makers import Makers
+from loaderbench.script.order import RecordOrder
+from loaderbench.script.recording import Recording
+
+
+def made(folder: Path) -> recorder.ScriptRecorder:
+    order = RecordOrder(folder=str(folder), python_path=None)
+    return recorder.ScriptRecorder(order, DataLoader.__iter__, lambda: None, Makers())
+
+
+def saving_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "loaderbench-saving"]
 
 
 @pytest.fixture(scope="module")
@@ -41,26 +57,31 @@ def test_all_else_is_there_while_the_script_runs(trials: tuple[Trial, Trial]) ->
     assert running.samples_per_s
 
 
-def test_a_thread_that_waits_for_the_gil_waits_less_during_a_save() -> None:
-    before_s = sys.getswitchinterval()
+def test_a_save_makes_way_for_the_loop_and_the_last_one_measures_the_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[tuple[float, bool]] = []
 
-    def save() -> None:
-        with recorder._yielding():
-            meanwhile_s.append(sys.getswitchinterval())
-            raise OSError("disk full")
+    def write(_: Path, recordings: Sequence[Recording]) -> None:
+        cost_s = trial_of(recordings[0]).recorder_s_per_batch
+        saved.append((round(sys.getswitchinterval(), 6), cost_s is not None))
 
-    meanwhile_s: list[float] = []
-    with pytest.raises(OSError, match="disk full"):
-        save()
-    assert meanwhile_s == [pytest.approx(recorder.LONGEST_IN_THE_WAY_S)]
-    assert sys.getswitchinterval() == before_s
+    monkeypatch.setattr(recorder, "write_recordings", write)
+    usual_s, script = sys.getswitchinterval(), made(tmp_path)
+    for number, _ in enumerate(script.epoch(DataLoader(torch.zeros(120, 2), batch_size=4))):
+        if number == 20:
+            script._save()
+    script.finish()
+    assert saved == [(recorder.SWITCH_S, False), (recorder.SWITCH_S, True)]
+    assert sys.getswitchinterval() == usual_s
 
 
-def test_an_interval_of_the_user_that_is_shorter_stays() -> None:
-    before_s = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        with recorder._yielding():
-            assert sys.getswitchinterval() == pytest.approx(1e-5)
-    finally:
-        sys.setswitchinterval(before_s)
+def test_a_script_without_an_epoch_imports_nothing_when_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(recorder, "import_module", imported.append)
+    made(tmp_path).finish()
+    for thread in saving_threads():
+        thread.join(10)
+    assert (imported, saving_threads()) == ([], [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -149,10 +150,11 @@ class ByTheBatch(Dataset[Any]):
 
 def test_an_index_that_is_a_batch_counts_as_its_samples() -> None:
     sampler = BatchSampler(SequentialSampler(range(64)), 16, drop_last=False)
-    dataset = ByTheBatch()
+    dataset, began_s = ByTheBatch(), time.perf_counter()
     _, found = traced(DataLoader(dataset, batch_size=None, sampler=sampler))
+    elapsed_s = time.perf_counter() - began_s
     assert found.samples == 64
-    assert sum(found.times.sums_s) == pytest.approx(dataset.took_s, rel=0.1)
+    assert 0.99 * dataset.took_s <= sum(found.times.sums_s) <= elapsed_s
 
 
 def test_a_slow_sample_of_a_subset_has_its_own_path() -> None:

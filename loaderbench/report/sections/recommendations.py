@@ -140,8 +140,6 @@ def _empty(run: RunRecord) -> str:
         return "No fixes: the cause of the data wait is unknown."
     if run.verdict.limit == "neighbors" and run.verification is None:
         return "No fixes: other programs use the CPUs. Stop them, then run again."
-    if undecided := _undecided(run.verification):
-        return undecided
     tried = {found.id for found in run.verification.tried} if run.verification else set()
     in_vain = [r for r in run.recommendations if r.status == "already_ok" and r.id in tried]
     said = [
@@ -149,22 +147,23 @@ def _empty(run: RunRecord) -> str:
         for r in in_vain
         if r.reason
     ]
+    said += _undecided(run.verification)
     return " ".join(["No fixes." if said else "No fixes: nothing to change was found.", *said])
 
 
-def _undecided(found: Verification | None) -> str:
-    """What was measured of fixes before trying them ended early; empty where all of them were decided."""
-    judged = [one for one in found.tried if one.judgement] if found and found.ended else []
-    open_ = [one for one in judged if one.judgement and one.judgement.answer == "undecided"]
-    if found is None or not open_:
-        return ""
-    parts = [f"{config_label(one.change)}: {_so_far(one.judgement)}" for one in open_ if one.judgement]
-    return words.plain(f"No fixes were decided: {found.ended}. So far, {'; '.join(parts)}.", words.SENTENCE_LIMIT)
+def _undecided(found: Verification | None) -> list[str]:
+    """One sentence on what was measured of fixes that were neither a gain nor none when trying them ended."""
+    open_ = [
+        f"{config_label(one.change)}, {_ratio(one.judgement).text} in {_pairs(one.judgement.pairs)}"
+        for one in (found.tried if found else ())
+        if one.judgement and one.judgement.ratio and one.judgement.answer == "undecided"
+    ]
+    said = f"Undecided when trying fixes ended: {'; '.join(open_)}."
+    return [words.plain(said, words.SENTENCE_LIMIT)] if open_ else []
 
 
-def _so_far(found: Judgement) -> str:
-    pairs = "1 pair" if found.pairs == 1 else f"{numbers.whole(found.pairs).text} pairs"
-    return f"{_ratio(found).text} in {pairs}"
+def _pairs(count: int) -> str:
+    return "1 pair" if count == 1 else f"{numbers.whole(count).text} pairs"
 
 
 def _aside(found: Recommendation) -> Fact:
