@@ -178,6 +178,11 @@ class Chart(Block):
     caption: str
     figures: tuple[Json, ...]
 
+    @property
+    def least_px(self) -> int:
+        """Height of the lowest figure, in pixels: the page keeps room for it until it is drawn."""
+        return min((int(figure["height"]) for figure in self.figures), default=0)
+
 
 @dataclass(frozen=True)
 class Details(Block):

@@ -46,6 +46,14 @@ def test_a_named_transform_of_one_round_has_a_row_and_no_bar() -> None:
 
 
 def test_stages_that_were_not_free_have_their_reason_and_a_run_without_any_has_no_section() -> None:
-    (facts,) = (block for block in drawn(DECODE, **{"bottlenecks.sample": "no time"}) if isinstance(block, Facts))
-    assert "no time" in str(facts)
+    reasons = {
+        "bottlenecks.read": "no time",
+        "bottlenecks.transport": "a reason",
+        "bottlenecks.transform/Crop": "no time",
+    }
+    (facts,) = (block for block in drawn(DECODE, **reasons) if isinstance(block, Facts))
+    assert [(fact.label, fact.value.text) for fact in facts.facts] == [
+        ("Not measured", "Read, Crop: no time"),
+        ("Not measured", "Worker-to-main IPC: a reason"),
+    ]
     assert drawn() == ()

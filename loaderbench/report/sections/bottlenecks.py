@@ -73,12 +73,20 @@ def _gain(ratio: Interval) -> Text:
 
 
 def _missing(run: RunRecord) -> tuple[Fact, ...]:
-    """Why other stages are not in the table."""
-    named = {key.removeprefix(_KEY): why for key, why in run.not_measured.items() if key.startswith(_KEY)}
+    """Why other stages are not in the table: a line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for key, why in run.not_measured.items():
+        if key.startswith(_KEY):
+            by_reason.setdefault(why, []).append(_name(key.removeprefix(_KEY)))
     return tuple(
-        Fact(f"Not measured: {words.plain(stage, words.NAME_LIMIT)}", words.sentence(why))
-        for stage, why in named.items()
+        Fact("Not measured", words.sentence(f"{', '.join(stages)}: {why}")) for why, stages in by_reason.items()
     )
+
+
+def _name(key: str) -> str:
+    """Of a stage as in the table, or of a part of it."""
+    stage, _, part = key.partition("/")
+    return words.plain(part or label_of(stage), words.NAME_LIMIT)
 
 
 def _chart(rows: list[_Freed]) -> Chart:
