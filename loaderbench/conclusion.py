@@ -102,7 +102,7 @@ def _conclusions(measured: Measured) -> Conclusions:
         "ceiling": (ceiling, why_no_ceiling),
         "isolation": (isolation, why_no_isolation),
         "gpu_memory": (gpu_memory, why_no_memory),
-        "overhead": (overhead, "no trial completed"),
+        "overhead": (overhead, _why_no_overhead(trials)),
         "all_hosts": (together, "one host"),
         "comparison": (comparison, ONE_VERSION),
         **_kept(measured),
@@ -143,6 +143,11 @@ def _kept(measured: Measured) -> dict[str, tuple[object, str]]:
         "prediction": (None, NO_PREDICTION),
         "verification": (measured.verification, measured.left_out.get("verification") or NOT_VERIFIED),
     }
+
+
+def _why_no_overhead(trials: Sequence[Trial]) -> str:
+    reasons = [one.not_measured.get("recorder_s_per_batch", "") for one in trials if one.status == "completed"]
+    return next(filter(None, reasons), "no trial completed")
 
 
 def _of_training(

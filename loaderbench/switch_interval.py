@@ -19,7 +19,7 @@ class SwitchInterval:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may come in between
         self._asked_s: list[float] = []
         self._usual_s = self._set_s = sys.getswitchinterval()
 
@@ -48,7 +48,7 @@ class SwitchInterval:
 
     def forked(self) -> None:
         """In a child: another thread may have held the lock, and is not there to release it."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def _notice_the_user(self) -> None:
         now_s = sys.getswitchinterval()

@@ -209,7 +209,7 @@ def _same(one: Any, other: Any) -> bool:
         return _COMMENT.sub("", one) == _COMMENT.sub("", other)  # of a snippet
     if isinstance(one, bool) or isinstance(other, bool) or not isinstance(one, int | float):
         return type(one) is type(other) and bool(one == other)
-    return isinstance(other, int | float) and math.isclose(one, other, rel_tol=1e-12)
+    return isinstance(other, int | float) and math.isclose(one, other, rel_tol=1e-10)
 
 
 def _short(value: Any) -> str:

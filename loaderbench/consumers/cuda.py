@@ -40,7 +40,7 @@ def _with_choice() -> str:
     return "" if chosen is None else f" with CUDA_VISIBLE_DEVICES={chosen!r}"
 
 
-READ_FROM = 8
+READ_FROM = 16
 """Waits are read once so many are pending, before a batch is asked for: a device with work left does not wait then."""
 
 

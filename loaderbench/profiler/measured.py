@@ -39,7 +39,7 @@ def measured_so_far(
     """What was recorded until now, as a run that nobody has concluded from; `script` is one that was run unchanged."""
     config = _config(observer.source)
     environment = describe_machine(start_method_of(observer.source), observer.described_gpus, observer.no_gpu)
-    has_ended = bool(observer.ended_at) and (script is None or script.has_ended)
+    has_ended = observer.loop_has_ended and (script is None or script.has_ended)
     trial = make_trial(recorder, observer, config, environment, measures_cost=has_ended)
     axes = {axis: [value] for axis, value in config.items()}
     own = {} if script is None else {"script": script.command}

@@ -32,6 +32,7 @@ class Observer:
         self.source: Any = None
         self.begin: Begin = iter
         self.error: BaseException | None = None
+        self.loop_has_ended = False  # its recording may have ended before
         self.began_at, self.ended_at = "", ""
         self.gpus: tuple[Gpu, ...] = ()
         self.gpus_in_use: tuple[Gpu, ...] = ()

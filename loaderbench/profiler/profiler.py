@@ -72,8 +72,7 @@ class Profiler:
         """Stop recording and return the result. Raises `UsageError` if it was never started."""
         if self._state == "new":
             raise UsageError(f"profiler {self.name!r} was not started; call start() or use a `with` block")
-        self._recorder.full = True
-        self._finish()
+        self._end()
         return self.result
 
     def gather(self) -> Run:
@@ -97,9 +96,8 @@ class Profiler:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop; an exception of the loop passes through, and the results until then are kept."""
-        self._recorder.full = True
         self._observer.error = error
-        self._finish()
+        self._end()
 
     def iter(self, source: Any) -> Any:
         """Wrap a `DataLoader`, a generator or any iterable of batches; iterating over it is recorded.
@@ -129,6 +127,7 @@ class Profiler:
         if self._result is not None:
             return self._result
         self._add_up()
+        is_final = self._observer.loop_has_ended
         state = random.getstate()  # a library that is imported for it draws
         try:
             from loaderbench.profiler.result import make_run
@@ -136,7 +135,7 @@ class Profiler:
             found = make_run(self.name, self._warmup, self._recorder, self._observer)
         finally:
             random.setstate(state)
-        if self._state == "done":
+        if is_final:
             self._result = found
         return found
 
@@ -211,6 +210,12 @@ class Profiler:
     def _release(self) -> None:
         release(self._claimed)
         self._claimed = None
+
+    def _end(self) -> None:
+        """The loop is over, whether or not its recording ended before."""
+        self._recorder.full = True
+        self._finish()
+        self._observer.loop_has_ended = True
 
     def _finish(self) -> None:
         if self._state == "running":

@@ -37,7 +37,7 @@ from loaderbench.tracing.reading import tracing_s_per_sample
 
 TRIAL = "profile"
 
-AT_THE_END = "measured when recording has ended"
+AT_THE_END = "measured when the loop has ended"
 _HINT = "iterate over prof.iter(loader) while the profiler is running, for at least two batches of an epoch"
 
 

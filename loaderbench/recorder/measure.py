@@ -147,9 +147,9 @@ class Steps:
         except StopIteration:
             return False
         clock.got()
-        self._batch = batch  # the one before is freed here, as the variable of a `for` loop frees it
         self.got_s.append(time.monotonic())
         self.asked_s.append(asked_s)
+        self._batch = batch  # the one before is freed here, as the variable of a `for` loop frees it
         self._epochs.append(self.epoch_ends)
         samples = count_samples(batch, self._batch_size)
         self._consumer.consume(batch, samples)

@@ -98,8 +98,7 @@ class LoaderProfiler(Profiler):
 
     def end(self) -> None:
         """Stop recording."""
-        self._recorder.full = True
-        self._finish()
+        self._end()
 
     @property
     def steps(self) -> StepTimes | None:

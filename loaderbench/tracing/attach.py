@@ -134,7 +134,7 @@ class InProcess:
         choice: BatchChoice | None = None,
     ) -> None:
         self._batches, self._tracer, self._attachment, self._hooked = batches, tracer, attachment, hooked
-        self._switch_s, self._usual_switch_s = switch_s, 0.0
+        self._switch_s, self._looks = switch_s, False
         self._choice = choice
 
     def __iter__(self) -> InProcess:
@@ -194,7 +194,9 @@ class InProcess:
     def _begin_looks(self) -> None:
         if self._switch_s is not None:
             SWITCH_INTERVAL.begin(self._switch_s)
+            self._looks = True
 
     def _end_looks(self) -> None:
-        if self._switch_s is not None:
+        if self._switch_s is not None and self._looks:
+            self._looks = False
             SWITCH_INTERVAL.end(self._switch_s)

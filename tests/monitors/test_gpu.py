@@ -354,6 +354,13 @@ show([asked, len(readings), sum(found.energy_j is None for found in readings),
 """
 
 
+def test_what_takes_long_without_cpu_time_is_read_as_often_as_the_others(stub_nvml: StubNvml) -> None:
+    """A call may wait for the GIL, or for the driver: `GpuThread` pauses after that."""
+    waits = PACED.replace("slow, lambda: at_s[0]", "slow, lambda: 0.0")
+    _, _, without_energy, _, _ = stub_nvml.run_python(waits.format())
+    assert without_energy == 0
+
+
 def test_what_takes_much_cpu_time_to_read_is_read_less_often(stub_nvml: StubNvml) -> None:
     """As an H100's energy counter, 4 ms. The first reading sets no pause, and what is quick is always read."""
     stub_nvml.set(busy_percent=60)

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from loaderbench import Profiler
 from loaderbench.profiler.observer import Observer
+from loaderbench.profiler.readings import AT_THE_END
 from loaderbench.records import Gpu
 
 
@@ -270,6 +271,20 @@ def test_memory_does_not_grow_with_the_length_of_a_loop() -> None:
         tracemalloc.stop()
     assert peak_bytes < 5_000_000
     assert any("longest wait of every" in note for note in prof.result.notes)
+
+
+@pytest.mark.parametrize("steps", [None, 5])
+def test_what_measuring_cost_is_known_when_the_loop_is_over_and_not_before(steps: int | None) -> None:
+    """Measuring it takes thousands of batches, and events on a device: next to a training, it would be in the way."""
+    with Profiler(warmup=2, steps=steps) as prof:
+        for number, _ in enumerate(prof.iter([[0]] * 30)):
+            if number == 20:
+                (running,) = prof.result.trials
+                assert prof.result.record.overhead is None
+    assert (running.status, running.recorder_s_per_batch) == ("completed", None)
+    assert running.not_measured["recorder_s_per_batch"] == AT_THE_END
+    assert prof.result.trials[0].recorder_s_per_batch
+    assert prof.result.record.overhead is not None
 
 
 def test_the_result_says_what_measuring_cost() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 
 import numpy as np
 import pytest
+from followed_batches import Followed
 
 from loaderbench.histogram import Histogram
 from loaderbench.recorder.batches import MAX_POINTS, Timeline
@@ -34,31 +34,6 @@ class LateDevice:
 
     def take_s(self) -> list[float]:
         return [self.pending.popleft() for _ in range(max(0, len(self.pending) - self.behind))]
-
-
-class Batch(list[int]):
-    """One that a weak reference can follow."""
-
-
-class Followed:
-    """Batches of a loop, with whether the one before each was already freed when it was asked for."""
-
-    def __init__(self, number: int) -> None:
-        self.number, self.freed = number, list[bool]()
-
-    def __iter__(self) -> Followed:
-        self._last: weakref.ref[Batch] | None = None
-        return self
-
-    def __next__(self) -> Batch:
-        if self._last is not None:
-            self.freed.append(self._last() is None)
-        self.number -= 1
-        if self.number < 0:
-            raise StopIteration
-        made = Batch([0] * 4)
-        self._last = weakref.ref(made)
-        return made
 
 
 def batches(number: int) -> Iterator[list[int]]:

@@ -1,14 +1,17 @@
 """What is recorded of batches whose cost was planted."""
 
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import make_dataclass
 
 import pytest
+from followed_batches import Followed
 
 from loaderbench.consumers import NoConsumer
 from loaderbench.consumers.emulated import EmulatedAccelerator
 from loaderbench.recorder import NoBatchesError, Rules, measure, recorder_s_per_batch
+from loaderbench.recorder.measure import Steps
 from loaderbench.recorder.samples import count_samples
 
 
@@ -179,3 +182,26 @@ def test_the_result_is_told_while_the_loader_lives() -> None:
 
 def test_the_recorder_knows_its_own_cost() -> None:
     assert 0 < recorder_s_per_batch() < 1e-3
+
+
+class Freeing(NoConsumer):
+    """Notes at each batch which of those before are freed by then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[weakref.ref[object]] = []
+        self.freed: list[list[bool]] = []
+
+    def consume(self, batch: object, samples: int) -> None:
+        self.freed.append([known() is None for known in self.seen])
+        self.seen.append(weakref.ref(batch))
+
+
+def test_a_batch_is_freed_when_the_next_one_is_there_and_not_within_its_wait() -> None:
+    """As by a `for` loop, whose variable keeps it until then."""
+    source, consumer = Followed(4), Freeing()
+    steps = Steps(source, consumer)
+    while steps.take():
+        pass
+    assert source.freed == [False] * 4, "when the next is asked for"
+    assert consumer.freed == [[True] * number for number in range(4)], "when the next is consumed"

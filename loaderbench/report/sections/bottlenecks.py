@@ -79,7 +79,7 @@ def _missing(run: RunRecord) -> tuple[Fact, ...]:
         if key.startswith(_KEY):
             by_reason.setdefault(why, []).append(_name(key.removeprefix(_KEY)))
     return tuple(
-        Fact("Not measured", words.sentence(f"{', '.join(stages)}: {why}")) for why, stages in by_reason.items()
+        Fact("Not measured", words.sentence(f"{why}: {', '.join(stages)}")) for why, stages in by_reason.items()
     )
 
 

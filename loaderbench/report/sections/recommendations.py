@@ -152,14 +152,17 @@ def _empty(run: RunRecord) -> str:
 
 
 def _undecided(found: Verification | None) -> list[str]:
-    """One sentence on what was measured of fixes that were neither a gain nor none when trying them ended."""
+    """One sentence on the fixes that were neither a gain nor none when trying them ended."""
     open_ = [
-        f"{config_label(one.change)}, {_ratio(one.judgement).text} in {_pairs(one.judgement.pairs)}"
+        f"{config_label(one.change)}, {_so_far(one.judgement)}"
         for one in (found.tried if found else ())
-        if one.judgement and one.judgement.ratio and one.judgement.answer == "undecided"
+        if one.judgement and one.judgement.answer == "undecided"
     ]
-    said = f"Undecided when trying fixes ended: {'; '.join(open_)}."
-    return [words.plain(said, words.SENTENCE_LIMIT)] if open_ else []
+    return [words.plain(f"Still undecided: {'; '.join(open_)}.", words.SENTENCE_LIMIT)] if open_ else []
+
+
+def _so_far(found: Judgement) -> str:
+    return f"{_ratio(found).text} in {_pairs(found.pairs)}" if found.ratio else "not one whole pair"
 
 
 def _pairs(count: int) -> str:
