@@ -162,6 +162,10 @@ def conclusions_of(run: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+OTHER_SCIPY = 1e-7
+"""An older SciPy has other last digits of Student's t, which weigh more where an interval's end is a small difference."""
+
+
 def differences(recorded: Any, today: Any, place: str = "") -> Iterator[str]:
     """A line per field that differs, by its dotted path; of the sentences of a record, per figure that is gone."""
     if isinstance(recorded, dict) and isinstance(today, dict):
@@ -209,7 +213,7 @@ def _same(one: Any, other: Any) -> bool:
         return _COMMENT.sub("", one) == _COMMENT.sub("", other)  # of a snippet
     if isinstance(one, bool) or isinstance(other, bool) or not isinstance(one, int | float):
         return type(one) is type(other) and bool(one == other)
-    return isinstance(other, int | float) and math.isclose(one, other, rel_tol=1e-10)
+    return isinstance(other, int | float) and math.isclose(one, other, rel_tol=OTHER_SCIPY)
 
 
 def _short(value: Any) -> str:
