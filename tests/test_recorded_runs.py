@@ -163,7 +163,7 @@ def conclusions_of(run: dict[str, Any]) -> dict[str, Any]:
 
 
 OTHER_SCIPY = 1e-7
-"""An older SciPy has other last digits of Student's t, which weigh more where an interval's end is a small difference."""
+"""An older SciPy has other last digits of Student's t. They weigh more where the end of an interval is near zero."""
 
 
 def differences(recorded: Any, today: Any, place: str = "") -> Iterator[str]:
