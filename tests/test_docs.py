@@ -23,6 +23,7 @@ from loaderbench.commands.app import app
 from loaderbench.diagnosis.cause import find_cause
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.records import Bound, Confidence, Limit, RunRecord, Stage, Verdict, WaitParts, WorkerStates
+from loaderbench.store import read_run
 from loaderbench.suite import Suite, load_suite
 
 ROOT = Path(__file__).parents[1]
@@ -291,6 +292,14 @@ def test_the_readme_quotes_the_committed_example() -> None:
         [sys.executable, "-m", "loaderbench", "show", place], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     assert shown.strip() in (ROOT / "README.md").read_text()
+
+
+def test_the_readme_quotes_the_wait_of_the_example_with_a_gpu() -> None:
+    run = read_run(ROOT / "reports" / "examples" / "h100")
+    wait = next(one for one in run.verdict.evidence_parts if one.label == "Data wait").figures
+    percent, _, _ = wait.partition(" ")
+    assert f"with 4 workers, a ResNet-50 waits for data {percent} of the time" in (ROOT / "README.md").read_text()
+    assert run.baseline.config["num_workers"] == 4
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "reports" / "examples").iterdir()), ids=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""The interval at which Python's threads hand on the GIL, while several parts of ours shorten it."""
+"""Python's switch interval, while several parts of loaderbench shorten it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ ROWS = SPANS // 2
 LOOK_S = 0.5
 FIRST_LOOK_S = 0.02  # doubled from look to look: an epoch may be short
 LOOK_COST_SHARE = 0.005
-_END = object()
 _now_s = time.perf_counter
 
 
@@ -86,7 +85,7 @@ class LoopRecorder:
         clock = _now_s
         asked_s = clock()
         source, events = begin(), self.events
-        batches = source if events is None else _asking(source, events)
+        batches = source if events is None else _Marked(source, events)
         began_took_s = clock() - asked_s
         epoch = self.begun
         self.begun += 1
@@ -216,15 +215,17 @@ class LoopRecorder:
         self._look_at_s = at_s + max(self._pause_s, took_s / LOOK_COST_SHARE)
 
 
-def _asking(batches: Iterator[Any], events: Any) -> Iterator[Any]:
+class _Marked:
     """The same batches, with a mark on the device's stream before and after each is asked for."""
-    handed: list[Any] = []
-    while True:
-        events.ask()
-        batch = next(batches, _END)
-        if batch is _END:
-            return
-        events.got()
-        handed.append(batch)
-        del batch
-        yield handed.pop()
+
+    def __init__(self, batches: Iterator[Any], events: Any) -> None:
+        self._batches, self._events = batches, events
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        self._events.ask()
+        batch = next(self._batches)
+        self._events.got()
+        return batch

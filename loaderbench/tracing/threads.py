@@ -79,18 +79,18 @@ class ThreadsTrace:
 
     def _followed(self) -> Iterator[Any]:
         """The batches; functions and classes are restored afterwards."""
-        handed: list[Any] = []
         self._attachment.attach()
         hooks.install()
         try:
-            for batch in self._source:
-                self._taken[-1].append(self._makers.pop(id(batch), None))
-                handed.append(batch)
-                del batch
-                yield handed.pop()
+            yield from map(self._noted, self._source)  # a variable would keep the batch until the next one is there
         finally:
             hooks.remove()
             self._attachment.detach()
+
+    def _noted(self, batch: Any) -> Any:
+        """The batch; it is noted who made it."""
+        self._taken[-1].append(self._makers.pop(id(batch), None))
+        return batch
 
     def _begin_in_thread(self, number: int) -> None:
         tracer = self._tracers[number]

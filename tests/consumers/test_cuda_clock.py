@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from hypothesis import given, strategies as st
 from simulated_device import STICKY, SimulatedDevice, patch
 
 from loaderbench import Profiler
-from loaderbench.consumers.cuda import CudaWaitClock
+from loaderbench.consumers.cuda import READ_FROM, CudaWaitClock
 
 MS = st.integers(0, 40).map(lambda ms: ms / 1e3)
 STEPS = st.lists(st.tuples(MS, st.lists(st.tuples(MS, MS), max_size=4)), min_size=1, max_size=30)
@@ -87,3 +88,22 @@ def test_a_trial_s_own_clock_raises_the_error_of_the_device(monkeypatch: pytest.
     clock.got()
     with pytest.raises(RuntimeError, match=STICKY):
         clock.waits_s()
+
+
+def test_a_trial_of_many_batches_uses_few_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial takes its waits at its end only. They are read while it runs."""
+    device, made, event = patch(monkeypatch), list[object](), torch.cuda.Event
+
+    def counted(**how: bool) -> object:
+        made.append(event(**how))
+        return made[-1]
+
+    monkeypatch.setattr(torch.cuda, "Event", counted)
+    clock = CudaWaitClock(0)
+    for _ in range(2_000):
+        clock.ask()
+        device.host(1e-3)
+        clock.got()
+        device.launch(5e-4)
+    assert len(made) <= 2 * (READ_FROM + 1)
+    assert len(clock.waits_s()) == 2_000

@@ -14,7 +14,7 @@ from loaderbench.conclusion import conclude
 from loaderbench.records import IDENTICAL
 from loaderbench.store import read_run
 
-pytestmark = pytest.mark.sleeping  # on busy CPUs the verdict names no cause
+pytestmark = pytest.mark.sleeping  # its loader waits for storage; on busy CPUs the verdict names no cause
 
 SLEEPY = """\
 import time

@@ -14,6 +14,7 @@ import PIL.Image
 import PIL.ImageFile
 import pytest
 import torch
+from followed_batches import Followed
 from planted import (
     Batched,
     Files,
@@ -313,3 +314,19 @@ def test_very_short_samples_are_thinned_out() -> None:
     assert len(batches) == 50
     assert found.samples == 5_000
     assert 0 < found.traced < 500
+
+
+class ByGenerator(DataLoader[Any]):
+    """One whose epoch is a generator, as of fastai."""
+
+    def __iter__(self) -> Any:
+        yield from self.dataset  # type: ignore[misc]
+
+
+def test_a_loader_that_is_a_generator_keeps_no_batch_that_the_loop_drops() -> None:
+    source: Any = Followed(5)
+    trace = LoaderTrace(ByGenerator(source, batch_size=None))
+    for batch in trace.batches():
+        del batch
+    trace.stop()
+    assert source.freed == [True] * 5

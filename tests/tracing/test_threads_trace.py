@@ -12,6 +12,7 @@ from typing import Any
 
 import PIL.Image
 import pytest
+from followed_batches import Followed
 from planted import Batched, Files, FolderStyle, Raises, Slotted, Step, sleep
 
 from loaderbench.loaders.thread_workers import LoadingThreads
@@ -163,3 +164,12 @@ def test_everything_is_as_before_once_the_batches_end() -> None:
     vars(dataset)["made"] = 0
     assert (type(dataset), dict(vars(dataset)), builtins.open, PIL.Image.open, active.tracer()) == before
     assert dataset.samples == FolderStyle().samples
+
+
+def test_a_batch_that_the_loop_drops_is_freed_before_the_next_one_is_asked_for() -> None:
+    source = Followed(5)
+    with threads_of(FolderStyle()) as threads:
+        trace = ThreadsTrace(iter(source), threads)
+        for batch in trace.batches():
+            del batch
+    assert source.freed == [True] * 5
