@@ -32,6 +32,7 @@ from loaderbench.records import (
     Conclusions,
     Config,
     Configuration,
+    DatasetSummary,
     Environment,
     EpochCost,
     HostUse,
@@ -332,7 +333,7 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         measured.loader,
         accelerator=bool(measured.environment.gpus),
         options=None if options is None else {**options, **config},
-        files=measured.dataset.files,
+        files=_files_of_folder(measured.dataset),
         shared_memory_bytes=_shared_memory_bytes(measured.environment),
         demand=_demand_rate(measured, config),
         profile=measured.kind == "profile",
@@ -341,6 +342,11 @@ def _diagnosis(measured: Measured, config: Config, verdict: Verdict, facts: Fact
         gpu_kind=next((gpu.kind for gpu in measured.environment.gpus), "cuda"),
         gpu_named=(assumed := demand_of(measured)) is not None and assumed.origin in ("accelerator", "calibration"),
     )
+
+
+def _files_of_folder(dataset: DatasetSummary) -> int | None:
+    """How many files it has; `None` where not all were listed. An older run does not say whether they were."""
+    return None if "total_files" in dataset.not_measured else dataset.total_files or dataset.files
 
 
 def _options(measured: Measured) -> dict[str, Any] | None:

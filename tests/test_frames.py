@@ -1,5 +1,7 @@
 """The columns of a table of trials."""
 
+from dataclasses import replace
+
 from loaderbench.records import TimeSlices, Trial, WorkerStates
 from loaderbench.store import trials_frame
 
@@ -24,3 +26,11 @@ def test_the_columns_do_not_depend_on_what_was_measured() -> None:
     assert not nested & set(full)
     assert {"isolation", "log", "samples_per_s", "failure"} <= set(full)
     assert full.loc[0, "samples_per_s"] == 10.0
+
+
+def test_an_axis_with_the_name_of_a_field_keeps_its_values() -> None:
+    trials = [replace(FULL, config={"samples": samples, "size": 8}, samples=100) for samples in (64, 128)]
+    found = trials_frame(trials)
+    assert found["axis_samples"].tolist() == [64, 128]
+    assert found["samples"].tolist() == [100, 100]
+    assert found["size"].tolist() == [8, 8]

@@ -78,14 +78,21 @@ FOUND: set[tuple[str, str | None, str | None]] = {
 CORRECTED = {
     "example_two_cores": (": figures", ".trials: ", *(f".trials.{number}: " for number in range(5, 10))),
     "synthetic_quiet_transport_tiny_w2": (".snippet: ",),
+    "synthetic_quiet_run_decode_w0": (".snippet: ",),
     **dict.fromkeys(
         ("profile_transfer_marked", "scenario_transfer_copies", "synthetic_transfer_profile"), (".snippet: ",)
     ),
 }
 """What differs in the first recommendation, which was wrong when recorded. Of the example, rates and starts of epochs
 were means that included rounds without the baseline, which its ratio is taken over. Of the other, the program gave
-`prefetch_factor` without workers, for which torch raises an error. Of the copy, it copied between two steps instead of
-during one."""
+`prefetch_factor` without workers, for which torch raises an error. Of the transform of one's own, it took a class or
+a factory for the transform. Of the copy, it copied between two steps instead of during one."""
+
+CORRECTED_CODE = {
+    'for path in Path(root).rglob("*.*"):': "for path, _ in ImageFolder(root).samples:",
+    "copy = small / path.relative_to(root)": "copy = small / Path(path).relative_to(root)",
+}
+"""Lines of a program that were wrong when recorded: not every name with a dot is an image."""
 
 
 REWORDED = {
@@ -153,10 +160,17 @@ def put(name: str, folder: Path) -> Path:
     return folder
 
 
+def _corrected(fix: dict[str, Any]) -> dict[str, Any]:
+    code = fix["snippet"]
+    for wrong, right in CORRECTED_CODE.items() if code else ():
+        code = code.replace(wrong, right)
+    return {**fix, "snippet": code}
+
+
 def conclusions_of(run: dict[str, Any]) -> dict[str, Any]:
     """What was concluded, out of a `run.json` of schema 1."""
     found = {part: run[part] for part in CONCLUDED}
-    found["recommendations"] = [fix for fix in found["recommendations"] if fix["id"] not in LATER_FIXES]
+    found["recommendations"] = [_corrected(fix) for fix in found["recommendations"] if fix["id"] not in LATER_FIXES]
     for part, trials in MEASURED_WITHIN.items():
         if found[part] is not None:
             found[part] = {**found[part], trials: [trial["id"] for trial in found[part][trials]]}

@@ -6,6 +6,7 @@ import os
 import pwd
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, filterfalse
 from pathlib import Path
 
 from loaderbench.errors import MissingError, UsageError
@@ -15,6 +16,7 @@ from loaderbench.ranks import rank_in
 WORKER_THREAD = "pt_data_worker"  # torch's name for a worker, from 2.6 on
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
 _HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench")
+_LAUNCHERS = ("accelerate", "accelerate.commands.launch", "torchrun", "torch.distributed.run", "deepspeed")
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,10 @@ def find_trainings(pid: int) -> list[Training]:
     launcher = _above_ranks(main)
     ranks = sorted(_ranks_below(launcher), key=lambda one: one.rank or 0)
     if ranks:
-        return [replace(one, ranks=len(ranks)) for one in ranks]
+        return [replace(one, ranks=max(one.ranks, len(ranks))) for one in ranks]
     pythons = [below for below in proc.process_tree(main) if below != os.getpid() and is_python(below)]
-    found = next(filter(_uses_torch, pythons), None) or next(iter(pythons), None)
+    with_torch = [below for below in pythons if _uses_torch(below)]
+    found = next(chain(filterfalse(_is_launcher, with_torch), with_torch, pythons), None)
     if found is None:
         raise UsageError(f"process {pid} ({_comm(pid)}) is not Python, and has started none")
     return [Training(found, command_of(found))]
@@ -90,17 +93,24 @@ def _main_of(pid: int) -> int:
 def _above_ranks(pid: int) -> int:
     """The launcher of a rank; of anything else, itself."""
     found = pid
-    while rank_of(found) is not None and (above := parent_of(found)) > 1 and proc.environment_of(above):
+    while rank_of(found) is not None and _may_launch(above := parent_of(found)):
         found = above
     return found
 
 
+def _may_launch(pid: int) -> bool:
+    """In a container, a launcher may be the first process; elsewhere, that one starts everything."""
+    return pid > 0 and bool(proc.environment_of(pid)) and (pid > 1 or is_python(pid))
+
+
 def _ranks_below(launcher: int) -> Iterator[Training]:
-    """The topmost processes with a rank."""
-    for pid in proc.process_tree(launcher):
-        rank = rank_of(pid)
-        if rank is not None and is_python(pid) and (pid == launcher or rank_of(parent_of(pid)) is None):
-            yield Training(pid, command_of(pid), rank)
+    """The topmost processes with a rank; a cluster may set that of a launcher, too, but not its `LOCAL_RANK`."""
+    ranks = {pid: rank for pid in proc.process_tree(launcher) if (rank := rank_of(pid)) is not None and is_python(pid)}
+    started = {pid: rank for pid, rank in ranks.items() if "LOCAL_RANK" in proc.environment_of(pid)} or ranks
+    for pid, rank in started.items():
+        if pid == launcher or parent_of(pid) not in started:
+            count = proc.environment_of(pid).get("WORLD_SIZE", "")
+            yield Training(pid, command_of(pid), rank, int(count) if count.isdigit() else 1)
 
 
 def rank_of(pid: int) -> int | None:
@@ -131,6 +141,12 @@ def is_python(pid: int) -> bool:
     except OSError:
         program = _comm(pid)
     return "python" in program.lower() or "libpython" in proc.read_text(f"/proc/{pid}/maps")
+
+
+def _is_launcher(pid: int) -> bool:
+    """Whether its command starts trainings, such as `accelerate launch`, which imports torch itself."""
+    program = command_of(pid).split()[:4]  # python -u -m module
+    return any(Path(word).name in _LAUNCHERS for word in program)
 
 
 def _uses_torch(pid: int) -> bool:

@@ -47,7 +47,8 @@ class _Counted:
 
     @property
     def stack_looks(self) -> int:
-        return self.at_work - self.stages["transport"]
+        """Those that have a stack below the fetcher: what is sent, or made around the loader, has none."""
+        return self.at_work - self.stages["transport"] - self.stages["main_process"]
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,8 @@ def _transform(name: str, normalize: bool, *, tensors: bool) -> Iterator[str]:
     """`transform`, a recipe by its name or the user's own; of PIL images, or of `tensors` of uint8."""
     if ":" in name:
         module, _, made = name.partition(":")
-        yield f"from {module} import {made} as transform"
+        yield _source("own_transform.py")
+        yield f"import {module}\n\ntransform = own_transform({module}.{made})"
     elif name == "imagenet_train_v2":
         yield _v2(normalize)
     else:
@@ -135,8 +136,8 @@ def _presize(side: int) -> str:
         from PIL import Image
 
         small = Path(f"{{root}}-{side}")
-        for path in Path(root).rglob("*.*"):  # once: copies with a short side of {side} px
-            copy = small / path.relative_to(root)
+        for path, _ in ImageFolder(root).samples:  # once: copies with a short side of {side} px
+            copy = small / Path(path).relative_to(root)
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 image = Image.open(path).convert("RGB")

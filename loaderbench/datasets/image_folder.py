@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
@@ -14,6 +13,7 @@ from loaderbench import object_store
 from loaderbench.datasets import dali, folder_code, nvimagecodec
 from loaderbench.datasets.folder_scan import scan_image_folder
 from loaderbench.datasets.kind import Ask, DatasetOfOptions, DatasetOrder, Inputs, Listener, Rest, Samples
+from loaderbench.datasets.own_transform import own_transform
 from loaderbench.errors import MissingError
 from loaderbench.formats import FILES, FORMATS, ReadEncoded, check_formats
 from loaderbench.imagenet import CROP
@@ -326,13 +326,3 @@ def _values(sweep: Mapping[str, Any], axis: str, fixed: Any) -> list[Any]:
     """All values that an option has in a run."""
     given = sweep.get(axis, fixed)
     return given if isinstance(given, list) else [given]
-
-
-def own_transform(target: Callable[..., Any]) -> Callable[[Any], Any]:
-    """The user's own: what a class or a function without parameters makes, or else the function of an image itself."""
-    try:
-        parameters = inspect.signature(target).parameters.values()
-    except ValueError:  # of a function in C nothing is told
-        return target
-    takes_an_image = any(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
-    return target if takes_an_image and not inspect.isclass(target) else target()

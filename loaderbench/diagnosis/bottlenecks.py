@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import get_args
 
 from loaderbench.diagnosis.failures import last_words
-from loaderbench.diagnosis.wording import stage_name
+from loaderbench.diagnosis.wording import in_main_process, stage_name
 from loaderbench.records import Bottleneck, Evidence, FreedPart, Interval, Reasons, Stage, StageCost, Trial
 from loaderbench.statistics.configurations import rate_of
 from loaderbench.statistics.intervals import excludes_one, rate_interval, ratio_interval
@@ -65,7 +65,7 @@ def stages_to_free(trials: Sequence[Trial], workers: int | None) -> tuple[list[s
     else:
         found.append("sample")
     found = sorted([*found, "collate"], key=lambda stage: -shares.get(stage, 0.0))
-    if workers == 0:
+    if workers == 0 or (workers is None and all(map(in_main_process, trials))):
         reasons["bottlenecks.transport"] = _NO_WORKERS
     else:
         found.insert(1, "transport")

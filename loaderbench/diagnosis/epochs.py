@@ -45,7 +45,7 @@ def _of_trial(trial: Trial, loader: Mapping[str, Any]) -> Iterator[tuple[CostNam
     elif trial.time_to_first_batch_s is not None and not {**loader, **trial.config}.get("persistent_workers"):
         yield "first_batch", max(0.0, trial.time_to_first_batch_s - wait_s), epoch_s
     if trial.wait_parts is not None and trial.samples and trial.batches and trial.samples_per_epoch:
-        batches = trial.samples_per_epoch * trial.batches / trial.samples
+        batches = trial.samples_per_epoch * trial.batches / trial.samples / trial.processes
         yield "stragglers", trial.wait_parts.order_s * batches, epoch_s
 
 

@@ -178,7 +178,7 @@ def gather(
     done = [trial for trial in trials if trial.status == "completed" and (trial.samples_per_s or trial.is_from_outside)]
     if not done:
         return None
-    workers = _workers(done[0])
+    workers = workers_of(done[0])
     loads, idle_share = _typical(done, "workers" if workers else "main_process"), _idle_share(done, workers)
     return Facts(
         workers=workers,
@@ -238,7 +238,8 @@ def startup_share(trial: Trial) -> float | None:
     return lost_s / (lost_s + trial.steady_s)
 
 
-def _workers(trial: Trial) -> int:
+def workers_of(trial: Trial) -> int:
+    """How many processes or threads load: as configured by an axis, else as many as were seen."""
     configured = worker_count(trial.config, {})
     return int(_reading(trial, "workers.count") or 0) if configured is None else configured
 
@@ -317,10 +318,10 @@ def _tail_share(trial: Trial) -> float | None:
 
 
 def _transfer_share(trial: Trial) -> float | None:
-    cost = (trial.step_stages or {}).get("transfer")
-    if cost is None or cost.wall_s is None or not trial.steady_s:
+    cost, one = (trial.step_stages or {}).get("transfer"), trial.of_one_process
+    if cost is None or cost.wall_s is None or not one.steady_s:
         return None
-    return cost.wall_s * (trial.batches or 0) / trial.steady_s
+    return cost.wall_s * (one.batches or 0) / one.steady_s
 
 
 def _by_stage(trials: Sequence[Trial], what: str) -> Seconds:

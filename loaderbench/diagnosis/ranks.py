@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from loaderbench.diagnosis.facts import workers_of
 from loaderbench.diagnosis.thresholds import NOTICED
 from loaderbench.diagnosis.wording import in_percent
 from loaderbench.ranks import RANKS
@@ -77,9 +78,8 @@ def loading_rates(trials: Sequence[Trial]) -> dict[int, float]:
     for trial in trials:
         took_s = [cost.wall_s for cost in (trial.stages or {}).values()]
         wall_s = sum(one for one in took_s if one is not None)
-        workers = trial.config.get("num_workers") or 1
-        if trial.rank is not None and isinstance(workers, int) and wall_s > 0 and None not in took_s:
-            rates[trial.rank] = workers / wall_s
+        if trial.rank is not None and wall_s > 0 and None not in took_s:
+            rates[trial.rank] = max(1, workers_of(trial)) / wall_s
     return rates
 
 

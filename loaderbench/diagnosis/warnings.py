@@ -76,8 +76,9 @@ def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
 def _own_share(trial: Trial) -> float:
     """Workers trace in parallel: each delays the loop by its own samples only."""
     workers = 1 if in_main_process(trial) or trial.workers is None else trial.workers.count or 1
-    tracing_s = (trial.tracing_s_per_sample or 0) * (trial.samples or 0) / workers
-    return ((trial.recorder_s_per_batch or 0) * (trial.batches or 0) + tracing_s) / (trial.steady_s or 1)
+    one = trial.of_one_process
+    tracing_s = (one.tracing_s_per_sample or 0) * (one.samples or 0) / workers
+    return ((one.recorder_s_per_batch or 0) * (one.batches or 0) + tracing_s) / (one.steady_s or 1)
 
 
 def find_warnings(
@@ -108,7 +109,7 @@ def find_warnings(
         yield from _repeated_samples(trials, loader)
         yield from _few_rounds(trials)
         yield from _uneven_change(configurations, trials, others)
-    else:
+    elif kind == "profile":
         yield from _few_batches(trials)
     yield from _unstillness(configurations, noise, cpu_percent_before)
 

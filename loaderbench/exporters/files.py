@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loaderbench.records import format_scalar
+
 if TYPE_CHECKING:
     from loaderbench.result import Run
 
@@ -21,8 +23,11 @@ def csv(run: Run, out: str) -> str:
 
 
 def parquet(run: Run, out: str) -> str:
-    """One row per trial."""
-    run.to_dataframe().to_parquet(out, index=False)
+    """One row per trial; an axis with values of several types is text."""
+    table = run.to_dataframe()
+    for name in [name for name in table if table[name].dropna().map(type).nunique() > 1]:
+        table[name] = table[name].map(format_scalar, na_action="ignore")
+    table.to_parquet(out, index=False)
     return out
 
 

@@ -92,8 +92,10 @@ def _come_before(key: Any) -> Any:
 
 def _keep(key: Any, batch: Any, pinned: bool) -> Any:
     """Keep a batch in memory of this process, where the loader would pin it anyway in pinned memory."""
+    import torch
+
     own = copy_of(batch)
-    if pinned:
+    if pinned and torch.cuda.is_available():  # without a GPU, torch ignores the argument, too
         from torch.utils.data._utils.pin_memory import pin_memory
 
         own = pin_memory(own)  # type: ignore[no-untyped-call]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from loaderbench.freeing.files import free_decoders, free_reads, note_decoding, note_reads
@@ -74,6 +75,8 @@ def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
     replace_method(dataset, "__getitem__", one)
     if hasattr(type(dataset), "__getitems__"):
         replace_method(dataset, "__getitems__", many)
+    elif own := vars(dataset).get("__getitems__"):  # as SeededSamples has it
+        dataset.__getitems__ = partial(many, own)
 
 
 def _key(index: Any) -> Any:

@@ -27,6 +27,8 @@ def free_loader(batches: Batches, freeing: Freeing) -> None:
     if freeing.stage == "collate":
         loader.collate_fn = KeptBatches(loader.collate_fn, (loader.prefetch_factor or 0) + SPARE_BATCHES)
     elif freeing.stage == "transport":
+        if not loader.num_workers:
+            raise CannotFreeError("no worker processes: batches are loaded in the main process")
         loader.collate_fn = SentOnce(loader.collate_fn, bool(loader.pin_memory))
     elif freeing.stage is not None and loader.num_workers:
         loader.worker_init_fn = FreedInit(freeing.stage, indices, loader.worker_init_fn)

@@ -98,9 +98,11 @@ class TorchLoader(LoaderBackend):
         dropped = () if arguments.get("num_workers") else NEEDS_WORKERS  # torch raises an error for them
         stated = {name: value for name, value in arguments.items() if name not in dropped and self._stated(name, value)}
         lines = [f"    {name}={value!r}," for name, value in stated.items()]
+        head = ["from torch.utils.data import DataLoader", "", *comments]
         if setup and arguments.get("num_workers"):
             lines.append("    worker_init_fn=set_up,")
-        head = ["from torch.utils.data import DataLoader", "", *comments]
+        elif setup:
+            head.append("set_up(0)  # without workers, this process loads")
         return [setup, "\n".join([*head, "loader = DataLoader(", f"    {source},", *lines, ")"])]
 
     def _stated(self, name: str, value: Any) -> bool:

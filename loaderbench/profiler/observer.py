@@ -77,12 +77,12 @@ class Observer:
         """Who made a batch of an epoch; `None` where nothing is traced, or it is not known any more."""
         return self.trace.made(epoch - self._epochs_before, batch) if self.trace else None
 
-    def steady(self) -> None:
-        """Warm-up is over: what was seen until now is kept apart."""
+    def steady(self, *, warmed_up: bool = True) -> None:
+        """The steady state begins. What was seen until now is kept apart, but for stages if there is no warm-up."""
         self._resources_warming, self.resources = self.resources, ResourceSamples()
         self._blocked.forget()
         self.resources.begin()
-        self._mark = self.trace.mark() if self.trace else None
+        self._mark = self.trace.mark() if self.trace and warmed_up else None
         self._steady_at_s = time.perf_counter()
 
     def look(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +48,7 @@ class Profiler:
             warmup,
             steps,
             Watch(
-                steady=self._observer.steady,
+                steady=partial(self._observer.steady, warmed_up=warmup > 0),
                 body=self._body_ended,
                 look=self._look,
                 epoch_ended=self._epoch_ended,
@@ -156,6 +158,8 @@ class Profiler:
         if self._state == "new":
             raise UsageError(f"profiler {self.name!r} was not started; call start() or use a `with` block")
         check_free(source, self)
+        if source is self._claimed:
+            self._leave_epoch()
         if self._state == "done" or not self._is_mine(source):
             return iter(source)
         if self._recorder.events is None and uses_cuda():
@@ -171,6 +175,13 @@ class Profiler:
             raise
         self._epoch_now = weakref.ref(epoch)
         return epoch
+
+    def _leave_epoch(self) -> None:
+        """End an epoch's recording where the next begins: a loop that knows its length does not ask for the end."""
+        earlier = self._epoch_now and self._epoch_now()
+        if earlier is not None:
+            with suppress(ValueError):  # it is making a batch: the loader is iterated over within itself
+                self._recorder.leave(earlier)
 
     def _time_on_device(self) -> None:
         from loaderbench.consumers.device_clock import clock_of_device

@@ -28,6 +28,10 @@ LOOK_COST_SHARE = 0.005
 _now_s = time.perf_counter
 
 
+class _LeftError(Exception):
+    """The loop has begun another epoch without ending this one."""
+
+
 @dataclass(frozen=True)
 class Watch:
     """What a recorder calls while it records: when warm-up is over, now and then, at an epoch's end, after the last.
@@ -75,6 +79,11 @@ class LoopRecorder:
         next(batches)
         return batches
 
+    @staticmethod
+    def leave(epoch: Generator[Any]) -> None:
+        """Record no further batch of an epoch that is under way. Raises `ValueError` while it makes one."""
+        epoch.throw(_LeftError())
+
     def _batches(self, begin: Callable[[], Iterator[Any]], batch_size: int | None) -> Generator[Any]:
         """Yield nothing once, and then batches.
 
@@ -92,7 +101,7 @@ class LoopRecorder:
         self._look_at_s, self._pause_s = 0.0, FIRST_LOOK_S
         rows = self._rows
         add, count, kind, due, look_at_s = rows.append, len, APART, 1, 0.0
-        left, got_s, handed = due, 0.0, list[Any]()
+        left, got_s, handed, was_left = due, 0.0, list[Any](), False
         try:
             yield None
             asked_s = clock() - began_took_s  # the first batch's wait has that in it
@@ -121,14 +130,15 @@ class LoopRecorder:
                     asked_s = clock()  # what the recorder did since belongs to nobody
             else:
                 self._ending_s = clock() - asked_s
+                source = iter(())  # some iterators begin again, or wait forever, where they are asked once more
+        except _LeftError:
+            was_left = True
         finally:
             if got_s:  # the loop was left with this batch
                 rows.append((asked_s, asked_s, got_s, 0, APART, epoch))
-            self._count_done(kind, due - left)
-            self._add_up(rows)
-            self.windows.epoch_ended()
-            if not sys.is_finalizing():  # afterwards, nothing can be read
-                self._watch.epoch_ended()
+            self._end_epoch(kind, due - left)
+        if was_left:
+            yield None
         yield from chain(source)  # what follows is not recorded; without `chain`, it would close a user's generator
 
     def keep_waits(self) -> None:
@@ -172,6 +182,14 @@ class LoopRecorder:
             self.windows.add(table, waits_s)
             self._recent.add(table)
 
+    def _end_epoch(self, kind: int, done: int) -> None:
+        """Add up an epoch that has ended or was left, after `done` more batches."""
+        self._count_done(kind, done)
+        self.add_up()
+        self.windows.epoch_ended()
+        if not sys.is_finalizing():  # afterwards, nothing can be read
+            self._watch.epoch_ended()
+
     def _note_boundary(self, took_s: float) -> None:
         """An epoch's first batch came `took_s` seconds after it was begun."""
         if self.first_batch_s is None:
@@ -185,7 +203,7 @@ class LoopRecorder:
         self._count_done(kind, done)
         if self.marks:
             self._watch.body(kind)
-        if kind != STEADY and self.seen == self._warmup:
+        if kind != STEADY and self.seen == max(1, self._warmup):
             self._watch.steady()
         if self._steps is not None and self._steady >= self._steps:
             self.full = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,16 +55,16 @@ class BatchWindows:
 
     def epoch_ended(self) -> None:
         """Ask who made its last batches: the next epoch's workers may be others, which know nothing of them."""
-        self._remember(list(self._last))
+        self._remember(self._last)
 
     def batches(self, waiting: Sequence[Row] = ()) -> tuple[BatchTimes, ...]:
         """What is kept, in order; without its workers where these cannot have made what was taken.
 
         `waiting` are batches that were taken and not added yet.
         """
-        self._remember(list(self._last))
         rows = {_key(row): row for row in (*self._first, *self._around, *self._last)}
-        found = [_times(rows[key], self._made.get(key)) for key in sorted(rows)]
+        made = self._asked(self._made.copy(), self._last)  # a copy: another thread may save while the loop adds rows
+        found = [_times(rows[key], made.get(key)) for key in sorted(rows)]
         if sum(map(_is_amiss, found)) > MOST_AMISS * len(found):
             return tuple(_untraced(one) for one in found)
         return (*found, *self._not_taken([int(row[_EPOCH]) for row in waiting]))
@@ -88,15 +88,18 @@ class BatchWindows:
             self._missing = max(0, place + AROUND - len(rows))
         return longer
 
-    def _remember(self, rows: list[Any]) -> None:
+    def _remember(self, rows: Iterable[Any]) -> None:
         """Ask who made these batches, of those that are not known yet; forget what is not kept any more."""
-        if self._find_made is None:
-            return
         kept = {_key(row) for row in (*self._first, *self._around, *self._last)}
-        self._made = {key: made for key, made in self._made.items() if key in kept}
+        self._made = self._asked({key: made for key, made in self._made.items() if key in kept}, rows)
+
+    def _asked(self, made: dict[tuple[int, int], Made], rows: Iterable[Any]) -> dict[tuple[int, int], Made]:
+        """Add who made these rows, as far as that is not known yet."""
+        find = self._find_made or (lambda *_: None)
         for key in map(_key, rows):
-            if key not in self._made and (found := self._find_made(*key)) is not None:
-                self._made[key] = found
+            if key not in made and (found := find(*key)) is not None:
+                made[key] = found
+        return made
 
     def _not_taken(self, waiting: Sequence[int]) -> Iterator[BatchTimes]:
         """What workers had made for the last epoch when the loop was over; `waiting` holds the epoch of each row."""

@@ -257,6 +257,11 @@ class Trial(ProcessReadings, PlannedTrial):
         return max(1, len(self.ranks))
 
     @property
+    def of_one_process(self) -> ProcessReadings:
+        """What was read of the process that its waits and stages belong to: itself, or its slowest rank."""
+        return self.ranks[self.slowest_rank] if self.ranks and self.slowest_rank is not None else self
+
+    @property
     def is_from_outside(self) -> bool:
         """Whether the process was attached to: nobody counted its batches."""
         return self.role == "profile" and self.status == "completed" and self.samples_per_s is None

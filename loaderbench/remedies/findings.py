@@ -30,10 +30,11 @@ WORTH_LESS = 0.15  # of a sample's CPU time; changing a smaller stage gains too 
 class Diagnosis:
     """What was found for one configuration. `config` are all its arguments, the fixed ones among them.
 
-    `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has. `demand` is what an
-    emulated accelerator takes. `traits` are what was seen in the dataset itself, by name. `workers_fit` is false where
-    configurations with more workers ran out of memory, open files or processes. `gpu_named`: the suite names the GPU to
-    emulate, so training will have one. `gpu_kind` is torch's name for the GPUs of this machine.
+    `options` are the dataset's own, `None` of a dataset of the user's; `files` how many it has, `None` where not all
+    were listed. `demand` is what an emulated accelerator takes. `traits` are what was seen in the dataset itself, by
+    name. `workers_fit` is false where configurations with more workers ran out of memory, open files or processes.
+    `gpu_named`: the suite names the GPU to emulate, so training will have one. `gpu_kind` is torch's name for the GPUs
+    of this machine.
     """
 
     verdict: Verdict

@@ -7,11 +7,12 @@ every argument that was measured.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from textwrap import indent
 from typing import Any
 
 from loaderbench.datasets import dataset_axes, saved_dataset
-from loaderbench.loaders import DEFAULT_BACKEND, LOADER_BACKENDS, backend_of, own_arguments
+from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LOADER_BACKENDS, backend_of, own_arguments
 from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import Config, format_scalar
 
@@ -30,7 +31,11 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
     made = None if dataset is None else dataset.code(ranks or 1)
     others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()
     own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes()}}
-    comments += [f"# the dataset was made with {name}={value!r}" for name, value in own.items()]
+    comments += [
+        f"# the dataset was made with {name}={value!r}"
+        for name, value in own.items()
+        if not (_is_of_a_loader(name) and (value is None or dataset is not None))
+    ]
     if ranks is not None and ranks > 1:
         comments.append(f"# in each of {ranks} ranks; give it sampler=DistributedSampler(dataset) in place of shuffle")
     *setup, last = backend.code(arguments, comments)
@@ -52,9 +57,28 @@ def _place_of_import(line: str) -> tuple[bool, str]:
     return line.startswith("from "), line
 
 
-def yaml_change(change: Config) -> str:
-    """The same as lines of a suite."""
-    options = dataset_axes()
-    inside = [f"  {name}: {format_scalar(value)}" for name, value in change.items() if name not in options]
-    outside = [f"  {name}: {format_scalar(value)}" for name, value in change.items() if name in options]
-    return "\n".join([*(["loader:", *inside] if inside else []), *(["dataset:", *outside] if outside else [])])
+def yaml_change(change: Config, config: Mapping[str, Any], loader: Mapping[str, Any]) -> str:
+    """The same as lines of a suite. `config` is the configuration with the change, `loader` the fixed arguments."""
+    own = backend_of({**loader, **config}).axes
+    lines: dict[str, list[str]] = {"loader": [], "dataset": [], "args": [], "sweep": []}
+    for name, value in change.items():
+        section = _section(name, own)
+        if not (section == "args" and value is None and _is_of_a_loader(name)):
+            lines[section].append(f"{name}: {format_scalar(value)}")
+    if of_target := lines.pop("args"):
+        lines["dataset"] += ["args:", *(f"  {line}" for line in of_target)]
+    return "\n".join(f"{name}:\n" + indent("\n".join(found), "  ") for name, found in lines.items() if found)
+
+
+def _section(name: str, own: Collection[str]) -> str:
+    """Where a suite has an axis as one value. `own` are those of the loader; what nobody knows is a target's."""
+    if name == RANKS:
+        return "sweep"
+    if name == AXIS or name in own:
+        return "loader"
+    return "dataset" if name in dataset_axes() else "args"
+
+
+def _is_of_a_loader(name: str) -> bool:
+    """Whether some loader takes it; it is null in a configuration whose own does not."""
+    return any(name in backend.axes for backend in LOADER_BACKENDS.values())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.loaders import backend_of
 from loaderbench.loaders.torch_loader import NEEDS_WORKERS
-from loaderbench.records import Config, Recommendation, Scalar
+from loaderbench.records import Config, Recommendation
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Diagnosis, Findings
 from loaderbench.remedies.wording import argument
@@ -47,7 +47,9 @@ class WorkerRemedy:
         if findings.best is None:
             return not_checked(self.id, general, findings.why_no_best)
         best = findings.best.config.get(axis)
-        if not isinstance(best, int) or not self.fits(now, best):
+        if not isinstance(best, int):
+            return not_checked(self.id, general, f"Not checked: the best config's loader takes no {axis}")
+        if not self.fits(now, best):
             return already_ok(self.id, general, _fine(axis, now, best))
         changed = with_workers(findings.baseline, findings.best.config, axis)
         title = self.title.format(axis=axis, count=best)
@@ -96,7 +98,7 @@ def with_workers(baseline: Config, best: Config, axis: str) -> Config:
     return changed
 
 
-def _fine(axis: str, now: int, best: Scalar) -> str:
-    if not isinstance(best, int) or best == now:
+def _fine(axis: str, now: int, best: int) -> str:
+    if best == now:
         return f"{argument(axis, now)} is already set"
     return f"Best config has {'fewer' if best < now else 'more'} workers: {best}"

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from loaderbench.loaders import LOADER_BACKENDS, backend_of
 from loaderbench.records import Config, RunRecord, Scalar, format_scalar
 from loaderbench.report import axes, words
 
@@ -24,20 +25,28 @@ def command_for_change(run: RunRecord, change: Config, before: Config) -> str | 
     changed = {axis: value for axis, value in change.items() if axes.key(before.get(axis)) != axes.key(value)}
     if run.kind == "profile" or not changed or len(changed) > _MOST_CHANGES:
         return None
-    swept: dict[str, Sequence[Scalar]] = {axis: [value] for axis, value in before.items()}
+    own, new = _taken(run, before), _taken(run, {**before, **change})
+    swept: dict[str, Sequence[Scalar]] = {axis: [value] for axis, value in own.items()}
     for axis, value in changed.items():
         old = [before[axis]] if axis in before else _set(run, axis)
         if not old:
             return None
-        swept[axis] = [*old, value]
-    return _command(run, swept, _ROUNDS)
+        swept[axis] = [*(old if axis in own or axis not in before else []), *([value] if axis in new else [])]
+    return _command(run, {axis: values for axis, values in swept.items() if values}, _ROUNDS)
 
 
 def command_for_configuration(run: RunRecord, config: Config) -> str | None:
     """The command that runs one configuration once; `None` for a loop of the user's own."""
     if run.kind == "profile":
         return None
-    return _command(run, {axis: [value] for axis, value in config.items()}, 1)
+    return _command(run, {axis: [value] for axis, value in _taken(run, config).items()}, 1)
+
+
+def _taken(run: RunRecord, config: Config) -> Config:
+    """Without what only other loaders take, which is null in it."""
+    own = backend_of({**run.loader, **config}).axes
+    others = {axis for backend in LOADER_BACKENDS.values() for axis in backend.axes} - own.keys()
+    return {axis: value for axis, value in config.items() if value is not None or axis not in others}
 
 
 def _set(run: RunRecord, axis: str) -> list[Scalar]:

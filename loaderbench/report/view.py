@@ -69,7 +69,7 @@ class View:
     def lacks_waits(self, trial: Trial) -> bool:
         """Whether only the longest wait of each group of batches was kept, which does not show a typical wait."""
         series = self.readings.of(trial.id).get("data_wait_s")
-        return series is not None and len(series[1]) < (trial.batches or 0)
+        return series is not None and len(series[1]) < (trial.of_one_process.batches or 0)
 
     def is_best(self, found: Configuration) -> bool:
         """Whether the run names it best."""

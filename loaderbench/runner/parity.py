@@ -60,7 +60,7 @@ def _compared(order: ParityOrder, both: Parity) -> Parity:
     again, _ = _first_samples(order, order.other)
     ours, own_epoch = _first_samples(order, order.one)
     both = replace(both, samples=min(map(len, (*theirs, *ours)), default=0))
-    refused = "; ".join(_differences(ours, theirs))
+    refused = "; ".join(_differences(ours, theirs, again))
     if epoch != own_epoch:
         refused = f"an epoch has {own_epoch} samples instead of {epoch}"
     if refused:
@@ -102,26 +102,33 @@ def _tensors(batch: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(part)
 
 
-def _differences(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> Iterator[str]:
-    """Differences too large to come from another decoder or another crop."""
+def _differences(
+    ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor], again: Sequence[torch.Tensor]
+) -> Iterator[str]:
+    """Differences too large to come from another decoder or another crop. `again` are `theirs`, made once more."""
     if len(ours) != len(theirs):
         yield f"{len(ours)} tensors in a batch instead of {len(theirs)}"
         return
-    for one, other in zip(ours, theirs, strict=True):
+    for one, other, repeated in zip(ours, theirs, again, strict=True):
         if one.shape != other.shape:
             yield f"shape {tuple(one.shape[1:])} of a sample instead of {tuple(other.shape[1:])}"
         elif one.dtype != other.dtype:
             yield f"type {_name(one)} instead of {_name(other)}"
         elif other.dim() == 1 and not other.is_floating_point():
-            if not _equal(one, other):
+            if _equal(other, repeated) and not _equal(one, other):
                 yield f"labels: {int((one != other).sum())} of {len(other)} differ"
         else:
             yield from _values(one, other)
 
 
 def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
-    """Values of another range: shifted, or spread otherwise."""
-    ours, theirs = one.double(), other.double()
+    """Values of another range: shifted, or spread otherwise. NaN counts as missing."""
+    ours, theirs = (values[~values.isnan()] for values in (one.double(), other.double()))
+    if not len(theirs):
+        return
+    if not len(ours):
+        yield "values NaN instead of numbers"
+        return
     spread, own = float(theirs.std()), float(ours.std())
     shift = abs(float(ours.mean() - theirs.mean()))
     if shift > MOST_SHIFT * spread or not spread / MOST_SPREAD <= own <= spread * MOST_SPREAD:
@@ -132,12 +139,13 @@ def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
 
 
 def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
-    spread = float(other.double().std())
-    return float((one.double() - other.double()).abs().mean()) / spread if spread else 0.0
+    ours, theirs = one.double().nan_to_num(), other.double().nan_to_num()
+    spread = float(theirs.std())
+    return float((ours - theirs).abs().mean()) / spread if spread else 0.0
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and bool((one == other).all())
+    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
 def _name(tensor: torch.Tensor) -> str:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from loaderbench.diagnosis.failures import classify_exit, classify_raised, fork_server_killed
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
+from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.failure_details import of_rank, with_clue
@@ -38,7 +39,7 @@ from loaderbench.runner.protocol import (
 from loaderbench.runner.rank import rank_log
 from loaderbench.runner.server import TrialServer
 from loaderbench.runner.stacks import dump_stacks
-from loaderbench.runner.time_slices import NUMBERS, SharedCounters, slice_seconds
+from loaderbench.runner.time_slices import NUMBERS, Note, SharedCounters, slice_seconds
 
 LOG_END_BYTES, LOG_BYTES = 4_000, 64_000
 CLUE_S = 5.0
@@ -104,7 +105,7 @@ class TrialProcess:
 
     def run_slice(self, seconds: float) -> None:
         """Let it go on for so long. It may fail in it, or find that its loader has no more."""
-        began_s = time.monotonic()
+        began_s, before = time.monotonic(), self._counters.read()
         self._counters.was_stopped(began_s - self._stopped_since_s)
         for place, pid in enumerate(self._pids):
             _wake(pid, place + self._count)
@@ -114,15 +115,18 @@ class TrialProcess:
             said = self._listen(A_SLICE, Ended)
             self.found = said if isinstance(said, Failure) else self.found
         self._stop()
-        began_s += self._leave_out_pause(self._stopped_since_s - began_s - seconds)
         took_s = self._stopped_since_s - began_s
+        if took_s - seconds > PAUSED_S and not self._ran_on(before, seconds):  # the whole machine stood still
+            self._counters.was_stopped(took_s - seconds)
+            took_s = seconds
         self.took_s, self.sliced_s = self.took_s + took_s, self.sliced_s + took_s
 
-    def _leave_out_pause(self, beyond_s: float) -> float:
-        """Put the trial's clock back by a pause of the whole machine; return its seconds."""
-        paused_s = beyond_s if beyond_s > PAUSED_S else 0.0
-        self._counters.was_stopped(paused_s)
-        return paused_s
+    def _ran_on(self, before: Note, seconds: float) -> bool:
+        """Whether it took far more batches than fit in such a slice: only the command was suspended, by Ctrl-Z."""
+        if not isinstance(self.found, Result):
+            return False
+        per_second = self.found.measurement.batches / self.found.measurement.steady_s
+        return self._counters.read().batches - before.batches > 2 * per_second * seconds + FEWEST_BATCHES
 
     def slices(self) -> TimeSlices:
         """What it has taken in its time slices, up to the last whole cycle of its workers."""

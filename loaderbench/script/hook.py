@@ -182,10 +182,14 @@ class RecordedKind:
             self._kind.__init__ = self._usual_init
 
     def finish(self) -> None:
-        """The script ends."""
-        if self._is_here and self._made is not None:
-            self._made.finish()
-            _keep_interrupted()
+        """The script ends, or what is recorded of it."""
+        if not self._is_here:
+            return
+        if self._made is None:
+            self._give_back()
+            return
+        self._made.finish()
+        _keep_interrupted()
 
 
 def _keep_interrupted() -> None:

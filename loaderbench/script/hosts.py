@@ -63,43 +63,47 @@ def find_machines(*, alone: bool) -> Machines | None:
     return found if found.other_ranks else None
 
 
-def exchange(machines: Machines, found: Sequence[Recording], folder: Path) -> str:
-    """Send what this rank recorded to rank 0, which writes it next to its own. A line about what did not arrive."""
+def exchange(machines: Machines, found: Sequence[Recording], folder: Path, number: int = 0) -> str:
+    """Send what this rank recorded to rank 0, which writes it next to its own. A line about what did not arrive.
+
+    `number` counts the recordings of a script, which may train several times: the store keeps them all.
+    """
     if machines.rank and machines.is_first:
         return ""
     from torch import distributed
 
+    prefix = f"loaderbench/{number}"
     wait, kind = timedelta(seconds=WAIT_S), vars(distributed)["TCPStore"]  # which torch's own types leave out
     store = kind(machines.address, machines.port, machines.ranks, is_master=False, timeout=wait)
     if machines.is_first:
-        return _receive_all(store, machines, folder)
-    _send(store, machines.rank, found)
+        return _receive_all(store, prefix, machines, folder)
+    _send(store, f"{prefix}/{machines.rank}", found)
     (folder / SENT).write_text(machines.address)
     return ""
 
 
-def _send(store: Any, rank: int, found: Sequence[Recording]) -> None:
+def _send(store: Any, key: str, found: Sequence[Recording]) -> None:
     data = zlib.compress(pickle.dumps(list(found)), 1)
     chunks = [data[begin : begin + _CHUNK_BYTES] for begin in range(0, len(data), _CHUNK_BYTES)]
     for number, chunk in enumerate(chunks):
-        store.set(f"loaderbench/{rank}/{number}", chunk)
-    store.set(f"loaderbench/{rank}", f"{len(chunks)} {version('loaderbench')}")
+        store.set(f"{key}/{number}", chunk)
+    store.set(key, f"{len(chunks)} {version('loaderbench')}")
 
 
-def _receive_all(store: Any, machines: Machines, folder: Path) -> str:
+def _receive_all(store: Any, prefix: str, machines: Machines, folder: Path) -> str:
     """Write each rank's recordings as if it had run here."""
     ends_s, missing = time.monotonic() + WAIT_S, list[str]()
     for rank in machines.other_ranks:
         left_s = max(0.1, ends_s - time.monotonic())
         try:
-            store.wait([f"loaderbench/{rank}"], timedelta(seconds=left_s))
+            store.wait([f"{prefix}/{rank}"], timedelta(seconds=left_s))
         except Exception:  # of the store's own kind, which differs among versions of torch
             missing.append(f"{rank}")
             continue
-        chunks, written = store.get(f"loaderbench/{rank}").decode().split()
+        chunks, written = store.get(f"{prefix}/{rank}").decode().split()
         if written != version("loaderbench"):
             return f"rank {rank} has loaderbench {written}, rank 0 {version('loaderbench')}: install the same version"
-        data = b"".join(store.get(f"loaderbench/{rank}/{number}") for number in range(int(chunks)))
+        data = b"".join(store.get(f"{prefix}/{rank}/{number}") for number in range(int(chunks)))
         write_recordings(folder, pickle.loads(zlib.decompress(data)), name=f"rank{rank}")  # as trusted as the training
     who = f"rank{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
     return f"nothing came from {who}; the report is without {'it' if len(missing) == 1 else 'them'}" if missing else ""

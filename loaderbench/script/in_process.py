@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from loaderbench.errors import LoaderbenchError
+from loaderbench.errors import LoaderbenchError, UsageError
 from loaderbench.ranks import this_rank
 from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.hosts import find_machines
@@ -23,7 +24,8 @@ class LoaderRecording:
 
     `out` is that folder, by default one under `reports/`. `steps` is how many batches of each loader are recorded.
     Under torchrun, rank 0 writes a folder for all ranks; under another launcher each rank does, and adds its number.
-    Nothing is raised into a training: what goes wrong is a line on stderr.
+    Nothing is raised into a training: what goes wrong is a line on stderr. A script that ends without `finish` writes
+    what was recorded, too.
     """
 
     def __init__(self, out: str | Path | None = None, steps: int | None = None, *, quiet: bool = False) -> None:
@@ -44,18 +46,20 @@ class LoaderRecording:
         order = RecordOrder(folder=self._folder.name, python_path=None, steps=self._steps)
         self._recorded = RecordedKind(DataLoader, order)
         self._recorded.change()
+        atexit.register(self.finish)
 
     def finish(self) -> Sequence[RecordedLoader]:
         """Stop recording, and write what was recorded; nothing where `start` was not called."""
         if self._recorded is None or self._folder is None:
             return []
         recorded, self._recorded = self._recorded, None
+        atexit.unregister(self.finish)
         recorded.finish()
         with self._folder as folder:
             if (Path(folder) / SENT).exists():  # rank 0 writes what this rank recorded
                 return []
             try:
-                found = write_run_folders(read_recordings(Path(folder)), make_run_folder(_name(), self._place()))
+                found = write_run_folders(read_recordings(Path(folder)), self._run_folder())
             except (LoaderbenchError, OSError) as error:
                 _say(str(error))
                 return []
@@ -63,10 +67,15 @@ class LoaderRecording:
             _print(found)
         return found
 
-    def _place(self) -> Path | None:
-        if self._out is None:
-            return None
-        return Path(f"{self._out}{_of_rank()}")
+    def _run_folder(self) -> Path:
+        """`out`, or where that cannot take a run, such as a second training's, a new one: nothing is lost."""
+        try:
+            return make_run_folder(_name(), None if self._out is None else Path(f"{self._out}{_of_rank()}"))
+        except UsageError as error:
+            if self._out is None:
+                raise
+            _say(str(error).partition(";")[0] + "; the run is written to a new folder")
+            return make_run_folder(_name(), None)
 
 
 def _name() -> str:

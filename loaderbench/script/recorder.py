@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -45,6 +46,7 @@ SWITCH_S = 50e-6
 _saving = threading.RLock()  # again by the same thread: a sampler may iterate over another loader
 _saving_pid = os.getpid()  # a forked child has no thread that saves
 _held: list[bool] = []
+_exchanges = count()
 
 
 def _hold_saving() -> None:
@@ -142,6 +144,7 @@ class ScriptRecorder:
         self._begun: Any = None  # by torch, for the epoch that was begun last
         self._of_loader: BaseException | None = None
         self._over, self._has_begun = threading.Event(), threading.Event()
+        self._tunes = False
         self._steps = StepStages(watches_optimizers=self._tuner is not None)
         threading.Thread(target=self._save_now_and_then, name="loaderbench-saving", daemon=True).start()
 
@@ -199,9 +202,8 @@ class ScriptRecorder:
     def _exchange(self, machines: Machines) -> None:
         """Bring the ranks of several machines together, without harm to the script."""
         try:
-            said = exchange(
-                machines, [_recording_of(one, has_ended=True) for one in self._recorded], Path(self._order.folder)
-            )
+            found = [_recording_of(one, has_ended=True) for one in self._recorded]
+            said = exchange(machines, found, Path(self._order.folder), next(_exchanges))
         except Exception as error:
             said = f"cannot bring the ranks of all machines together: {type(error).__name__}: {error}"
         if said:
@@ -237,8 +239,12 @@ class ScriptRecorder:
 
     def _between_batches(self, profiler: LoaderProfiler) -> None:
         if self._tuner is not None and not self._tuner.is_done:
-            with _saving:  # nothing is saved during trials
+            with _saving:  # a save that is under way ends first
+                self._tunes = True
+            try:
                 self._tuner.consider(profiler, trains=self._steps.optimizes, save=self._save)
+            finally:
+                self._tunes = False
 
     def _epoch_ended(self) -> None:
         """A step that is still divided then was the loop's last, which it left."""
@@ -254,7 +260,9 @@ class ScriptRecorder:
             import_module("loaderbench.datasets.traits")
         pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
-            self._save()
+            with _saving:
+                if not self._tunes:  # nothing is saved during trials
+                    self._save()
             pause_s = min(2 * pause_s, longest_s)
 
     def _save(self, *, has_ended: bool = False) -> None:

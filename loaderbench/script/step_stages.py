@@ -14,10 +14,11 @@ A global hook of modules puts every call of a module on torch's slow path, and i
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from loaderbench.profiler.user_stages import HostAndDevice
+
+
+_IGNORED = ("ignore", re.compile(r"Using `torch\.compile\(module\)` when there are global hooks"), Warning, None, 0)
+"""A filter of Python's warnings, as `warnings.filterwarnings` makes it."""
 
 
 class Loop(Protocol):
@@ -80,6 +85,7 @@ class StepStages:
         self.leave_step(None)
         _remove(self._of_this_step)
         _remove(self._of_all_steps)
+        _ignore(torch_warning=False)
 
     def divide(self, loop: Loop, asks: FrameType | None) -> None:
         """Divide the step that begins now; `asks` is what asked for its batch, `None` to look for no code around.
@@ -89,7 +95,7 @@ class StepStages:
         if self.loop is not None or thread() != self._thread or self._is_compiled_in_place():
             return
         self.loop, self._graphs = loop, _graphs_compiled()
-        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        _ignore(torch_warning=True)
         self._of_this_step = [
             register_module_forward_pre_hook(self._forward_begins),
             register_module_forward_hook(self._forward_ended, always_call=True),
@@ -195,6 +201,15 @@ class StepStages:
     def _leave(self) -> None:
         if self._open and (clock := self._open.pop()).ident:
             clock.leave()
+
+
+def _ignore(*, torch_warning: bool) -> None:
+    """Put the filter there, or take it away: directly, or Python would show again what the script has warned of."""
+    filters: list[Any] = cast("list[Any]", warnings.filters)
+    if torch_warning and _IGNORED not in filters:
+        filters.insert(0, _IGNORED)
+    elif not torch_warning and _IGNORED in filters:
+        filters.remove(_IGNORED)
 
 
 def _remove(hooks: list[Any]) -> None:

@@ -154,10 +154,12 @@ class ForwardSelection:
         if self.config == self._baseline or not any(tried.accepted for tried in self.tried):
             return True
         found = judge(self.config, self._baseline, done)
+        if self._in_step >= (MOST_PAIRS if found.pairs else ENOUGH_PAIRS):
+            return True
         known = not wants_more(found)
         if late and found.pairs < FEWEST_PAIRS:
             return known and found.pairs >= ENOUGH_PAIRS
-        return found.pairs >= FEWEST_PAIRS and (known or late or self._in_step >= MOST_PAIRS)
+        return found.pairs >= FEWEST_PAIRS and (known or late)
 
     def _planned(self, name: str, config: Config) -> PlannedTrial:
         return PlannedTrial(id=f"v{self._round:02d}-{name}", role="remedy", config=config, round=self._round)

@@ -72,6 +72,14 @@ class Measurements:
         return [trial for trial in self.trials if trial.role in roles]
 
 
+_AFTER_SWEEP: dict[Step, str] = {
+    "final": "after the sweep, during its final",
+    "isolation": "after the sweep, during the isolation runs",
+    "freed": "while stages were made free, after the sweep",
+    "remedies": "while trying fixes, after the sweep",
+}
+
+
 class Session:
     """A run under way: what it is made under, what measures its trials, and what it has.
 
@@ -183,6 +191,7 @@ class Session:
         found = self.found
         put_off_signals(found.late_signals)
         found.stopped_by = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+        found.trials[:] = self._with_earlier()
         found.why_partial = self._interrupted()
         for step in ("final", "isolation") if self.step == "sweep" else ("isolation",):
             found.left_out.setdefault(step, found.why_partial)
@@ -191,19 +200,22 @@ class Session:
         if found.verification is None:
             found.left_out.setdefault("verification", found.why_partial)
 
+    def _with_earlier(self) -> list[Trial]:
+        """All trials, with those of the sweep that an earlier call had measured and this one had not reached."""
+        here = {trial.id for trial in self.found.trials}
+        return [*self.found.trials, *(trial for trial in self.of_sweep() if trial.id not in here)]
+
     def _interrupted(self) -> str:
-        done, of = len(self.found.of("sweep", "twin")), self.plan.trials
-        if self.step == "pairs":
-            return f"interrupted after {len(self.found.of('ab'))} trials"
-        if self.step == "freed":
-            return "interrupted while stages were made free, after the sweep"
-        if self.step == "remedies":
-            return "interrupted while trying fixes, after the sweep"
-        if self.step == "final":
-            return "interrupted after the sweep, during its final"
-        if done == of:
-            return "interrupted after the sweep, during the isolation runs"
-        return f"interrupted after {done} of {of} trials"
+        if self.step in _AFTER_SWEEP:
+            return f"interrupted {_AFTER_SWEEP[self.step]}"
+        done, of = len(self.found.of("sweep", "twin", "ab")), self.plan.trials
+        if self.step == "sweep" and not self.plan.is_adaptive and done <= of:
+            return f"interrupted after {done} of {of} trials"
+        return f"interrupted after {_trials(done)}"  # a gate asks for rounds that were not planned
+
+
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"
 
 
 def _of_two_versions(measured: Measured, found: SideBySide) -> Measured:
@@ -240,7 +252,7 @@ def measure_sweep(session: Session, round_ended: Callable[[str], None] = lambda 
     cut_short = is_late or (session.budget_s is not None and round_ < plan.fewest_rounds)
     if found.why_partial is None and cut_short and not _names_a_winner(session):
         done = len(found.of("sweep", "twin"))
-        found.why_partial = f"{session.budget_used_up} was used up after {done} trial{'' if done == 1 else 's'}"
+        found.why_partial = f"{session.budget_used_up} was used up after {_trials(done)}"
 
 
 def _measure_round(session: Session, search: Grid, proposed: Sequence[PlannedTrial]) -> bool:

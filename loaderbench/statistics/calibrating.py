@@ -59,9 +59,10 @@ def _steps(run: RunRecord, trials: Sequence[Trial]) -> list[StepTime]:
 
 
 def _step_s(trial: Trial) -> float | None:
-    if trial.status != "completed" or not trial.batches or trial.steady_s is None or trial.data_wait_share is None:
+    one = trial.of_one_process
+    if trial.status != "completed" or not one.batches or one.steady_s is None or one.data_wait_share is None:
         return None
-    return trial.steady_s / trial.batches * (1 - trial.data_wait_share)
+    return one.steady_s / one.batches * (1 - one.data_wait_share)
 
 
 def _line(steps: Sequence[StepTime]) -> tuple[float, float]:

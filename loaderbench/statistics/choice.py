@@ -38,7 +38,7 @@ def choose_best(
     if chosen is None or chosen.samples_per_s is None:
         return None, _no_winner(configurations, trials, planned_rounds)
     gain = None if chosen.config == baseline else ratio_of(chosen.config, baseline, trials)
-    out = [found.config for found in dropped]
+    out = [found.config for found in dropped if found.than is not None]
     left = [found for found in configurations if found.config not in out]
     why = why_chosen(chosen, left, [*trials, *finals], loader, of=len(configurations))
     return Best(

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:
-    """One row per trial: its axes as columns of their own, then every field and metric that is a plain value."""
+    """One row per trial: its axes as columns of their own, then every field and metric that is a plain value.
+
+    An axis that has the name of a field is called `axis_` and its name.
+    """
     import pandas as pd
 
     hints = get_type_hints(Trial)
@@ -52,8 +55,9 @@ def _row(trial: Trial, plain: Iterable[str]) -> dict[str, Any]:
         if gpu.performance is not None
         for name, value in vars(gpu.performance).items()
     }
+    axes = {f"axis_{name}" if name in values else name: value for name, value in trial.config.items()}
     return {
-        **trial.config,
+        **axes,
         **values,
         **device,
         **parts,

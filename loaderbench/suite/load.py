@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from loaderbench.consumers import CONSUMER_KINDS, OptionProblem, ignored_options, option_problems
 from loaderbench.datasets import DATASET_KINDS
 from loaderbench.errors import SuiteError, printable
+from loaderbench.loaders import backends_of
 from loaderbench.suite.axes import find_problems
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem, problem_of
@@ -61,8 +62,10 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
         raise SuiteError(_line(str(file), error.position, error.path, error.what)) from None
     if not isinstance(parsed.value, dict):
         raise SuiteError(f"{file}:1:1: expected a mapping of keys, got {_kind(parsed.value)}")
+    of_loaders = _axes_of_loaders(parsed.value)
     for override in overrides:
         _apply(parsed.value, override)
+    _drop_axes(parsed.value, of_loaders - _axes_of_loaders(parsed.value) - {override.path for override in overrides})
     where = _Locator(str(file), parsed, {override.path: override.flag for override in overrides})
     suite = _validate(parsed.value, where, file)
     if problems := [*find_problems(suite), *_consumer_problems(suite)]:
@@ -93,6 +96,22 @@ def _apply(data: dict[str, Any], override: Override) -> None:
             data[str(key)] = {}
         data = data[str(key)]
     data[str(last)] = override.value
+
+
+def _axes_of_loaders(data: dict[str, Any]) -> set[KeyPath]:
+    """Where a sweep has the axes that its loaders take."""
+    loader, sweep = data.get("loader"), data.get("sweep")
+    swept = sweep if isinstance(sweep, dict) else {}
+    backends = backends_of(loader if isinstance(loader, dict) else {}, swept)
+    return {("sweep", axis) for axis in swept if any(axis in backend.axes for backend in backends.values())}
+
+
+def _drop_axes(data: dict[str, Any], paths: Collection[KeyPath]) -> None:
+    """Drop what only loaders take that a flag has left out, such as `threads` with `-P loader=torch`."""
+    for _, axis in paths:
+        data["sweep"].pop(axis, None)
+        if isinstance(data.get("baseline"), dict):
+            data["baseline"].pop(axis, None)
 
 
 def _validate(data: dict[str, Any], where: _Locator, file: Path) -> Suite:

@@ -35,7 +35,12 @@ def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[st
     if made_at is not None:
         yield diff_of_call(made_at, arguments) or _where(made_at)
     if setup := setup_code(tuned.changed):
-        yield f"Pass worker_init_fn=set_up, with\n{setup}"
+        how = "Pass worker_init_fn=set_up" if _workers(tuned) else "Call set_up(0) before training"
+        yield f"{how}, with\n{setup}"
+
+
+def _workers(tuned: Tuned) -> int:
+    return int({**tuned.present, **tuned.changed}.get("num_workers") or 0)
 
 
 def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:

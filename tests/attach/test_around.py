@@ -84,3 +84,13 @@ def test_without_workers_it_is_a_stage_of_loading(file: Path) -> None:
     found = read_stacks(Stacks(stacks, stacks, ()), MAIN, workers=0, folder="").inside
     assert found is not None
     assert {stage: one.share for stage, one in found.stages.items()} == {"sample": 0.25, "main_process": 0.75}
+
+
+def test_lines_are_named_from_looks_at_samples_alone(file: Path) -> None:
+    """Those at code around the loader have no stack below the fetcher."""
+    takes, works = (CodeFrame(str(file), line, "f") for line in CONVERT)
+    for at_samples in (0, 2):
+        stacks = (Stack(MAIN, MAIN, (takes, NEXT, _FETCH), at_samples), Stack(MAIN, MAIN, (works,), 100))
+        seen = tuple(one for one in stacks if one.looks)
+        found = read_stacks(Stacks(seen, seen, ()), MAIN, workers=0, folder="")
+        assert found.code is None

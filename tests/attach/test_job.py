@@ -123,3 +123,34 @@ def test_a_process_that_is_gone_has_nothing() -> None:
     assert (job.parent_of(gone), job.rank_of(gone), job.command_of(gone)) == (0, None, "")
     assert not job.is_python(gone)
     assert str(Training(gone, "python train.py")) == f"process {gone}: python train.py"
+
+
+def test_a_launcher_that_uses_torch_itself_is_not_the_training(start: Start, tmp_path: Path) -> None:
+    """`accelerate launch` imports torch, and sets no rank for one process."""
+    training, launcher = tmp_path / "train.py", tmp_path / "accelerate"
+    training.write_text("import torch, time\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    launcher.write_text(f"import subprocess, sys, torch\nsubprocess.run([sys.executable, {str(training)!r}])\n")
+    (found,) = find_trainings(start(sys.executable, str(launcher), "launch", str(training)))
+    assert found.command == f"{sys.executable} {training}"
+
+
+CLUSTER = f"""
+import os, subprocess, sys, time
+for rank in (3, 2):
+    environment = {{**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank - 2)}}
+    subprocess.Popen([sys.executable, "-c", {WAITS!r}], env=environment, stdout=subprocess.DEVNULL)
+time.sleep(1)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_rank_that_a_cluster_gives_to_the_launcher_is_none(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second machine of two, as Kubeflow's PyTorchJob starts torchrun."""
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    launcher = start(sys.executable, "-c", CLUSTER)
+    ranks = find_trainings(launcher)
+    assert [(one.rank, one.ranks) for one in ranks] == [(2, 4), (3, 4)]
+    assert launcher not in [one.pid for one in ranks]
+    assert str(ranks[1]).startswith("rank 3 of 4, process ")

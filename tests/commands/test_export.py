@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from command_line import Cli
+
+from loaderbench.exporters import EXPORTERS
+from loaderbench.result import Run, load
 
 
 def test_a_run_is_exported_as_a_trace_and_as_tables(cli: Cli, small_run: Any, tmp_path: Path) -> None:
@@ -76,3 +80,14 @@ def test_a_run_of_an_older_version_says_why_it_has_no_trace(cli: Cli, small_run:
     assert done.returncode == 2
     assert "no batch of its trials was kept" in done.stderr
     assert cli("show", tmp_path).returncode == 0
+
+
+def test_an_axis_with_numbers_and_words_is_text_in_parquet(tmp_path: Path) -> None:
+    import pandas as pd
+
+    axes = [{"size": value} for value in (64, "large", None)]
+    run = load(next((Path(__file__).parents[2] / "reports" / "examples").glob("*/run.json")).parent)
+    trials = [replace(run.record.trials[0], id=str(axis), config=axis) for axis in axes]
+    changed = Run(replace(run.record, trials=tuple(trials)), run.readings, None)
+    EXPORTERS["parquet"].write(changed, str(tmp_path / "trials.parquet"))
+    assert pd.read_parquet(tmp_path / "trials.parquet")["size"].fillna("").tolist() == ["64", "large", ""]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from machine import TWO_CPUS
 
-from loaderbench.conclusion import conclude
+from loaderbench.conclusion import conclude, diagnose
 from loaderbench.diagnosis.subject import expected_wait
 from loaderbench.records import Config, DatasetSummary, Gpu, Interval, Kind, Measured, PlanSummary, RunRecord, Trial
 
@@ -105,3 +105,22 @@ def test_the_wait_that_a_demand_would_have_is_what_the_rate_falls_short_of_it() 
     assert expected_wait(Interval(750.0, 500.0, 1250.0), 1000.0) == Interval(0.25, 0.0, 0.5)
     assert expected_wait(Interval(750.0, None, None), 1000.0) == Interval(0.25, None, None)
     assert expected_wait(Interval(2000.0, 1500.0, 2500.0), 1000.0) == Interval(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("total", "reasons", "known"),
+    [
+        (400_000, {}, 400_000),
+        (None, {"total_files": "only part of the folder was listed"}, None),
+        (None, {}, 20_000),  # a run of an older version
+    ],
+)
+def test_fixes_are_told_the_size_of_the_whole_folder(
+    total: int | None, reasons: dict[str, str], known: int | None
+) -> None:
+    run = concluded(100.0, 101.0, 99.0)
+    summary = DatasetSummary("a sample", files=20_000, total_files=total, not_measured=reasons)
+    measured = replace(run, dataset=summary)
+    found = diagnose(measured, run.baseline.config, run.sweep)
+    assert found is not None
+    assert found.files == known

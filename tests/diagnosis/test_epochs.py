@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loaderbench.diagnosis.epochs import costs_in_words, epoch_costs
-from loaderbench.records import EpochCost, Epochs, Spread, Trial, WaitParts
+from loaderbench.records import EpochCost, Epochs, RankReadings, Spread, Trial, WaitParts
 
 WAIT = Spread(count=10, mean_s=0.1, p50_s=0.1, p95_s=0.1, p99_s=0.1, max_s=0.1)
 
@@ -100,3 +100,11 @@ def test_shares_are_of_the_epochs_whose_length_is_known() -> None:
 def test_a_cost_of_exactly_a_hundredth_is_told() -> None:
     cost = EpochCost(name="boundary", s_per_epoch=1.0, share=0.01)
     assert len(costs_in_words([cost, replace(cost, share=0.0099), replace(cost, share=None)])) == 1
+
+
+def test_ranks_lose_time_to_slow_samples_together() -> None:
+    """Batches are those of all ranks, and the seconds those of one."""
+    parts = WaitParts(batches=50, not_begun_s=0, making_s=0, order_s=0.02, transport_s=0, main_process_s=0)
+    ranks = tuple(RankReadings(rank=rank) for rank in range(4))
+    (found,) = epoch_costs([trial(wait_parts=parts, ranks=ranks, slowest_rank=0)], {})
+    assert (found.s_per_epoch, found.share) == (pytest.approx(0.5), pytest.approx(0.05))

@@ -14,6 +14,7 @@ from loaderbench.diagnosis.facts import Facts, gather
 from loaderbench.records import (
     Epochs,
     MachineUse,
+    RankReadings,
     Reads,
     SampleTimes,
     StageCost,
@@ -289,6 +290,13 @@ def test_a_boundary_that_a_batch_would_wait_for_anyway_costs_nothing() -> None:
 )
 def test_a_transfer_that_was_not_timed_takes_no_share(fields: dict[str, Any]) -> None:
     assert gathered(trial(1, **fields)).transfer_share == 0.0
+
+
+def test_a_transfer_takes_its_share_of_the_time_of_one_rank() -> None:
+    rank = RankReadings(rank=0, batches=50, steady_s=5.0)
+    of_four = {"batches": 200, "steady_s": 5.0, "ranks": (rank,) * 4, "slowest_rank": 0}
+    found = gathered(trial(1, step_stages={"transfer": StageCost(0.02, 0.02)}, **of_four))
+    assert found.transfer_share == pytest.approx(0.02 * 50 / 5.0)
 
 
 def test_what_the_sweep_says_of_other_worker_counts_is_passed_on() -> None:

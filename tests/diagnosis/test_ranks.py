@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from loaderbench.diagnosis.ranks import loading_rates, of_job, slow_ranks
-from loaderbench.records import Rank, StageCost, Trial, Verdict
+from loaderbench.records import Rank, StageCost, Trial, Verdict, WorkerStates
 
 READ = Verdict(
     bound="input",
@@ -115,3 +115,13 @@ def test_what_a_rank_could_load_is_of_all_its_workers() -> None:
     )  # fmt: skip
     assert loading_rates([own]) == {3: 500.0}
     assert loading_rates([replace(own, stages={"read": StageCost(0.001, None)}), replace(own, stages=None)]) == {}
+
+
+def test_workers_that_no_axis_names_are_those_that_were_seen() -> None:
+    seen = WorkerStates(on_cpu_share=0.9, run_queue_share=0.0, blocked_share=0.1, count=4)
+    own = Trial(
+        role="rank", id="rank3", config={"ranks": 4}, round=0, status="completed", rank=3, workers=seen,
+        stages={"read": StageCost(0.001, 0.004)},
+    )  # fmt: skip
+    assert loading_rates([own]) == {3: 1000.0}
+    assert loading_rates([replace(own, workers=None)]) == {3: 250.0}

@@ -6,7 +6,19 @@ import pytest
 
 from loaderbench.diagnosis.warnings import describe_noise, describe_overhead, find_warnings
 from loaderbench.environment import describe_machine
-from loaderbench.records import Config, Configuration, Failure, Gpu, Interval, Kind, Noise, Scalar, Trial, WorkerStates
+from loaderbench.records import (
+    Config,
+    Configuration,
+    Failure,
+    Gpu,
+    Interval,
+    Kind,
+    Noise,
+    RankReadings,
+    Scalar,
+    Trial,
+    WorkerStates,
+)
 from loaderbench.statistics.configurations import summarise
 
 CONFIG: Config = {"num_workers": 0}
@@ -355,3 +367,21 @@ def test_a_baseline_that_lost_more_speed_than_the_best_while_fixes_were_tried_is
 
 def _with(config: Config, trials: list[Trial]) -> list[Trial]:
     return [replace(trial, config=config) for trial in trials]
+
+
+def test_the_short_window_before_time_slices_is_no_doubt_about_two_versions() -> None:
+    trials = [replace(one, batches=4) for one in rounds(100, 101, 99)]
+    said = "Only 4 batches were measured"
+    assert any(one.startswith(said) for one in doubts(trials, kind="profile"))
+    assert not any(one.startswith(said) for one in doubts(trials, kind="ab"))
+
+
+def test_what_measuring_cost_is_a_share_of_the_time_of_one_rank() -> None:
+    one = replace(rounds(100)[0], recorder_s_per_batch=1e-6, batches=100, steady_s=0.01)
+    (alone,) = [describe_overhead([one])]
+    rank = RankReadings(rank=0, recorder_s_per_batch=1e-6, batches=100, steady_s=0.01)
+    four = replace(one, batches=400, ranks=(rank,) * 4, slowest_rank=0)
+    together = describe_overhead([four])
+    assert alone is not None
+    assert together is not None
+    assert together.share_of_wall == alone.share_of_wall == pytest.approx(0.01)

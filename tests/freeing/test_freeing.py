@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, default_collate
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import Compose, ToTensor
 
@@ -25,7 +25,9 @@ from loaderbench.datasets.image_samples import TRANSFORMS, StoredSamples
 from loaderbench.formats import FORMATS, written_copy
 from loaderbench.freeing import Freeing
 from loaderbench.freeing.loader import free_loader
+from loaderbench.freeing.order import CannotFreeError
 from loaderbench.loaders import LOADER_BACKENDS
+from loaderbench.loaders.seeded import SeededSamples
 
 KEPT, BATCH, BATCHES = 4, 4, 6
 ONE_WORKER = {"batch_size": BATCH, "num_workers": 1, "drop_last": True, "shuffle": True}
@@ -281,3 +283,23 @@ def test_a_loader_without_workers_is_freed_in_this_process() -> None:
     dataset = Here()
     batches_with(dataset, "sample", num_workers=0)
     assert dataset.made == KEPT
+
+
+def test_without_workers_nothing_is_sent_that_could_be_free(photos: Path) -> None:
+    with pytest.raises(CannotFreeError, match="no worker processes: batches are loaded in the main process"):
+        batches_with(Counted(photos).dataset, "transport", num_workers=0)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="batches can be pinned here")
+def test_batches_that_cannot_be_pinned_are_kept_as_they_are(photos: Path) -> None:
+    """As torch's own loader does, which ignores `pin_memory` without a GPU."""
+    source = DataLoader(Counted(photos).dataset, BATCH, num_workers=1, pin_memory=True)
+    assert len(batches_with(source, "transport", 5)) == 5
+
+
+def test_a_stage_of_samples_that_are_seeded_and_made_in_one_call_is_free(photos: Path) -> None:
+    made = Counted(photos)
+    part = Subset(made.dataset, range(len(made.dataset)))
+    found = batches_with(SeededSamples(part, seed=3), "decode", shuffle=False)
+    assert made.decode.made <= KEPT
+    assert len(found) == BATCHES

@@ -238,13 +238,29 @@ def test_a_user_s_generator_goes_on_after_the_recording() -> None:
     assert next(numbers) == 11
 
 
-def test_a_loop_within_the_loop_over_the_same_loader_is_let_through(make: Make) -> None:
+def test_a_loop_within_the_loop_over_the_same_loader_is_recorded_in_place_of_the_outer_one(make: Make) -> None:
     loader = make()
     with Profiler(warmup=0) as prof:
-        for _ in prof.iter(loader):
+        for _ in (outer := iter(prof.iter(loader))):
             assert len(list(prof.iter(loader))) == 12
-    assert batches(prof) == 11
-    assert any("not recorded: 12 epochs of" in note for note in prof.result.notes)
+    assert next(outer, None) is None
+    assert batches(prof) == 12 * 11
+    assert not any("not recorded" in note for note in prof.result.notes)
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_epochs_of_a_fixed_number_of_steps_are_all_recorded(make: Make, trace: bool) -> None:
+    """`it` still holds the iterator of the last epoch when the next one begins."""
+    loader = make()
+    with Profiler(warmup=0, trace=trace) as prof:
+        profiled = prof.iter(loader)
+        for _ in range(4):
+            it = iter(profiled)
+            for _ in range(6):
+                next(it)
+    assert prof._recorder.begun == 4
+    assert batches(prof) >= 4 * 4, "the first of an epoch is apart, and the last step may not have ended"
+    assert not any("not recorded" in note for note in prof.result.notes)
 
 
 def test_another_loader_of_the_same_profiler_is_let_through(make: Make) -> None:

@@ -54,6 +54,49 @@ def test_a_batch_that_the_loop_drops_is_freed_before_the_next_one_is_asked_for(e
     assert source.freed == [True] * 6
 
 
+@pytest.mark.parametrize("events", [None, LateDevice(0.0, behind=0)], ids=["host", "device"])
+def test_an_iterator_that_has_ended_is_not_asked_again(events: LateDevice | None) -> None:
+    """DALI's begins another epoch then, and FFCV's waits forever."""
+
+    class Restarting:
+        """Ends after three batches, and then begins again."""
+
+        def __init__(self) -> None:
+            self.taken = 0
+
+        def __iter__(self) -> Iterator[list[int]]:
+            return self
+
+        def __next__(self) -> list[int]:
+            self.taken += 1
+            if self.taken % 4 == 0:
+                raise StopIteration
+            return [0]
+
+    source, recorder = Restarting(), LoopRecorder(warmup=0, steps=None)
+    recorder.events = events
+    assert [len(list(recorder.epoch(lambda: source))) for _ in range(3)] == [3, 3, 3]
+    assert source.taken == 12
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 3])
+def test_the_steady_state_begins_once_whatever_the_warm_up(warmup: int) -> None:
+    begun: list[int] = []
+    recorder = LoopRecorder(warmup, None, Watch(steady=lambda: begun.append(recorder.seen)))
+    for _ in range(2):
+        list(recorder.epoch(lambda: batches(5)))
+    assert begun == [max(1, warmup)]
+
+
+def test_an_epoch_that_is_left_yields_what_follows_unrecorded() -> None:
+    recorder = LoopRecorder(warmup=0, steps=None)
+    epoch = recorder.epoch(lambda: iter([[number] for number in range(6)]))
+    assert [next(epoch), next(epoch)] == [[0], [1]]
+    recorder.leave(epoch)
+    assert list(epoch) == [[2], [3], [4], [5]]
+    assert (recorder.log.batches, recorder.begun) == (0, 1)
+
+
 def test_the_first_of_an_epoch_and_the_warm_up_are_not_counted() -> None:
     recorder = LoopRecorder(warmup=3, steps=None)
     for _ in range(2):

@@ -100,3 +100,13 @@ def test_batches_that_came_before_they_were_made_lose_their_workers() -> None:
     found = windows.batches()
     assert len(found) == 6
     assert all(one.made_s is None and one.worker is None for one in found)
+
+
+def test_reading_what_is_kept_changes_nothing_that_the_loop_adds_to() -> None:
+    """Another thread saves while the loop runs."""
+    windows = BatchWindows(lambda *_: Made(0, 0.0, 0.0, 0.0, 4, {}))
+    windows.add(table(range(FIRST + 50)), waits(range(FIRST + 50)))
+    before = windows._made.copy()
+    assert all(one.worker == 0 for one in windows.batches())
+    assert windows._made == before
+    assert len(before) < FIRST + 50, "the last were asked about by reading alone"

@@ -1,5 +1,7 @@
 """Why a remedy is not recommended is true of the run, and what is faster is recommended by one card."""
 
+from typing import Any
+
 import pytest
 from sweeps import AXES, TODAY, answers, findings, measured
 
@@ -109,3 +111,14 @@ def test_pinning_that_was_not_swept_says_how_to_make_it_an_axis() -> None:
     for axes in ({"num_workers": [0, 2]}, {"num_workers": [0, 2], "pin_memory": [False]}):
         found = answers(findings(axes, {axis: values[0] for axis, values in axes.items()}, {}))["pin_memory"]
         assert (found.status, "-P pin_memory=false,true" in (found.reason or "")) == ("not_checked", True)
+
+
+@pytest.mark.parametrize("remedy", ["main_process_loading", "more_workers", "fewer_workers"])
+def test_a_best_config_of_another_loader_says_nothing_of_a_count(remedy: str) -> None:
+    now = 0 if remedy == "main_process_loading" else 2
+    torch_: list[Config] = [{"loader": "torch", "num_workers": count, "threads": None} for count in (now, 4)]
+    threads: Config = {"loader": "threads", "num_workers": None, "threads": 4}
+    rates = [(torch_[0], [100.0] * 3), (torch_[1], [110.0] * 3), (threads, [300.0] * 3)]
+    axes: dict[str, list[Any]] = {"loader": ["torch", "threads"], "num_workers": [now, 4, None], "threads": [None, 4]}
+    found = answers(measured(rates, axes))[remedy]
+    assert (found.status, found.reason) == ("not_checked", "Not checked: the best config's loader takes no num_workers")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from loaderbench.records import Config
 from loaderbench.remedies.fewer_copies import REMEDY as FEWER_COPIES
 from loaderbench.remedies.gpu_decode import REMEDY as GPU_DECODE
 from loaderbench.remedies.program import python_program, yaml_change
+from loaderbench.suite import load_suite
+from loaderbench.suite.yaml_text import parse_text
 
 FOLDER = {
     "decoder": "pillow",
@@ -119,8 +123,97 @@ def test_a_dataset_of_the_users_own_stays_as_it_is() -> None:
 
 
 def test_a_change_is_told_for_a_suite_by_what_it_belongs_to() -> None:
-    text = yaml_change({"num_workers": 2, "presize": 256, "pin_memory": False})
+    change: Config = {"num_workers": 2, "presize": 256, "pin_memory": False}
+    text = yaml_change(change, change, {})
     assert text == "loader:\n  num_workers: 2\n  pin_memory: false\ndataset:\n  presize: 256"
+
+
+TARGET_SUITE = "dataset: {kind: target, target: 'mine:data'}\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "suite", "text"),
+    [
+        ({"ranks": 4, "num_workers": 2}, "", "loader:\n  num_workers: 2\nsweep:\n  ranks: 4"),
+        (
+            {"loader": "torch", "num_workers": 4, "threads": None},
+            "",
+            "loader:\n  loader: torch\n  num_workers: 4",
+        ),
+        (
+            {"loader": "threads", "num_workers": None, "threads": 4},
+            "",
+            "loader:\n  loader: threads\n  threads: 4",
+        ),
+        ({"size": 64, "crop": None}, TARGET_SUITE, "dataset:\n  args:\n    size: 64\n    crop: null"),
+    ],
+)
+def test_what_is_pasted_into_a_suite_is_accepted_there(change: Config, suite: str, text: str, tmp_path: Path) -> None:
+    assert yaml_change(change, change, {}) == text
+    pasted = parse_text(suite).value if suite else {}
+    for section, options in parse_text(text).value.items():
+        pasted[section] = {**pasted.get(section, {}), **options}
+    file = tmp_path / "s.yaml"
+    file.write_text(json.dumps(pasted))
+    assert load_suite(file).suite.name == "s"
+
+
+def test_a_program_names_no_axis_of_another_loader() -> None:
+    config: Config = {"loader": "torch", "num_workers": 2, "threads": 4, "queued": None}
+    assert "was made with" not in python_program(config, LOADER, FOLDER)
+    assert "was made with" not in python_program({**config, "threads": None}, LOADER, None)
+
+
+def test_without_workers_what_they_set_up_is_set_up_in_the_program_itself(root: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        first_batch({"num_workers": 0, "worker_threads": 1}, root)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+OWN_TRANSFORMS = """\
+from torchvision.transforms import Compose, PILToTensor, Resize
+
+def cut(image):
+    return PILToTensor()(image.resize((8, 8)))
+
+def make():
+    return cut
+
+class Cut:
+    def __call__(self, image):
+        return cut(image)
+
+class Recipes:
+    @staticmethod
+    def train(*, size=8):
+        return Compose([Resize((size, size)), PILToTensor()])
+"""
+
+
+@pytest.mark.parametrize("name", ["cut", "make", "Cut", "Recipes.train"])
+def test_a_transform_of_one_s_own_is_made_as_in_a_trial(
+    name: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lb_own_transforms.py").write_text(OWN_TRANSFORMS)
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, Any] = {"root": str(root), "__name__": "snippet"}
+    exec(python_program({}, LOADER, {**FOLDER, "transform": f"lb_own_transforms:{name}"}), names)
+    assert next(iter(names["loader"]))[0].shape == (4, 3, 8, 8)
+
+
+def test_copies_are_made_of_images_alone(root: Path, tmp_path: Path) -> None:
+    """Names of classes may have a dot, and other files may lie next to images."""
+    folder = tmp_path / "train"
+    shutil.copytree(root, folder)
+    first, *_ = sorted(folder.iterdir())
+    first.rename(folder / f"001.{first.name}")
+    (folder / "labels.csv").write_text("a,b")
+    first_batch({"presize": 80}, folder)
+    assert len([*Path(f"{folder}-80").rglob("*.jpg")]) == 8
 
 
 def test_the_code_for_copies_hides_them_behind_the_steps() -> None:

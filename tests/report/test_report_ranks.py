@@ -15,11 +15,13 @@ from run_hostile import HOSTILE
 from loaderbench.conclusion import conclude
 from loaderbench.diagnosis.hosts import storage_evidence
 from loaderbench.recorder.ranks import NOT_TIMED, RankRun, merge_ranks
-from loaderbench.records import Config, Limit, RankReadings, RunRecord
+from loaderbench.records import Config, Limit, RankReadings, Readings, RunRecord, TimelinePoint
 from loaderbench.report.document import build_document
 from loaderbench.report.html import render_html
 from loaderbench.report.model import Chart, Paragraph, Table
 from loaderbench.report.sections.ranks import MOST_ROWS
+from loaderbench.report.sections.step import step
+from loaderbench.report.view import View
 from loaderbench.store import read_run, run_json
 
 ONE_SLOW = (0.02, 0.01, 0.6, 0.03)
@@ -192,3 +194,15 @@ def test_where_storage_is_the_limit_the_verdict_says_what_all_hosts_read(limit: 
     found = storage_evidence(replace(run.verdict, limit=limit), run.hosts)
     line = "Reads: 2 MiB/s in all 2 hosts; storage that they share delivers all of it"
     assert (str(found) if found else "") == (line if said else "")
+
+
+def test_the_step_of_a_trial_with_ranks_is_that_of_its_slowest() -> None:
+    run = in_ranks((120.0, 80.0))
+    one = next(trial for trial in run.trials if len(trial.ranks) == 2)
+    slowest = RankReadings(rank=1, samples_per_s=80.0, data_wait_share=0.5, batches=40, steady_s=4.0)
+    trial_ = replace(one, batches=160, steady_s=4.0, data_wait_share=0.5, ranks=(one.ranks[0], slowest))
+    (table,) = step(trial_).tables
+    assert table.caption == "Mean time per step of rank 1, 40 batches (80.0 samples/s)"
+    assert table.rows[0].cells[1].text == "50.0"
+    readings = Readings([TimelinePoint(one.id, 0.1 * number, "data_wait_s", 0.05) for number in range(40)])
+    assert not View(replace(run, trials=(trial_,)), readings).lacks_waits(trial_)

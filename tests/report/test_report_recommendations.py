@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import run_factory as runs
-from blocks import cards, downloads, folded
+from blocks import cards, downloads, folded, the
 from run_recorded import recorded
 
 from loaderbench.conclusion import with_judgements
@@ -274,3 +274,10 @@ def test_where_the_loader_keeps_up_the_next_step_is_to_keep_it() -> None:
     step = next_step(recorded("run_small"))
     assert step.fix is None
     assert step.do.startswith("Keep the loader")
+
+
+def test_two_versions_have_a_result_and_no_next_step() -> None:
+    """Their page has no fixes that it could link to."""
+    run = replace(runs.typical(), kind="ab")
+    assert any(found.status == "open" for found in run.recommendations)
+    assert the(run, Finding).next_step is None

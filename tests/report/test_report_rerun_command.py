@@ -2,15 +2,18 @@
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import run_factory as runs
 from blocks import cards, failures
 
+from loaderbench.plan import make_plan
 from loaderbench.records import Config, RunRecord
 from loaderbench.report.document import build_document
 from loaderbench.report.rerun_command import command_for_change, command_for_configuration
+from loaderbench.suite import Override, Suite, load_suite
 from loaderbench.suite.yaml_text import parse_text
 
 BASE: Config = {"batch_size": 32, "num_workers": 0}
@@ -73,3 +76,38 @@ def test_cards_and_failures_say_what_to_type() -> None:
 
     assert "num_workers=0,2" in (first.command or "")
     assert all("--rounds 1" in (group.command or "") for group in groups)
+
+
+LOADERS = Path(__file__).parents[2] / "suites" / "loaders.yaml"
+TORCH: Config = {"loader": "torch", "num_workers": 2, "threads": None}
+THREADS: Config = {"loader": "threads", "num_workers": None, "threads": 4}
+
+
+def accepted(command: str | None) -> Suite:
+    """The suite that the command measures."""
+    words = words_of(command)
+    flags = [words[place + 1] for place, word in enumerate(words) if word == "-P"]
+    overrides = [
+        Override(("sweep", axis), parse_text(f"[{values}]").value, f"-P {axis}")
+        for axis, _, values in (flag.partition("=") for flag in flags)
+    ]
+    return load_suite(LOADERS, overrides).suite
+
+
+def test_another_loader_is_measured_beside_this_one_by_what_each_takes() -> None:
+    command = command_for_change(run(), {**THREADS}, TORCH)
+    assert words_of(command)[3:9] == ["-P", "loader=torch,threads", "-P", "num_workers=2", "-P", "threads=4"]
+    suite = accepted(command)
+    assert len(make_plan(suite, cpus_allotted=4.0, accelerator=False).configurations) == 2
+
+
+@pytest.mark.parametrize("config", [TORCH, THREADS])
+def test_a_config_of_one_loader_is_measured_without_the_axes_of_the_others(config: Config) -> None:
+    suite = accepted(command_for_configuration(run(), config))
+    taken = {axis: [value] for axis, value in config.items() if value is not None}
+    assert suite.sweep == taken
+
+
+def test_what_is_null_for_the_loader_itself_is_still_said() -> None:
+    config: Config = {"loader": "torch", "multiprocessing_context": None}
+    assert "multiprocessing_context=null" in words_of(command_for_configuration(run(), config))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from loaderbench.datasets import DatasetOrder, ImageFolder
+from loaderbench.datasets import Built, DatasetOrder, ImageFolder
 from loaderbench.datasets.photos import generate_photos
 from loaderbench.loaders import AXIS, LOADER_BACKENDS, Batches, LoaderBackend
 from loaderbench.loaders.torch_loader import TorchLoader
@@ -52,15 +52,15 @@ def compared(
     samples: tuple[tuple[str, int], ...], name: str, transform: str = "imagenet_eval", **further: int
 ) -> Parity:
     """A loader compared with torch's, here."""
-
-    def ask(target: Callable[..., None], *arguments: object, timeout_s: float) -> Any:
-        ours, theirs = Pipe()
-        target(theirs, *arguments)
-        return ours.recv()
-
     dataset = ImageFolder(transform=transform)
     orders = [DatasetOrder(samples, {AXIS: loader, "num_workers": 0, **further}, Path()) for loader in (name, "torch")]
-    return compare_loaders(ParityOrder(dataset, *orders, tuple(LOADER_BACKENDS.values())), ask)
+    return compare_loaders(ParityOrder(dataset, *orders, tuple(LOADER_BACKENDS.values())), here)
+
+
+def here(target: Callable[..., None], *arguments: object, timeout_s: float) -> Any:
+    ours, theirs = Pipe()
+    target(theirs, *arguments)
+    return ours.recv()
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, change: Change) -> None:
@@ -139,3 +139,37 @@ def test_a_loader_that_fails_is_not_compared_and_not_refused(
     found = compared(samples, "changed")
     assert (found.samples, found.refused) == (None, "")
     assert found.not_measured["samples"] == "RuntimeError: no codec"
+
+
+class Drawn:
+    """Samples with a random label beside their own, and values that may be missing."""
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> Any:
+        values = torch.linspace(0, 1, 8)
+        values[index % 8] = float("nan")
+        return values, index, int(torch.randint(4, ()))
+
+
+def of_target(name: str, change: Change | None = None) -> Parity:
+    class FromTarget(ImageFolder):
+        def build(self, order: DatasetOrder) -> Built:
+            return Built(Drawn(), dict(order.arguments), frozenset())
+
+    orders = [DatasetOrder((), {AXIS: loader, "num_workers": 0}, Path()) for loader in (name, "torch")]
+    return compare_loaders(ParityOrder(FromTarget(), *orders, tuple(LOADER_BACKENDS.values())), here)
+
+
+def test_labels_that_torch_draws_anew_each_time_and_missing_values_are_no_difference() -> None:
+    found = of_target("threads")
+    assert (found.refused, found.samples) == ("", 64)
+    assert found.not_measured == {"difference": "the transform draws other values each time"}
+
+
+def test_values_that_only_another_loader_lacks_are_refused(
+    samples: tuple[tuple[str, int], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(monkeypatch, lambda images, labels: [images * float("nan"), labels])
+    assert compared(samples, "changed").refused == "values NaN instead of numbers"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import pytest
 
 from loaderbench.environment import describe_machine
 from loaderbench.records import Failure, PlannedTrial
-from loaderbench.runner import Begun, TrialOrder, TrialRunner, TrialServer
+from loaderbench.runner import Begun, TrialOrder, TrialRunner, TrialServer, trial_process
+from loaderbench.runner.patience import PAUSED_S
 from loaderbench.runner.protocol import Result
 from loaderbench.runner.trial_process import TrialProcess
 from loaderbench.suite import Suite
@@ -165,6 +167,31 @@ def test_the_time_that_it_stood_still_is_not_its_own(begin: Begin) -> None:
     assert slices.seconds <= process.sliced_s < 1.6
     process.run_slice(0.1)
     assert process.slices().seconds > slices.seconds
+
+
+@pytest.mark.parametrize("all_stood_still", [True, False])
+def test_a_pause_counts_only_if_the_trial_ran_on_meanwhile(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, all_stood_still: bool
+) -> None:
+    """Ctrl-Z suspends the command alone, and a closed lid everything."""
+    process = begin("work", {"batch_size": 4, "num_workers": 1}).process
+    process.run_slice(0.2)
+    before = process.slices()
+
+    def late(waited: Any, timeout: float) -> Any:
+        found = wait(waited, timeout)
+        if all_stood_still:
+            trial_process._signal(process._pids, signal.SIGSTOP)
+        time.sleep(PAUSED_S + 0.5)
+        if all_stood_still:
+            trial_process._signal(process._pids, signal.SIGCONT)
+        return found
+
+    monkeypatch.setattr(trial_process, "wait", late)
+    process.run_slice(0.2)
+    seconds = process.slices().seconds - before.seconds
+    assert (seconds > PAUSED_S) is not all_stood_still
+    assert process.sliced_s == pytest.approx(process.slices().seconds, abs=0.4)
 
 
 def test_an_emulated_accelerator_stands_still_with_the_loop(begin: Begin) -> None:

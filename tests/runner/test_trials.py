@@ -365,6 +365,6 @@ def _tell_modules(pipe: Any) -> None:
 
 
 def test_a_transform_in_c_that_tells_no_parameters_is_the_function_of_an_image() -> None:
-    from loaderbench.datasets.image_folder import own_transform
+    from loaderbench.datasets.own_transform import own_transform
 
     assert own_transform(max) is max

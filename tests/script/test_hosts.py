@@ -65,6 +65,18 @@ def test_rank_0_has_what_the_other_machines_sent(store: Any, tmp_path: Path) -> 
     assert not (first / SENT).exists()
 
 
+def test_a_second_training_of_a_script_is_not_mixed_with_its_first(store: Any, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    second.mkdir()
+    for number, steps in enumerate((10, 20)):
+        exchange(machines(2, store, 3), [recording(2, steps)], second, number)
+    for number, steps in enumerate((10, 20)):
+        first = tmp_path / f"first{number}"
+        first.mkdir()
+        assert exchange(machines(0, store, 3), [], first, number) == ""
+        assert [len(one.steps.times_s) for one in read_recordings(first) if one.steps] == [steps]
+
+
 def test_a_rank_that_sends_nothing_is_named(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "WAIT_S", 1.0)
     exchange(machines(3, store), [recording(3)], tmp_path / "..")
@@ -74,7 +86,7 @@ def test_a_rank_that_sends_nothing_is_named(store: Any, tmp_path: Path, monkeypa
 
 
 def test_another_version_is_not_read(store: Any, tmp_path: Path) -> None:
-    store.set("loaderbench/2", "1 0.0.1")
+    store.set("loaderbench/0/2", "1 0.0.1")
     said = exchange(machines(0, store, 3), [], tmp_path)
     assert said.startswith("rank 2 has loaderbench 0.0.1, rank 0 ")
     assert said.endswith(": install the same version")

@@ -77,14 +77,25 @@ def test_it_records_from_start_to_finish_and_leaves_torch_as_it_was(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_rank_has_a_folder_of_its_own_and_one_that_cannot_be_used_costs_a_line(tmp_path: Path) -> None:
+def test_a_rank_has_a_folder_of_its_own_and_where_that_cannot_be_used_a_new_one(tmp_path: Path) -> None:
     (tmp_path / "file-rank3").write_text("a file")
-    done = run(tmp_path, ONE_AFTER_ANOTHER, "run", "", "file", RANK="3", WORLD_SIZE="4")
-    assert (done.returncode, done.stdout) == (0, "20 1\n20 1\n20 0\n"), done.stderr
+    done = run(tmp_path, ONE_AFTER_ANOTHER, "run", "", "file", "run", RANK="3", WORLD_SIZE="4")
+    assert (done.returncode, done.stdout) == (0, "20 1\n20 1\n20 1\n20 1\n"), done.stderr
     assert "loaderbench: file-rank3: " in done.stderr
+    assert "run-rank3: folder exists and is not empty; the run is written to a new folder" in done.stderr
     assert "Traceback" not in done.stderr
-    for folder in ("run-rank3", "reports/profile-train-rank3-*"):
-        assert [place.name for place in tmp_path.glob(f"{folder}/run.json")] == ["run.json"]
+    for folder, count in (("run-rank3", 1), ("reports/profile-train-rank3-*", 3)):
+        assert len([*tmp_path.glob(f"{folder}/run.json")]) == count
+
+
+def test_a_training_that_ends_by_an_exception_is_written_too(tmp_path: Path) -> None:
+    """Hugging Face's `Trainer` does not call its callbacks then."""
+    raises = OWN.partition("    other =")[0] + "    raise RuntimeError('no more memory')\n"
+    done = run(tmp_path, raises, "run")
+    assert done.returncode == 1
+    assert "RuntimeError: no more memory" in done.stderr
+    assert "Report: run/report.html" in done.stderr
+    assert load(tmp_path / "run").trials[0].batches == 40
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")

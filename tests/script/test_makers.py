@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Any
 
+from torch.utils.data import DataLoader
+
 from loaderbench.records import CodeLine
+from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.makers import Makers
+from loaderbench.script.order import RecordOrder
 
 LIBRARY = "/venv/lib/python3.11/site-packages/framework/loops.py"
 
@@ -80,3 +85,13 @@ def test_a_loader_that_nobody_saw_has_no_line_and_none_is_kept_alive() -> None:
     Loader(makers)
     gc.collect()
     assert len(makers._made) == 0
+
+
+def test_a_recording_that_saw_no_epoch_leaves_torch_as_it_was(tmp_path: Path) -> None:
+    before = DataLoader.__iter__, DataLoader.__init__
+    recorded = RecordedKind(DataLoader, RecordOrder(folder=str(tmp_path), python_path=None))
+    recorded.change()
+    assert is_recorded(DataLoader)
+    recorded.finish()
+    assert (DataLoader.__iter__, DataLoader.__init__) == before
+    assert not is_recorded(DataLoader)

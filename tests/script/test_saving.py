@@ -85,3 +85,30 @@ def test_a_script_without_an_epoch_imports_nothing_when_it_ends(
     for thread in saving_threads():
         thread.join(10)
     assert (imported, saving_threads()) == ([], [])
+
+
+def test_while_a_loader_is_tuned_nothing_is_saved_and_a_copy_can_be_forked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fork comes from another thread, which must not wait for a lock of this one."""
+    script, free, saved = made(tmp_path), list[bool](), list[bool]()
+
+    class Tuner:
+        is_done = False
+
+        def consider(self, *_: object, **__: object) -> None:
+            def fork() -> None:
+                free.append(recorder._saving.acquire(blocking=False))
+                recorder._saving.release()
+
+            thread = threading.Thread(target=fork)
+            thread.start()
+            thread.join()
+            saved.append(script._tunes)
+            self.is_done = True
+
+    monkeypatch.setattr(script, "_tuner", Tuner())
+    for _ in script.epoch(DataLoader(torch.zeros(40, 2), batch_size=4)):
+        pass
+    script.finish()
+    assert (free, saved, script._tunes) == ([True], [True], False)

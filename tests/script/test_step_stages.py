@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -120,6 +121,18 @@ def test_an_exception_in_a_module_closes_its_part(profiler: Loop) -> None:
         time.sleep(0.004)
     trial = profiler.result.trials[0]
     assert stages_of(profiler)["forward"] + 0.004 <= trial.step.mean_s
+
+
+def test_a_warning_of_the_script_is_shown_as_often_as_without_us(stages: StepStages) -> None:
+    """Each new filter makes Python forget which warnings it has shown."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        loop, model = Loop(stages), torch.nn.Linear(4, 1)
+        for batch in loop.epoch(BATCHES):
+            model(batch)
+            warnings.warn("the learning rate is odd", stacklevel=1)
+    assert len([one for one in shown if "odd" in str(one.message)]) == 1
+    assert "forward" in stages_of(loop), "steps were divided"
 
 
 class Noted:

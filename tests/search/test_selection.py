@@ -10,7 +10,7 @@ import pytest
 
 from loaderbench.records import Candidate, Config, Failure, PlannedTrial, Trial
 from loaderbench.search import ForwardSelection
-from loaderbench.statistics.judging import judge, wants_more
+from loaderbench.statistics.judging import ENOUGH_PAIRS, judge, wants_more
 
 PRESENT: Config = {"num_workers": 2}
 BASELINE: Config = {"num_workers": 0}
@@ -190,3 +190,12 @@ def test_a_gain_that_is_almost_sure_is_measured_once_more(gain: float, spread: f
     assert (found.ratio.lo or 0) > 1
     assert found.answer == ("gain" if gain > 1.02 and not more else "no gain")
     assert wants_more(found) == more
+
+
+def test_a_baseline_that_never_runs_ends_the_comparison_with_it() -> None:
+    selection = ForwardSelection(PRESENT, BASELINE, of(DECODER), seed=0)
+    faster = product(decoder=1.3)
+    trials = run(selection, lambda config: None if not config["num_workers"] else faster(config), noise=0.01)
+    assert accepted(selection) == ["faster_decoder"]
+    assert len([trial for trial in trials if trial.config == BASELINE]) == ENOUGH_PAIRS
+    assert judge(selection.config, BASELINE, trials).ratio is None

@@ -183,9 +183,31 @@ def test_a_signal_is_noted_and_says_how_far_the_sweep_was(stop: BaseException, n
     assert found.left_out == dict.fromkeys(LATER_STEPS, found.why_partial)
 
 
-def test_a_signal_after_the_sweep_says_what_was_not_done() -> None:
+def test_a_signal_in_an_adaptive_sweep_or_in_further_rounds_counts_what_was_done() -> None:
+    given = suite(measure={"budget": 60.0, "rounds": 3, "strategy": "adaptive"})
+    adaptive = session_of(FakeMeasuring(), given)
+    adaptive.measure(planned("r1-c00"))
+    adaptive.stopped(KeyboardInterrupt())
+    assert adaptive.found.why_partial == "interrupted after 1 trial"
+    further = session_of(FakeMeasuring())
+    for number in range(5):
+        further.measure(planned(f"r{number}-c00"))
+    further.stopped(KeyboardInterrupt())
+    assert further.found.why_partial == "interrupted after 5 trials"
+
+
+def test_a_signal_keeps_what_an_earlier_call_had_measured_and_this_one_had_not_reached() -> None:
+    before = session_of(FakeMeasuring())
+    measure_sweep(before)
+    session = session_of(FakeMeasuring(), earlier=earlier_of(*before.found.trials))
+    assert session.from_earlier(planned("r1-c00", before.found.trials[0].config)) is not None
+    session.stopped(KeyboardInterrupt())
+    assert sorted(trial.id for trial in session.found.trials) == sorted(trial.id for trial in before.found.trials)
+
+
+def test_a_signal_during_isolation_runs_says_what_was_not_done() -> None:
     session = session_of(FakeMeasuring())
-    measure_sweep(session)
+    session.measure(planned("r1-c00"))
     session.step = "isolation"
     session.stopped(KeyboardInterrupt())
     assert "after the sweep, during the isolation runs" in str(session.found.why_partial)

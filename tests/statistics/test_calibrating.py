@@ -9,7 +9,7 @@ import pytest
 
 from loaderbench import load
 from loaderbench.errors import UsageError
-from loaderbench.records import Config, Gpu, GpuUse, RunRecord, Trial
+from loaderbench.records import Config, Gpu, GpuUse, RankReadings, RunRecord, Trial
 from loaderbench.statistics.calibrating import calibration_of
 
 EXAMPLES = Path(__file__).parents[2] / "reports" / "examples"
@@ -95,3 +95,16 @@ def test_a_step_that_does_not_grow_with_the_batch_is_fixed(recorded: RunRecord) 
     found = calibration_of(run_of(recorded, [trial({"batch_size": n}, 1, 0.02, 0.0) for n in (8, 32)]))
     assert (found.fixed_s, found.s_per_sample) == (pytest.approx(0.02), 0.0)
     assert found.samples_per_s == pytest.approx(32 / 0.02)
+
+
+def test_a_step_is_that_of_one_rank(recorded: RunRecord) -> None:
+    """Batches of a trial are those of all its ranks."""
+    trials = []
+    for number in (1, 2, 3):
+        alone = trial({"batch_size": 32, "ranks": 1}, number, 0.04, 0.5)
+        rank = RankReadings(rank=0, batches=10, steady_s=0.4, data_wait_share=0.5)
+        trials.append(replace(alone, ranks=(rank,), slowest_rank=0))
+        two = replace(alone, id=f"two{number}", config={"batch_size": 32, "ranks": 2}, batches=20)
+        trials.append(replace(two, ranks=(rank, replace(rank, rank=1)), slowest_rank=1))
+    (step,) = calibration_of(run_of(recorded, trials)).steps
+    assert step.step_s.est == pytest.approx(0.02)

@@ -8,7 +8,7 @@ import pytest
 
 from loaderbench.loaders import LOADER_BACKENDS, Batches, LoaderBackend
 from loaderbench.loaders.backend import Prefetch
-from loaderbench.records import Best, Config, Configuration, Failure, GpuUse, Scalar, Trial
+from loaderbench.records import Best, Config, Configuration, Dropped, Failure, GpuUse, Interval, Scalar, Trial
 from loaderbench.statistics.choice import choose_best as choose, describe_baseline
 from loaderbench.statistics.configurations import summarise
 
@@ -19,8 +19,9 @@ def choose_best(
     trials: Sequence[Trial],
     planned_rounds: int = 3,
     loader: Config | None = None,
+    dropped: Sequence[Dropped] = (),
 ) -> tuple[Best | None, str]:
-    return choose(configurations, baseline, trials, planned_rounds, loader or {})
+    return choose(configurations, baseline, trials, planned_rounds, loader or {}, dropped=dropped)
 
 
 def trials_of(rates: dict[int, Sequence[float | None]], **more: object) -> tuple[list[Config], list[Trial]]:
@@ -252,3 +253,17 @@ def test_a_worker_count_that_is_text_in_a_saved_run_counts_as_not_named() -> Non
     best, _ = choose_best(summarise(configs, trials), {}, trials)
     assert best is not None
     assert best.config == {"num_workers": "two"}
+
+
+def test_what_a_budget_left_out_is_not_called_slower() -> None:
+    configs, trials = trials_of({0: [100, 101, 99], 1: [50], 2: []})
+    unseen = [Dropped(config=config, rounds=0, why="the budget left no time for it") for config in configs[1:]]
+    best, _ = choose_best(summarise(configs, trials), configs[0], trials, dropped=unseen)
+    assert best is not None
+    assert "significantly slower" not in best.why_this_one
+    assert "1 other is more than 5% slower, difference not significant" in best.why_this_one
+    ratio = Interval(0.5, 0.4, 0.6)
+    slower = [Dropped(config=one, rounds=1, why="slower", than=configs[0], ratio=ratio) for one in configs[1:]]
+    best, _ = choose_best(summarise(configs, trials), configs[0], trials, dropped=slower)
+    assert best is not None
+    assert best.why_this_one.startswith("Fastest; every other is significantly slower")

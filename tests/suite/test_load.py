@@ -249,3 +249,20 @@ def test_an_option_of_another_kind_of_consumer_is_a_warning_with_its_place(tmp_p
     (said,) = load_suite(file).warnings
     assert said == f"{file}:5:3: consumer.optimizer: ignored: an option of `kind: model`, not of `kind: emulated`"
     assert load_suite(write(tmp_path, text.replace("emulated", "auto"))).warnings == ()
+
+
+def test_a_flag_that_leaves_out_a_loader_leaves_out_its_axes(tmp_path: Path) -> None:
+    text = "sweep: {loader: [torch, threads], num_workers: [1], threads: [2, 4]}\nbaseline: {threads: 2}\n"
+    file = write(tmp_path, text)
+    assert load_suite(file).suite.baseline == {"threads": 2}
+    narrowed = load_suite(file, [Override(("sweep", "loader"), ["torch"], "-P loader=torch")]).suite
+    assert (narrowed.sweep, narrowed.baseline) == ({"loader": ["torch"], "num_workers": [1]}, {})
+    flags = [("loader", ["torch"]), ("threads", [4])]
+    with pytest.raises(SuiteError, match=r"^-P threads: unknown axis"):
+        load_suite(file, [Override(("sweep", axis), values, f"-P {axis}") for axis, values in flags])
+
+
+def test_an_axis_that_no_loader_of_the_suite_takes_stays_wrong(tmp_path: Path) -> None:
+    file = write(tmp_path, "sweep: {loader: [torch], threads: [2]}\n")
+    with pytest.raises(SuiteError, match=r"sweep.threads: unknown axis"):
+        load_suite(file, [Override(("sweep", "loader"), ["torch"], "-P loader=torch")])

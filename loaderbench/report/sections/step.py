@@ -50,10 +50,10 @@ def step(trial: Trial) -> Breakdown:
 
 def _step_and_wait_s(trial: Trial) -> tuple[float, float] | None:
     """Seconds from one call of `next()` to the next, and those of them inside it; `None` where no time passed."""
-    found = None
-    if trial.steady_s and trial.batches and trial.data_wait_share is not None:
-        step_s = trial.steady_s / trial.batches
-        found = step_s, step_s * trial.data_wait_share
+    found, one = None, trial.of_one_process
+    if one.steady_s and one.batches and one.data_wait_share is not None:
+        step_s = one.steady_s / one.batches
+        found = step_s, step_s * one.data_wait_share
     elif trial.step and trial.data_wait:
         found = trial.step.mean_s + trial.data_wait.mean_s, trial.data_wait.mean_s
     return found if found and found[0] > 0 else None
@@ -80,9 +80,11 @@ def _step_rows(names: list[Text], lengths: list[float], tones: list[str]) -> tup
 
 
 def _step_caption(trial: Trial) -> str:
-    over = f", {numbers.count(trial.batches, 'batch', 'batches')}" if trial.batches else ""
-    rate = f" ({numbers.quantity(trial.samples_per_s).text} samples/s)" if trial.samples_per_s else ""
-    return f"Mean time per step{over}{rate}"
+    one = trial.of_one_process
+    over = f", {numbers.count(one.batches, 'batch', 'batches')}" if one.batches else ""
+    rate = f" ({numbers.quantity(one.samples_per_s).text} samples/s)" if one.samples_per_s else ""
+    of_rank = f" of rank {trial.slowest_rank}" if one is not trial else ""
+    return f"Mean time per step{of_rank}{over}{rate}"
 
 
 def _notes(trial: Trial, *, overlap: bool) -> list[Text]:

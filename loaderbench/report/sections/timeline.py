@@ -100,7 +100,7 @@ def _trial(trial: Trial, view: View, lines: Mapping[str, Line], most: int) -> Ti
         else f"All readings shown, up to {longest:,} per series."
     )
     if view.lacks_waits(trial):
-        note += f" Data wait: maximum of each group of batches, {trial.batches:,} batches in all."
+        note += f" Data wait: maximum of each group of batches, {trial.of_one_process.batches:,} batches in all."
     configurations = view.run.configurations
     choice = next((number for number in view.choices if trial.id in configurations[number].trials), None)
     return TimelineTrial(_label(trial, view), note, choice)

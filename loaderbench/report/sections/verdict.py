@@ -105,7 +105,7 @@ def finding(view: View) -> Section:
         against=tuple(words.sentence(text) for text in found.against),
         doubts=head.warnings(view.run),
         notes=head.notes(view.run),
-        next_step=_next_step(view.run),
+        next_step=None if view.run.kind == "ab" else _next_step(view.run),
     )
     return Section(id="verdict", title="Verdict", label="Verdict", blocks=(block,), look="verdict")
 

@@ -1,0 +1,17 @@
+"""A transform of the user's own, from its name: in a trial's process, and as a part of a program to paste."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+def own_transform(target: Callable[..., Any]) -> Callable[[Any], Any]:
+    """The user's own: what a class or a function without parameters makes, or else the function of an image itself."""
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except ValueError:  # of a function in C nothing is told
+        return target
+    takes_an_image = any(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
+    return target if takes_an_image and not inspect.isclass(target) else target()
