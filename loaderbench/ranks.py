@@ -20,11 +20,8 @@ def rank_in(environment: Mapping[str, str]) -> int | None:
 
 
 def this_rank() -> int | None:
-    """That of this process. On one machine, Lightning's own launcher sets `LOCAL_RANK` alone."""
-    found = rank_in(os.environ)
-    if found is None and os.environ.get("NODE_RANK", "0") == "0":
-        return rank_in({**os.environ, "RANK": os.environ.get("LOCAL_RANK", "")})
-    return found
+    """That of this process."""
+    return rank_in(os.environ)
 
 
 def ranks_of_job() -> int | None:

@@ -85,8 +85,8 @@ CORRECTED = {
 }
 """What differs in the first recommendation, which was wrong when recorded. Of the example, rates and starts of epochs
 were means that included rounds without the baseline, which its ratio is taken over. Of the other, the program gave
-`prefetch_factor` without workers, for which torch raises an error. Of the transform of one's own, it took a class or
-a factory for the transform. Of the copy, it copied between two steps instead of during one."""
+`prefetch_factor` without workers, for which torch raises an error. For a custom transform, it took a class or a
+factory for the transform. Of the copy, it copied between two steps instead of during one."""
 
 CORRECTED_CODE = {
     'for path in Path(root).rglob("*.*"):': "for path, _ in ImageFolder(root).samples:",

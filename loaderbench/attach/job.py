@@ -21,7 +21,10 @@ _LAUNCHERS = ("accelerate", "accelerate.commands.launch", "torchrun", "torch.dis
 
 @dataclass(frozen=True)
 class Training:
-    """The main process of a training. `rank` is that of a distributed job; `None` outside of one."""
+    """The main process of a training.
+
+    `rank` is its rank in a distributed job, which has `ranks` on all machines; `None` outside of one.
+    """
 
     pid: int
     command: str
@@ -61,7 +64,7 @@ def find_trainings(pid: int) -> list[Training]:
         return [replace(one, ranks=max(one.ranks, len(ranks))) for one in ranks]
     pythons = [below for below in proc.process_tree(main) if below != os.getpid() and is_python(below)]
     with_torch = [below for below in pythons if _uses_torch(below)]
-    found = next(chain(filterfalse(_is_launcher, with_torch), with_torch, pythons), None)
+    found = next(chain(filterfalse(_is_launcher, with_torch), filterfalse(_is_launcher, pythons), pythons), None)
     if found is None:
         raise UsageError(f"process {pid} ({_comm(pid)}) is not Python, and has started none")
     return [Training(found, command_of(found))]
@@ -105,12 +108,16 @@ def _may_launch(pid: int) -> bool:
 
 def _ranks_below(launcher: int) -> Iterator[Training]:
     """The topmost processes with a rank; a cluster may set that of a launcher, too, but not its `LOCAL_RANK`."""
-    ranks = {pid: rank for pid in proc.process_tree(launcher) if (rank := rank_of(pid)) is not None and is_python(pid)}
-    started = {pid: rank for pid, rank in ranks.items() if "LOCAL_RANK" in proc.environment_of(pid)} or ranks
-    for pid, rank in started.items():
-        if pid == launcher or parent_of(pid) not in started:
-            count = proc.environment_of(pid).get("WORLD_SIZE", "")
-            yield Training(pid, command_of(pid), rank, int(count) if count.isdigit() else 1)
+    tree = proc.process_tree(launcher)
+    named = "LOCAL_RANK" if any("LOCAL_RANK" in proc.environment_of(pid) for pid in tree) else "RANK"
+
+    def is_rank(pid: int) -> bool:
+        return rank_of(pid) is not None and named in proc.environment_of(pid)
+
+    for pid in tree:
+        if is_rank(pid) and is_python(pid) and (pid == launcher or not is_rank(parent_of(pid))):
+            count = proc.environment_of(pid)["WORLD_SIZE"]
+            yield Training(pid, command_of(pid), rank_of(pid), int(count) if count.isdigit() else 1)
 
 
 def rank_of(pid: int) -> int | None:
@@ -145,8 +152,9 @@ def is_python(pid: int) -> bool:
 
 def _is_launcher(pid: int) -> bool:
     """Whether its command starts trainings, such as `accelerate launch`, which imports torch itself."""
-    program = command_of(pid).split()[:4]  # python -u -m module
-    return any(Path(word).name in _LAUNCHERS for word in program)
+    words = command_of(pid).split()[1:]
+    program = next((word for word in words if not word.startswith("-")), "")  # a script, or the module after -m
+    return Path(program).name in _LAUNCHERS
 
 
 def _uses_torch(pid: int) -> bool:

@@ -46,7 +46,7 @@ def attach(
     if not quiet:
         ranks = f", {len(trainings)} ranks" if len(trainings) > 1 else ""
         console.print(f"loaderbench: looking at process {trainings[0].pid}{ranks} for {seconds:g} s", highlight=False)
-    found = write_run_folders([_recording(seen) for seen in look_at(trainings, seconds)], folder)
+    found = write_run_folders([_recording(seen, len(trainings)) for seen in look_at(trainings, seconds)], folder)
     if found:
         write_copies(found[0].run, json_file, md_file, junit, speedscope)
     if not quiet:
@@ -55,12 +55,12 @@ def attach(
         webbrowser.open(found[0].page.absolute().as_uri())
 
 
-def _recording(seen: Seen) -> Recording:
-    """A training or one of its ranks, as what becomes of a script's loaders."""
+def _recording(seen: Seen, ranks: int) -> Recording:
+    """A training or one of so many ranks, as what becomes of a script's loaders."""
     from loaderbench.attach.measured import measured_of
     from loaderbench.script.recording import Recording
 
     pid, rank = seen.training.pid, seen.training.rank
     measured, readings = measured_of(seen, f"attach {pid}")
-    place = f"process {pid}" if rank is None else f"{seen.training.ranks} ranks"
+    place = f"process {pid}" if rank is None else f"{ranks} ranks"
     return Recording(name="process", place=place, rank=rank, measured=measured, readings=readings)

@@ -8,10 +8,10 @@ from typing import Any
 
 
 def own_transform(target: Callable[..., Any]) -> Callable[[Any], Any]:
-    """The user's own: what a class or a function without parameters makes, or else the function of an image itself."""
+    """Return the user's transform: an instance, what a function without parameters returns, or the function itself."""
     try:
         parameters = inspect.signature(target).parameters.values()
-    except ValueError:  # of a function in C nothing is told
+    except ValueError:  # C functions may have no signature
         return target
     takes_an_image = any(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
     return target if takes_an_image and not inspect.isclass(target) else target()

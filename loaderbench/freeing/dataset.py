@@ -75,7 +75,7 @@ def _follow_samples(dataset: Any, making: Making, whole: Replay | None) -> None:
     replace_method(dataset, "__getitem__", one)
     if hasattr(type(dataset), "__getitems__"):
         replace_method(dataset, "__getitems__", many)
-    elif own := vars(dataset).get("__getitems__"):  # as SeededSamples has it
+    elif own := getattr(dataset, "__dict__", {}).get("__getitems__"):  # as SeededSamples has it
         dataset.__getitems__ = partial(many, own)
 
 

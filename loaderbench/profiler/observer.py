@@ -78,7 +78,7 @@ class Observer:
         return self.trace.made(epoch - self._epochs_before, batch) if self.trace else None
 
     def steady(self, *, warmed_up: bool = True) -> None:
-        """The steady state begins. What was seen until now is kept apart, but for stages if there is no warm-up."""
+        """The steady state begins. Earlier readings are excluded; without a warm-up, stages are kept."""
         self._resources_warming, self.resources = self.resources, ResourceSamples()
         self._blocked.forget()
         self.resources.begin()

@@ -177,10 +177,10 @@ class Profiler:
         return epoch
 
     def _leave_epoch(self) -> None:
-        """End an epoch's recording where the next begins: a loop that knows its length does not ask for the end."""
+        """Record no more of an epoch that the loop has left for the next one."""
         earlier = self._epoch_now and self._epoch_now()
         if earlier is not None:
-            with suppress(ValueError):  # it is making a batch: the loader is iterated over within itself
+            with suppress(ValueError):  # it is making a batch
                 self._recorder.leave(earlier)
 
     def _time_on_device(self) -> None:

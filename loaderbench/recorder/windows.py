@@ -95,9 +95,10 @@ class BatchWindows:
 
     def _asked(self, made: dict[tuple[int, int], Made], rows: Iterable[Any]) -> dict[tuple[int, int], Made]:
         """Add who made these rows, as far as that is not known yet."""
-        find = self._find_made or (lambda *_: None)
+        if self._find_made is None:
+            return made
         for key in map(_key, rows):
-            if key not in made and (found := find(*key)) is not None:
+            if key not in made and (found := self._find_made(*key)) is not None:
                 made[key] = found
         return made
 

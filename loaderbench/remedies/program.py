@@ -71,7 +71,7 @@ def yaml_change(change: Config, config: Mapping[str, Any], loader: Mapping[str, 
 
 
 def _section(name: str, own: Collection[str]) -> str:
-    """Where a suite has an axis as one value. `own` are those of the loader; what nobody knows is a target's."""
+    """The section of a suite for one value of an axis; unknown names are arguments of the target."""
     if name == RANKS:
         return "sweep"
     if name == AXIS or name in own:

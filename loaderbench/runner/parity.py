@@ -117,6 +117,8 @@ def _differences(
         elif other.dim() == 1 and not other.is_floating_point():
             if _equal(other, repeated) and not _equal(one, other):
                 yield f"labels: {int((one != other).sum())} of {len(other)} differ"
+        elif _equal(other.isnan(), repeated.isnan()) and not _equal(one.isnan(), other.isnan()):
+            yield f"{_nan_share(one)} of the values are NaN instead of {_nan_share(other)}"
         else:
             yield from _values(one, other)
 
@@ -124,10 +126,7 @@ def _differences(
 def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
     """Values of another range: shifted, or spread otherwise. NaN counts as missing."""
     ours, theirs = (values[~values.isnan()] for values in (one.double(), other.double()))
-    if not len(theirs):
-        return
-    if not len(ours):
-        yield "values NaN instead of numbers"
+    if min(len(ours), len(theirs)) < 2:
         return
     spread, own = float(theirs.std()), float(ours.std())
     shift = abs(float(ours.mean() - theirs.mean()))
@@ -136,6 +135,10 @@ def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
             f"values {float(ours.mean()):.3g} \N{PLUS-MINUS SIGN} {own:.3g} "
             f"instead of {float(theirs.mean()):.3g} \N{PLUS-MINUS SIGN} {spread:.3g}"
         )
+
+
+def _nan_share(values: torch.Tensor) -> str:
+    return f"{float(values.isnan().double().mean()):.0%}"
 
 
 def _difference(one: torch.Tensor, other: torch.Tensor) -> float:

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from loaderbench.diagnosis.failures import classify_exit, classify_raised, fork_server_killed
 from loaderbench.monitors import GpuMonitor, Sampler, Sampling, TreeMonitor
-from loaderbench.recorder.measure import FEWEST_BATCHES
 from loaderbench.records import Failure, TimeSlices
 from loaderbench.runner.child import trial_main
 from loaderbench.runner.failure_details import of_rank, with_clue
@@ -116,17 +115,17 @@ class TrialProcess:
             self.found = said if isinstance(said, Failure) else self.found
         self._stop()
         took_s = self._stopped_since_s - began_s
-        if took_s - seconds > PAUSED_S and not self._ran_on(before, seconds):  # the whole machine stood still
+        if took_s - seconds > PAUSED_S and not self._ran_on(before, seconds, took_s):  # the whole machine was paused
             self._counters.was_stopped(took_s - seconds)
             took_s = seconds
         self.took_s, self.sliced_s = self.took_s + took_s, self.sliced_s + took_s
 
-    def _ran_on(self, before: Note, seconds: float) -> bool:
-        """Whether it took far more batches than fit in such a slice: only the command was suspended, by Ctrl-Z."""
+    def _ran_on(self, before: Note, seconds: float, took_s: float) -> bool:
+        """Whether its batches fit the time that the slice took rather than its length: Ctrl-Z suspends the command."""
         if not isinstance(self.found, Result):
             return False
         per_second = self.found.measurement.batches / self.found.measurement.steady_s
-        return self._counters.read().batches - before.batches > 2 * per_second * seconds + FEWEST_BATCHES
+        return self._counters.read().batches - before.batches > per_second * (seconds + took_s) / 2
 
     def slices(self) -> TimeSlices:
         """What it has taken in its time slices, up to the last whole cycle of its workers."""

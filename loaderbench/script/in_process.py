@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from loaderbench.errors import LoaderbenchError, UsageError
-from loaderbench.ranks import this_rank
+from loaderbench.ranks import has_ranks, this_rank
 from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.hosts import find_machines
 from loaderbench.script.order import RecordOrder
@@ -32,6 +33,8 @@ class LoaderRecording:
         self._out, self._steps, self._quiet = out, steps, quiet
         self._recorded: RecordedKind | None = None
         self._folder: TemporaryDirectory[str] | None = None
+        self._rank: int | None = None
+        self._pid = 0
 
     def start(self) -> None:
         """Record from now on; a second call does nothing."""
@@ -42,6 +45,7 @@ class LoaderRecording:
         if is_recorded(DataLoader):
             _say(_AGAIN)
             return
+        self._rank, self._pid = _rank_of_training(), os.getpid()
         self._folder = TemporaryDirectory(prefix="loaderbench-callback-")
         order = RecordOrder(folder=self._folder.name, python_path=None, steps=self._steps)
         self._recorded = RecordedKind(DataLoader, order)
@@ -50,7 +54,7 @@ class LoaderRecording:
 
     def finish(self) -> Sequence[RecordedLoader]:
         """Stop recording, and write what was recorded; nothing where `start` was not called."""
-        if self._recorded is None or self._folder is None:
+        if self._recorded is None or self._folder is None or os.getpid() != self._pid:  # or in a forked copy
             return []
         recorded, self._recorded = self._recorded, None
         atexit.unregister(self.finish)
@@ -68,24 +72,26 @@ class LoaderRecording:
         return found
 
     def _run_folder(self) -> Path:
-        """`out`, or where that cannot take a run, such as a second training's, a new one: nothing is lost."""
+        """Make `out`, or a new folder if `out` has a run already."""
+        of_rank = "" if self._rank is None or find_machines(alone=True) else f"-rank{self._rank}"
+        name = f"profile-{Path(sys.argv[0] or 'python').stem}{of_rank}"
         try:
-            return make_run_folder(_name(), None if self._out is None else Path(f"{self._out}{_of_rank()}"))
+            return make_run_folder(name, None if self._out is None else Path(f"{self._out}{of_rank}"))
         except UsageError as error:
             if self._out is None:
                 raise
             _say(str(error).partition(";")[0] + "; the run is written to a new folder")
-            return make_run_folder(_name(), None)
+            return make_run_folder(name, None)
 
 
-def _name() -> str:
-    return f"profile-{Path(sys.argv[0] or 'python').stem}{_of_rank()}"
-
-
-def _of_rank() -> str:
-    """For a rank that writes a folder of its own."""
+def _rank_of_training() -> int | None:
+    """While it runs: Lightning's own launcher sets no `RANK`, and removes what else it has set at the end."""
     rank = this_rank()
-    return "" if rank is None or find_machines(alone=True) else f"-rank{rank}"
+    if rank is not None or not has_ranks():
+        return rank
+    from torch import distributed
+
+    return distributed.get_rank() if distributed.get_world_size() > 1 else None
 
 
 def _print(found: Sequence[RecordedLoader]) -> None:

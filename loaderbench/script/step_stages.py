@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from loaderbench.profiler.user_stages import HostAndDevice
 
 
-_IGNORED = ("ignore", re.compile(r"Using `torch\.compile\(module\)` when there are global hooks"), Warning, None, 0)
+_OF_HOOKS = re.compile(r"Using `torch\.compile\(module\)` when there are global hooks", re.IGNORECASE)
+_IGNORED = ("ignore", _OF_HOOKS, Warning, None, 0)
 """A filter of Python's warnings, as `warnings.filterwarnings` makes it."""
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def trials_frame(trials: Iterable[Trial]) -> pd.DataFrame:
     """One row per trial: its axes as columns of their own, then every field and metric that is a plain value.
 
-    An axis that has the name of a field is called `axis_` and its name.
+    An axis with the name of another column is called `axis_` and its name.
     """
     import pandas as pd
 
@@ -55,12 +55,5 @@ def _row(trial: Trial, plain: Iterable[str]) -> dict[str, Any]:
         if gpu.performance is not None
         for name, value in vars(gpu.performance).items()
     }
-    axes = {f"axis_{name}" if name in values else name: value for name, value in trial.config.items()}
-    return {
-        **axes,
-        **values,
-        **device,
-        **parts,
-        **trial.metrics,
-        "failure": trial.failure and trial.failure.kind,
-    }
+    fields = {**values, **device, **parts, **trial.metrics, "failure": trial.failure and trial.failure.kind}
+    return {f"axis_{name}" if name in fields else name: value for name, value in trial.config.items()} | fields

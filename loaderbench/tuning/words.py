@@ -35,8 +35,12 @@ def details(tuned: Tuned, made_at: CodeLine | None, own: OwnLoop) -> Iterator[st
     if made_at is not None:
         yield diff_of_call(made_at, arguments) or _where(made_at)
     if setup := setup_code(tuned.changed):
-        how = "Pass worker_init_fn=set_up" if _workers(tuned) else "Call set_up(0) before training"
-        yield f"{how}, with\n{setup}"
+        how = (
+            "Pass worker_init_fn=set_up, with"
+            if _workers(tuned)
+            else "Define set_up, and call set_up(0) before training:"
+        )
+        yield f"{how}\n{setup}"
 
 
 def _workers(tuned: Tuned) -> int:

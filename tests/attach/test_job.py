@@ -129,9 +129,9 @@ def test_a_launcher_that_uses_torch_itself_is_not_the_training(start: Start, tmp
     """`accelerate launch` imports torch, and sets no rank for one process."""
     training, launcher = tmp_path / "train.py", tmp_path / "accelerate"
     training.write_text("import torch, time\nprint('ready', flush=True)\ntime.sleep(60)\n")
-    launcher.write_text(f"import subprocess, sys, torch\nsubprocess.run([sys.executable, {str(training)!r}])\n")
-    (found,) = find_trainings(start(sys.executable, str(launcher), "launch", str(training)))
-    assert found.command == f"{sys.executable} {training}"
+    launcher.write_text("import subprocess, sys, torch\nsubprocess.run([sys.executable, *sys.argv[2:]])\n")
+    (found,) = find_trainings(start(sys.executable, str(launcher), "launch", str(training), "deepspeed"))
+    assert found.command == f"{sys.executable} {training} deepspeed"
 
 
 CLUSTER = f"""
@@ -139,7 +139,6 @@ import os, subprocess, sys, time
 for rank in (3, 2):
     environment = {{**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank - 2)}}
     subprocess.Popen([sys.executable, "-c", {WAITS!r}], env=environment, stdout=subprocess.DEVNULL)
-time.sleep(1)
 print("ready", flush=True)
 time.sleep(60)
 """

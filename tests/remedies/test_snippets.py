@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from simulated_device import SimulatedTensor, simulated
+from threadpoolctl import threadpool_limits
 from torch.utils.data import DataLoader
 
 from loaderbench.datasets.image_folder import DECODERS, ON_DEVICE, TRANSFORMS
@@ -168,8 +169,9 @@ def test_without_workers_what_they_set_up_is_set_up_in_the_program_itself(root: 
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        first_batch({"num_workers": 0, "worker_threads": 1}, root)
-        assert torch.get_num_threads() == 1
+        with threadpool_limits(2):
+            first_batch({"num_workers": 0, "worker_threads": 1}, root)
+            assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
 
@@ -195,7 +197,7 @@ class Recipes:
 
 
 @pytest.mark.parametrize("name", ["cut", "make", "Cut", "Recipes.train"])
-def test_a_transform_of_one_s_own_is_made_as_in_a_trial(
+def test_a_custom_transform_is_made_as_in_a_trial(
     name: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "lb_own_transforms.py").write_text(OWN_TRANSFORMS)

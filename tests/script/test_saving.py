@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -91,24 +92,34 @@ def test_while_a_loader_is_tuned_nothing_is_saved_and_a_copy_can_be_forked_at_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fork comes from another thread, which must not wait for a lock of this one."""
-    script, free, saved = made(tmp_path), list[bool](), list[bool]()
+    saved, during, free = [0], list[int](), list[bool]()
+
+    def write(*_: object) -> None:
+        saved[0] += 1
+
+    def try_to_fork() -> None:
+        free.append(recorder._saving.acquire(timeout=5))
+        if free[-1]:
+            recorder._saving.release()
 
     class Tuner:
         is_done = False
 
         def consider(self, *_: object, **__: object) -> None:
-            def fork() -> None:
-                free.append(recorder._saving.acquire(blocking=False))
-                recorder._saving.release()
-
-            thread = threading.Thread(target=fork)
+            before, thread = saved[0], threading.Thread(target=try_to_fork)
             thread.start()
             thread.join()
-            saved.append(script._tunes)
+            time.sleep(0.2)  # the thread that saves would do so twenty times
+            during.append(saved[0] - before)
             self.is_done = True
 
+    monkeypatch.setattr(recorder, "write_recordings", write)
+    monkeypatch.setattr(recorder, "FIRST_SAVE_S", 0.01)
+    order = RecordOrder(folder=str(tmp_path), python_path=None, longest_save_s=0.01)
+    script = recorder.ScriptRecorder(order, DataLoader.__iter__, lambda: None, Makers())
     monkeypatch.setattr(script, "_tuner", Tuner())
     for _ in script.epoch(DataLoader(torch.zeros(40, 2), batch_size=4)):
-        pass
+        time.sleep(0.02)
     script.finish()
-    assert (free, saved, script._tunes) == ([True], [True], False)
+    assert (free, during) == ([True], [0])
+    assert saved[0] > 1
