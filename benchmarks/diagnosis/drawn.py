@@ -10,7 +10,7 @@ from benchmarks.diagnosis.data import uneven_files
 from benchmarks.diagnosis.draws import Draws
 from benchmarks.diagnosis.main_process import AROUND
 from benchmarks.diagnosis.opaque_data import ENDLESS, Python
-from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
+from benchmarks.diagnosis.scenario import Expected, Loop, Scenario, because_of
 from benchmarks.diagnosis.steps import device
 from benchmarks.diagnosis.storage_data import Fetched, Sleeping, server
 from benchmarks.diagnosis.stragglers import Sleepy
@@ -25,7 +25,7 @@ def reading(workers: int, *, batch: int, **storage: Any) -> Loop:
     """Files of 8 to 1,000 KB from a played device, in random order."""
     dataset = Sleeping(uneven_files(), **storage)
     sampler = RandomSampler(dataset, replacement=True, num_samples=ENDLESS)
-    return Loop(lambda: DataLoader(dataset, batch, sampler=sampler, num_workers=workers), device(2))
+    return Loop(lambda: DataLoader(dataset, batch, sampler=sampler, num_workers=workers), device(STEP_MS))
 
 
 def hesitating(workers: int, *, slow_s: float, batch: int, **more: Any) -> Loop:
@@ -52,9 +52,7 @@ def _socket(number: int) -> Scenario:
     workers, batch, latency_s = _SOCKETS.randint(1, 6), _SOCKETS.choice([2, 4, 8, 16]), _SOCKETS.ms(5, 60) / 1e3
     arguments = {"workers": workers, "batch": batch, "latency_s": latency_s}
     why = f"{latency_s:.4f} s an object, polled, {workers} workers, batches of {batch}."
-    words = because_of("read sample", "storage_latency")
-    if batch * latency_s / workers < 2 * STEP_MS / 1e3:
-        why, words = f"{why} Workers hide most of it.", HIDDEN
+    why, words = _unless_hidden(why, arguments)
     return Scenario(f"socket_drawn_{number}", why, polling, arguments, words, {"cold_cache": {"latency_s": 0.0}})
 
 
@@ -72,7 +70,7 @@ def _latency(number: int) -> Scenario:
         "latency_s": _DRAW.ms(4, 30) / 1e3,
     }
     why = "{latency_s:.4f} s a file, however large, {workers} workers, batches of {batch}.".format(**arguments)
-    words = because_of("read sample", "storage_latency")
+    why, words = _unless_hidden(why, arguments)
     return Scenario(f"latency_drawn_{number}", why, reading, arguments, words, {"cold_cache": {"latency_s": 0.0}})
 
 
@@ -112,6 +110,14 @@ def _shaped(number: int) -> Scenario:
     why = "{shape} around the loader works {ms} ms on a batch ({kind}), {workers} workers.".format(**arguments)
     words = because_of("main_process", "lock cpu")
     return Scenario(f"around_drawn_{number}", why, converted, arguments, words, {"move_into_workers": {"ms": 0.0}})
+
+
+def _unless_hidden(why: str, arguments: dict[str, Any]) -> tuple[str, Expected]:
+    """What is right, with its reason, for a latency of which workers may hide most."""
+    wait_s = arguments["batch"] * arguments["latency_s"] / arguments["workers"]
+    if wait_s < 2 * STEP_MS / 1e3:
+        return f"{why} Workers hide most of it.", HIDDEN
+    return why, because_of("read sample", "storage_latency")
 
 
 def _mb(least: float, most: float) -> float:

@@ -15,6 +15,7 @@ from typing import get_args
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.headline import NEIGHBORS, limit_of_work, threads_compete, where
 from loaderbench.diagnosis.limits import (
+    blocked_by_itself,
     busiest,
     cpus_of_workers,
     grows_with_bytes,
@@ -41,7 +42,16 @@ from loaderbench.diagnosis.requirements import (
     shares_the_gil,
     threads_take_turns,
 )
-from loaderbench.diagnosis.thresholds import ALMOST, CONFLICT, LARGE_FILE_BYTES, MOST, NOTICED, ONE_THREAD, TIED
+from loaderbench.diagnosis.thresholds import (
+    ALMOST,
+    BLOCKED,
+    CONFLICT,
+    LARGE_FILE_BYTES,
+    MOST,
+    NOTICED,
+    ONE_THREAD,
+    TIED,
+)
 from loaderbench.diagnosis.wording import (
     cpus_alone,
     cpus_in_use,
@@ -224,7 +234,7 @@ def _gil_serializes(cpus: float, facts: Facts) -> Cause:
 
 def workers_are_blocked(facts: Facts) -> Cause | None:
     """Most of the working time neither runs nor waits for a CPU: it waits for a device or a network."""
-    share = facts.blocked_at_work
+    share, alone = facts.blocked_at_work, blocked_by_itself(facts)
     stage, inside = most_blocked(facts), None
     if stage in ("sample", "decode") and facts.wall_s:
         stage, inside = "read", _STAGES[stage]  # nothing else in a sample waits for a device
@@ -235,7 +245,8 @@ def workers_are_blocked(facts: Facts) -> Cause | None:
     if facts.tail_share >= MOST:
         stage, inside, place = "stragglers", None, where("stragglers", facts)
     limit, size = _limit_of_storage(facts)
-    why = f"{who} in the kernel for {in_percent(share)} of {whose} working time{per_sample}{size}"
+    without_others = f" ({in_percent(alone)} without other programs)" if share < BLOCKED else ""
+    why = f"{who} in the kernel for {in_percent(share)} of {whose} working time{without_others}{per_sample}{size}"
     found = _cause(stage, limit, _why("Blocked", why), f"{limit.replace('_', ' ')}{place}")
     return replace(found, read_inside=inside)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loaderbench.diagnosis.facts import Facts
+from loaderbench.diagnosis.facts import MOST_IDLE, Facts
 from loaderbench.diagnosis.thresholds import (
     BLOCKED,
     BYTES_GROW,
@@ -27,6 +27,25 @@ def disturbed(facts: Facts) -> bool:
     """Whether other programs hold the CPUs that are missing here."""
     idle, others = facts.idle_cpus, facts.others_cpus
     return idle is not None and others is not None and idle < IDLE_CPUS and others >= DISTURBING_CPUS
+
+
+def blocked_by_itself(facts: Facts) -> float:
+    """The blocked share of working time; if other programs hold CPUs, what it would be without them.
+
+    Threads of this program would still wait for a CPU if there are more of them than CPUs.
+    """
+    blocked = facts.blocked_at_work
+    if not disturbed(facts) or not blocked:
+        return blocked
+    ran = _ran_at_work(facts) * max(1.0, facts.runnable_threads / facts.cpus)
+    return max(blocked, blocked / (blocked + ran))
+
+
+def _ran_at_work(facts: Facts) -> float:
+    """The share of working time on a CPU."""
+    if facts.workers and facts.loads is not None:
+        return facts.loads.on_cpu_share / (1 - min(facts.idle_share or 0.0, MOST_IDLE))
+    return min(1.0, sum(facts.cpu_s.values()) / sum(facts.wall_s.values()))
 
 
 def limit_of_cpus(facts: Facts) -> Limit:

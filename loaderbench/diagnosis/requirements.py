@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from loaderbench.diagnosis.facts import Facts
 from loaderbench.diagnosis.limits import (
+    blocked_by_itself,
     cpus_are_full,
     cpus_of_workers,
     disturbed,
@@ -85,8 +86,8 @@ def kept_from_cpus(facts: Facts) -> bool:
 
 
 def blocked_at_work(facts: Facts) -> bool:
-    """Loading processes are blocked for most of the time they have work."""
-    return facts.blocked_at_work >= BLOCKED
+    """Loading processes are blocked for most of the time they have work, or would be without other programs."""
+    return blocked_by_itself(facts) >= BLOCKED
 
 
 def not_at_locks(facts: Facts) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from loaderbench.diagnosis.cause import Cause, conflicting, find_cause, speaks_against
 from loaderbench.diagnosis.facts import Facts
-from loaderbench.diagnosis.limits import disturbed
+from loaderbench.diagnosis.limits import blocked_by_itself, disturbed
 from loaderbench.records import Evidence, WaitParts, WorkerStates
 
 
@@ -193,6 +193,23 @@ def test_where_others_hold_the_cpus_they_are_the_limit() -> None:
 
 def test_blocked_workers_are_still_blocked_on_a_busy_machine() -> None:
     assert cause_of(replace(BLOCKED, idle_cpus=0.0, others_cpus=1.9)) == ("read", "storage_latency")
+
+
+def test_time_in_a_run_queue_that_other_programs_cause_is_not_the_loaders_own() -> None:
+    """Of a main process that reads: 40% blocked, 25% on a CPU, and 35% waiting for one that others hold."""
+    reading = {"wall_s": {"read": 8e-3, "collate": 2e-3}, "cpu_s": {"read": 5e-4, "collate": 2e-3}}
+    beside = replace(
+        DECODING, workers=0, loads=states(0.25, 0.35), main=states(0.25, 0.35), wait_share=1.0, idle_share=None,
+        idle_cpus=0.1, others_cpus=1.0, own_cpus=0.75, **reading,
+    )  # fmt: skip
+    assert blocked_by_itself(beside) == pytest.approx(0.4 / 0.65)
+    assert cause_of(beside) == ("read", "storage_latency")
+    found = find_cause(beside)
+    assert found is not None
+    assert "40% of its working time (62% without other programs)" in str(found.why)
+    assert blocked_by_itself(replace(beside, others_cpus=0.1)) == pytest.approx(0.4)
+    many = replace(beside, main=states(0.25, 0.35, runnable_threads=8.0))
+    assert blocked_by_itself(many) == pytest.approx(0.4), "eight threads of its own would wait for two CPUs"
 
 
 def test_idle_workers_are_not_too_few() -> None:

@@ -71,6 +71,14 @@ def others_hold(facts: Facts) -> bool:
     return (facts.others_cpus or 0.0) >= IDLE_CPUS and (facts.idle_cpus or 0.0) < IDLE_CPUS
 
 
+def runs_less_than_it_is_blocked(facts: Facts) -> bool:
+    """Of its working time, without what other programs take."""
+    if facts.workers and facts.loads is not None:
+        working = 1 - min(facts.idle_share or 0.0, 0.9)
+        return facts.loads.on_cpu_share / working <= facts.blocked_at_work + 1e-9
+    return sum(facts.cpu_s.values()) / sum(facts.wall_s.values()) <= facts.blocked_at_work + 1e-9
+
+
 def faults_cost(facts: Facts) -> float:
     """CPUs that page faults could take at most."""
     faults = (facts.loads.minor_faults_per_s if facts.loads else None) or 0.0
@@ -127,7 +135,7 @@ def check_quota(facts: Facts, _: Cause) -> None:
 
 
 def check_storage(facts: Facts, cause: Cause) -> None:
-    assert facts.blocked_at_work >= BLOCKED
+    assert facts.blocked_at_work >= BLOCKED or (others_hold(facts) and runs_less_than_it_is_blocked(facts))
     assert not at_locks(facts)
     assert facts.workers == 0 or facts.loads is None or facts.idle_share is not None, "blocked for what?"
     grows = facts.bytes_share is not None and facts.bytes_share >= MOST
