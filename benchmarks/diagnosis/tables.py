@@ -61,6 +61,7 @@ def summary(answers: Sequence[Answer], *, fixes: bool) -> str:
     healthy = [answer for answer in ran if answer.healthy]
     rows = {
         "right bound": _share([answer.bound == answer.expected.bound for answer in ran]),
+        "right stage": _share([answer.stage in answer.expected.stages for answer in planted]),
         "right bound, stage and limit": _share([answer.outcome == "ok" for answer in planted]),
         "nothing false, but not all": _share([answer.outcome == "unknown" for answer in planted]),
         "wrong": _share([answer.outcome == "WRONG" for answer in planted]),
