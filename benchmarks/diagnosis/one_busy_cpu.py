@@ -5,7 +5,6 @@ The threads spin, or they hold the GIL: CPU use is the same. Times and sizes are
 
 from __future__ import annotations
 
-import random
 import time
 from typing import Any
 
@@ -13,11 +12,12 @@ import torch
 from torch.utils.data import DataLoader
 
 from benchmarks.diagnosis import lock_data
+from benchmarks.diagnosis.draws import Draws
 from benchmarks.diagnosis.opaque_data import Endless
 from benchmarks.diagnosis.scenario import Loop, Scenario, because_of
 from benchmarks.diagnosis.steps import device
 
-_DRAWS = random.Random(20261122)
+_DRAWS = Draws(20261122)
 
 
 class Tensors(Endless):

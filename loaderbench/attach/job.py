@@ -6,7 +6,7 @@ import os
 import pwd
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, filterfalse
+from itertools import chain, filterfalse, pairwise
 from pathlib import Path
 
 from loaderbench.errors import MissingError, UsageError
@@ -16,7 +16,10 @@ from loaderbench.ranks import rank_in
 WORKER_THREAD = "pt_data_worker"  # torch's name for a worker, from 2.6 on
 _STARTED_BY = ("multiprocessing.spawn", "multiprocessing.forkserver", "--multiprocessing-fork")
 _HELPERS = ("resource_tracker", "semaphore_tracker", "loaderbench")
-_LAUNCHERS = ("accelerate", "accelerate.commands.launch", "torchrun", "torch.distributed.run", "deepspeed")
+_LAUNCHERS = (
+    *("accelerate", "accelerate-launch", "accelerate.commands.launch"),
+    *("torchrun", "torch.distributed.run", "deepspeed"),
+)
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def _ranks_below(launcher: int) -> Iterator[Training]:
 
     for pid in tree:
         if is_rank(pid) and is_python(pid) and (pid == launcher or not is_rank(parent_of(pid))):
-            count = proc.environment_of(pid)["WORLD_SIZE"]
+            count = proc.environment_of(pid).get("WORLD_SIZE", "")
             yield Training(pid, command_of(pid), rank_of(pid), int(count) if count.isdigit() else 1)
 
 
@@ -152,9 +155,9 @@ def is_python(pid: int) -> bool:
 
 def _is_launcher(pid: int) -> bool:
     """Whether its command starts trainings, such as `accelerate launch`, which imports torch itself."""
-    words = command_of(pid).split()[1:]
-    program = next((word for word in words if not word.startswith("-")), "")  # a script, or the module after -m
-    return Path(program).name in _LAUNCHERS
+    words = command_of(pid).split()
+    named = (word for before, word in pairwise(words) if not word.startswith("-") and before not in ("-W", "-X"))
+    return Path(next(named, "")).name in _LAUNCHERS  # a script, or the module after -m
 
 
 def _uses_torch(pid: int) -> bool:

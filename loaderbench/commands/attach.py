@@ -56,7 +56,7 @@ def attach(
 
 
 def _recording(seen: Seen, ranks: int) -> Recording:
-    """A training or one of so many ranks, as what becomes of a script's loaders."""
+    """Make the recording of a training, or of one of its `ranks` ranks."""
     from loaderbench.attach.measured import measured_of
     from loaderbench.script.recording import Recording
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import get_args
 
 from loaderbench.diagnosis.facts import Facts
@@ -33,6 +34,7 @@ from loaderbench.diagnosis.limits import (
     own_part_of_main,
     part_of_wait,
     share_of_cpu,
+    stage_blocked_s,
 )
 from loaderbench.diagnosis.operational import LIMIT_NAMES, operational_bounds
 from loaderbench.diagnosis.requirements import (
@@ -233,19 +235,20 @@ def _gil_serializes(cpus: float, facts: Facts) -> Cause:
 
 
 def workers_are_blocked(facts: Facts) -> Cause | None:
-    """Most of the working time neither runs nor waits for a CPU: it waits for a device or a network."""
+    """Most of the working time is a wait for a device or a network, or would be without other programs."""
     share, alone = facts.blocked_at_work, blocked_by_itself(facts)
     stage, inside = most_blocked(facts), None
     if stage in ("sample", "decode") and facts.wall_s:
         stage, inside = "read", _STAGES[stage]  # nothing else in a sample waits for a device
-    longest_s = max(map(facts.blocked_s, facts.wall_s), default=0.0)
+    blocked_s = facts.blocked_s if share >= BLOCKED else partial(stage_blocked_s, facts)
+    longest_s = max(map(blocked_s, facts.wall_s), default=0.0)
     per_sample = f", {in_seconds(longest_s)}/sample" if facts.wall_s and not facts.from_outside else ""
     who, whose = ("workers wait", "their") if facts.workers else ("the main process waits", "its")
     place = f"; {who} in {stage_name(stage)}"
     if facts.tail_share >= MOST:
         stage, inside, place = "stragglers", None, where("stragglers", facts)
     limit, size = _limit_of_storage(facts)
-    without_others = f" ({in_percent(alone)} without other programs)" if share < BLOCKED else ""
+    without_others = f" (an estimated {in_percent(alone)} without other programs)" if share < BLOCKED else ""
     why = f"{who} in the kernel for {in_percent(share)} of {whose} working time{without_others}{per_sample}{size}"
     found = _cause(stage, limit, _why("Blocked", why), f"{limit.replace('_', ' ')}{place}")
     return replace(found, read_inside=inside)

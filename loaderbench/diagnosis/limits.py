@@ -30,12 +30,13 @@ def disturbed(facts: Facts) -> bool:
 
 
 def blocked_by_itself(facts: Facts) -> float:
-    """The blocked share of working time; if other programs hold CPUs, what it would be without them.
+    """The blocked share of working time; if other programs hold CPUs, an estimate of what it would be without them.
 
-    Threads of this program would still wait for a CPU if there are more of them than CPUs.
+    Threads of this program would still wait for a CPU if there are more of them than CPUs. A small share stays as it
+    was measured: too little of it is sure.
     """
     blocked = facts.blocked_at_work
-    if not disturbed(facts) or not blocked:
+    if not disturbed(facts) or blocked < LOCKED:
         return blocked
     ran = _ran_at_work(facts) * max(1.0, facts.runnable_threads / facts.cpus)
     return max(blocked, blocked / (blocked + ran))
@@ -251,8 +252,15 @@ def busiest(facts: Facts) -> str:
 
 
 def most_blocked(facts: Facts) -> str:
-    """The stage that takes most time without using a CPU."""
-    return max(facts.wall_s, key=facts.blocked_s) if facts.wall_s else "sample"
+    """The stage that takes most time without using a CPU, or waiting for one that other programs hold."""
+    return max(facts.wall_s, key=lambda stage: stage_blocked_s(facts, stage)) if facts.wall_s else "sample"
+
+
+def stage_blocked_s(facts: Facts, stage: str) -> float:
+    """Seconds per sample; the wait for a CPU that other programs cause is shared out by CPU time."""
+    queued = facts.loads.run_queue_share / facts.loads.on_cpu_share if facts.loads and facts.loads.on_cpu_share else 0.0
+    wait_s = facts.cpu_s.get(stage, 0.0) * queued if disturbed(facts) else 0.0
+    return max(0.0, facts.blocked_s(stage) - wait_s)
 
 
 def share_of_cpu(facts: Facts) -> float:

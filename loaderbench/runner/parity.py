@@ -118,7 +118,7 @@ def _differences(
             if _equal(other, repeated) and not _equal(one, other):
                 yield f"labels: {int((one != other).sum())} of {len(other)} differ"
         elif _equal(other.isnan(), repeated.isnan()) and not _equal(one.isnan(), other.isnan()):
-            yield f"{_nan_share(one)} of the values are NaN instead of {_nan_share(other)}"
+            yield f"NaN in {int((one.isnan() != other.isnan()).sum()):,} values of {one.numel():,} in one loader alone"
         else:
             yield from _values(one, other)
 
@@ -126,7 +126,10 @@ def _differences(
 def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
     """Values of another range: shifted, or spread otherwise. NaN counts as missing."""
     ours, theirs = (values[~values.isnan()] for values in (one.double(), other.double()))
-    if min(len(ours), len(theirs)) < 2:
+    if len(theirs) < 2:
+        return
+    if len(ours) < 2:
+        yield "no values but NaN"
         return
     spread, own = float(theirs.std()), float(ours.std())
     shift = abs(float(ours.mean() - theirs.mean()))
@@ -135,10 +138,6 @@ def _values(one: torch.Tensor, other: torch.Tensor) -> Iterator[str]:
             f"values {float(ours.mean()):.3g} \N{PLUS-MINUS SIGN} {own:.3g} "
             f"instead of {float(theirs.mean()):.3g} \N{PLUS-MINUS SIGN} {spread:.3g}"
         )
-
-
-def _nan_share(values: torch.Tensor) -> str:
-    return f"{float(values.isnan().double().mean()):.0%}"
 
 
 def _difference(one: torch.Tensor, other: torch.Tensor) -> float:

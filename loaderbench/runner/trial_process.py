@@ -121,7 +121,7 @@ class TrialProcess:
         self.took_s, self.sliced_s = self.took_s + took_s, self.sliced_s + took_s
 
     def _ran_on(self, before: Note, seconds: float, took_s: float) -> bool:
-        """Whether its batches fit the time that the slice took rather than its length: Ctrl-Z suspends the command."""
+        """Whether it kept running: its batches fit the time that passed, not the length of the slice."""
         if not isinstance(self.found, Result):
             return False
         per_second = self.found.measurement.batches / self.found.measurement.steady_s

@@ -72,7 +72,7 @@ def exchange(machines: Machines, found: Sequence[Recording], folder: Path, numbe
         return ""
     from torch import distributed
 
-    prefix = f"loaderbench/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{number}"
+    prefix = f"loaderbench/{number}"
     wait, kind = timedelta(seconds=WAIT_S), vars(distributed)["TCPStore"]  # which torch's own types leave out
     store = kind(machines.address, machines.port, machines.ranks, is_master=False, timeout=wait)
     if machines.is_first:

@@ -7,7 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 
 from loaderbench.errors import LoaderbenchError, UsageError
 from loaderbench.ranks import has_ranks, this_rank
@@ -32,7 +33,7 @@ class LoaderRecording:
     def __init__(self, out: str | Path | None = None, steps: int | None = None, *, quiet: bool = False) -> None:
         self._out, self._steps, self._quiet = out, steps, quiet
         self._recorded: RecordedKind | None = None
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
         self._rank: int | None = None
         self._pid = 0
 
@@ -46,8 +47,8 @@ class LoaderRecording:
             _say(_AGAIN)
             return
         self._rank, self._pid = _rank_of_training(), os.getpid()
-        self._folder = TemporaryDirectory(prefix="loaderbench-callback-")
-        order = RecordOrder(folder=self._folder.name, python_path=None, steps=self._steps)
+        self._folder = Path(mkdtemp(prefix="loaderbench-callback-"))
+        order = RecordOrder(folder=str(self._folder), python_path=None, steps=self._steps)
         self._recorded = RecordedKind(DataLoader, order)
         self._recorded.change()
         atexit.register(self.finish)
@@ -59,14 +60,15 @@ class LoaderRecording:
         recorded, self._recorded = self._recorded, None
         atexit.unregister(self.finish)
         recorded.finish()
-        with self._folder as folder:
-            if (Path(folder) / SENT).exists():  # rank 0 writes what this rank recorded
+        try:
+            if (self._folder / SENT).exists():  # rank 0 writes what this rank recorded
                 return []
-            try:
-                found = write_run_folders(read_recordings(Path(folder)), self._run_folder())
-            except (LoaderbenchError, OSError) as error:
-                _say(str(error))
-                return []
+            found = write_run_folders(read_recordings(self._folder), self._run_folder())
+        except (LoaderbenchError, OSError) as error:
+            _say(str(error))
+            return []
+        finally:
+            rmtree(self._folder, ignore_errors=True)
         if not self._quiet:
             _print(found)
         return found
@@ -85,7 +87,7 @@ class LoaderRecording:
 
 
 def _rank_of_training() -> int | None:
-    """While it runs: Lightning's own launcher sets no `RANK`, and removes what else it has set at the end."""
+    """The rank, read while the training runs. Lightning's launcher sets no `RANK`, and removes the rest at the end."""
     rank = this_rank()
     if rank is not None or not has_ranks():
         return rank

@@ -206,10 +206,25 @@ def test_time_in_a_run_queue_that_other_programs_cause_is_not_the_loaders_own() 
     assert cause_of(beside) == ("read", "storage_latency")
     found = find_cause(beside)
     assert found is not None
-    assert "40% of its working time (62% without other programs)" in str(found.why)
+    assert "40% of its working time (an estimated 62% without other programs)" in str(found.why)
     assert blocked_by_itself(replace(beside, others_cpus=0.1)) == pytest.approx(0.4)
     many = replace(beside, main=states(0.25, 0.35, runnable_threads=8.0))
     assert blocked_by_itself(many) == pytest.approx(0.4), "eight threads of its own would wait for two CPUs"
+    rarely = replace(beside, cpu_s={"read": 4e-3, "collate": 2e-3})
+    assert blocked_by_itself(rarely) == rarely.blocked_at_work < 0.25, "too little is sure"
+
+
+def test_a_stage_that_waits_for_a_cpu_of_others_is_not_what_waits_for_storage() -> None:
+    """Of 10 ms, reading takes 2.5 ms without a CPU; transforming runs for 1.5 ms and waits for a CPU for 6 ms."""
+    beside = replace(
+        DECODING, workers=0, loads=states(0.15, 0.6), main=states(0.15, 0.6), wait_share=1.0, idle_share=None,
+        idle_cpus=0.1, others_cpus=1.0, own_cpus=0.75,
+        wall_s={"read": 2.5e-3, "transform": 7.5e-3}, cpu_s={"read": 0.0, "transform": 1.5e-3},
+    )  # fmt: skip
+    found = find_cause(beside)
+    assert found is not None
+    assert (found.stage, found.limit, found.read_inside) == ("read", "storage_latency", None)
+    assert "2.5 ms/sample" in str(found.why)
 
 
 def test_idle_workers_are_not_too_few() -> None:

@@ -16,7 +16,7 @@ from loaderbench.loaders import AXIS, LOADER_BACKENDS, Batches, LoaderBackend
 from loaderbench.loaders.torch_loader import TorchLoader
 from loaderbench.options import Check
 from loaderbench.records import Parity
-from loaderbench.runner.parity import ParityOrder, compare_loaders
+from loaderbench.runner.parity import ParityOrder, _differences, compare_loaders
 from loaderbench.session.parity import why_refused
 
 Change = Callable[[torch.Tensor, torch.Tensor], Any]
@@ -168,13 +168,29 @@ def test_random_labels_and_missing_values_do_not_differ() -> None:
     assert found.not_measured == {"difference": "the transform draws other values each time"}
 
 
-def test_values_that_only_another_loader_lacks_are_refused(
-    samples: tuple[tuple[str, int], ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def without_half(images: torch.Tensor, labels: torch.Tensor) -> Any:
-        images = images.clone()
-        images[:, :, :112] = float("nan")
-        return [images, labels]
+def without(images: torch.Tensor, columns: int) -> torch.Tensor:
+    images = images.clone()
+    images[..., :columns] = float("nan")
+    return images
 
-    changed(monkeypatch, without_half)
-    assert compared(samples, "changed").refused == "50% of the values are NaN instead of 0%"
+
+@pytest.mark.parametrize(
+    ("transform", "columns", "said"),
+    [
+        ("imagenet_eval", 112, "NaN in 4,816,896 values of 9,633,792 in one loader alone"),
+        ("imagenet_eval", 224, "NaN in 9,633,792 values of 9,633,792 in one loader alone"),
+    ],
+)
+def test_values_that_only_another_loader_lacks_are_refused(
+    samples: tuple[tuple[str, int], ...], monkeypatch: pytest.MonkeyPatch, transform: str, columns: int, said: str
+) -> None:
+    changed(monkeypatch, lambda images, labels: [without(images, columns), labels])
+    assert compared(samples, "changed", transform).refused == said
+
+
+def test_where_values_are_missing_at_random_a_loader_without_any_is_refused() -> None:
+    one, other = torch.rand(2, 64, 8)
+    other[torch.rand(64, 8) < 0.1] = float("nan")
+    again = other.roll(1)
+    assert [*_differences([one], [other], [again])] == []
+    assert [*_differences([one * float("nan")], [other], [again])] == ["no values but NaN"]

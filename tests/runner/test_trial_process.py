@@ -184,14 +184,13 @@ def test_a_pause_counts_only_if_the_trial_ran_on_meanwhile(
         if all_paused:
             trial_process._signal(process._pids, signal.SIGSTOP)
         time.sleep(PAUSED_S + 0.5)
-        if all_paused:
-            trial_process._signal(process._pids, signal.SIGCONT)
         return found
 
     monkeypatch.setattr(trial_process, "wait", late)
     process.run_slice(0.2)
     seconds = process.slices().seconds - before.seconds
     assert (seconds > PAUSED_S) is not all_paused
+    assert (process.sliced_s > PAUSED_S) is not all_paused
 
 
 def test_an_emulated_accelerator_stands_still_with_the_loop(begin: Begin) -> None:

@@ -86,7 +86,7 @@ def test_a_rank_that_sends_nothing_is_named(store: Any, tmp_path: Path, monkeypa
 
 
 def test_another_version_is_not_read(store: Any, tmp_path: Path) -> None:
-    store.set("loaderbench/0/0/2", "1 0.0.1")
+    store.set("loaderbench/0/2", "1 0.0.1")
     said = exchange(machines(0, store, 3), [], tmp_path)
     assert said.startswith("rank 2 has loaderbench 0.0.1, rank 0 ")
     assert said.endswith(": install the same version")

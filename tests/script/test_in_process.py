@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from scripts import HEAD, write
+from torch import distributed
 
 from loaderbench.result import load
-from loaderbench.script import recorder
+from loaderbench.script import in_process, recorder
 
 OWN = (
     HEAD
@@ -86,6 +87,36 @@ def test_a_rank_has_a_folder_of_its_own_and_where_that_cannot_be_used_a_new_one(
     assert "Traceback" not in done.stderr
     for folder, count in (("run-rank3", 1), ("reports/profile-train-rank3-*", 3)):
         assert len([*tmp_path.glob(f"{folder}/run.json")]) == count
+
+
+def test_a_rank_of_another_launcher_is_that_of_its_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning's removes its variables, and the group, before the callback ends."""
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(in_process, "has_ranks", lambda: True)
+    monkeypatch.setattr(distributed, "get_rank", lambda: 1)
+    for size, rank in ((2, 1), (1, None)):
+        monkeypatch.setattr(distributed, "get_world_size", lambda size=size: size)
+        assert in_process._rank_of_training() == rank
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert in_process._rank_of_training() == 3
+
+
+FORKS = OWN.replace(
+    "    other = LoaderRecording()",
+    """\
+    if os.fork() == 0:
+        sys.exit()
+    os.wait()
+    other = LoaderRecording()""",
+)
+
+
+def test_a_forked_copy_that_ends_takes_nothing_with_it(tmp_path: Path) -> None:
+    done = run(tmp_path, FORKS, "run")
+    assert done.stdout.endswith("1 0\nTrue\n"), done.stderr
+    assert load(tmp_path / "run").trials[0].batches == 40
 
 
 def test_a_training_that_ends_by_an_exception_is_written_too(tmp_path: Path) -> None:
