@@ -125,6 +125,7 @@ def test_a_process_that_is_gone_has_nothing() -> None:
     assert str(Training(gone, "python train.py")) == f"process {gone}: python train.py"
 
 
+@pytest.mark.slow
 def test_a_launcher_that_uses_torch_itself_is_not_the_training(start: Start, tmp_path: Path) -> None:
     """`accelerate launch` imports torch, and sets no rank for one process."""
     training, launcher = tmp_path / "train.py", tmp_path / "accelerate"

@@ -113,12 +113,14 @@ FORKS = OWN.replace(
 )
 
 
+@pytest.mark.slow
 def test_a_forked_copy_that_ends_takes_nothing_with_it(tmp_path: Path) -> None:
     done = run(tmp_path, FORKS, "run")
     assert done.stdout.endswith("1 0\nTrue\n"), done.stderr
     assert load(tmp_path / "run").trials[0].batches == 40
 
 
+@pytest.mark.slow
 def test_a_training_that_ends_by_an_exception_is_written_too(tmp_path: Path) -> None:
     """Hugging Face's `Trainer` does not call its callbacks then."""
     raises = OWN.partition("    other =")[0] + "    raise RuntimeError('no more memory')\n"
