@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from loaderbench.loaders import LOADER_BACKENDS, backend_of
+from loaderbench.loaders import LOADER_BACKENDS, own_arguments
 from loaderbench.records import Config, RunRecord, Scalar, format_scalar
 from loaderbench.report import axes, words
 
@@ -44,9 +44,8 @@ def command_for_configuration(run: RunRecord, config: Config) -> str | None:
 
 def _taken(run: RunRecord, config: Config) -> Config:
     """Without what only other loaders take, which is null in it."""
-    own = backend_of({**run.loader, **config}).axes
-    others = {axis for backend in LOADER_BACKENDS.values() for axis in backend.axes} - own.keys()
-    return {axis: value for axis, value in config.items() if value is not None or axis not in others}
+    own = own_arguments({**run.loader, **config}, LOADER_BACKENDS.values())
+    return {axis: value for axis, value in config.items() if value is not None or axis in own}
 
 
 def _set(run: RunRecord, axis: str) -> list[Scalar]:
