@@ -41,17 +41,17 @@ class _Loader:
     rank: int | None
     sums: list[SoFar] = field(default_factory=lambda: [SoFar(), SoFar()])
 
-    def point(self, recording: Recording, *, last: bool) -> LivePoint | None:
+    def point(self, recording: Recording) -> LivePoint | None:
         """What it did since its last point; `None` without any new batch.
 
-        The last point is of a short time, in which workers only deliver what was ready: it is joined with the one
-        before if it is less than half as long.
+        What is saved at the end is of a short time, in which workers only deliver what was ready: it is joined with
+        the point before if it is less than half as long.
         """
         now = so_far(recording)
         earlier, since = self.sums
         if now.recorded <= since.recorded:
             return None
-        if last and now.seconds - since.seconds < (since.seconds - earlier.seconds) / 2:
+        if recording.has_ended and now.seconds - since.seconds < (since.seconds - earlier.seconds) / 2:
             since = earlier
         self.sums = [self.sums[1], now]
         return LivePoint(
@@ -76,8 +76,8 @@ class _Follower(threading.Thread):
         """Follow until `over`, then take what was saved last."""
         try:
             while not self.over.wait(LOOK_S):
-                self._take(last=False)
-            self._take(last=True)
+                self._take()
+            self._take()
             self._tracker.close()
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())[:_MOST_TEXT]
@@ -85,7 +85,7 @@ class _Follower(threading.Thread):
             with suppress(Exception):
                 self._tracker.close()
 
-    def _take(self, *, last: bool) -> None:
+    def _take(self) -> None:
         points = []
         for file in own_files(self._folder):
             saved_ns = file.stat().st_mtime_ns
@@ -93,7 +93,7 @@ class _Follower(threading.Thread):
                 continue
             self._saved_ns[file] = saved_ns
             for place, recording in enumerate(read_file(file)):
-                points.append(self._loader((file, place), recording).point(recording, last=last))
+                points.append(self._loader((file, place), recording).point(recording))
         if found := [point for point in points if point is not None]:
             self._tracker.write(found)
 

@@ -299,6 +299,7 @@ def _recording_of(one: _Recorded, *, has_ended: bool) -> Recording:
         steps=one.profiler.steps,
         ranks=ranks_of_job(),
         around_s=around_s,
+        has_ended=has_ended,
     )
 
 

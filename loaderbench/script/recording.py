@@ -26,7 +26,7 @@ class Recording:
 
     `rank` is that of a distributed training; `None` outside of one. `steps` are the last ones, which are compared with
     those of other ranks; `None` where they were not timed. `ranks` is how many the training has. `around_s` is the mean
-    of code around the loader, per batch: it is part of the trial's data wait.
+    of code around the loader, per batch: it is part of the trial's data wait. `has_ended`: nothing will be added to it.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Recording:
     steps: StepTimes | None = None
     ranks: int | None = None
     around_s: float = 0.0
+    has_ended: bool = False
 
     @property
     def folder_name(self) -> str:

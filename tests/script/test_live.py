@@ -77,7 +77,9 @@ def test_a_short_rest_at_the_end_is_joined_with_the_interval_before(tmp_path: Pa
         for count, (batches, seconds) in enumerate([(10, 10.0), (20, 20.0)], 1):
             write_recordings(tmp_path, [with_batches(recording, batches, seconds)])
             kept.wait_for(count)
-        write_recordings(tmp_path, [with_batches(recording, 24, 20.1)])  # the queue of the workers
+        end = replace(with_batches(recording, 24, 20.1), has_ended=True)  # the queue of the workers
+        write_recordings(tmp_path, [end])
+        kept.wait_for(3)  # before the script's process is gone
     assert kept.rates[-1] == (33, round(SAMPLES * 14 / 10.1, 6))
 
 

@@ -61,11 +61,11 @@ def test_all_else_is_there_while_the_script_runs(trials: tuple[Trial, Trial]) ->
 def test_a_save_makes_way_for_the_loop_and_the_last_one_measures_the_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saved: list[tuple[float, bool]] = []
+    saved: list[tuple[float, bool, bool]] = []
 
     def write(_: Path, recordings: Sequence[Recording]) -> None:
         cost_s = trial_of(recordings[0]).recorder_s_per_batch
-        saved.append((round(sys.getswitchinterval(), 6), cost_s is not None))
+        saved.append((round(sys.getswitchinterval(), 6), cost_s is not None, recordings[0].has_ended))
 
     monkeypatch.setattr(recorder, "write_recordings", write)
     usual_s, script = sys.getswitchinterval(), made(tmp_path)
@@ -73,7 +73,7 @@ def test_a_save_makes_way_for_the_loop_and_the_last_one_measures_the_cost(
         if number == 20:
             script._save()
     script.finish()
-    assert saved == [(recorder.SWITCH_S, False), (recorder.SWITCH_S, True)]
+    assert saved == [(recorder.SWITCH_S, False, False), (recorder.SWITCH_S, True, True)]
     assert sys.getswitchinterval() == usual_s
 
 
