@@ -114,7 +114,8 @@ def _transform(name: str, normalize: bool, *, tensors: bool) -> Iterator[str]:
             tensors = True
         to_float = "t.ConvertImageDtype(torch.float32)" if tensors else "t.ToTensor()"
         to_uint8 = "" if tensors else "t.PILToTensor()"
-        last = f"{to_float}, t.Normalize({MEAN}, {STD})" if normalize else to_uint8
+        scale = f", t.Normalize({MEAN}, {STD})" if name != "to_tensor" else ""
+        last = f"{to_float}{scale}" if normalize else to_uint8
         steps = ", ".join(part for part in (_CROPS.get(name, ""), last) if part)
         yield f"import torch\nfrom torchvision import transforms as t\n\ntransform = t.Compose([{steps}])"
 

@@ -126,6 +126,9 @@ class LoaderBackend(ABC):
     format: ClassVar[str] = ""
     """The one format that it reads, by its name; empty where it reads what the dataset gives."""
 
+    is_torchs: ClassVar[bool] = False
+    """Whether it is a `DataLoader` of torch, with a sampler and a `collate_fn`."""
+
     reads_stores: ClassVar[bool] = False
     """Whether it reads that format from an object store, too."""
 

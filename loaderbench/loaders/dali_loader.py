@@ -37,23 +37,31 @@ from nvidia.dali.plugin.pytorch import DALIClassificationIterator, LastBatchPoli
 
 gpu = torch.cuda.current_device() if torch.cuda.is_available() else None
 decoder = dict(device="cpu" if gpu is None else "mixed", adjust_orientation=False, jpeg_fancy_upsampling=True)
-scale = dict(mean=[255 * 0.485, 255 * 0.456, 255 * 0.406], std=[255 * 0.229, 255 * 0.224, 255 * 0.225])
+scale = dict({scale})
 files, labels = zip(*dataset.samples)
 
 @pipeline_def(batch_size={size}, num_threads={threads}, prefetch_queue_depth={queued}, device_id=gpu)
-def pipeline():  # what `transform: imagenet_train` does
+def pipeline():  # what `transform: {transform}` does
     order = dict(shuffle_after_epoch={shuffle}, pad_last_batch=True)
     encoded, label = fn.readers.file(files=files, labels=labels, name="files", **order)
-    crop = dict(random_area=[0.08, 1], random_aspect_ratio=[3 / 4, 4 / 3])
-    image = fn.resize(fn.decoders.image_random_crop(encoded, **crop, **decoder), size=[224, 224], antialias=True)
-    flip = fn.random.coin_flip(probability=0.5)
-    return fn.crop_mirror_normalize(image, mirror=flip, dtype=types.FLOAT, output_layout="CHW", **scale), label
+{image}
+    return fn.crop_mirror_normalize(image, {how}dtype=types.{dtype}, output_layout="CHW", **scale), label
 
 class Batches(DALIClassificationIterator):
     def __next__(self):
         (batch,) = super().__next__()
         return batch["data"], batch["label"].flatten().long()
 """
+_RANDOM_CROP = """\
+    crop = dict(random_area=[0.08, 1], random_aspect_ratio=[3 / 4, 4 / 3])
+    image = fn.resize(fn.decoders.image_random_crop(encoded, **crop, **decoder), size=[224, 224], antialias=True)
+    flip = fn.random.coin_flip(probability=0.5)"""
+_WHOLE = "    image = fn.decoders.image(encoded, **decoder)"
+_SHORT_SIDE = f"{_WHOLE}\n    image = fn.resize(image, resize_shorter=256, antialias=True)"
+_STEPS = {"imagenet_eval": (_SHORT_SIDE, "crop=[224, 224], "), "to_tensor": (_WHOLE, "")}
+"""The lines that make an image, and how it is cropped then; other transforms crop at random."""
+
+_IMAGENET = "mean=[255 * 0.485, 255 * 0.456, 255 * 0.406], std=[255 * 0.229, 255 * 0.224, 255 * 0.225]"
 _LOADER = """\
 loader = Batches(pipeline(), reader_name="files", last_batch_policy=LastBatchPolicy.{last}, auto_reset=True)"""
 
@@ -139,7 +147,22 @@ class Dali(ThreadLoader):
         found, shuffle = self.prefetch(arguments), bool(arguments.get("shuffle"))
         numbers = {"size": found.batch_size, "threads": found.workers, "queued": self.queued(arguments)}
         last = "DROP" if arguments.get("drop_last") else "PARTIAL"
-        return [_PIPELINE.format(**numbers, shuffle=shuffle), "\n".join([*comments, _LOADER.format(last=last)])]
+        pipeline = _PIPELINE.format(**numbers, **_recipe(arguments), shuffle=shuffle)
+        return [pipeline, "\n".join([*comments, _LOADER.format(last=last)])]
+
+
+def _recipe(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """What the named transform does, in the lines of a program."""
+    name, normalizes = str(arguments.get("transform", "imagenet_train")), arguments.get("normalize") != "device"
+    image, how = _STEPS.get(name, (_RANDOM_CROP, "mirror=flip, "))
+    scale = _IMAGENET if name != "to_tensor" else "mean=[0.0], std=[255.0]"
+    return {
+        "transform": name,
+        "image": image,
+        "how": how,
+        "scale": scale if normalizes else "mean=[0.0], std=[1.0]",
+        "dtype": "FLOAT" if normalizes else "UINT8",
+    }
 
 
 class DaliBatches:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from loaderbench.loaders.backend import Batches, Prefetch
 from loaderbench.loaders.image_files import ImageFiles, image_files
-from loaderbench.loaders.tf_images import CODE, DRAWS, INSTALL, OPERATIONS, image_of, named, tensorflow
+from loaderbench.loaders.tf_images import DRAWS, INSTALL, OPERATIONS, code_of_files, image_of, named, tensorflow
 from loaderbench.loaders.thread_workers import ThreadLoader, threads_started
 from loaderbench.loaders.torch_loader import endless_sampler
 from loaderbench.ranks import has_ranks
@@ -64,7 +64,7 @@ class TfData(ThreadLoader):
             shuffle=".shuffle(len(paths))" if arguments.get("shuffle") else "",
             drop_last=bool(arguments.get("drop_last")),
         )
-        return [CODE, pipeline, "\n".join([*comments, "loader = Batches()"])]
+        return [code_of_files(arguments), pipeline, "\n".join([*comments, "loader = Batches()"])]
 
 
 class TfDataBatches:

@@ -30,13 +30,13 @@ _ACCURATE = "INTEGER_ACCURATE"  # the inverse DCT of Pillow; TensorFlow's own de
 _PLACE_OF_ERROR = re.compile(r"\{\{.*?\}\}\s*|\s*\[\[.*?\]\]|\s*\[Op:.*", re.DOTALL)
 
 
-CODE_OF_CROPS = """\
+_SETUP = """\
 import torch, torchvision  # before TensorFlow: importing Triton after it ends the process
 import tensorflow as tf
 
 tf.config.set_visible_devices([], "GPU")  # leave GPUs to torch
-mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225){paths}
-
+"""
+_BOX = """
 def random_box(file):  # of torchvision's RandomResizedCrop; where none of ten fits, the first is cut
     sides = tf.cast(tf.io.extract_jpeg_shape(file)[:2], tf.float32)
     area = tf.reduce_prod(sides) * tf.random.uniform((10,), 0.08, 1)
@@ -46,19 +46,44 @@ def random_box(file):  # of torchvision's RandomResizedCrop; where none of ten f
     begin = tf.floor(tf.random.uniform((2,)) * (sides - size + 1))
     return tf.cast(tf.concat((begin, size), 0), tf.int32)
 """
-"""Lines that draw a crop of the bytes of a JPEG, in a program to paste. `paths` are lines that list its files."""
-
-CODE = (
-    CODE_OF_CROPS.format(paths="\npaths, labels = zip(*dataset.samples)")
-    + """
-def load(path, label):  # what `transform: imagenet_train` does to a JPEG
-    file = tf.io.read_file(path)
+_EVAL = "imagenet_eval"
+_CROP_AND_FLIP = """\
     image = tf.io.decode_and_crop_jpeg(file, random_box(file), channels=3, dct_method="INTEGER_ACCURATE")
     image = tf.image.random_flip_left_right(tf.image.resize(image, (224, 224), antialias=True))
-    return tf.transpose((image / 255 - mean) / std, (2, 0, 1)), label
 """
-)
-"""Lines that load one image of a `dataset` of torchvision."""
+_CENTER = """\
+    image = tf.io.decode_jpeg(file, channels=3, dct_method="INTEGER_ACCURATE")
+    sides = tf.shape(image)[:2]
+    sides = 256 * sides // tf.reduce_min(sides)
+    top, left = tf.unstack(tf.cast(tf.round((sides - 224) / 2), tf.int32))
+    image = tf.image.crop_to_bounding_box(tf.image.resize(image, sides, antialias=True), top, left, 224, 224)
+"""
+
+
+def setup_code(arguments: Mapping[str, Any], *, lists_files: bool = True) -> str:
+    """The head of a program: TensorFlow, the files of `dataset`, and what `load_code` needs."""
+    scale = "mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)\n" if _normalizes(arguments) else ""
+    files = "paths, labels = zip(*dataset.samples)\n" if lists_files else ""
+    return _SETUP + scale + files + ("" if arguments.get("transform") == _EVAL else _BOX)
+
+
+def load_code(arguments: Mapping[str, Any], parameters: str, file: str, label: str) -> str:
+    """`load`, which does what the named transform does to a JPEG. `file` are the lines that read its bytes."""
+    name = arguments.get("transform", "imagenet_train")
+    pixels = "(image / 255 - mean) / std" if _normalizes(arguments) else "tf.saturate_cast(tf.round(image), tf.uint8)"
+    head = f"def load({parameters}):  # what `transform: {name}` does to a JPEG\n"
+    image = _CENTER if name == _EVAL else _CROP_AND_FLIP
+    return f"{head}{file}{image}    return tf.transpose({pixels}, (2, 0, 1)), {label}\n"
+
+
+def code_of_files(arguments: Mapping[str, Any]) -> str:
+    """Lines that load one image of a `dataset` of torchvision."""
+    load = load_code(arguments, "path, label", "    file = tf.io.read_file(path)\n", "label")
+    return f"{setup_code(arguments)}\n{load}"
+
+
+def _normalizes(arguments: Mapping[str, Any]) -> bool:
+    return arguments.get("normalize") != "device"
 
 
 def tensorflow() -> Any:

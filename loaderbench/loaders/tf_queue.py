@@ -12,10 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 from loaderbench.loaders.backend import Batches, Prefetch
 from loaderbench.loaders.image_files import ImageFiles, image_files
 from loaderbench.loaders.tf_images import (
-    CODE,
     DRAWS,
     INSTALL,
     OPERATIONS,
+    code_of_files,
     image_of,
     named,
     tensorflow,
@@ -94,7 +94,7 @@ class TfQueue(ThreadLoader):
             shuffle=bool(arguments.get("shuffle")),
             short=not arguments.get("drop_last"),
         )
-        return [CODE, queue, "\n".join([*comments, "loader = Batches()"])]
+        return [code_of_files(arguments), queue, "\n".join([*comments, "loader = Batches()"])]
 
 
 def _of_this_rank(files: ImageFiles) -> ImageFiles:

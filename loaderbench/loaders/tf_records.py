@@ -11,7 +11,7 @@ from loaderbench.loaders.backend import Batches
 from loaderbench.loaders.image_files import ImageFiles, copy_in, image_files
 from loaderbench.loaders.shuffle_buffer import ARGUMENT, COLLAPSING, buffer_of, without_idle_buffer
 from loaderbench.loaders.tf_data import TfData, TfDataBatches
-from loaderbench.loaders.tf_images import CODE_OF_CROPS, DRAWS, OPERATIONS, image_of_bytes
+from loaderbench.loaders.tf_images import DRAWS, OPERATIONS, image_of_bytes, load_code, setup_code
 from loaderbench.loaders.thread_workers import ThreadLoader
 from loaderbench.options import Check
 from loaderbench.ranks import has_ranks
@@ -40,14 +40,10 @@ if not shards:  # written once
     shards = sorted(map(str, Path("shards").glob("*.tfrecord")))
 """
 
-_LOAD = f"""\
-def load(record):  # what `transform: imagenet_train` does to a JPEG
+_FILE = f"""\
     text, number = tf.io.FixedLenFeature((), tf.string), tf.io.FixedLenFeature((), tf.int64)
     found = tf.io.parse_single_example(record, {{"{ENCODED}": text, "{LABEL}": number}})
     file = found["{ENCODED}"]
-    image = tf.io.decode_and_crop_jpeg(file, random_box(file), channels=3, dct_method="INTEGER_ACCURATE")
-    image = tf.image.random_flip_left_right(tf.image.resize(image, (224, 224), antialias=True))
-    return tf.transpose((image / 255 - mean) / std, (2, 0, 1)), found["{LABEL}"]
 """
 
 _PIPELINE = """\
@@ -115,7 +111,9 @@ class TfRecords(TfData):
             shuffle="" if buffer is None else f".shuffle({buffer})",
             drop_last=bool(arguments.get("drop_last")),
         )
-        return [CODE_OF_CROPS.format(paths=""), _SHARDS, _LOAD, pipeline, "\n".join([*comments, "loader = Batches()"])]
+        load = load_code(arguments, "record", _FILE, f'found["{LABEL}"]')
+        setup = setup_code(arguments, lists_files=False)
+        return [setup, _SHARDS, load, pipeline, "\n".join([*comments, "loader = Batches()"])]
 
 
 class TfRecordsBatches(TfDataBatches):

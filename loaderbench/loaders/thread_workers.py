@@ -90,8 +90,8 @@ class ThreadLoader(LoaderBackend):
     worker_axes: ClassVar[frozenset[str]] = frozenset(("threads", "queued"))
 
     def loading_in(self, workers: int, arguments: Mapping[str, Any]) -> Config:
-        """As many threads."""
-        return {"threads": workers}
+        """As many threads, at least one."""
+        return {"threads": max(1, workers)}
 
     def prefetch(self, arguments: Mapping[str, Any]) -> Prefetch:
         """As many batches as are asked for, by so many threads; nothing is copied between processes."""

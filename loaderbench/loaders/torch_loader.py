@@ -50,6 +50,7 @@ class TorchLoader(LoaderBackend):
     """`torch.utils.data.DataLoader`, over a sampler that never ends."""
 
     called: ClassVar[str] = "DataLoader"
+    is_torchs: ClassVar[bool] = True
     arguments: ClassVar[Mapping[str, Check]] = {
         "batch_size": integer(1, MAX_BATCH_SIZE),
         "num_workers": integer(0, MAX_WORKERS),

@@ -15,12 +15,11 @@ from loaderbench.loaders import AXIS, backend_of
 from loaderbench.records import Config, Recommendation
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
-from loaderbench.remedies.larger_batch import CAVEAT
+from loaderbench.remedies.larger_batch import caveat_of_batch, is_larger
 from loaderbench.remedies.wording import applied, argument
 from loaderbench.remedies.workers import swept_count_axis, with_workers
 
 TITLE = "Use the best config of the sweep"
-SMALLER_BATCH = "A smaller batch changes convergence: scale the learning rate with it"
 
 
 class _BestCombination:
@@ -42,7 +41,7 @@ class _BestCombination:
         if _has_its_own_fix(findings, best, changed):
             return None
         title = _title(changed, best)
-        return MeasuredChange(self.id, title, best, caveat=_caveat(findings.baseline, best)).recommend(findings)
+        return MeasuredChange(self.id, title, best, caveat=caveat_of_batch(findings.baseline, best)).recommend(findings)
 
 
 def _has_its_own_fix(findings: Findings, best: Config, changed: list[str]) -> bool:
@@ -50,18 +49,7 @@ def _has_its_own_fix(findings: Findings, best: Config, changed: list[str]) -> bo
     baseline, axis = findings.baseline, swept_count_axis(findings)
     if axis in changed:
         return best == with_workers(baseline, best, axis)
-    return changed == ["pin_memory"] or (changed == ["batch_size"] and _larger(baseline, best))
-
-
-def _larger(baseline: Config, best: Config) -> bool:
-    before, after = baseline.get("batch_size"), best.get("batch_size")
-    return isinstance(before, int) and isinstance(after, int) and after > before
-
-
-def _caveat(baseline: Config, best: Config) -> str | None:
-    if baseline.get("batch_size") == best.get("batch_size"):
-        return None
-    return CAVEAT if _larger(baseline, best) else SMALLER_BATCH
+    return changed == ["pin_memory"] or (changed == ["batch_size"] and is_larger(baseline, best))
 
 
 def _title(changed: list[str], best: Config) -> str:

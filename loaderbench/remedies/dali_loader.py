@@ -48,6 +48,6 @@ REMEDY = CauseRemedy(
     untried_for=lambda _: "" if DALI.is_installed() else NOT_INSTALLED,
     relieves={"decode": 0.5, "transform": 0.5},
     effort=2,
-    costs=("Crops are DALI's own draws", "One more package, of about 600 MB"),
+    costs=("DALI draws its own random crops", "One more package, of about 600 MB"),
     changes_pixels=True,
 )

@@ -13,7 +13,9 @@ REMEDY = CauseRemedy(
     id="even_shards",
     title="Divide the data evenly among workers",
     applies=lambda found: found.named(limits={"imbalance"}) and found.verdict.stage is not None,
-    code="""class Even(torch.utils.data.IterableDataset):
+    code="""import torch.utils.data
+
+class Even(torch.utils.data.IterableDataset):
     def __iter__(self):
         info = torch.utils.data.get_worker_info()
         for shard in self.shards[info.id :: info.num_workers]:  # of one size, at least one per worker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,8 +89,8 @@ class Findings:
 
     `trials` are those of the sweep, `remedy_trials` those of remedies.
     `diagnosis` is of the configuration that the verdict is about, `later` are those of what the remedies made of it. A
-    `profile` has no other to compare it with. `options` are the dataset's own. `demand`, samples/s, is that of a
-    consumer that caps the rate.
+    `profile` has no other to compare it with. `options` are the dataset's own. `demand_of` gives the samples/s that a
+    consumer takes a configuration's batches at; `None` of one that does not cap the rate.
     """
 
     configurations: Sequence[Configuration]
@@ -107,7 +107,7 @@ class Findings:
     verification: Verification | None = None
     remedy_trials: Sequence[Trial] = ()
     options: dict[str, Any] | None = None
-    demand: float | None = None
+    demand_of: Callable[[Config], float | None] = lambda _: None
 
     def label(self, config: Config) -> str:
         """Write a configuration by the axes that vary."""

@@ -11,14 +11,28 @@ How to confirm: throughput rises; check that the loss converges as before.
 
 from __future__ import annotations
 
-from loaderbench.records import Recommendation
+from loaderbench.records import Config, Recommendation
 from loaderbench.remedies.base import MeasuredChange, already_ok, not_checked
 from loaderbench.remedies.findings import Findings
 
 TITLE = "Set batch_size={}"
 GENERAL = "Raise batch_size"
 CAVEAT = "A larger batch changes convergence: scale the learning rate with it (Goyal et al. 2017)"
+SMALLER = "A smaller batch changes convergence: scale the learning rate with it"
 _ONE_VALUE = "Not checked: one value swept; add -P batch_size={},{},{}"
+
+
+def is_larger(baseline: Config, best: Config) -> bool:
+    """Whether the batch size rises."""
+    before, after = baseline.get("batch_size"), best.get("batch_size")
+    return isinstance(before, int) and isinstance(after, int) and after > before
+
+
+def caveat_of_batch(baseline: Config, best: Config) -> str | None:
+    """What another batch size means for training; `None` for the same one."""
+    if baseline.get("batch_size") == best.get("batch_size"):
+        return None
+    return CAVEAT if is_larger(baseline, best) else SMALLER
 
 
 class _LargerBatch:

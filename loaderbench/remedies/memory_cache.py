@@ -12,6 +12,7 @@ How to confirm: measure again; read and decode time per sample fall after the fi
 from __future__ import annotations
 
 from loaderbench.datasets.image_folder import ON_DEVICE
+from loaderbench.loaders import backend_of
 from loaderbench.remedies.by_cause import CauseRemedy, option
 from loaderbench.remedies.findings import Diagnosis
 
@@ -27,6 +28,12 @@ def _fits(found: Diagnosis) -> bool:
     return decoded <= (found.shared_memory_bytes or 0) * MOST_OF_MEMORY
 
 
+def _reads_copies(found: Diagnosis) -> bool:
+    """Whether its loader reads shards, or decodes by itself: the dataset decodes nothing then."""
+    backend = backend_of({**found.loader, **found.config})
+    return bool(backend.format) or backend.decodes
+
+
 REMEDY = CauseRemedy(
     id="memory_cache",
     title="Cache decoded images in shared memory",
@@ -38,11 +45,12 @@ REMEDY = CauseRemedy(
         )
         and found.option("image_cache") is None
         and not found.option("storage")
+        and not _reads_copies(found)
         and found.option("decoder") not in ("pillow_lazy", *ON_DEVICE)
         and _fits(found)
     ),
     change=option(image_cache="shared_memory"),
     relieves={"decode": 0.1, "read": 0.05},
-    costs=("Shared memory for all decoded images, about twelve times their files",),
-    caveat="The first epoch is as slow as before. Several ranks of one machine have to share it: measure it with ranks",
+    costs=("Shared memory for all decoded images, about 12 times the size of the files",),
+    caveat="The first epoch is as slow as before. Ranks on one machine must share the cache: sweep ranks, too",
 )

@@ -14,7 +14,9 @@ REMEDY = CauseRemedy(
     title="Use mixed precision and channels_last",
     applies=lambda found: found.verdict.bound == "compute" and found.accelerator and found.profile,
     untried="Not measured: the training step is your own code",
-    code="""model = model.to(memory_format=torch.channels_last)
+    code="""import torch
+
+model = model.to(memory_format=torch.channels_last)
 with torch.autocast("cuda", dtype=torch.bfloat16):
     loss = criterion(model(images.contiguous(memory_format=torch.channels_last)), labels)
 """,

@@ -23,7 +23,7 @@ REMEDY = MeasuredFirst(
         title="Set {arguments}",
         values={"arguments": "num_workers=N"},
         effort=0,
-        applies=lambda found: found.facts.workers > 0 and found.named(limits={"workers"}),
+        applies=lambda found: found.facts.workers > 0 and found.workers_fit and found.named(limits={"workers"}),
         change=lambda found: loading_in(found, workers_that_fit(found.facts)),
         costs=RAM_OF_PROCESSES,
         costs_for=lambda found: costs_of_workers(found, workers_that_fit(found.facts)),

@@ -11,8 +11,10 @@ from collections.abc import Collection, Mapping
 from textwrap import indent
 from typing import Any
 
-from loaderbench.datasets import dataset_axes, saved_dataset
-from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LOADER_BACKENDS, backend_of, own_arguments
+from loaderbench.datasets import DatasetKind, dataset_axes, saved_dataset
+from loaderbench.datasets.image_folder import ON_DEVICE
+from loaderbench.datasets.nvimagecodec import DRAWS_FIRST
+from loaderbench.loaders import AXIS, DEFAULT_BACKEND, LOADER_BACKENDS, LoaderBackend, backend_of, own_arguments
 from loaderbench.ranks import RANKS, rank_count
 from loaderbench.records import Config, format_scalar
 
@@ -28,6 +30,10 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
     if dataset is not None and dataset.store is not None and backend.reads_stores:
         comments.append(f"# measured with the shards in {dataset.store}/{backend.format}; these are local ones")
         dataset = dataset.with_axes({dataset.store_axis: None})
+    if dataset is not None:
+        dataset, why = _with_usable_decoder(dataset, backend)
+        comments += why
+        arguments = {**_recipe(dataset), **arguments} if backend.decodes else arguments
     made = None if dataset is None else dataset.code(ranks or 1)
     others = own_arguments(arguments, (backend, LOADER_BACKENDS[DEFAULT_BACKEND])).items()
     own = {name: value for name, value in others if name not in {*backend.axes, *dataset_axes()}}
@@ -37,12 +43,42 @@ def python_program(config: Mapping[str, Any], loader: Mapping[str, Any], options
         if not (_is_of_a_loader(name) and (value is None or dataset is not None))
     ]
     if ranks is not None and ranks > 1:
-        comments.append(f"# in each of {ranks} ranks; give it sampler=DistributedSampler(dataset) in place of shuffle")
+        comments.append(f"# in each of {ranks} ranks; {_of_ranks(backend)}")
     *setup, last = backend.code(arguments, comments)
     after = "" if dataset is None else dataset.code_after()
     return _imports_first(
         "\n\n".join(part.strip("\n") for part in [*(made or ()), *setup, last + after] if part.strip())
     )
+
+
+def _with_usable_decoder(dataset: DatasetKind, backend: LoaderBackend) -> tuple[DatasetKind, list[str]]:
+    """The dataset with a decoder that the loader's program can use, and a comment if another was measured."""
+    decoder = getattr(dataset, "decoder", None)
+    if decoder is None or backend.decodes:
+        return dataset, []
+    if backend.format and decoder != "pillow":
+        usable = {"decoder": "pillow"}
+        if getattr(dataset, "transform", None) == DRAWS_FIRST:
+            usable["transform"] = "imagenet_train"
+    elif not backend.is_torchs and decoder in ON_DEVICE:
+        usable = {"decoder": "torchvision"}
+    else:
+        return dataset, []
+    return dataset.with_axes(usable), [
+        f"# measured with decoder={decoder}; this program decodes with {usable['decoder']}"
+    ]
+
+
+def _recipe(dataset: DatasetKind) -> dict[str, Any]:
+    """What a loader that decodes by itself does in place of the dataset."""
+    return {name: getattr(dataset, name) for name in ("transform", "normalize") if hasattr(dataset, name)}
+
+
+def _of_ranks(backend: LoaderBackend) -> str:
+    """What the program needs in each of several ranks."""
+    if backend.is_torchs:
+        return "they share the shards" if backend.format else "give it sampler=DistributedSampler(dataset), not shuffle"
+    return f"first give each its own {'shards' if backend.format else 'part of the dataset'}"
 
 
 def _imports_first(text: str) -> str:

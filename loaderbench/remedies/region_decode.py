@@ -29,6 +29,6 @@ REMEDY = CauseRemedy(
     untried_for=lambda _: "" if is_installed() else NOT_INSTALLED,
     relieves={"decode": 0.65, "transform": 0.6},
     costs=("One more package, nvImageCodec",),
-    caveat="JPEG only; Pillow decodes other formats. An error in the rows below a crop is not noticed",
+    caveat="JPEG only; Pillow decodes other formats. Corrupt data below the crop goes undetected",
     changes_pixels=True,
 )

@@ -17,7 +17,9 @@ REMEDY = CauseRemedy(
         and found.verdict.stage not in ("main_process", "transport")
         and not found.facts.in_threads
     ),
-    code="""def worker_init_fn(_):
+    code="""import torch.utils.data
+
+def worker_init_fn(_):
     info = torch.utils.data.get_worker_info()
     info.dataset.file = open(info.dataset.path, "rb")  # its own handle needs no lock
 """,

@@ -16,7 +16,8 @@ def with_target(advice: Recommendation, findings: Findings) -> Recommendation:
     It does if all of the rate's interval does. A consumer that caps the rate hides by how much a change exceeds its
     demand, so the gain of one near it is a floor, whether or not that is met.
     """
-    demand, after = findings.demand, advice.after
+    after = advice.after
+    demand = findings.demand_of({**(advice.against or findings.baseline), **advice.change})
     if demand is None or after is None or advice.gain is None:
         return advice
     sure = after.est if after.lo is None else after.lo

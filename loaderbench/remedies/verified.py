@@ -22,7 +22,8 @@ from loaderbench.records import (
     config_name,
 )
 from loaderbench.remedies.findings import Findings
-from loaderbench.remedies.pixels import pixels_of
+from loaderbench.remedies.larger_batch import caveat_of_batch
+from loaderbench.remedies.pixels import NOT_COMPARED, pixels_of
 from loaderbench.remedies.program import python_program, yaml_change
 from loaderbench.remedies.step_cost import longer_step
 from loaderbench.remedies.wording import NO_GAIN, applied, argument, costs, evidence, phrase, retitled
@@ -94,7 +95,7 @@ def _title_of_tried(advice: Recommendation, tried: Config) -> str:
     if advice.status != "open":
         return f"Set {' + '.join(argument(axis, value) for axis, value in tried.items())}"
     further = [argument(axis, value) for axis, value in tried.items() if axis not in advice.change]
-    return " + ".join([retitled(advice.title, tried), *further])
+    return " + ".join([retitled(advice.title, advice.change, tried), *further])
 
 
 def _known_costs(advice: Recommendation) -> tuple[str, ...]:
@@ -150,7 +151,9 @@ def _combination(
         return None
     ids = {tried.id for tried in verification.accepted}
     parts = [advice for advice in found if advice.id in ids]
-    known = ". ".join(advice.caveat for advice in parts if advice.caveat)
+    of_sweep = caveat_of_batch(baseline, last)
+    known = ". ".join(dict.fromkeys(filter(None, (of_sweep, *(advice.caveat for advice in parts)))))
+    altered = NOT_COMPARED if findings.alters_pixels(change) else None
     before, after = summarise([baseline, last], _of_both(baseline, last, findings.remedy_trials))
     return Recommendation(
         id=COMBINATION,
@@ -166,7 +169,7 @@ def _combination(
         trials=(*before.trials, *after.trials),
         costs=(*dict.fromkeys(cost for part in parts for cost in _known_costs(part)), *costs(before, after)),
         caveat=known or None,
-        pixels=pixels_of(next((part.pixels for part in parts if part.pixels), None), verification),
+        pixels=pixels_of(next((part.pixels for part in parts if part.pixels), altered), verification),
         snippet=python_program(last, findings.loader, findings.options),
         snippet_yaml=yaml_change(change, last, findings.loader),
     )
@@ -174,13 +177,16 @@ def _combination(
 
 def _title(change: Config, accepted: Sequence[Tried], parts: Sequence[Recommendation]) -> str:
     """Each accepted fix by its own title, all other arguments by their values."""
-    titles = {part.id: part.title for part in parts}
-    last = {axis: tried for tried in accepted if tried.id in titles for axis in tried.change}
+    known = {part.id: part for part in parts}
+    last = {axis: (known[tried.id], tried) for tried in accepted if tried.id in known for axis in tried.change}
     said = [
-        phrase(retitled(titles[last[axis].id], last[axis].change)) if axis in last else argument(axis, value)
-        for axis, value in change.items()
+        phrase(_own_title(*last[axis])) if axis in last else argument(axis, value) for axis, value in change.items()
     ]
     return applied(list(dict.fromkeys(said)))
+
+
+def _own_title(part: Recommendation, tried: Tried) -> str:
+    return retitled(part.title, part.change, tried.change)
 
 
 def _rates(before: Configuration, after: Configuration, change: Config) -> Iterator[str]:

@@ -49,11 +49,17 @@ def phrase(title: str) -> str:
     return short.removeprefix("Set ") if short.startswith("Set ") else short[:1].lower() + short[1:]
 
 
-def retitled(title: str, change: Config) -> str:
-    """The title with the values of this change: `Set num_workers=4` for one that was tried with 4."""
-    for axis, value in change.items():
+def retitled(title: str, advised: Config, tried: Config) -> str:
+    """The title with the values that were tried: `Set num_workers=4` for one that was tried with 4.
+
+    Also `Decode JPEGs with simplejpeg`, where the advice of the machine that shows the run is another decoder.
+    """
+    for axis, value in tried.items():
         said = argument(axis, value).replace("\\", r"\\")
         title = re.sub(rf"\b{re.escape(axis)}=[^\s,;)]+", said, title)
+        other = advised.get(axis)
+        if isinstance(other, str) and isinstance(value, str) and other != value:
+            title = re.sub(rf"\b{re.escape(other)}\b", value.replace("\\", r"\\"), title)
     return title
 
 

@@ -329,3 +329,16 @@ def test_snippets_of_arguments_can_be_run_and_others_say_what_to_write() -> None
     found = advice(CAUSES["out_of_order"])[0]
     assert "in_order=False" in (found.snippet or "")
     assert "sched_setaffinity" in (advice(CAUSES["cpu_quota"])[0].snippet or "")
+
+
+def test_more_workers_are_not_advised_where_they_did_not_fit() -> None:
+    found = diagnosis(CAUSES["more_workers"])
+    assert "more_workers" in {one.id for one in candidates_for(found)}
+    assert "more_workers" not in {one.id for one in candidates_for(replace(found, workers_fit=False))}
+
+
+@pytest.mark.parametrize("loader", ["webdataset", "litdata", "streaming", "dali"])
+def test_decoded_images_are_not_cached_for_a_loader_that_reads_them_otherwise(loader: str) -> None:
+    found = diagnosis(CAUSES["memory_cache"])
+    assert "memory_cache" in {one.id for one in candidates_for(found)}
+    assert "memory_cache" not in {one.id for one in candidates_for(replace(found, loader={"loader": loader}))}

@@ -21,7 +21,7 @@ def told(after: Interval, consumer: str | None) -> Recommendation:
     advice = Recommendation(
         id="x", title="X", change={}, basis="measured", gain=gain, status="open", after=after, trials=("r1",)
     )
-    findings = Findings([], [replace(trial, consumer=consumer)], None, TODAY, {}, False, demand=DEMAND)
+    findings = Findings([], [replace(trial, consumer=consumer)], None, TODAY, {}, False, demand_of=lambda _: DEMAND)
     return with_target(advice, findings)
 
 
@@ -55,3 +55,11 @@ def test_nothing_is_said_without_a_demand_or_a_rate() -> None:
     findings = Findings([], [], None, TODAY, {}, False)
     advice = Recommendation(id="x", title="X", change={}, basis=None, gain=None, status="open")
     assert with_target(advice, findings) == advice
+
+
+def test_the_target_is_that_of_the_changed_configuration() -> None:
+    """A step that takes a fixed time per batch takes larger batches at a higher rate."""
+    advice = replace(told(Interval(800.0, 790.0, 810.0), None), change={"batch_size": 32})
+    findings = Findings([], [], None, TODAY, {}, False, demand_of=lambda config: 24.0 * int(config["batch_size"] or 0))
+    assert with_target(advice, findings).meets_target is True
+    assert with_target(replace(advice, change={"batch_size": 64}), findings).meets_target is False

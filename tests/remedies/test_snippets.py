@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from torch.utils.data import DataLoader
 
 from loaderbench.datasets.image_folder import DECODERS, ON_DEVICE, TRANSFORMS
 from loaderbench.datasets.photos import generate_photos
+from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Config
+from loaderbench.remedies import REMEDIES
 from loaderbench.remedies.fewer_copies import REMEDY as FEWER_COPIES
 from loaderbench.remedies.gpu_decode import REMEDY as GPU_DECODE
 from loaderbench.remedies.program import python_program, yaml_change
@@ -231,3 +234,75 @@ def test_the_code_for_copies_hides_them_behind_the_steps() -> None:
         assert computes.free_at_s == pytest.approx(2 * copy_s + steps * step_s), "only the first copy is exposed"
         assert all(tensor.used_by == [computes] for batch in batches for tensor in batch)
         assert machine.clock.blocked_s == 0
+
+
+def batch_of(config: Config, root: Path) -> tuple[torch.Tensor, torch.Tensor, dict[str, Any]]:
+    """The first batch of a program, normalized, and the names that it defines."""
+    names: dict[str, Any] = {"root": str(root), "__name__": "snippet"}
+    program = python_program(
+        config, LOADER, {**FOLDER, "format": LOADER_BACKENDS[str(config["loader"])].format or "files"}
+    )
+    exec(compile(program, "snippet", "exec"), names)
+    images, labels = next(iter(names["loader"]))
+    return names["normalized"](images) if config.get("normalize") == "device" else images, labels, names
+
+
+@pytest.mark.parametrize("normalize", ["worker", "device"])
+@pytest.mark.parametrize("transform", ["imagenet_train", "imagenet_eval"])
+@pytest.mark.parametrize("loader", ["dali", "tf_data", "tf_queue", "tf_records"])
+def test_a_loader_that_decodes_by_itself_does_what_was_measured(
+    loader: str, transform: str, normalize: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not LOADER_BACKENDS[loader].is_installed():
+        pytest.skip(f"{loader} is not installed")
+    monkeypatch.chdir(tmp_path)  # for shards
+    recipe: Config = {"transform": transform, "normalize": normalize, "shuffle": False}
+    images, labels, _ = batch_of({"loader": loader, "threads": 1, **recipe}, root)
+    assert (images.shape, images.dtype, labels.tolist()) == ((4, 3, 224, 224), torch.float32, [0] * 4)
+    if transform == "imagenet_eval":
+        expected, _, _ = batch_of({"loader": "torch", **recipe}, root)
+        assert (images - expected).abs().mean() < 0.05
+
+
+@pytest.mark.parametrize("decoder", ["torchvision", "pillow_draft", "nvimagecodec", "device"])
+@pytest.mark.parametrize("loader", ["webdataset", "litdata", "streaming", "threads", "spdl", "grain"])
+def test_a_program_of_another_loader_runs_whatever_decoded_in_trials(
+    loader: str, decoder: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = LOADER_BACKENDS[loader]
+    if not backend.is_installed() or (decoder == "nvimagecodec" and not backend.format):
+        pytest.skip(f"{loader} or {decoder} is not installed")
+    monkeypatch.chdir(tmp_path)
+    own: Config = {"num_workers": 0} if backend.is_torchs else {"threads": 1}
+    config: Config = {"loader": loader, "decoder": decoder, "transform": "imagenet_eval", "normalize": "worker", **own}
+    images, _, _ = batch_of(config, root)
+    assert (images.shape, images.dtype) == ((4, 3, 224, 224), torch.float32)
+    says = f"# measured with decoder={decoder}; this program decodes with" in python_program(config, LOADER, FOLDER)
+    assert says is (bool(backend.format) or decoder == "device")
+
+
+@pytest.mark.parametrize(
+    ("loader", "says"),
+    [
+        ("torch", "give it sampler=DistributedSampler(dataset), not shuffle"),
+        ("webdataset", "they share the shards"),
+        ("tf_records", "first give each its own shards"),
+        ("dali", "first give each its own part of the dataset"),
+    ],
+)
+def test_a_program_for_ranks_says_what_each_needs(loader: str, says: str) -> None:
+    assert f"# in each of 2 ranks; {says}\n" in python_program({"loader": loader, "ranks": 2}, LOADER, FOLDER)
+
+
+def test_a_transform_that_only_converts_normalizes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "train" / "a").mkdir(parents=True)
+    for number in range(4):
+        Image.new("RGB", (8, 8), (255, 0, 0)).save(tmp_path / "train" / "a" / f"{number}.png")
+    images, _, _ = batch_of({"loader": "torch", "transform": "to_tensor"}, tmp_path / "train")
+    assert images[:, 0].unique().tolist() == [1.0]
+
+
+def test_snippets_import_what_they_use() -> None:
+    for code in filter(None, (getattr(remedy, "code", None) for remedy in REMEDIES)):
+        uses, lines = "torch." in code, code.splitlines()
+        assert not uses or any(re.match(r"(import|from) torch\b", line) for line in lines), code

@@ -127,6 +127,16 @@ def test_a_title_shortens_to_a_part_of_a_combination(title: str, part: str) -> N
 
 
 def test_a_title_names_the_value_that_was_tried() -> None:
-    assert retitled("Set num_workers=2 (more than CPUs)", {"num_workers": 8}) == "Set num_workers=8 (more than CPUs)"
-    assert retitled("Set in_order=False", {"num_workers": 8}) == "Set in_order=False"
-    assert retitled("Set decoder=a", {"decoder": r"\1"}) == r"Set decoder=\1"
+    tried = {"num_workers": 8}
+    assert (
+        retitled("Set num_workers=2 (more than CPUs)", {"num_workers": 2}, tried)
+        == "Set num_workers=8 (more than CPUs)"
+    )
+    assert retitled("Set in_order=False", {"in_order": False}, tried) == "Set in_order=False"
+    assert retitled("Set decoder=a", {}, {"decoder": r"\1"}) == r"Set decoder=\1"
+
+
+def test_a_title_names_what_was_tried_whatever_this_machine_would_advise() -> None:
+    title = "Decode JPEGs with torchvision instead of Pillow"
+    tried = retitled(title, {"decoder": "torchvision"}, {"decoder": "simplejpeg"})
+    assert tried == "Decode JPEGs with simplejpeg instead of Pillow"

@@ -31,7 +31,11 @@ def _trial(config: Config, number: int, step: int, rate: float | None) -> Trial:
 
 
 def told(
-    tried: list[Tried], trials: list[Trial], config: Config = PRESENT, cause: str = "transforms_v2_uint8"
+    tried: list[Tried],
+    trials: list[Trial],
+    config: Config = PRESENT,
+    cause: str = "transforms_v2_uint8",
+    baseline: Config = BASELINE,
 ) -> dict[str, Recommendation]:
     found = diagnosis(CAUSES[cause])
     verification = Verification(present=PRESENT, config=config, tried=tuple(tried), ended="")
@@ -39,11 +43,11 @@ def told(
         [],
         [],
         None,
-        BASELINE,
+        baseline,
         {},
         False,
         diagnosis=found,
-        verification=judged(verification, trials, BASELINE),
+        verification=judged(verification, trials, baseline),
         remedy_trials=trials,
         options=dict(FOLDER),
         profile=True,
@@ -234,3 +238,15 @@ def test_costs_that_hold_for_any_value_stay_with_the_measured_ones() -> None:
     trials = pairs(1, [(PRESENT, 100.0), ({"num_workers": 6}, 130.0)])
     card = told([tried("more_workers", {"num_workers": 6})], trials, cause="more_workers")["more_workers"]
     assert card.costs == ("RAM for each worker process", "4 more worker processes")
+
+
+def test_what_the_sweep_changed_for_all_that_was_kept_is_told() -> None:
+    """Its best configuration decodes with another library, and has larger batches."""
+    baseline: Config = {"num_workers": 2, "batch_size": 8, "decoder": "pillow"}
+    present: Config = {"num_workers": 2, "batch_size": 64, "decoder": "torchvision"}
+    last = {**present, **UINT8}
+    trials = [*pairs(1, [(present, 100.0), (last, 130.0)]), *pairs(6, [(baseline, 50.0), (last, 130.0)])]
+    found = told([tried("uint8_transport", UINT8, present, accepted=True)], trials, last, baseline=baseline)
+    whole = found["combination"]
+    assert "A larger batch changes convergence" in (whole.caveat or "")
+    assert whole.changes_pixels is not None

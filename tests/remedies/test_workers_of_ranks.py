@@ -8,6 +8,7 @@ import pytest
 
 from loaderbench.datasets.image_folder import ImageFolder
 from loaderbench.diagnosis.facts import Facts
+from loaderbench.loaders import LOADER_BACKENDS
 from loaderbench.records import Candidate, Config, Limit, Verdict, WorkerStates
 from loaderbench.remedies import Diagnosis, candidates_for
 from loaderbench.remedies.workers import workers_that_fit, workers_that_hide
@@ -88,3 +89,7 @@ def test_beside_other_programs_cheaper_stages_are_tried_and_no_more_workers() ->
 def test_workers_that_only_wait_are_divided_too() -> None:
     assert workers_that_hide(Facts(workers=1, cpus=16)) == 32
     assert workers_that_hide(Facts(workers=1, cpus=16, ranks=8)) == 8
+
+
+def test_threads_of_a_rank_are_at_least_one() -> None:
+    assert LOADER_BACKENDS["threads"].loading_in(0, {}) == {"threads": 1}
