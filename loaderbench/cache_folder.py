@@ -10,6 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from loaderbench.user_paths import expanded
+
 
 def user_cache() -> Path:
     """The user's cache folder, by the system's own custom; `LOADERBENCH_CACHE` moves it.
@@ -17,7 +19,7 @@ def user_cache() -> Path:
     A folder for temporary files where there is no home, or none that can be written to, as in many containers.
     """
     if chosen := os.environ.get("LOADERBENCH_CACHE"):
-        return Path(chosen).expanduser()
+        return expanded(chosen)
     with suppress(OSError, RuntimeError):  # the home is unknown, or holds no folder
         folder = _usual_cache()
         folder.mkdir(parents=True, exist_ok=True)

@@ -194,7 +194,8 @@ def make_plan(suite: Suite, *, cpus_allotted: float, accelerator: bool, consumer
         several = {axis for axis, values in axes.items() if len(values) > 1}
         collapsed |= {axis: why for axis, why in _collapsing(backends).items() if axis in several}
     collapsed |= dict.fromkeys(sorted(why.split()[0] for why in apart), "; ".join(sorted(apart)))
-    baseline, why = _baseline(suite, axes, fixed={axis: axes[axis][0] for axis in collapsed if len(axes[axis]) == 1})
+    fixed = {axis: axes[axis][0] for axis in collapsed if len(axes.get(axis, ())) == 1}
+    baseline, why = _baseline(suite, axes, fixed=fixed)
     if suite.dataset.with_axes(baseline).why_not_together():
         baseline, why = configurations[0], "the first configuration that is possible"
     configurations = _unique([*configurations, baseline])

@@ -1,5 +1,7 @@
 """What will be measured is laid out before anything runs."""
 
+from typing import Any
+
 import pytest
 
 from loaderbench.formats import Format
@@ -140,3 +142,12 @@ def test_auto_asks_no_store_for_the_shards_of_a_loader(monkeypatch: pytest.Monke
     loaders = {one["loader"] for one in make_plan(fixed, cpus_allotted=2, accelerator=False).configurations}
     assert loaders >= {"torch", "threads"}
     assert "webdataset" not in loaders
+
+
+@pytest.mark.parametrize(
+    "axes", [{"presize": [None, 256]}, {"format": ["files", "tar"]}, {"image_cache": [None, "shared_memory"]}]
+)
+def test_an_axis_of_which_a_store_allows_some_values_is_planned(axes: dict[str, Any]) -> None:
+    given = suite(dataset={"root": "x", "storage": "s3://bucket/images"}, sweep={"num_workers": [0, 2], **axes})
+    plan = make_plan(given, cpus_allotted=2, accelerator=False)
+    assert {config["num_workers"] for config in plan.configurations} == {0, 2}

@@ -49,7 +49,7 @@ def ab(
     progress: Annotated[ProgressKind, typer.Option(help="Progress display on stderr.")] = ProgressKind.auto,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result.")] = False,
 ) -> None:
-    """Compare two versions of your code: measured in turns, until every gate is decided."""
+    """Compare two versions of your code in interleaved pairs, until every gate is decided."""
     from loaderbench.commands.overrides import load_with_flags
     from loaderbench.commands.progress import make_listener
     from loaderbench.session import opened_versions, run_side_by_side, same_code

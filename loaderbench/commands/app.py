@@ -8,6 +8,7 @@ import select
 import signal
 import sys
 import traceback
+from io import TextIOWrapper
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -35,6 +36,12 @@ from loaderbench.errors import Interrupted, LoaderbenchError, MissingError, Term
 FAULT = 70
 _INTERRUPTED = 128 + signal.SIGINT
 _SIGPIPE = 13  # Windows has no name for it
+
+_OF_THE_FILE = frozenset({
+    errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO,
+    errno.ESTALE,
+})  # fmt: skip
+"""Errors of the user's disk or path, wherever they are met."""
 
 app = typer.Typer(
     name="loaderbench",
@@ -86,6 +93,8 @@ def options(
 def main() -> None:
     """Run the command line and exit with the code that docs/reference/exit-codes.md gives to what happened."""
     signal.signal(signal.SIGTERM, _terminate)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name may hold what it cannot encode
     try:
         exit_code = _call()
         sys.stdout.flush()
@@ -102,13 +111,20 @@ def main() -> None:
         if isinstance(error, BrokenPipeError) and _has_no_reader():
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered goes nowhere, without a complaint
             sys.exit(128 + _SIGPIPE)
-        if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
-            said = " ".join(error.format_message().split())  # of its own, the library breaks some over lines
-            _end(f"loaderbench: {said} (see loaderbench --help)", getattr(error, "exit_code", 2))
-        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-            _end(f"loaderbench: {error.strerror}; raise the limit with `ulimit -n`", MissingError.exit_code)
-        traceback.print_exc()
-        _end(f"loaderbench: internal error ({type(error).__name__}); please report it with the lines above", FAULT)
+        _end_by(error)
+
+
+def _end_by(error: Exception) -> NoReturn:
+    """One line for what a user can mend; a fault of ours has its traceback."""
+    if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
+        said = " ".join(error.format_message().split())  # of its own, the library breaks some over lines
+        _end(f"loaderbench: {said} (see loaderbench --help)", getattr(error, "exit_code", 2))
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        _end(f"loaderbench: {error.strerror}; raise the limit with `ulimit -n`", MissingError.exit_code)
+    if isinstance(error, OSError) and error.errno in _OF_THE_FILE and error.filename:
+        _end(f"loaderbench: {str(error.filename)[:200]}: {error.strerror}", UsageError.exit_code)
+    traceback.print_exc()
+    _end(f"loaderbench: internal error ({type(error).__name__}); please report it with the lines above", FAULT)
 
 
 def _call() -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from loaderbench.commands.gates import JunitFile
+from loaderbench.commands.options import finite
 from loaderbench.commands.outputs import JsonFile, MarkdownFile, SpeedscopeFile, check_outputs
 from loaderbench.commands.scripts import OpenPage, Quiet, stderr_console, write_copies
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 def attach(
     pid: Annotated[int, typer.Argument(metavar="PID", help="A process of the training: its main one, or any other.")],
-    seconds: Annotated[float, typer.Option(metavar="S", min=2, max=3600, help="Look for so many seconds.")] = 10,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=2, max=3600, callback=finite, help="Seconds to watch.")
+    ] = 10,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/attach-<PID>-<UTC time>.")
     ] = None,
@@ -30,9 +33,9 @@ def attach(
     open_page: OpenPage = False,
     quiet: Quiet = False,
 ) -> None:
-    """Look at a running training from outside and find out what it waits for.
+    """Watch a running training job from outside and find out what it waits for.
 
-    Nothing in it changes, and it is not restarted. With py-spy installed, the lines of your code are named.
+    The job is not changed or restarted. With py-spy installed, the report also names lines of your code.
     """
     from loaderbench.attach.attach import look_at
     from loaderbench.attach.job import find_trainings
@@ -45,7 +48,7 @@ def attach(
     console = stderr_console()
     if not quiet:
         ranks = f", {len(trainings)} ranks" if len(trainings) > 1 else ""
-        console.print(f"loaderbench: looking at process {trainings[0].pid}{ranks} for {seconds:g} s", highlight=False)
+        console.print(f"loaderbench: watching process {trainings[0].pid}{ranks} for {seconds:g} s", highlight=False)
     found = write_run_folders([_recording(seen, len(trainings)) for seen in look_at(trainings, seconds)], folder)
     if found:
         write_copies(found[0].run, json_file, md_file, junit, speedscope)

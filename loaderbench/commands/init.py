@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -30,4 +31,4 @@ def init(
     with writing(str(file)), file.open("x", encoding="utf-8") as opened:
         opened.write(text)
     load_suite(file)
-    print(f"Wrote {file}; measure it with: loaderbench run {file}")
+    print(f"Wrote {file}; measure it with: loaderbench run {shlex.quote(str(file))}")

@@ -1,6 +1,7 @@
 """Arguments and options that several verbs share."""
 
 from enum import Enum
+from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,13 @@ Strategy = Annotated[
 ]
 Rounds = Annotated[int | None, typer.Option(metavar="N", help="Repeats per configuration.")]
 Budget = Annotated[str | None, typer.Option(metavar="TIME", help="Time limit, e.g. 90s, 10m or 1h30m.")]
+
+
+def finite(value: float | None) -> float | None:
+    """For an option. Raises `typer.BadParameter` for what no range excludes: `nan`, and infinity without an end."""
+    if value is not None and not isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number")
+    return value
 
 
 class ProgressKind(str, Enum):

@@ -8,6 +8,7 @@ from typing import Any
 
 from loaderbench.errors import UsageError
 from loaderbench.suite import LoadedSuite, Override, load_suite
+from loaderbench.suite.load import kind_of_dataset
 from loaderbench.suite.yaml_text import TextError, parse_text
 
 
@@ -24,8 +25,9 @@ def load_with_flags(
     for name, value in measure.items():
         if value is not None:
             overrides.append(Override(("measure", name), value, f"--{name.replace('_', '-')} {value}"))
-    if data is not None and "root" not in type(dataset := load_suite(file).suite.dataset).model_fields:
-        raise UsageError(f"--data: dataset.kind {dataset.kind} takes no folder; remove --data")
+    kind = kind_of_dataset(file)
+    if data is not None and kind is not None and "root" not in kind.model_fields:
+        raise UsageError("--data: this suite's dataset.kind takes no folder; remove --data")
     return load_suite(file, overrides)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from loaderbench.commands.gates import JunitFile
 from loaderbench.commands.live import Live, check_live, live_trackers
+from loaderbench.commands.options import finite
 from loaderbench.commands.outputs import JsonFile, MarkdownFile, SpeedscopeFile, check_outputs
 from loaderbench.commands.scripts import (
     LAUNCHER,
@@ -33,9 +34,11 @@ def profile(
     script: ScriptAndArguments = None,
     module: Module = None,
     steps: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Record so many batches of each loader.")
+        int | None, typer.Option(metavar="N", min=1, help="Number of batches to record per loader.")
     ] = None,
-    seconds: Annotated[float | None, typer.Option(metavar="S", min=0, help="Record for so many seconds.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", min=0, callback=finite, help="Seconds to record.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/profile-<script>-<UTC time>.")
     ] = None,

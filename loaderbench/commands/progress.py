@@ -98,6 +98,7 @@ class Bar(Quiet):
         columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._progress.add_task("starting", total=None)
+        self._label: Label = config_label
 
     def __enter__(self) -> Listener:
         self._progress.start()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OF_SCRIPT = "script"
 """The folder, within that of the trials, for what was recorded of the script itself."""
 
-_NOTHING = "loaderbench: nothing was tuned: no training loop reached 30 batches (a loop trains if an optimizer steps)"
+_NOTHING = "loaderbench: nothing was tuned: no loop with an optimizer step reached 30 batches"
 
 
 def tune(
@@ -40,7 +40,7 @@ def tune(
     module: Module = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="Time for tuning, e.g. 30s or 5m.")] = "2m",
     keep_training: Annotated[
-        bool, typer.Option("--keep-training", help="Let the script continue after tuning; else it ends then.")
+        bool, typer.Option("--keep-training", help="Continue the script after tuning. Without this flag, it ends.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Run folder; default reports/tune-<script>-<UTC time>.")
@@ -51,9 +51,9 @@ def tune(
     open_page: OpenPage = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a training script, and measure faster arguments for its DataLoader while it waits.
+    """Run a training script, pause it, and find faster arguments for its DataLoader.
 
-    After --, a launcher such as torchrun: rank 0 tunes.
+    Put -- before a launcher such as torchrun. Rank 0 tunes.
     """
     from loaderbench.result import load_concluded
     from loaderbench.script.launch import Tuning, run_script

@@ -21,12 +21,13 @@ def read_calibration(path: Path) -> Calibration:
     where = f"consumer.calibration: {path}"
     try:
         found = TypeAdapter(Calibration).validate_json(path.read_bytes())
-    except OSError as error:
-        raise MissingError(f"{where}: {error.strerror}; write one with `loaderbench export --to calibration`") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
         raise MissingError(f"{where}: invalid calibration: {place}: {first['msg']}") from None
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise MissingError(f"{where}: {said}; write one with `loaderbench export --to calibration`") from None
     if not _is_sound(found):
         raise MissingError(f"{where}: invalid calibration: step times must be positive; export it again")
     names: dict[str, Any] = {name: printable(said) for name in _NAMES if (said := getattr(found, name))}

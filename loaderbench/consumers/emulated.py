@@ -19,6 +19,7 @@ from loaderbench.consumers.kind import Clock, Consumer, ConsumerKind, HostWaitCl
 from loaderbench.consumers.training_rates import DEFAULT_MODEL, PRECISIONS, NoRateError, find_rate, gpus
 from loaderbench.options import Amount
 from loaderbench.records import AssumedDemand
+from loaderbench.user_paths import expanded
 
 _SAMPLES = f"Target in samples/s; {DEFAULT_DEMAND:,.0f} where neither this nor `accelerator` is set."
 _GPU = "GPU to emulate at its published training rate."
@@ -93,7 +94,7 @@ class Emulated(ConsumerKind):
         Raises `NoRateError` where none is published, and `MissingError` for a calibration that cannot be read.
         """
         if self.calibration is not None:
-            return demand_of_calibration(read_calibration(folder / self.calibration))
+            return demand_of_calibration(read_calibration(folder / expanded(self.calibration)))
         return demand_from(self.demand, self.accelerator, self.model, self.precision)
 
     def problems(self, *, chosen: bool) -> Iterator[OptionProblem]:
@@ -120,7 +121,7 @@ class Emulated(ConsumerKind):
         host_s = self.host_cpu_s_per_sample or 0.0
         device = partial(EmulatedAccelerator, clock=clock, host_s_per_sample=host_s, host_threads=self.host_threads)
         if self.calibration is not None:
-            found = read_calibration(folder / self.calibration)
+            found = read_calibration(folder / expanded(self.calibration))
             rate = 1 / found.s_per_sample if found.s_per_sample else math.inf
             return device(rate, fixed_s=found.fixed_s)
         return device(self.assumed_demand(folder).samples_per_s)

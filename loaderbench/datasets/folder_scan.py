@@ -54,8 +54,8 @@ def _class_folders(root: Path) -> list[str]:
         raise MissingError(f"{root}: no such folder") from None
     except NotADirectoryError:
         raise MissingError(f"{root}: is a file; expected the folder that holds the class folders") from None
-    except OSError as error:
-        raise MissingError(f"{root}: cannot read: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise MissingError(f"{root}: cannot read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _spread(root: Path, classes: list[str], at_most: int | None) -> tuple[list[tuple[str, str]], bool]:

@@ -20,6 +20,7 @@ from loaderbench.imagenet import CROP
 from loaderbench.options import Check, Count, Part, Seed, integer, not_one_of, one_of, text
 from loaderbench.records import DatasetSummary, PixelChange
 from loaderbench.targets import find_target
+from loaderbench.user_paths import expanded
 
 if TYPE_CHECKING:
     from loaderbench.datasets.decoders import Decoder
@@ -284,7 +285,7 @@ class ImageFolder(DatasetOfOptions):
 
     def _root(self, folder: Path) -> Path | None:
         """The folder of images, relative to the suite's own; `None` when photos are to be generated."""
-        return folder / Path(self.root).expanduser() if self.root else None
+        return folder / expanded(self.root) if self.root else None
 
     def _decoder(self) -> Decoder:
         """What makes an image of a file, or opens it for a transform that decodes a region."""

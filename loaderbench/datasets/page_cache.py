@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 WARM_BYTES = 2 << 30  # a folder beyond this does not stay in memory for sure, and reading it takes minutes
 
@@ -12,7 +13,8 @@ def warm(paths: Iterable[str]) -> None:
     """Read each file once, until `WARM_BYTES` are read; the kernel keeps them."""
     room = WARM_BYTES
     for path in paths:
-        room -= _each(path, lambda file: len(os.read(file, os.fstat(file).st_size)))
+        with suppress(OSError):  # the trial itself will meet it, and name it
+            room -= _each(path, lambda file: len(os.read(file, os.fstat(file).st_size)))
         if room <= 0:
             return
 

@@ -59,6 +59,7 @@ def generate_photos(
     Photo i depends on the seed and on i alone. `folder` appears complete or not at all; one that another process
     completed meanwhile is left as it is. Raises `UsageError` when it holds something already, or an argument is wrong.
     """
+    folder = folder.absolute()  # `.` has no name
     if _holds_something(folder):
         raise UsageError(f"{folder}: folder exists and is not empty; choose another one")
     if like not in LIKE:
@@ -128,6 +129,10 @@ def _write_one(path: Path, seed: int, index: int) -> None:
 
 
 def _move_into_place(unfinished: Path, folder: Path) -> None:
+    if folder.is_dir() and folder.samefile(Path.cwd()):  # a shell is in it
+        for path in unfinished.iterdir():
+            path.rename(folder / path.name)
+        return
     with contextlib.suppress(OSError):
         folder.rmdir()  # an empty one: not every system renames onto it
     try:

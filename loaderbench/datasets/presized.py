@@ -11,6 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 from loaderbench.cache_folder import usable_cores, user_cache
+from loaderbench.errors import MissingError
 
 QUALITY = 90  # of the copies, as JPEG; what most training sets were saved with, or better
 
@@ -25,36 +26,48 @@ def presized_copies(
     """The same samples, from copies whose shorter side has `side` pixels; smaller images are left as they are.
 
     A copy is made once for each state of its original, complete or not at all. What cannot be read is left as it is,
-    for the trial to meet it and name it.
+    for the trial to meet it and name it. Raises `MissingError` if the cache cannot be written to.
     """
     folder = (cache_dir or user_cache()) / "presized" / str(side)
-    folder.mkdir(parents=True, exist_ok=True)
     made: list[tuple[str, int]] = []
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        copies = pool.map(lambda sample: _copy(sample[0], side, folder), samples)
-        for path, (_, label) in zip(copies, samples, strict=True):
-            made.append((path, label))
-            if on_progress is not None:
-                on_progress(len(made), len(samples))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            copies = pool.map(lambda sample: _copy(sample[0], side, folder), samples)
+            for path, (_, label) in zip(copies, samples, strict=True):
+                made.append((path, label))
+                if on_progress is not None:
+                    on_progress(len(made), len(samples))
+    except OSError as error:
+        said = f"presize={side}: cannot write to {folder}: {error.strerror or error}"
+        raise MissingError(f"{said}; let LOADERBENCH_CACHE name another folder") from error
     return tuple(made)
 
 
 def _copy(path: str, side: int, folder: Path) -> str:
-    stat = Path(path).stat()
-    state = f"{Path(path).absolute()}\0{stat.st_size}\0{stat.st_mtime_ns}\0{QUALITY}"
-    copy = folder / f"{hashlib.sha256(state.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.jpg"
-    if copy.exists():
-        return str(copy)
     try:
+        copy = folder / _name_of(path)
+        if copy.exists():
+            return str(copy)
         small = _smaller(path, side)
     except Exception:  # Pillow's own errors have no common ground
         return path
     if small is None:
         return path
     unfinished = copy.with_suffix(f".{os.getpid()}.{id(small)}")
-    small.save(unfinished, "JPEG", quality=QUALITY)
-    unfinished.replace(copy)
+    try:
+        small.save(unfinished, "JPEG", quality=QUALITY)
+        unfinished.replace(copy)
+    finally:
+        unfinished.unlink(missing_ok=True)
     return str(copy)
+
+
+def _name_of(path: str) -> str:
+    """The copy's, by the state of its original."""
+    stat = Path(path).stat()
+    state = f"{Path(path).absolute()}\0{stat.st_size}\0{stat.st_mtime_ns}\0{QUALITY}"
+    return f"{hashlib.sha256(state.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.jpg"
 
 
 def _smaller(path: str, side: int) -> Image.Image | None:

@@ -24,6 +24,9 @@ def csv(run: Run, out: str) -> str:
 
 def parquet(run: Run, out: str) -> str:
     """One row per trial; an axis with values of several types is text."""
+    from loaderbench.store.parquet import parquet as pyarrow
+
+    pyarrow()  # raises in one line where it is not there
     table = run.to_dataframe()
     for name in [name for name in table if table[name].dropna().map(type).nunique() > 1]:
         table[name] = table[name].map(format_scalar, na_action="ignore")

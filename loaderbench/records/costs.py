@@ -16,6 +16,7 @@ class Overhead:
     share_of_wall: float | None
     monitor_cpu_share: float | None
     tracing_per_sample_s: float | None = None
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class EpochCost:
     name: CostName
     s_per_epoch: float
     share: float | None
+    not_measured: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

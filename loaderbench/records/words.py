@@ -10,6 +10,11 @@ from typing import Any, Literal
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, SCHEMA_VERSION)
 
+SMALLEST, LARGEST = 1e-30, 1e30
+"""The magnitudes of numbers in a saved run, apart from 0: arithmetic on others may leave what a float can hold."""
+
+OUT_OF_RANGE = f"expected a number between {SMALLEST:g} and {LARGEST:g} in magnitude"
+
 Scalar = bool | int | float | str | None
 Config = dict[str, Scalar]
 """A value for every axis of the sweep."""
@@ -48,6 +53,11 @@ About = Literal[
 Answer = Literal["gain", "loss", "no gain", "undecided", "failed"]
 CostName = Literal["first_batch", "boundary", "stragglers"]
 Outcome = Literal["improved", "regressed", "within noise", "inconclusive", "incomparable"]
+
+
+def out_of_range(number: float) -> bool:
+    """Whether no saved run may hold this number."""
+    return number != 0 and not SMALLEST < abs(number) < LARGEST
 
 
 @dataclass(frozen=True)

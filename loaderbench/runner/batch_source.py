@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from loaderbench.consumers import consumer_of
@@ -15,7 +16,7 @@ from loaderbench.loaders import Batches
 from loaderbench.loaders.thread_workers import ThreadBatches
 from loaderbench.monitors import MachineWatch, ProgramUse, WorkerWatch
 from loaderbench.recorder import Rules, loader_inside
-from loaderbench.recorder.inside import stalls_of
+from loaderbench.recorder.inside import path_of, stalls_of
 from loaderbench.recorder.measure import FEWEST_BATCHES, FEWEST_BEFORE_SLICES, batches_wanted
 from loaderbench.recorder.samples import count_samples
 from loaderbench.recorder.stalls import StallSums, Wait
@@ -163,7 +164,7 @@ class WatchedLoader:
         dataset = getattr(self._batches.iterable, "dataset", None)
         seen = None if self._batches.traced_in == "nowhere" else traced
         why = IN_PROCESSES if pids else IN_THREADS
-        found = loader_inside(seen, dataset, why, root=self._root, stalls=self._stalls(waits))
+        found = loader_inside(seen, partial(path_of, dataset), why, root=self._root, stalls=self._stalls(waits))
         reasons = {
             **({"code_looks": NO_LINES} if isinstance(self._trace, ThreadsTrace) else {}),
             "machine": self._machine.why_not(),

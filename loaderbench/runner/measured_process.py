@@ -14,7 +14,7 @@ from loaderbench.consumers import Consumer, WithNote, WithPrecision, consumer_of
 from loaderbench.cuda_use import devices_in_use, peak_memory
 from loaderbench.datasets import Built, DatasetOrder
 from loaderbench.diagnosis.failures import classify
-from loaderbench.loaders import Batches, backend_of, backends_of, own_arguments
+from loaderbench.loaders import LOADER_BACKENDS, Batches, backend_of, backends_of, own_arguments
 from loaderbench.ranks import RANKS
 from loaderbench.recorder import Measurement, Rules, Steps
 from loaderbench.records import BatchTimes, CopySpeed, LoaderInside
@@ -140,7 +140,7 @@ class _PreparedTrial:
         take_slices(self.pipe, self.counters, steps, cycle=self.rules.cycle, workers=pids)
 
     def _inside(self, found: Measurement) -> LoaderInside:
-        from loaderbench.datasets.traits import traits_of
+        from loaderbench.dataset_traits import traits_of
 
         traits = traits_of(self.source)
         return replace(self.taken_from.inside(found.waits), dataset_traits=traits)
@@ -179,9 +179,14 @@ def _consumer(order: TrialOrder, counters: SharedCounters) -> Consumer:
         order.planned.config,
         order.suite_folder,
         counters.now_s,
-        capped=order.planned.role != "remedy",  # a demand would hide what a fix gains
+        capped=not _compares_rates(order),
     )
     return _with_rest(made, order)
+
+
+def _compares_rates(order: TrialOrder) -> bool:
+    """Whether a demand would hide what a fix, or another version, gains."""
+    return order.planned.role == "remedy" or (order.planned.role == "ab" and order.in_time_slices)
 
 
 def _with_rest(consumer: Consumer, order: TrialOrder) -> Consumer:
@@ -237,6 +242,7 @@ def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
     suite, arguments = order.suite, _arguments(order)
     backend = backend_of(arguments)
     left = own_arguments(built.arguments, backends_of(suite.loader, suite.sweep).values())
+    left = {name: value for name, value in left.items() if name not in _of_other_loaders(order)}
     rest = {name: value for name, value in left.items() if name not in built.taken or name in backend.arguments}
     batches = backend.build(_drawn_by(order, built.source), rest, seed=_seed(order))
     if idle := sorted(rest.keys() - built.taken - batches.configured):
@@ -244,6 +250,14 @@ def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
             f"no effect: {', '.join(idle)}; the target returned a {type(built.source).__name__} and does not take it"
         )
     return built.source, batches if built.cycle is None else replace(batches, cycle=built.cycle)
+
+
+def _of_other_loaders(order: TrialOrder) -> set[str]:
+    """Arguments that a fix has set for a loader that a later fix replaced."""
+    by_fixes = order.planned.config.keys() - order.suite.sweep.keys() - order.suite.loader.keys()
+    own = backend_of(_arguments(order)).axes
+    known = {axis for backend in LOADER_BACKENDS.values() for axis in backend.axes}
+    return {name for name in by_fixes if name in known and name not in own}
 
 
 def _make_free(order: TrialOrder, batches: Batches) -> None:

@@ -17,11 +17,11 @@ from loaderbench.statistics.finalists import FINAL_TIE, finalists, is_settled
 MOST_ROUNDS = 12
 BUDGET_SHARE = 0.5  # of the budget that is left; isolation runs, free stages and fixes get the rest
 
-TOO_FEW_ROUNDS = "no config has rounds enough to win"
+TOO_FEW_ROUNDS = "no config has enough rounds to win"
 SEPARATED = "one config is significantly faster than all others"
 TIED = f"the finalists are tied within {FINAL_TIE:.0%}"
 ALL_ROUNDS = f"{MOST_ROUNDS} rounds did not separate the finalists"
-NO_TIME = "the time for the final was used up"
+NO_TIME = "time limit of the final reached"
 
 
 def measure_final(session: Session) -> None:

@@ -37,8 +37,8 @@ BUDGET_SHARE = 0.4
 
 NO_TIME = "no time left for this stage"
 KEEPS_UP = "the loader keeps up"
-SWITCHED_OFF = "measuring causes and fixes was switched off"
-OWN_LOADER = "the time for a script's own loader is for settings and fixes"
+SWITCHED_OFF = "turned off by --no-verify"
+OWN_LOADER = "tune measures arguments and fixes instead"
 _RANKS = "several ranks load at the same time"
 
 

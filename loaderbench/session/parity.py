@@ -24,5 +24,5 @@ def why_refused(config: Config, parity: Sequence[Parity]) -> str | None:
     """Why a configuration is not measured: its loader gives other batches."""
     for found in parity:
         if found.refused and config.get(AXIS) == found.loader:
-            return f"loader {found.loader} gives other batches than {found.against}: {found.refused}"
+            return f"batches of {found.loader} differ from those of {found.against}: {found.refused}"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,7 +173,9 @@ def run(
         raise UsageError("resume cannot be combined with out: a resumed run stays in its folder")
     place, earlier = (Path(folder) if folder is not None else None for folder in (out, resume))
     overrides = overrides_of(earlier)
-    overrides += [Override(("sweep", axis), list(values), f"axes[{axis!r}]") for axis, values in (axes or {}).items()]
+    for axis, values in (axes or {}).items():
+        listed = values if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+        overrides.append(Override(("sweep", axis), listed, f"axes[{axis!r}]"))
     if data is not None:
         overrides.append(Override(("dataset", "root"), str(Path(data).resolve()), f"data={str(data)!r}"))
     for name, value in (("rounds", rounds), ("seconds", seconds), ("verify", verify)):

@@ -40,7 +40,7 @@ FAILED_ROUNDS = 2
 
 UNDER_WAY = "the comparison is in progress or was killed; results so far are in trials.jsonl"
 DECIDED = "decided"
-NOT_TRACKED = "a revision has no files that git does not track; give data with --data or an absolute path"
+NOT_TRACKED = "git revisions do not include untracked files; pass data with --data or an absolute path"
 _LEFT_OUT = "two versions were compared"
 
 Made = TypeVar("Made")
@@ -105,7 +105,7 @@ def _run_into(  # noqa: PLR0917
     )
     _both(versions, lambda version: measuring.of[version.version.side].write_copies(configs))
     store.write_run(conclude(replace(session.so_far(), complete=False)))
-    listener.doing(f"measuring {versions[0]} and {versions[1]} in turns")
+    listener.doing(f"measuring {versions[0]} and {versions[1]} in interleaved pairs")
     pairs = Pairs(session, measuring, budget_s, alone=with_consumer)
     try:
         pairs.run()

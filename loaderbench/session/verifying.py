@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from loaderbench.conclusion import candidates
-from loaderbench.errors import Terminated
+from loaderbench.errors import MissingError, Terminated
 from loaderbench.loaders import AXIS
 from loaderbench.plan import Plan
 from loaderbench.records import Candidate, Config, PixelChange, PlannedTrial, Trial, Verification
@@ -28,7 +28,7 @@ STEPS_SHARE = 0.8
 MOST_OF_PLAN = 1.15
 """Of the time that the plan expects, for sweep, isolation runs and fixes together."""
 
-NOT_ASKED = "trying fixes was switched off"
+NOT_ASKED = "turned off by --no-verify"
 CALLS_FOR_NONE = "no fix for this cause can be tried in a trial"
 
 ComparePixels = Callable[[Sequence[tuple[Config, Config]]], Sequence[PixelChange]]
@@ -103,8 +103,19 @@ class RemedyStep:
         return found and [
             fits
             for one in found
-            if (fits := fitting.fitted(one, config)) is not None and self._gives_the_same(fits, config)
+            if (fits := fitting.fitted(one, config)) is not None
+            and self._is_prepared(fits, config)
+            and self._gives_the_same(fits, config)
         ]
+
+    def _is_prepared(self, candidate: Candidate, config: Config) -> bool:
+        """Whether the files that it reads could be written; a note says why not."""
+        if candidate.id not in self._found.remarks:
+            try:
+                self._session.measuring.write_copies([{**config, **candidate.change}])
+            except MissingError as error:
+                self._found.remarks[candidate.id] = f"not tried: {candidate.id}: {error}"
+        return candidate.id not in self._found.remarks
 
     def _gives_the_same(self, candidate: Candidate, config: Config) -> bool:
         """Whether another loader gives the batches of the present one; each is compared once."""
@@ -178,7 +189,7 @@ class Verifier:
         selection.finish(done)
         if not done:
             return None, why_ended or (selection.ended if self._wanted else CALLS_FOR_NONE)
-        pairs = [(self._present, selection.config), *((tried.against, tried.config) for tried in selection.tried)]
+        pairs = [(self._plan.baseline, selection.config), *((tried.against, tried.config) for tried in selection.tried)]
         cut_short = PixelChange(None, why_ended)
         whole, *each = [cut_short] * len(pairs) if why_ended else self._compare_pixels(pairs)
         tried = [

@@ -17,11 +17,17 @@ def times(ratio: Interval) -> str:
 
 def percent_gain(ratio: Interval) -> str:
     """`+84% (76-93%)` with an en dash, `-15% (-20 to -9%)`; `+84%` without an interval."""
-    estimate = f"{(ratio.est - 1) * 100:+.0f}%"
+    estimate = f"{_percent(ratio.est, '+')}%"
     if ratio.lo is None or ratio.hi is None:
         return estimate
-    low, high = (f"{(bound - 1) * 100:.0f}" for bound in (ratio.lo, ratio.hi))
+    low, high = (_percent(bound) for bound in (ratio.lo, ratio.hi))
     return f"{estimate} ({low}{' to ' if ratio.lo < 1 else _EN_DASH}{high}%)"
+
+
+def _percent(ratio: float, sign: str = "") -> str:
+    """Of a gain, without decimals; never -0."""
+    said = f"{(ratio - 1) * 100:{sign}.0f}"
+    return f"{sign}0" if said == "-0" else said
 
 
 def times_and_bounds(ratio: Interval) -> tuple[str, str]:

@@ -52,7 +52,7 @@ def comparison_of(asked: SideBySide, trials: Sequence[Trial]) -> Comparison:
     each = ((_rate_change(config, trials, level), _share_change(config, trials, level)) for config in asked.configs)
     changes = [change for both in each for change in both]
     rates = [change for change in changes if change.metric == "samples_per_s"]
-    worst = min(rates, key=lambda found: found.change.est if found.change else math.inf)
+    worst = min(rates, key=_gain_of)
     reasons = [worst.not_measured.get("change", _WIDE)] if worst.outcome == "inconclusive" else []
     return Comparison(
         outcome=worst.outcome,
@@ -61,6 +61,13 @@ def comparison_of(asked: SideBySide, trials: Sequence[Trial]) -> Comparison:
         reasons=tuple(reasons),
         config=worst.config,
     )
+
+
+def _gain_of(found: MetricChange) -> float:
+    """Of configurations; one that only the later version fails to load lost everything."""
+    if found.change is not None:
+        return found.change.est
+    return -math.inf if found.before is not None and found.after is None else math.inf
 
 
 def pairs_of(config: Config, trials: Sequence[Trial]) -> int:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from loaderbench.errors import RunFileError
 from loaderbench.records import READABLE_VERSIONS, SCHEMA_VERSION, Readings, RunRecord, Trial
+from loaderbench.records.words import out_of_range
 from loaderbench.store.batches import BATCHES_FILE, read_batches
 from loaderbench.store.parquet import parquet
 from loaderbench.store.schema_1 import UpgradeError, upgraded_run, upgraded_trial
@@ -122,13 +123,11 @@ def _refuse(constant: str) -> float:
 
 
 def _believable(number: float, text: str) -> Any:
-    """No run holds numbers beyond these, and arithmetic on them would leave what a float can hold."""
-    if number and not _SMALLEST < abs(number) < _LARGEST:
+    if out_of_range(number):
         raise ValueError(f"number out of range: {text[:20]}")
     return number
 
 
-_SMALLEST, _LARGEST = 1e-30, 1e30
 NUMBERS: dict[str, Any] = {
     "parse_constant": _refuse,
     "parse_float": lambda text: _believable(float(text), text),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from shlex import quote
 from typing import IO
 
 from loaderbench.errors import UsageError
@@ -57,7 +58,7 @@ class Store:
 
     def append(self, trial: Trial) -> None:
         """Add a trial and wait until the disk has it."""
-        kept = f"results so far are kept; once fixed, continue with --resume {self.folder}"
+        kept = f"results so far are kept; once fixed, continue with --resume {quote(str(self.folder))}"
         with _one_line(self.folder / TRIALS_FILE, kept):
             self._trials.write(_line(trial))
             self._trials.flush()
@@ -69,7 +70,8 @@ class Store:
 
     def write_page(self, html: str) -> Path:
         """Write `report.html` at once or not at all."""
-        kept = f"results are in {RUN_FILE}; once fixed, build the report with `loaderbench report {self.folder}`"
+        again = f"loaderbench report {quote(str(self.folder))}"
+        kept = f"results are in {RUN_FILE}; once fixed, build the report with `{again}`"
         return self._write(PAGE_FILE, html, kept)
 
     def write_timeline(self, readings: Readings) -> Path:

@@ -11,6 +11,7 @@ from loaderbench.datasets import DatasetKind
 from loaderbench.loaders import AUTO, AXIS, LoaderBackend, backends_of, loader_axes
 from loaderbench.options import Check, integer, nearest, shown
 from loaderbench.ranks import MOST_RANKS, RANKS
+from loaderbench.records.words import OUT_OF_RANGE, out_of_range
 from loaderbench.suite.model import Suite
 from loaderbench.suite.problems import Problem
 from loaderbench.suite.yaml_text import KeyPath
@@ -144,4 +145,6 @@ def _value_problems(path: KeyPath, value: Any, check: Check) -> Iterator[Problem
 def _scalar(value: Any) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):  # from a program; YAML refuses it earlier
         return f"expected a finite number, got {value!r}"
+    if isinstance(value, float) and out_of_range(value):
+        return f"{OUT_OF_RANGE}, got {value!r}"
     return f"expected a single value, got {shown(value)}" if isinstance(value, dict | list) else None

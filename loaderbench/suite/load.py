@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from loaderbench.consumers import CONSUMER_KINDS, OptionProblem, ignored_options, option_problems
-from loaderbench.datasets import DATASET_KINDS
+from loaderbench.datasets import DATASET_KINDS, DEFAULT_KIND, DatasetKind
 from loaderbench.errors import SuiteError, printable
 from loaderbench.loaders import backends_of
 from loaderbench.suite.axes import find_problems
@@ -25,6 +25,7 @@ _TEXTS: set[KeyPath] = {
     *(("consumer", option) for kind in CONSUMER_KINDS.values() for option in kind.texts),
 }
 """Options that stay text: a folder may be called 2024."""
+_ROOT: KeyPath = ("dataset", "root")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class LoadedSuite:
 def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
     """Read and check a suite; imports nothing that it names. Raises `SuiteError`."""
     try:
-        parsed = parse_text(_read(file), _TEXTS)
+        parsed = parse_text(_read(file), _TEXTS, {override.path for override in overrides})
     except TextError as error:
         raise SuiteError(_line(str(file), error.position, error.path, error.what)) from None
     if not isinstance(parsed.value, dict):
@@ -72,6 +73,16 @@ def load_suite(file: Path, overrides: Sequence[Override] = ()) -> LoadedSuite:
         raise SuiteError(where.first(problems))
     ignored = [where.line_of(_of_consumer(found)) for found in ignored_options(suite.consumer)]
     return LoadedSuite(suite, file, tuple(overrides), tuple(ignored))
+
+
+def kind_of_dataset(file: Path) -> type[DatasetKind] | None:
+    """The kind that a suite names; `None` where it names none that is known, or where it cannot be parsed."""
+    try:
+        found = parse_text(_read(file), _TEXTS, {_ROOT}).value
+    except TextError:
+        return None
+    dataset = found.get("dataset") if isinstance(found, dict) else None
+    return DATASET_KINDS.get(dataset.get("kind", DEFAULT_KIND) if isinstance(dataset, dict) else DEFAULT_KIND)
 
 
 def _read(file: Path) -> str:

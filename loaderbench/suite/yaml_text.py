@@ -17,6 +17,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from loaderbench.errors import printable
+from loaderbench.records.words import OUT_OF_RANGE, out_of_range
 
 KeyPath = tuple[str | int, ...]
 
@@ -58,8 +59,11 @@ class ParsedText:
     values: dict[KeyPath, Position] = field(default_factory=dict)
 
 
-def parse_text(text: str, texts: Collection[KeyPath] = ()) -> ParsedText:
-    """Parse one YAML document; at `texts` what comes from a variable stays text. Raises `TextError`."""
+def parse_text(text: str, texts: Collection[KeyPath] = (), replaced: Collection[KeyPath] = ()) -> ParsedText:
+    """Parse one YAML document. Raises `TextError`.
+
+    At `texts` what comes from a variable stays text. At `replaced` a variable is left alone: another value comes there.
+    """
     yaml = YAML(typ="safe", pure=True)
     try:
         root = yaml.compose(_with_variables_hidden(text))
@@ -71,14 +75,14 @@ def parse_text(text: str, texts: Collection[KeyPath] = ()) -> ParsedText:
         raise TextError(f"not valid YAML: {first[0]}", Position(1, 1)) from None
     if root is None:
         raise TextError("empty; `loaderbench init` writes a suite", Position(1, 1))
-    return _Reader(yaml, texts).read(root)
+    return _Reader(yaml, texts, replaced).read(root)
 
 
 class _Reader:
     """Walks the nodes once."""
 
-    def __init__(self, yaml: YAML, texts: Collection[KeyPath]) -> None:
-        self._yaml, self._texts = yaml, texts
+    def __init__(self, yaml: YAML, texts: Collection[KeyPath], replaced: Collection[KeyPath]) -> None:
+        self._yaml, self._texts, self._replaced = yaml, texts, replaced
         self._nodes = 0
         self._parsed = ParsedText(None)
 
@@ -115,7 +119,7 @@ class _Reader:
 
     def _scalar(self, node: Node, path: KeyPath) -> Any:
         text, tag = node.value.translate(_SHOW), str(node.tag)
-        if "${" in text:
+        if "${" in text and path not in self._replaced:
             text = _substitute(text, _position(node), path)
             plain = not getattr(node, "style", None)  # `${N:-3}` is the number 3; quoted, it stays text
             if plain and not (text and path in self._texts):
@@ -131,6 +135,8 @@ class _Reader:
             raise TextError(f"expected {_KINDS.get(kind, kind)}, got {text[:40]!r}", _position(node), path) from None
         if isinstance(value, float) and not math.isfinite(value):
             raise TextError(f"expected a finite number, got {value!r}", _position(node), path)
+        if isinstance(value, float) and out_of_range(value):
+            raise TextError(f"{OUT_OF_RANGE}, got {value!r}", _position(node), path)
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
             raise TextError(f"integer of more than {MAX_BITS} bits", _position(node), path)
         return value

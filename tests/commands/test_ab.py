@@ -161,7 +161,7 @@ def test_a_module_that_one_version_cannot_import_is_named_with_it(tmp_path: Path
     assert result.returncode == 5
     assert result.stderr.startswith("loaderbench: before (HEAD (")
     assert str(folder) not in result.stderr
-    assert "give data with --data" in result.stderr
+    assert "pass data with --data" in result.stderr
     (folder / "suite.yaml").write_text(SUITE.replace("num_workers: 0", "workers: 0"))
     result = in_process("ab", "suite.yaml", "-q", cwd=folder)
     assert result.returncode == 2

@@ -248,3 +248,61 @@ def test_a_model_without_a_gpu_is_planned_as_with_one_and_cannot_be_run(cli: Cli
     assert "This suite needs a GPU" in planned.stdout
     result = cli("run", "s.yaml")
     assert (result.returncode, "needs a CUDA device" in one_line(result.stderr)) == (5, True)
+
+
+UNREADABLE = "n" * 300
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (["show", UNREADABLE], 2),
+        (["report", UNREADABLE], 2),
+        (["compare", UNREADABLE, UNREADABLE], 2),
+        (["export", UNREADABLE, "--to", "csv", "--out", "x.csv"], 2),
+        (["run", "s.yaml", "--resume", UNREADABLE], 2),
+        (["run", "s.yaml", "--out", UNREADABLE], 2),
+        (["photos", UNREADABLE], 2),
+        (["profile", UNREADABLE], 2),
+        (["check", "s.yaml", "--data", "~nobody-of-this-name/images"], 5),
+        (["attach", "1", "--seconds", "nan"], 2),
+        (["profile", "--seconds", "nan", "train.py"], 2),
+    ],
+)
+def test_a_path_or_a_number_that_nothing_can_be_done_with_is_one_line(
+    cli: Cli, place: Path, call: list[str], code: int
+) -> None:
+    found = cli(*call)
+    assert found.returncode == code
+    assert one_line(found.stderr).startswith("loaderbench: ")
+
+
+@pytest.mark.parametrize("root", ["~nobody-of-this-name/images", "a\\0b"])
+def test_a_root_that_cannot_be_is_one_line(cli: Cli, tmp_path: Path, root: str) -> None:
+    (tmp_path / "s.yaml").write_text(f'dataset: {{root: "{root}"}}\n')
+    found = cli("check", "s.yaml")
+    assert found.returncode == 5
+    one_line(found.stderr)
+
+
+def test_a_name_that_stdout_cannot_hold_is_escaped(command: Cli, photos: Path) -> None:
+    suite = photos.parent / "named.yaml"
+    suite.write_text(f"name: \u0444\u043e\u0442\u043e\ndataset: {{root: '{photos}'}}\n", encoding="utf-8")
+    found = command("check", suite, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (found.returncode, "\\u0444" in found.stdout) == (0, True), found.stderr
+
+
+def test_data_takes_the_place_of_a_root_that_is_not_set(cli: Cli, place: Path) -> None:
+    (place / "s.yaml").write_text("dataset: {root: '${NOT_SET_ANYWHERE}'}\nsweep: {threads: [1, 2]}\n")
+    assert cli("check", "s.yaml", "--data", "data", "-P", "loader=threads").returncode == 0
+    assert "environment variable NOT_SET_ANYWHERE is not set" in cli("check", "s.yaml").stderr
+
+
+def test_photos_fills_the_current_folder(cli: Cli, tmp_path: Path) -> None:
+    assert cli("photos", ".", "--images", "4").returncode == 0
+    assert len([*tmp_path.rglob("*.jpg")]) == 4
+
+
+def test_a_command_to_paste_has_its_path_quoted(cli: Cli, place: Path) -> None:
+    found = cli("init", "data", "--out", "my suite.yaml")
+    assert "loaderbench run 'my suite.yaml'" in found.stdout

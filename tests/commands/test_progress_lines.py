@@ -81,3 +81,13 @@ def test_the_bar_is_as_far_as_the_run_is_and_never_goes_back() -> None:
 def test_a_plan_is_one_line(changed: dict[str, object], words: str) -> None:
     plan = replace(PLAN, trial_s=1.0, isolation_s=4.0, isolation_runs=2, verify_s=0.0)
     assert describe_plan(replace(plan, **changed)) == words  # type: ignore[arg-type]
+
+
+def test_the_bar_names_a_failed_trial_of_a_comparison_which_has_no_plan() -> None:
+    bar, trial = Bar(), Trial(
+        id="p1-after", role="ab", config={"num_workers": 2}, round=1, side="after", status="failed",
+        failure=Failure("user_code", "no such file", ""),
+    )  # fmt: skip
+    with bar._progress.console.capture() as said:
+        bar.trial_ended(trial, SWEEP)
+    assert "Failed: " in said.get()

@@ -16,13 +16,14 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
+from loaderbench.dataset_traits import LONG, traits_of
 from loaderbench.datasets import DatasetOrder, image_folder
 from loaderbench.datasets.decoders import DECODERS, decode_pillow
 from loaderbench.datasets.host_images import HostImages
 from loaderbench.datasets.image_samples import TRANSFORMS, ImageSamples
 from loaderbench.datasets.presized import presized_copies
 from loaderbench.datasets.shared_images import SharedImages
-from loaderbench.datasets.traits import LONG, traits_of
+from loaderbench.errors import MissingError
 from loaderbench.records import IDENTICAL, PixelChange
 
 
@@ -252,3 +253,14 @@ def test_a_stream_of_samples_and_a_finished_loader_are_seen() -> None:
 
 def test_shared_images_can_be_sent_to_a_process() -> None:
     assert pickle.dumps(TRANSFORMS["imagenet_train_scaled"](True))
+
+
+def test_copies_that_cannot_be_written_are_one_line(photos: list[tuple[str, int]], tmp_path: Path) -> None:
+    (tmp_path / "cache").touch()
+    with pytest.raises(MissingError, match=r"presize=64: cannot write to .*LOADERBENCH_CACHE"):
+        presized_copies(photos[:1], 64, cache_dir=tmp_path / "cache")
+
+
+def test_an_original_that_is_gone_is_left_for_the_trial(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone.jpg")
+    assert presized_copies([(gone, 3)], 64, cache_dir=tmp_path) == ((gone, 3),)

@@ -105,7 +105,7 @@ def test_batches_that_hold_something_else_are_refused(
     assert found.refused.startswith(said)
     assert found.not_measured == {"difference": found.refused}
     refused = why_refused({AXIS: "changed"}, [found])
-    assert refused == f"loader changed gives other batches than torch: {found.refused}"
+    assert refused == f"batches of changed differ from those of torch: {found.refused}"
     assert why_refused({AXIS: "torch"}, [found]) is None
 
 

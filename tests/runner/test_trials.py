@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from loaderbench.environment import describe_machine
-from loaderbench.records import PlannedTrial, Trial
+from loaderbench.records import Config, PlannedTrial, Trial
 from loaderbench.runner import ForkServerKilledError, Outcome, TrialOrder, TrialRunner, TrialServer, probe
 from loaderbench.suite import Suite
 
@@ -368,3 +368,10 @@ def test_a_transform_in_c_that_tells_no_parameters_is_the_function_of_an_image()
     from loaderbench.datasets.own_transform import own_transform
 
     assert own_transform(max) is max
+
+
+def test_what_a_fix_set_for_a_loader_that_another_fix_replaced_has_no_effect(
+    runner: TrialRunner, tmp_path: Path
+) -> None:
+    config: Config = {"batch_size": 4, "loader": "torch", "num_workers": 1, "threads": 4, "queued": 2}
+    completed(run(runner, tmp_path, target("numbers"), config))

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from loaderbench.plan import Plan, make_plan
-from loaderbench.records import Config, DatasetSummary, Failure, PlannedTrial, Readings, TimelinePoint, Trial
+from loaderbench.records import (
+    Config,
+    DatasetSummary,
+    Failure,
+    FormatCopy,
+    PlannedTrial,
+    Readings,
+    TimelinePoint,
+    Trial,
+)
 from loaderbench.runner import Outcome
 from loaderbench.session.listener import Progress
 from loaderbench.session.steps import Session
@@ -62,6 +71,10 @@ class FakeMeasuring:
         if self.clock is not None:
             self.clock.now_s += self.takes_s
         return Outcome(trial_of(one, self.rate(one)), [TimelinePoint(one.id, 0.1, "rss_bytes", 1.0)])
+
+    def write_copies(self, configs: Sequence[Config]) -> tuple[FormatCopy, ...]:
+        """Of a dataset that has none."""
+        return ()
 
 
 class Clock:

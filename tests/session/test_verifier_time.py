@@ -11,11 +11,19 @@ import pytest
 from fakes import Clock, FakeMeasuring, Notes, plan_of, planned, session_of, suite, trial_of
 
 from loaderbench.consumers.model import COMPILE_S
-from loaderbench.errors import Terminated
+from loaderbench.errors import MissingError, Terminated
 from loaderbench.plan import DEVICE_START_S, FIRST_CHILD_S, MOST_VERIFY_S, Plan
-from loaderbench.records import IDENTICAL, Candidate, Config, PixelChange, PlannedTrial, Trial
+from loaderbench.records import IDENTICAL, Candidate, Config, FormatCopy, PixelChange, PlannedTrial, Trial
 from loaderbench.session import verifying
-from loaderbench.session.verifying import CALLS_FOR_NONE, MOST_OF_PLAN, NOT_ASKED, Verifier, try_remedies, until_s
+from loaderbench.session.verifying import (
+    CALLS_FOR_NONE,
+    MOST_OF_PLAN,
+    NOT_ASKED,
+    RemedyStep,
+    Verifier,
+    try_remedies,
+    until_s,
+)
 
 PRESENT: Config = {"num_workers": 2}
 PLAN = replace(plan_of(suite()), verify_trial_s=2.0, verify_steady_s=1.0, verify_s=120.0)
@@ -130,7 +138,7 @@ def test_pixels_are_compared_of_the_whole_and_of_each_against_what_it_was_tried_
     rounds = run(found := verifier(clock, 1e4, MANY[:2], compare_pixels=compare), clock)
     result, _ = found.result([trial for each in rounds for trial in each])
     assert result is not None
-    assert asked[0] == (PRESENT, result.config)
+    assert asked[0] == (PLAN.baseline, result.config)
     assert asked[1:] == [(tried.against, tried.config) for tried in result.tried]
     assert (result.psnr_db, result.not_measured) == (None, {"psnr_db": "identical"})
     assert [tried.psnr_db for tried in result.tried] == [1.0, 2.0, 3.0]
@@ -241,9 +249,8 @@ def test_a_budget_forbids_a_comparison_for_which_no_time_is_left(
         clock.now_s = until_s if len(measure.asked) == 9 else clock.now_s
         return FakeMeasuring.__call__(measure, one)
 
-    session.measuring = type(
-        "Slow", (), {"__call__": lambda _, one: slow(one), "pixel_changes": staticmethod(measure.pixel_changes)}
-    )()
+    others = {name: staticmethod(getattr(measure, name)) for name in ("pixel_changes", "write_copies")}
+    session.measuring = type("Slow", (), {"__call__": lambda _, one: slow(one), **others})()
     try_remedies(session, PRESENT)
     assert [tried.id for tried in session.found.verification.accepted] == ["c0"]
     assert any(trial.config["num_workers"] == 0 for trial in session.found.of("remedy")) == compared
@@ -339,3 +346,19 @@ def test_a_sweep_that_took_long_leaves_less_time_for_fixes_and_enough_for_one(
     assert MOST_OF_PLAN * (plan.estimated_s + plan.verify_s) == pytest.approx(172.5)
     began_s, clock.now_s = clock.now_s, clock.now_s + ran_s
     assert until_s(plan, PRESENT, [], began_s) == pytest.approx(clock.now_s + left_s)
+
+
+def test_a_fix_whose_files_cannot_be_written_is_left_out_with_a_note(clock: Clock) -> None:
+    class Full(FakeMeasuring):
+        pixel_changes = staticmethod(lambda pairs: [IDENTICAL] * len(pairs))
+
+        def write_copies(self, configs: Sequence[Config]) -> tuple[FormatCopy, ...]:
+            if any(config.get("axis0") for config in configs):
+                raise MissingError("format tar: no room")
+            return ()
+
+    session = session_of(Full(clock=clock))
+    step = object.__new__(RemedyStep)
+    step._session, step._found = session, session.found
+    assert [step._is_prepared(one, PRESENT) for one in MANY[:2]] == [False, True]
+    assert session.found.remarks == {MANY[0].id: f"not tried: {MANY[0].id}: format tar: no room"}

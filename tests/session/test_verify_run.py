@@ -103,7 +103,7 @@ def test_a_saved_run_is_concluded_again_to_the_same_advice(folder: Path) -> None
 def test_the_page_and_the_terminal_tell_what_was_tried(folder: Path) -> None:
     assert "Fixes tried, in order" in (folder / "report.html").read_text()
     shown = in_process("show", folder, cwd=folder)
-    assert "Fixes, each measured in pairs with its reference\n 1. Set num_workers=" in shown.stdout
+    assert "Fixes, each measured in pairs against its reference\n 1. Set num_workers=" in shown.stdout
 
 
 def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
@@ -111,7 +111,7 @@ def test_without_verifying_the_remedy_is_advice(folder: Path) -> None:
     assert result.returncode == 0, result.stderr
     found = json.loads((folder.parent / "plain" / "run.json").read_text())
     assert found["verification"] is None
-    assert "switched off" in found["not_measured"]["verification"]
+    assert "turned off" in found["not_measured"]["verification"]
     measured = read_run(folder)
     untried = tuple(trial for trial in measured.trials if trial.role != "remedy")
     without = conclude(replace(measured, trials=untried, verification=None))

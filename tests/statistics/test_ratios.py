@@ -36,3 +36,8 @@ def test_a_ratio_is_a_number_of_times_with_its_bounds(ratio: Interval, text: str
 )
 def test_a_gain_in_percent_has_a_word_between_bounds_that_may_be_negative(ratio: Interval, text: str) -> None:
     assert percent_gain(ratio) == text
+
+
+def test_a_bound_near_zero_has_no_sign() -> None:
+    assert percent_gain(Interval(1.05, 0.9997, 1.1)) == "+5% (0 to 10%)"
+    assert percent_gain(Interval(0.9997, None, None)) == "+0%"

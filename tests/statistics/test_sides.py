@@ -135,3 +135,11 @@ def test_data_wait_of_a_loader_alone_is_not_measured() -> None:
     )
     assert found.metrics[1].change is None
     assert found.metrics[1].not_measured["change"] == NO_WAIT
+
+
+def test_a_configuration_that_only_the_later_version_fails_to_load_is_the_worst() -> None:
+    broken = [one for one in pairs(1.0, config=FOUR) if one.side == "before"]
+    broken += [trial(number, "after", None, FOUR) for number in range(1, 9)]
+    found = comparison_of(asked(configs=(TWO, FOUR)), [*pairs(1.2), *broken])
+    assert (found.config, found.outcome) == (FOUR, "inconclusive")
+    assert "every trial failed" in found.headline

@@ -120,3 +120,11 @@ def test_a_mistake_is_one_line_with_the_number_of_its_line(name: str, number: in
     # what is left open is only missed later, at the end of the text at the latest
     open_ended = "open" in name
     assert int(found[1]) == number or (open_ended and number <= int(found[1]) <= len(lines) + 1), said
+
+
+@pytest.mark.parametrize("number", ["3.4e38", "-1e30", "1e-31"])
+def test_a_number_that_no_saved_run_may_hold_is_refused(number: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f"dataset: {{kind: target, target: 'a:b', args: {{most: {number}}}}}\n")
+    with pytest.raises(SuiteError, match=r"expected a number between 1e-30 and 1e[+]30 in magnitude"):
+        load_suite(file)
