@@ -9,6 +9,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from loaderbench.monitors import proc
@@ -113,15 +114,17 @@ class BlockedThread:
         self._pids = pids
         if os.path.exists("/proc/self/wchan"):  # noqa: PTH110 - elsewhere there is nothing to see
             self._done.clear()
-            self._thread = threading.Thread(target=self._run, name="loaderbench-blocked", daemon=True)
-            self._thread.start()
+            looking = threading.Thread(target=self._run, name="loaderbench-blocked", daemon=True)
+            with suppress(RuntimeError):  # no further thread can be started
+                looking.start()
+                self._thread = looking
 
     def end(self) -> None:
         """Stop; returns when the thread has ended and the process may fork."""
         self._done.set()
-        if self._thread is not None:
-            self._thread.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more
-            self._thread = None
+        ended, self._thread = self._thread, None
+        if ended is not None and ended is not threading.current_thread():  # which may free a loop, and so end it
+            ended.join(10 * INTERVAL_S)  # while the interpreter ends, no thread does any more
 
     def forget(self) -> None:
         """What was seen until now is of the warm-up."""

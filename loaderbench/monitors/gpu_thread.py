@@ -55,9 +55,9 @@ class GpuThread:
     def end(self) -> None:
         """Stop reading; a call that takes long is not waited for, and none follows it."""
         self._done.set()
-        if self._thread is not None and self._thread.ident is not None:
-            self._thread.join(PATIENCE_S)
-        self._thread = None
+        ended, self._thread = self._thread, None
+        if ended is not None and ended.ident is not None and ended is not threading.current_thread():
+            ended.join(PATIENCE_S)
 
     def _run(self, done: threading.Event) -> None:
         only, cpu_s = self._which(), self.cpu_s

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
 
 from loaderbench.consumers import LOOP
 from loaderbench.environment import describe_machine
 from loaderbench.errors import printable
+from loaderbench.profiler.known_loader import KnownLoader
 from loaderbench.profiler.observer import Observer
 from loaderbench.profiler.readings import counted, kind_counted, make_trial, readings_of, stages_of_loop
-from loaderbench.profiler.source import length_of
 from loaderbench.profiler.user_stages import AROUND
 from loaderbench.recorder.loop import LoopRecorder
-from loaderbench.records import Config, DatasetSummary, Measured, PlanSummary, Readings
+from loaderbench.records import DatasetSummary, Measured, PlanSummary, Readings
 from loaderbench.records.words import utc_now
-from loaderbench.tracing.loader import is_loader, start_method_of
 
 WAIT_OF_HOST = "data wait: host time in next(), since the loop used no CUDA device"
 WAIT_OF_DEVICE = "data wait: time the CUDA device was idle, by events around next()"
@@ -37,8 +35,8 @@ def measured_so_far(
     name: str, warmup: int, recorder: LoopRecorder, observer: Observer, script: Script | None = None
 ) -> tuple[Measured, Readings]:
     """What was recorded until now, as a run that nobody has concluded from; `script` is one that was run unchanged."""
-    config = _config(observer.source)
-    environment = describe_machine(start_method_of(observer.source), observer.described_gpus, observer.no_gpu)
+    config = observer.known.config
+    environment = describe_machine(observer.known.start_method, observer.described_gpus, observer.no_gpu)
     has_ended = observer.loop_has_ended and (script is None or script.has_ended)
     trial = make_trial(recorder, observer, config, environment, measures_cost=has_ended)
     axes = {axis: [value] for axis, value in config.items()}
@@ -47,7 +45,7 @@ def measured_so_far(
         name=name,
         suite={"name": name, "warmup": warmup, **own},
         environment=environment,
-        dataset=_describe(observer.source, script.place if script else None),
+        dataset=_describe(observer.known, script.place if script else None),
         plan=PlanSummary(axes, 1, 1, 1, (config,), config, "the profiled configuration"),
         started_at=observer.began_at,
         finished_at=observer.ended_at or utc_now(),
@@ -61,28 +59,14 @@ def measured_so_far(
     return measured, readings_of(recorder, observer, environment)
 
 
-def _config(source: Any) -> Config:
-    """What can be set of a `DataLoader`; nothing of anything else."""
-    if not is_loader(source):
-        return {}
-    config: Config = {"batch_size": source.batch_size, "num_workers": source.num_workers}
-    config["pin_memory"] = bool(source.pin_memory)
-    if source.num_workers:
-        config["prefetch_factor"] = source.prefetch_factor
-        config["persistent_workers"] = bool(source.persistent_workers)
-    return config
-
-
-def _describe(source: Any, place: str | None) -> DatasetSummary:
+def _describe(known: KnownLoader, place: str | None) -> DatasetSummary:
     """The loader's dataset, after the place where a script iterates over it."""
-    dataset, before = getattr(source, "dataset", None), f"{place}, " if place else ""
-    if dataset is None:
-        kind = "nothing" if source is None else type(source).__name__
-        return DatasetSummary(f"{before}{kind}", not_measured={"files": "unknown without a dataset"})
-    samples, kind = length_of(dataset), f"{before}{type(dataset).__name__}"
+    samples, kind = known.samples, f"{place}, {known.kind}" if place else known.kind
+    missing = dict.fromkeys(("classes", "total_files", "bad_files"), "unknown in a profile")
     if samples is None:
-        return DatasetSummary(kind, not_measured={"files": "the dataset has no length"})
-    return DatasetSummary(f"{kind}, {samples:,} samples", files=samples)
+        why = "the dataset has no length" if known.has_dataset else "unknown without a dataset"
+        return DatasetSummary(kind, not_measured={"files": why, **missing})
+    return DatasetSummary(f"{kind}, {samples:,} samples", files=samples, not_measured=missing)
 
 
 def _notes(recorder: LoopRecorder, observer: Observer, warmup: int) -> Iterator[str]:

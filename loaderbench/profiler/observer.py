@@ -10,6 +10,7 @@ from typing import Any
 
 from loaderbench.cuda_use import PeakMemory, cuda_devices_in_use, cuda_devices_with_memory, peak_memory, uses_cuda
 from loaderbench.monitors import BlockedThread, GpuMonitor, GpuThread
+from loaderbench.profiler.known_loader import KnownLoader
 from loaderbench.profiler.resource_samples import ResourceSamples
 from loaderbench.profiler.user_stages import UserStages
 from loaderbench.recorder.inside import stalls_of
@@ -29,7 +30,7 @@ class Observer:
     """Everything about a profiled loop but its batches. Between two batches it takes no longer than a look."""
 
     def __init__(self) -> None:
-        self.source: Any = None
+        self.known = KnownLoader(None)
         self.begin: Begin = iter
         self.error: BaseException | None = None
         self.loop_has_ended = False  # its recording may have ended before
@@ -48,7 +49,6 @@ class Observer:
         self._under_way = False  # an epoch
         self._traced: Traced | None = None
         self._mark: Mark | None = None
-        self._workers = 0
         self._epochs = self._epochs_before = 0  # begun, in all and before the present trace
         self.passed = 0  # epochs that were not recorded: of other loaders, or within another epoch
         self._pids: tuple[int, ...] = ()
@@ -62,14 +62,16 @@ class Observer:
 
     def begin_epoch(self, source: Any, *, trace: bool, marks: bool) -> Iterator[Any]:
         """Begin an epoch over the source, traced where that was asked for and can be."""
-        workers = getattr(source, "num_workers", 0)
-        if self.trace is None or workers != self._workers:
+        earlier = self.known
+        if source is not earlier.loader:
+            self.known = KnownLoader(source)
+        same_kind = isinstance(self.trace, LoaderTrace) == is_loader(source)
+        if self.trace is None or not same_kind or earlier.workers != self.known.workers:
             self._attach(source, trace, marks)
-        elif source is not self.source:  # a new one for each epoch
+        else:
             self.trace.follow(source)
-        self.source, self._workers = source, workers
         self._end_threads()  # the epoch may fork
-        batches = self._begin(watch=trace)
+        batches = self._begin(source, watch=trace)
         self._epochs += 1
         return batches
 
@@ -90,10 +92,12 @@ class Observer:
         resources = self.resources
         resources.take(self._pids)
         if self._memory is None and time.perf_counter() - self._steady_at_s > MEMORY_AFTER_S:
-            self._memory = threading.Thread(
+            memory = threading.Thread(
                 target=resources.read_memory, args=(self._pids,), name="loaderbench-memory", daemon=True
             )
-            self._memory.start()
+            with suppress(RuntimeError):  # no further thread can be started
+                memory.start()
+                self._memory = memory
 
     def divide(self, waits: Sequence[Wait]) -> None:
         """Put the waits of an epoch together with the batches that its workers made."""
@@ -104,6 +108,8 @@ class Observer:
         """What happens until the next look is no part of the steady state."""
         self._end_looking()
         self.resources.workers.pause()
+        if self.trace is not None:
+            self.known.note(self.trace.slow_samples())
 
     def _end_looking(self) -> None:
         """At an epoch's end, or in the middle of the last one."""
@@ -156,11 +162,16 @@ class Observer:
         else:
             self.trace = IterableTrace(source, count_samples, marks_only=not trace)
 
-    def _begin(self, *, watch: bool) -> Iterator[Any]:
+    def _begin(self, source: Any, *, watch: bool) -> Iterator[Any]:
         """Begin the epoch, and learn which processes it starts."""
         self._find_gpus()
-        batches = self.trace.batches() if self.trace is not None else self.begin(self.source)
-        self._pids = tuple(worker.pid for worker in getattr(batches, "_workers", ()) if worker.pid)
+        if self.trace is None:
+            batches = self.begin(source)
+        else:
+            batches = self.trace.batches()
+            self.trace.follow(None)
+        workers = getattr(batches, "_workers", ()) if is_loader(source) else ()
+        self._pids = tuple(worker.pid for worker in workers if worker.pid)
         self._under_way = True
         if watch:
             self._blocked.begin(self._pids)

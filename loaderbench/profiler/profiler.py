@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from loaderbench.cuda_use import uses_cuda
 from loaderbench.errors import UsageError
-from loaderbench.profiler.source import alike, check_free, claim, profiled, release
+from loaderbench.profiler.source import Claim, check_free, claim, profiled
 from loaderbench.profiler.stage import Stage
 from loaderbench.tracing.clock import thread
 
@@ -58,7 +58,7 @@ class Profiler:
         )
         self._state = "new"
         self._epoch_now: Any = None
-        self._claimed: Any = None
+        self._claimed: Claim | None = None
         self._thread = 0
         self._result: Run | None = None
 
@@ -158,7 +158,7 @@ class Profiler:
         if self._state == "new":
             raise UsageError(f"profiler {self.name!r} was not started; call start() or use a `with` block")
         check_free(source, self)
-        if source is self._claimed:
+        if self._claimed is not None and source is self._claimed.source():
             self._leave_epoch()
         if self._state == "done" or not self._is_mine(source):
             return iter(source)
@@ -166,8 +166,7 @@ class Profiler:
             self._time_on_device()
         if self._trace:
             self._recorder.keep_waits()
-        claim(source, self)
-        self._claimed, self._thread = source, thread()
+        self._claimed, self._thread = claim(source, self), thread()
         try:
             epoch = self._recorder.epoch(lambda: self._begin(source), getattr(source, "batch_size", None))
         except BaseException:
@@ -198,8 +197,7 @@ class Profiler:
 
     def _is_mine(self, source: Any) -> bool:
         """Whether to record it: not a second epoch within one, and not another loader than the first."""
-        first = self._observer.source
-        if self._claimed is not None or (first is not None and not alike(source, first)):
+        if self._claimed is not None or (self._recorder.begun and not self._observer.known.is_like(source)):
             self._observer.passed += 1
             return False
         return True
@@ -219,8 +217,9 @@ class Profiler:
         self._observer.epoch_ended()
 
     def _release(self) -> None:
-        release(self._claimed)
-        self._claimed = None
+        if self._claimed is not None:
+            self._claimed.release()
+            self._claimed = None
 
     def _end(self) -> None:
         """The loop is over, whether or not its recording ended before."""

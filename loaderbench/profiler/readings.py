@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from loaderbench.consumers import LOOP
 from loaderbench.consumers.device_clock import clock_of_device
@@ -13,7 +11,6 @@ from loaderbench.diagnosis.failures import classify
 from loaderbench.monitors import Window, cpu_percent, gpu_series, gpu_use, over_time, series, with_looks
 from loaderbench.profiler.code_around import with_code_around
 from loaderbench.profiler.observer import Observer
-from loaderbench.profiler.source import length_of
 from loaderbench.ranks import this_host, this_rank
 from loaderbench.recorder import completed_trial, loader_inside, spread_of, with_reasons
 from loaderbench.recorder.batches import STEADY, WARMUP, BatchLog
@@ -63,7 +60,7 @@ def make_trial(
     if not log.batches or not log.samples:
         failure = classify(_words(observer.error)) if observer.error else _no_batches(recorder, log)
         return with_reasons(replace(trial, failure=failure), "nothing was measured")
-    workers = bool(getattr(observer.source, "num_workers", 0))
+    workers = observer.known.workers > 0
     times = _loop_times(recorder, observer, measures_cost=measures_cost)
     times, inside = with_code_around(times, _inside(observer, measures_cost=measures_cost), workers=workers)
     use = _resource_use(recorder, observer, environment)
@@ -80,8 +77,7 @@ def _loop_times(recorder: LoopRecorder, observer: Observer, *, measures_cost: bo
         samples=log.samples,
         warmup_batches=recorder.warmed.batches if steady else 0,
         steady_s=log.wall_s,
-        epoch_ends=0,
-        samples_per_epoch=length_of(getattr(observer.source, "dataset", None)),
+        samples_per_epoch=observer.known.samples,
         data_wait=spread_of(log.waits),
         step=spread_of(log.steps),
         step_stages=stages_of_loop(recorder, observer) or None,
@@ -110,9 +106,9 @@ def _recorder_s_per_batch(with_events: bool) -> float:
 
 def _inside(observer: Observer, *, measures_cost: bool) -> LoaderInside:
     """What was traced, and what the processes that load were doing."""
-    dataset, traced = getattr(observer.source, "dataset", None), observer.traced()
-    with_workers = bool(getattr(observer.source, "num_workers", 0))
-    found = loader_inside(traced, dataset, stalls=observer.stalls if with_workers else None)
+    known, traced = observer.known, observer.traced()
+    with_workers = known.workers > 0
+    found = loader_inside(traced, known.path_of, stalls=observer.stalls if with_workers else None)
     resources, looks = observer.resources, observer.blocked_on()
     workers, main_process = resources.workers.states(), resources.main_process.states()
     return replace(
@@ -121,7 +117,7 @@ def _inside(observer: Observer, *, measures_cost: bool) -> LoaderInside:
         workers=with_looks(workers, looks),
         main_process=main_process if with_workers else with_looks(main_process, looks),
         machine=resources.machine.use(),
-        dataset_traits=_traits(dataset),
+        dataset_traits=known.traits(),
         not_measured={
             **found.not_measured,
             "workers": _why_no_workers(observer),
@@ -150,15 +146,6 @@ def _resource_use(recorder: LoopRecorder, observer: Observer, environment: Envir
             "pss_bytes": "this system does not report proportional memory (PSS)",
         },
     )
-
-
-def _traits(dataset: Any) -> dict[str, str]:
-    """Nothing is imported for the sake of a loader that is not torch's."""
-    if dataset is None or "torch" not in sys.modules:
-        return {}
-    from loaderbench.datasets.traits import traits_of
-
-    return traits_of(dataset)
 
 
 def _no_batches(recorder: LoopRecorder, log: BatchLog) -> Failure:
@@ -204,7 +191,7 @@ def _epochs(recorder: LoopRecorder) -> Epochs:
 
 
 def _why_no_workers(observer: Observer) -> str:
-    if getattr(observer.source, "num_workers", 0):
+    if observer.known.workers:
         return observer.resources.workers.why_not()
     return "no worker processes: batches are loaded in the main process"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from loaderbench.errors import UsageError
+from loaderbench.references import Reference, kept_or_weak
 
-_busy: dict[int, Any] = {}  # id of a loader under way to the profiler that records it
+_busy: dict[int, tuple[Reference, Any]] = {}  # by the id of a loader under way, which may be gone; its profiler
 
 
 class ProfiledLoader:
@@ -88,37 +90,27 @@ def check_free(source: Any, owner: Any) -> None:
     """Raise `UsageError` where another profiler is at work on the loader already."""
     if isinstance(source, ProfiledLoader):
         raise UsageError("this loader is already profiled; use one profiler per loader")
-    other = _busy.get(id(source))
-    if other is not None and other is not owner:
-        raise UsageError(f"profiler {other.name!r} is already recording this loader; use one profiler per loader")
+    known = _busy.get(id(source))
+    if known is not None and known[0]() is source and known[1] is not owner:
+        raise UsageError(f"profiler {known[1].name!r} is already recording this loader; use one profiler per loader")
 
 
-def claim(source: Any, owner: Any) -> None:
-    """Keep other profilers off the loader until it is released."""
+@dataclass(frozen=True)
+class Claim:
+    """A loader that a profiler records; other profilers are kept off. The loader itself is not kept alive."""
+
+    source: Reference
+    number: int
+
+    def release(self) -> None:
+        """Let others have it."""
+        if (held := _busy.get(self.number)) and held[0] is self.source:
+            del _busy[self.number]
+
+
+def claim(source: Any, owner: Any) -> Claim:
+    """Keep other profilers off the loader until the claim is released. Raises `UsageError` where another has it."""
     check_free(source, owner)
-    _busy[id(source)] = owner
-
-
-def release(source: Any) -> None:
-    """Let others have it."""
-    _busy.pop(id(source), None)
-
-
-def alike(source: Any, other: Any) -> bool:
-    """Whether the batches of two loaders belong together: a script may make a new loader for each epoch."""
-    if source is other:
-        return True
-    return _kind(source) == _kind(other)
-
-
-def _kind(loader: Any) -> tuple[Any, ...]:
-    dataset = getattr(loader, "dataset", None)
-    return type(loader), type(dataset), length_of(dataset), getattr(loader, "batch_size", None)
-
-
-def length_of(dataset: Any) -> int | None:
-    """Samples of a dataset; `None` where it does not tell."""
-    try:
-        return len(dataset)
-    except Exception:  # the user's own `__len__`, which may raise anything
-        return None
+    found = Claim(kept_or_weak(source), id(source))
+    _busy[found.number] = found.source, owner
+    return found

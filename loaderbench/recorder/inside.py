@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from loaderbench.recorder.code_looks import TOO_FEW, code_looks_of
@@ -25,14 +25,14 @@ _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "filenames")
 
 def loader_inside(
     traced: Traced | None,
-    dataset: Any,
+    find_path: Callable[[int], str | None],
     why_not: str = NOT_ASKED,
     root: str | None = None,
     stalls: StallSums | None = None,
 ) -> LoaderInside:
     """What was traced, and under `not_measured` why something of it is missing.
 
-    Paths below `root` are told from there.
+    `find_path` returns the path of a sample by its index. Paths below `root` are relative to it.
     """
     if traced is None or not traced.samples:
         reason = why_not if traced is None else "; ".join((_NO_SAMPLE, *traced.reasons))
@@ -40,7 +40,7 @@ def loader_inside(
         taken = taking_of(traced) if traced is not None else None
         return LoaderInside(taking=taken, not_measured={**missing, "taking": reason})
     parts = _parts(traced)
-    times = _sample_times(traced, dataset, root)
+    times = _sample_times(traced, find_path, root)
     reasons: Reasons = {} if times else {"sample_times": "this loader creates whole batches; samples cannot be timed"}
     taking, reads = taking_of(traced), reads_of(traced.reads)
     waits = wait_parts(stalls, taking) if stalls else None
@@ -117,7 +117,7 @@ def _sum(costs: Iterable[StageCost]) -> StageCost:
     return StageCost(sum(cost.cpu_s or 0.0 for cost in known), sum(cost.wall_s or 0.0 for cost in known))
 
 
-def _sample_times(traced: Traced, dataset: Any, root: str | None) -> SampleTimes | None:
+def _sample_times(traced: Traced, find_path: Callable[[int], str | None], root: str | None) -> SampleTimes | None:
     wall = spread_of(traced.times)
     if wall is None:
         return None
@@ -127,7 +127,7 @@ def _sample_times(traced: Traced, dataset: Any, root: str | None) -> SampleTimes
             wall_s=slow.wall_s,
             stage=slow.stage[0],
             worker=slow.worker,
-            path=(path := _below(root, slow.path or (None if slow.index is None else path_of(dataset, slow.index)))),
+            path=(path := _below(root, slow.path or (None if slow.index is None else find_path(slow.index)))),
             not_measured={} if path else {"path": "the dataset lists no paths, and no opened file was seen"},
         )
         for slow in _once_each(traced.slowest)[:SHOWN_SLOWEST]

@@ -94,6 +94,7 @@ class LoopRecorder:
         clock = _now_s
         asked_s = clock()
         source, events = begin(), self.events
+        del begin  # it holds the loader
         batches = source if events is None else _Marked(source, events)
         began_took_s = clock() - asked_s
         epoch = self.begun

@@ -91,8 +91,9 @@ def _is_transposed(batch: list[Any] | tuple[Any, ...]) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
+    """Of torch, NumPy, or another library: TensorFlow's shapes are no tuples."""
     try:
-        shape = getattr(value, "shape", None)
+        shape = value.shape
+        return len(shape) > 0 and int(shape[0]) >= 0
     except Exception:  # a nested tensor has none to tell, and a class may raise anything
         return False
-    return isinstance(shape, tuple) and len(shape) > 0

@@ -134,7 +134,8 @@ class RecordedKind:
         def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces one of that name
             self._usual_init(loader, *args, **kwargs)
             if self._is_here:
-                self._makers.note(loader)
+                with suppress(Exception):  # a loader may be anything
+                    self._makers.note(loader)
 
         @wraps(self._usual)
         def __iter__(loader: Any) -> Iterator[Any]:  # noqa: N807

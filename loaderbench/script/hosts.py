@@ -106,4 +106,4 @@ def _receive_all(store: Any, prefix: str, machines: Machines, folder: Path) -> s
         data = b"".join(store.get(f"{prefix}/{rank}/{number}") for number in range(int(chunks)))
         write_recordings(folder, pickle.loads(zlib.decompress(data)), name=f"rank{rank}")  # as trusted as the training
     who = f"rank{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
-    return f"nothing came from {who}; the report is without {'it' if len(missing) == 1 else 'them'}" if missing else ""
+    return f"no data from {who}; the report excludes {'it' if len(missing) == 1 else 'them'}" if missing else ""

@@ -49,8 +49,17 @@ class LoaderProfiler(Profiler):
 
     @property
     def source(self) -> Any:
-        """The loader of the latest epoch; `None` before the first."""
-        return self._observer.source
+        """The loader of the latest epoch; `None` before the first, and once the script has dropped it."""
+        return self._observer.known.loader
+
+    def continues_with(self, loader: Any) -> bool:
+        """Whether an epoch over this loader can be the next one.
+
+        In place of a loader that is gone it may have another length, as in another fold.
+        """
+        known = self._observer.known
+        fits = known.is_like(loader) or (known.loader is None and known.is_of_same_classes(loader))
+        return fits and not self.under_way
 
     @property
     def is_over(self) -> bool:
@@ -132,4 +141,5 @@ class LoaderProfiler(Profiler):
         self._recorder.add_up()
         if time.monotonic() > self._until_s:
             self._recorder.full = True
+            self._finish()
         self._between_batches(self)

@@ -10,6 +10,7 @@ from typing import Any
 
 from loaderbench.code_places import is_library, is_ours
 from loaderbench.records.code import CodeLine
+from loaderbench.script.frame_locals import locals_of
 
 
 class Makers:
@@ -25,7 +26,7 @@ class Makers:
         by_library = False
         while frame is not None:
             file = frame.f_code.co_filename
-            if not is_ours(file) and frame.f_locals.get("self") is not loader:
+            if not is_ours(file) and locals_of(frame).get("self") is not loader:
                 if not is_library(file):
                     self._keep(loader, CodeLine(file, frame.f_lineno, by_library))
                     return

@@ -12,6 +12,7 @@ from typing import Any
 
 from loaderbench.code_places import is_library, is_ours
 from loaderbench.records.code import CodeLine
+from loaderbench.script.frame_locals import locals_of
 from loaderbench.tracing.other_loader import OtherLoader
 
 _MOST_FRAMES = 60
@@ -65,7 +66,7 @@ def _variable_in(frame: FrameType, loader: Any) -> str | None:
     """The variable of the user's code that is the loader."""
     if is_library(frame.f_code.co_filename):
         return None
-    names = chain(list(frame.f_locals.items()), list(frame.f_globals.items()))
+    names = chain(locals_of(frame).items(), list(frame.f_globals.items()))
     return next((name for name, value in names if value is loader and _is_users(name)), None)
 
 
@@ -78,10 +79,11 @@ def _name_in(frame: FrameType, loader: Any) -> str | None:
     """The variable of the user's code that holds the loader, or the attribute of its `self`."""
     if is_library(frame.f_code.co_filename):
         return None
-    found = _key_of(frame.f_locals, loader) or _key_of(frame.f_globals, loader)
+    own = locals_of(frame)
+    found = _key_of(own, loader) or _key_of(frame.f_globals, loader)
     if found is not None:
         return found
-    return _key_of(getattr(frame.f_locals.get("self"), "__dict__", {}), loader)
+    return _key_of(getattr(own.get("self"), "__dict__", {}), loader)
 
 
 def _key_of(names: Any, loader: Any) -> str | None:

@@ -39,7 +39,7 @@ class RecordOrder:
 
     def environment(self) -> dict[str, str]:
         """Add the order to this process's environment, and the path that makes an interpreter follow it."""
-        own = [] if self.python_path is None else [self.python_path]
+        own = [self.python_path] if self.python_path else []
         return {**os.environ, VARIABLE: json.dumps(asdict(self)), "PYTHONPATH": os.pathsep.join([str(SITE), *own])}
 
 

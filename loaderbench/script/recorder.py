@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from loaderbench.errors import UsageError
 from loaderbench.profiler.measured import Script
-from loaderbench.profiler.source import alike
 from loaderbench.ranks import ranks_of_job, this_rank
 from loaderbench.script.divided_steps import DividedSteps
 from loaderbench.script.hosts import Machines, exchange, find_machines
@@ -64,6 +63,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold_saving, after_in_parent=_release_saving, after_in_child=_release_saving)
 
 
+_OF_EPOCHS = frozenset(("_batches", "_loader", "_own", "_since_s", "_steps", "_steps_cpu_s"))
+
+
 class RecordedEpoch:
     """An epoch's batches, from a generator that records them; everything else is that of torch's own iterator.
 
@@ -82,7 +84,13 @@ class RecordedEpoch:
         steps = self._steps
         if steps.stages.loop is not None:
             steps.stages.leave_step(steps)
-        batch = next(self._batches)
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            raise
+        except BaseException:  # of the loader: a script that catches it may ask for the next batch
+            self._batches, self._steps = self._own, steps.none()
+            raise
         steps.at += 1
         if steps.at == steps.due:
             steps.divide(sys._getframe(1))
@@ -98,19 +106,28 @@ class RecordedEpoch:
         recorded.close()
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_batches", "_own", "_since_s", "_steps", "_steps_cpu_s"):  # asked for by copy before there is one
+        if name in _OF_EPOCHS:  # asked for by copy before there is one
             raise AttributeError(name)
         return getattr(self._own, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _OF_EPOCHS:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._own, name, value)
+
 
 class ClockedEpoch(RecordedEpoch):
-    """An epoch whose steps are clocked: the CPU time of the process from a batch to the request for the next."""
+    """An epoch whose steps are clocked: the CPU time of the process from a batch to the request for the next.
 
-    __slots__ = ("_since_s", "_steps_cpu_s")
+    It keeps the loader alive, which may be tuned.
+    """
 
-    def __init__(self, recorded: Any, own: Any, steps: DividedSteps, steps_cpu_s: deque[float]) -> None:
+    __slots__ = ("_loader", "_since_s", "_steps_cpu_s")
+
+    def __init__(self, recorded: Any, own: Any, steps: DividedSteps, steps_cpu_s: deque[float], loader: Any) -> None:
         super().__init__(recorded, own, steps)
-        self._since_s, self._steps_cpu_s = 0.0, steps_cpu_s
+        self._since_s, self._steps_cpu_s, self._loader = 0.0, steps_cpu_s, loader
 
     def __next__(self) -> Any:
         if self._since_s:
@@ -151,6 +168,8 @@ class ScriptRecorder:
     def epoch(self, loader: Any) -> Iterator[Any]:
         """Begin an epoch over a loader, recorded if that is possible."""
         if time.monotonic() > self._until_s:
+            for one in self._recorded:
+                one.profiler.end()
             self._steps.end()
             self._give_back()
             return self._usual(loader)
@@ -174,17 +193,17 @@ class ScriptRecorder:
         except Exception as error:
             if error is self._of_loader:
                 raise
-            place = place_of(loader, self._makers.of(loader))
-            _say(f"cannot record {place}: {type(error).__name__}: {error}; the script continues")
+            _say(f"cannot record {_called(loader)}: {type(error).__name__}: {error}; the script continues")
             return self._usual(loader)
 
     def _recorded_epoch(self, one: _Recorded, loader: Any) -> RecordedEpoch:
         tunes = self._tuner is not None and not self._tuner.is_done
         epoch = one.profiler.epoch(loader, stop_at_each=tunes)
+        begun, self._begun = self._begun, None  # its workers end with it
         one.steps.begin_epoch()
         if tunes:
-            return ClockedEpoch(epoch, self._begun, one.steps, one.profiler.steps_cpu_s)
-        return RecordedEpoch(epoch, self._begun, one.steps)
+            return ClockedEpoch(epoch, begun, one.steps, one.profiler.steps_cpu_s, loader)
+        return RecordedEpoch(epoch, begun, one.steps)
 
     def finish(self) -> None:
         """The script ends: save what was recorded."""
@@ -257,7 +276,7 @@ class ScriptRecorder:
         if self._over.is_set():
             return
         with suppress(Exception), _saving, SWITCH_INTERVAL.at_most(SWITCH_S):  # a save says what is wrong
-            import_module("loaderbench.datasets.traits")
+            import_module("loaderbench.dataset_traits")
         pause_s = min(FIRST_SAVE_S, longest_s)
         while not self._over.wait(pause_s):
             with _saving:
@@ -313,7 +332,14 @@ def _leave(epoch: weakref.ref[RecordedEpoch] | None) -> None:
 
 def _continues(one: _Recorded, place: Place, loader: Any) -> bool:
     """Whether a loader takes the place of one that was recorded, as where each epoch makes a new one."""
-    return one.place == place and not one.profiler.under_way and alike(one.profiler.source, loader)
+    return one.place == place and one.profiler.continues_with(loader)
+
+
+def _called(loader: Any) -> str:
+    try:
+        return str(place_of(loader))
+    except Exception:  # which may be why it cannot be recorded
+        return f"a {type(loader).__name__}"
 
 
 def _say(line: str) -> None:

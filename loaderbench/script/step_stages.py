@@ -118,6 +118,8 @@ class StepStages:
         loop = self.loop
         if loop is None or thread() != self._thread:
             return
+        if by is not None and by is not loop and not self._called_model:
+            return  # the step takes batches of several loaders
         took_s: float | None = time.perf_counter() - self._began_s
         around = self._around.place
         is_known = self._around.end(next_is_asked_for=by is loop)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-_NONE = "loaderbench: no DataLoader was iterated over; nothing was recorded"
-_LOST = "loaderbench: nothing was saved: the script ended soon, by a signal, os._exit or os.exec*"
+_NONE = "loaderbench: nothing was recorded: the script iterated over no DataLoader"
+_LOST = "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)"
 
 
 def print_loaders(
@@ -31,9 +31,7 @@ def print_loaders(
         return
     main, *others = found
     if sent_to:
-        said = (
-            f"loaderbench: the verdict of all ranks is printed by rank 0's machine, {sent_to}; this one's: {main.page}"
-        )
+        said = f"loaderbench: verdict for all ranks: on the machine of rank 0, {sent_to}; of this machine: {main.page}"
         console.print(said, highlight=False, markup=False, soft_wrap=True)
         return
     print_summary(main.run.document, console, report_path=str(main.page))

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from loaderbench.profiler.measured import Script
+from loaderbench.ranks import this_rank
 from loaderbench.records import CodeLine
 from loaderbench.script.loader_profiler import LoaderProfiler
 from loaderbench.script.makers import Makers
@@ -64,8 +65,8 @@ class ScriptTuner:
         if self.is_done or profiler.steady_batches < SETTLED_BATCHES or not torch.is_grad_enabled():
             return
         trains = trains or isinstance(profiler.source, OtherLoader)  # fastai has its own optimizers
-        if not trains and time.monotonic() < self._began_s + PATIENCE_S:
-            return
+        if not trains and (this_rank() is not None or time.monotonic() < self._began_s + PATIENCE_S):
+            return  # clocks of ranks differ: one would wait for the other in a collective
         self.is_done = True
         profiler.end()  # what follows is not the script's own loop
         save()
@@ -75,7 +76,10 @@ class ScriptTuner:
         if self._order.keep_training:
             return
         if threading.current_thread() is not threading.main_thread():
-            print("loaderbench: the training loop runs in a thread of the script, which continues", file=sys.stderr)
+            print(
+                "loaderbench: the training loop runs in a thread and cannot be stopped; the script continues",
+                file=sys.stderr,
+            )
             return
         raise SystemExit(0)
 

@@ -60,10 +60,6 @@ class Attachment:
                 _CLASS.__set__(found, base)
         _hold(self._parts, timed=False)
 
-    def fits(self, parts: Parts) -> bool:
-        """Whether these are the same objects and functions."""
-        return _things(self._parts) == _things(parts)
-
     def holds(self, found: Any) -> bool:
         """Whether an object can be timed."""
         return any(own is found for own, _, _ in self._pairs)
@@ -99,10 +95,6 @@ def timed_class(base: Any, methods: Methods) -> type:
     members: dict[str, Any] = {**own, **methods, "__class__": property(lambda _: base), "__reduce_ex__": reduce}
     timed: type = type(base)(base.__name__, (base,), members)
     return timed
-
-
-def _things(parts: Parts) -> list[int]:
-    return [id(found) for found, _ in parts.objects] + [id(held.original) for held in parts.held]
 
 
 def _hold(parts: Parts, *, timed: bool) -> None:

@@ -74,6 +74,11 @@ class Block:
         """A copy of everything that is added up; the difference of two copies is what happened in between."""
         return [*self.header, *self.calls, *self.wall_s, *self.cpu_s, *self.bins, *self.bin_sums_s, *self.stack_s]
 
+    def slow_indices(self) -> list[int]:
+        """Those of the slow samples that have one, in the dataset's numbers."""
+        walls_s, indices = self.slow[::SLOW_FIELDS], self.slow[1::SLOW_FIELDS]
+        return [int(index) for wall_s, index in zip(walls_s, indices, strict=True) if wall_s > 0 and index >= 0]
+
     def names(self) -> list[tuple[str, str]]:
         """Stage and part of every place that has one."""
         found = (self._text(_NAMES + place * NAME_BYTES, NAME_BYTES) for place in range(int(self.header[STAGES])))

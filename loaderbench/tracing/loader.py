@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from inspect import isgenerator
@@ -46,25 +47,36 @@ class LoaderTrace:
         self._tracer = None if self.workers else Tracer(self.blocks[0])
         self._lines = lines and not marks_only
         self._line_clock = LineClock(self._tracer) if self._tracer and self._lines else None
-        self._attachment: Attachment | None = None
         self._choice = None if marks_only else BatchChoice()
-        self._persistent: Any = None  # workers of this trace, beside the loader's own
+        self._in_order = True
+        self._persistent: weakref.WeakSet[Any] = weakref.WeakSet()  # torch's iterators whose workers are traced
         for block in self.blocks:
             block.header[layout.ENABLED] = 1.0
 
     def follow(self, loader: Any) -> None:
-        """Go on with another loader that has as many workers, and add to what was counted."""
-        self._loader, self._persistent = loader, None
+        """Trace this loader, which has as many workers, from the next epoch on; its counts are added.
+
+        `None`: keep none alive until it is called again.
+        """
+        self._loader = loader
+
+    def slow_samples(self) -> set[int]:
+        """The indices of the slowest samples so far."""
+        if self._tracer is not None:
+            self._tracer.flush()
+        return {index for block in self.blocks for index in block.slow_indices()}
 
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""
         self._made.begin_epoch()
+        loader = self._loader
+        self._in_order = bool(getattr(loader, "in_order", True))
         if self._tracer is not None:
-            return self._in_process(self._tracer)
-        with self._carried():
-            batches = self._begin(self._loader)
+            return self._in_process(loader, self._tracer)
+        with self._carried(loader):
+            batches = self._begin(loader)
         self._made.follow(getattr(batches, "_workers_status", ()))
-        taken: Iterator[Any] = self._late(batches) if isgenerator(batches) else self._taken(batches)
+        taken: Iterator[Any] = self._late(loader, batches) if isgenerator(batches) else self._taken(batches)
         return taken
 
     def made_last(self) -> list[tuple[int, Made]]:
@@ -77,10 +89,6 @@ class LoaderTrace:
     def made(self, epoch: int, batch: int) -> Made | None:
         """Who made a batch of the `epoch`-th epoch, and when; `None` where that is not known, or not any more."""
         return self._made.find(epoch, batch) if self._in_order else None
-
-    @property
-    def _in_order(self) -> bool:
-        return bool(getattr(self._loader, "in_order", True))
 
     def mark(self) -> Mark:
         """A moment from which `read` can count."""
@@ -103,24 +111,23 @@ class LoaderTrace:
             self._line_clock.end()
 
     def stop(self) -> None:
-        """Trace no more, and let go of workers that persist for this trace alone."""
+        """Trace no more. Workers that persist are kept by the loader, as ever."""
         self.end_threads()
         for block in self.blocks:
             block.header[layout.ENABLED] = 0.0
-        self._persistent = None
 
-    def _in_process(self, tracer: Tracer) -> Iterator[Any]:
-        dataset = self._loader.passed if isinstance(self._loader, OtherLoader) else self._loader.dataset
+    def _in_process(self, loader: Any, tracer: Tracer) -> Iterator[Any]:
+        dataset = loader.passed if isinstance(loader, OtherLoader) else loader.dataset
         tracer.bind()
-        attachment = self._attachment_of(dataset, tracer)
-        replaced: dict[str, Any] = {"collate_fn": TracedCollate(self._loader.collate_fn)}
+        attachment = Attachment(Finder(tracer).dataset(dataset, inside=not self._marks_only))
+        replaced: dict[str, Any] = {"collate_fn": TracedCollate(loader.collate_fn)}
         pipe = any(kind.__name__ in _DATAPIPES for kind in type(dataset).__mro__)
         if not attachment.holds(maker_of(dataset)) and not pipe:
             replaced["dataset"] = SampleProxy(dataset, tracer)
-        with _replaced(vars(self._loader), replaced):
+        with _replaced(vars(loader), replaced):
             attachment.attach()
             try:
-                batches = self._begin(self._loader)
+                batches = self._begin(loader)
             finally:
                 attachment.detach()
         if not self._marks_only:
@@ -141,41 +148,43 @@ class LoaderTrace:
         """Time how they are taken, unless only marks are asked for."""
         return batches if self._marks_only else Taken(batches, self.taking)
 
-    def _attachment_of(self, dataset: Any, tracer: Tracer) -> Attachment:
-        """The one of the last epoch, unless the dataset is made of other things since."""
-        parts = Finder(tracer).dataset(dataset, inside=not self._marks_only)
-        if self._attachment is None or not self._attachment.fits(parts):
-            self._attachment = Attachment(parts)
-        return self._attachment
-
     @contextmanager
-    def _carried(self) -> Iterator[None]:
-        """What the loader is to carry to its workers; those that persist are kept apart from the loader's own."""
-        own = vars(self._loader)
-        collate, init = TracedCollate(self._loader.collate_fn), self._loader.worker_init_fn
+    def _carried(self, loader: Any) -> Iterator[None]:
+        """What the loader is to carry to its workers. Those that persist are traced if this trace started them."""
+        own = vars(loader)
+        collate, init = TracedCollate(loader.collate_fn), loader.worker_init_fn
         replaced = {
             "collate_fn": collate,
             "worker_init_fn": TracedInit(self._memory, init, self._marks_only, self._lines),
         }
-        with _replaced(own, {**replaced, "_iterator": self._persistent}), self._recounted_at_start():
-            yield
-            self._persistent = own.get("_iterator")
+        earlier = own.get("_iterator")
+        if earlier is not None and earlier not in self._persistent:
+            own["_iterator"] = None  # others are started
+        try:
+            with _replaced(own, replaced), self._recounted_at_start(own.get("_iterator")):
+                yield
+        except BaseException:
+            if earlier is not None:
+                own["_iterator"] = earlier
+            raise
+        if (begun := own.get("_iterator")) is not None:
+            self._persistent.add(begun)
 
-    def _recounted_at_start(self) -> AbstractContextManager[None]:
+    def _recounted_at_start(self, persistent: Any) -> AbstractContextManager[None]:
         """Let an iterator whose workers persist tell when these begin with the new epoch."""
-        own = getattr(self._persistent, "__dict__", {})
+        own = getattr(persistent, "__dict__", {})
         return _replaced(
             own, {"_index_sampler": NotifyingSampler(own.get("_index_sampler"), self._made.count_from_now)}
         )
 
-    def _late(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def _late(self, loader: Any, batches: Iterator[Any]) -> Iterator[Any]:
         """A loader whose `__iter__` is a generator begins its epoch when it is first asked."""
-        with self._carried():
+        with self._carried(loader):
             first = next(batches, self)
         if first is self:
             return
         handed = [first]
-        del first  # or it would be kept for the whole epoch
+        del loader, first  # or it would be kept for the whole epoch
         yield handed.pop()
         yield from chain(batches)  # without `chain`, it would close what is the user's
 
@@ -223,9 +232,13 @@ class IterableTrace:
         self.taking = TakingClock()
         self._block.header[layout.ENABLED] = 1.0
 
-    def follow(self, source: Iterable[Any]) -> None:
-        """Continue with another source, and add to the counts."""
-        self._source = source
+    def follow(self, source: Iterable[Any] | None) -> None:
+        """Trace this source from the next epoch on; its counts are added. `None`: keep none alive until then."""
+        self._source = () if source is None else source
+
+    def slow_samples(self) -> set[int]:
+        """None: how long each sample took is not known."""
+        return set()
 
     def batches(self) -> Iterator[Any]:
         """Begin an epoch."""

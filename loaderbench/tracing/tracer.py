@@ -74,6 +74,10 @@ class Tracer:
     def place(self, stage: str, part: str = "") -> int:
         """The number of a part of a stage."""
         known = self._places.get((stage, part))
+        if known is None:
+            for other in self.block.names()[len(self._places) :]:  # of workers of another loader in the same block
+                self._know(other)
+            known = self._places.get((stage, part))
         if known is None and len(self._places) == layout.MAX_STAGES:
             return self._sample
         if known is None:

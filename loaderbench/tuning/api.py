@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,7 +36,7 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     budget_s = checked_budget_s(budget)
     if not is_loader(loader):
         raise UsageError(f"tune() expects a DataLoader, got {type(loader).__name__}")
-    if demand is not None and not demand > 0:
+    if demand is not None and not (isinstance(demand, int | float) and 0 < demand < inf):
         raise UsageError(f"demand must be above 0 samples/s, got {demand!r}")
     name = f"{type(loader.dataset).__name__} loader"
     known = kept_answer(loader, demand)

@@ -39,6 +39,11 @@ def keep(loader: DataLoader[Any], *, whole_epochs: bool) -> None:
     _own[:] = [_Own(loader, multiprocessing.get_start_method(allow_none=True), whole_epochs)]
 
 
+def forget() -> None:
+    """Keep none alive."""
+    _own.clear()
+
+
 def present_arguments(loader: DataLoader[Any]) -> Config:
     """Those that trials may change, as they are."""
     found: Config = {"num_workers": loader.num_workers}

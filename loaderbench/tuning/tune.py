@@ -42,6 +42,8 @@ def tune_loader(loader: DataLoader[Any], order: TuneOrder, folder: Path, listene
         found = call_in_copy(lambda: _measure(plan, present, folder, listener))
     except OSError as error:
         return Tuned(present=present, arguments=present, why_none=f"cannot start a process: {error}")
+    finally:
+        own_loader.forget()
     tuned = found.answer or Tuned(present=present, arguments=present, why_none=found.raised)
     if found.interrupted:
         raise TuningInterrupted(tuned)

@@ -17,11 +17,11 @@ ALIKE = 0.9
 
 
 def headline(name: str, tuned: Tuned) -> str:
-    """`train_loader: set num_workers=2: +90% vs present arguments (75-107%), 3 pairs`."""
+    """`train_loader: set num_workers=2: +90% vs current arguments (75-107%), 3 pairs`."""
     found = tuned.gain
     if found is None:
         return f"{name}: keep {_arguments(tuned.present)}: {tuned.why_none}"
-    gained = numbers.gain(found.est, found.lo, found.hi, "vs present arguments").text
+    gained = numbers.gain(found.est, found.lo, found.hi, "vs current arguments").text
     return f"{name}: set {_arguments(tuned.changed)}: {gained}, {tuned.pairs} pairs"
 
 
@@ -52,7 +52,7 @@ def _doubts(tuned: Tuned, own: OwnLoop) -> Iterator[str]:
     in_trials, in_script = tuned.present_samples_per_s, own.samples_per_s
     if in_trials and in_script and in_trials < ALIKE * in_script:
         yield (
-            f"Warning: the present arguments gave {in_script:,.0f} samples/s in the script, "
+            f"Warning: the current arguments gave {in_script:,.0f} samples/s in the script, "
             f"but {in_trials:,.0f} in trials; expect a smaller gain"
         )
 

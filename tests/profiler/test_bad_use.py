@@ -35,6 +35,7 @@ def make() -> Iterator[Make]:
 
     yield loader
     for loader_, before in made:
+        loader_._iterator = None  # workers that persist are the loader's own, as without us
         after = state_when_workers_ended(loader_, before["children"])
         assert after.pop("children") <= before.pop("children")
         assert after == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count, islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -211,3 +212,22 @@ def test_the_tail_is_what_slow_times_took_beyond_the_median() -> None:
 @pytest.mark.parametrize("batch", [[1, 2, 3], {"image": [1, 2]}, "abc", 3, None, ([1, 2], [3, 4]), [[1], [2], [3]]])
 def test_the_fast_counter_counts_what_the_thorough_one_does(batch: object) -> None:
     assert sample_counter(batch)(batch) == count_samples(batch)
+
+
+class _Shape:
+    """As TensorFlow's, which is no tuple."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, place: int) -> int:
+        return (7, 3)[place]
+
+
+class _OtherTensor:
+    ndim, shape = 2, _Shape()
+
+
+@pytest.mark.parametrize("batch", [_OtherTensor(), (_OtherTensor(), _OtherTensor()), {"images": _OtherTensor()}])
+def test_tensors_of_other_libraries_are_counted_by_their_first_dimension(batch: Any) -> None:
+    assert count_samples(batch) == 7

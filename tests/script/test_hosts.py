@@ -81,7 +81,7 @@ def test_a_rank_that_sends_nothing_is_named(store: Any, tmp_path: Path, monkeypa
     monkeypatch.setattr(hosts, "WAIT_S", 1.0)
     exchange(machines(3, store), [recording(3)], tmp_path / "..")
     (tmp_path.parent / SENT).unlink()
-    assert exchange(machines(0, store), [], tmp_path) == "nothing came from rank 2; the report is without it"
+    assert exchange(machines(0, store), [], tmp_path) == "no data from rank 2; the report excludes it"
     assert [one.rank for one in read_recordings(tmp_path)] == [3]
 
 

@@ -143,7 +143,7 @@ def test_the_exit_code_is_the_script_s(tmp_path: Path, end: str, code: int, word
     done = profile(tmp_path, "train.py")
     assert done.returncode == code
     assert words in done.stderr
-    assert "no DataLoader was iterated over" in done.stderr
+    assert "the script iterated over no DataLoader" in done.stderr
 
 
 LONG = HEAD + "for batch in DataLoader(Slow(100_000), batch_size=8, num_workers=1):\n    {body}\n"
@@ -178,7 +178,9 @@ def test_a_script_that_ends_at_once_within_its_first_batches_is_not_said_to_have
     write(tmp_path, LONG.format(body="os._exit(9)"))
     done = profile(tmp_path, "train.py")
     assert done.returncode == 9
-    assert done.stderr == ("loaderbench: nothing was saved: the script ended soon, by a signal, os._exit or os.exec*\n")
+    assert done.stderr == (
+        "loaderbench: nothing was saved: the script ended too early (signal, os._exit or os.exec*)\n"
+    )
 
 
 @pytest.mark.slow
@@ -363,8 +365,8 @@ def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_script_that_cannot_be_recorded_runs_on_and_a_line_says_why(tmp_path: Path) -> None:
-    broken = "import loaderbench.profiler.source\ndel loaderbench.profiler.source.alike\n"
+    broken = "import loaderbench.profiler.source\ndel loaderbench.profiler.source.claim\n"
     write(tmp_path, f"{HEAD}{broken}print(sum(1 for _ in DataLoader(Slow(80, 0), batch_size=8)))\n")
     done = profile(tmp_path, "train.py")
     assert (done.returncode, done.stdout) == (0, "10\n")
-    assert done.stderr.count("loaderbench: cannot record this script: ImportError: cannot import name 'alike'") == 1
+    assert done.stderr.count("loaderbench: cannot record this script: ImportError: cannot import name 'claim'") == 1

@@ -61,3 +61,14 @@ def test_the_script_ends_all_the_same_unless_it_is_to_go_on(tmp_path: Path) -> N
     with pytest.raises(SystemExit) as ended:
         tuner(tmp_path, keep_training=False).consider(loop(), trains=True, save=nothing)
     assert ended.value.code == 0
+
+
+def test_a_loop_of_several_ranks_is_tuned_only_where_an_optimizer_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its own clock, one rank would wait for the others while these wait for it in a collective."""
+    found = tuner(tmp_path)
+    monkeypatch.setattr("loaderbench.script.tuner.PATIENCE_S", 0.0)
+    monkeypatch.setattr("loaderbench.script.tuner.this_rank", lambda: 1)
+    found.consider(loop(), trains=False, save=nothing)
+    assert not found.is_done

@@ -288,7 +288,7 @@ def test_the_ranks_of_two_machines_become_one_run_on_the_first(tmp_path: Path) -
     assert "rank 3 on lb-b holds back the other 3 ranks" in first
     assert run.ranks[0].rank_wait_share > max(0.3, run.ranks[3].rank_wait_share)
     assert "holds back" not in second
-    assert f"the verdict of all ranks is printed by rank 0's machine, {ADDRESSES['lb-a']}" in second
+    assert f"verdict for all ranks: on the machine of rank 0, {ADDRESSES['lb-a']}" in second
     assert len(load(tmp_path / "run1").ranks) == 2
 
 

@@ -223,6 +223,13 @@ def test_a_step_with_another_loop_inside_does_not_count(stages: StepStages) -> N
     assert stages_of(inner).keys() == {"forward", "backward"}
 
 
+def test_a_step_that_takes_batches_of_two_loaders_is_divided(stages: StepStages) -> None:
+    first, second, model = Loop(stages), Loop(stages), torch.nn.Linear(4, 1)
+    for one, other in zip(first.epoch(BATCHES), second.epoch([*BATCHES]), strict=True):
+        model(one + other).sum().backward()
+    assert stages_of(first).keys() >= {"forward", "backward"}
+
+
 def test_optimizers_are_watched_in_every_step_only_where_that_is_asked_for() -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
     for watches in (True, False):

@@ -163,7 +163,7 @@ def test_a_script_without_a_loop_has_nothing_to_tune(tmp_path: Path) -> None:
     write(tmp_path, "print('nothing')\n")
     done = call(tmp_path, "tune", "--out", "run", "train.py")
     assert (done.returncode, done.stdout) == (0, "nothing\n")
-    assert "nothing was tuned: no training loop reached 30 batches" in done.stderr
+    assert "nothing was tuned: no loop with an optimizer step reached 30 batches" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from planted import FolderStyle, sleep
 from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Dataset, SequentialSampler, Subset
 from unusual import LENGTH, UNUSUAL, Base, Closes, Meta, Times, Told
 
-from loaderbench.recorder.inside import loader_inside
+from loaderbench.recorder.inside import loader_inside, path_of
 from loaderbench.tracing.loader import LoaderTrace
 from loaderbench.tracing.reading import Traced
 
@@ -168,7 +169,7 @@ def test_a_slow_sample_of_a_subset_has_its_own_path() -> None:
     reverse = Subset(dataset, list(reversed(range(24))))
     for _ in range(ATTEMPTS):  # another program may delay some other sample even longer
         _, found = traced(DataLoader(reverse, batch_size=4))
-        slowest = loader_inside(found, reverse).sample_times.slowest[0]
+        slowest = loader_inside(found, partial(path_of, reverse)).sample_times.slowest[0]
         if slowest.path == "/photos/7.jpg":
             break
     assert slowest.path == "/photos/7.jpg"

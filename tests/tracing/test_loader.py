@@ -61,6 +61,7 @@ def no_hook_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     MADE.clear()
     yield
     for loader, before in MADE:
+        loader._iterator = None  # workers that persist are the loader's own, as without us
         after = state_of(loader)
         if before["dataset"] is not None:
             before["dataset"].pop("made", None)

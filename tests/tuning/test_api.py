@@ -144,6 +144,7 @@ def test_a_loader_that_cannot_be_tried_keeps_its_arguments_with_a_warning(tmp_pa
     ("arguments", "said"),
     [
         ({"loader": [1]}, "tune() expects a DataLoader, got list"),
+        ({"demand": "1000"}, "demand must be above 0 samples/s, got '1000'"),
         ({"demand": 0}, "demand must be above 0 samples/s, got 0"),
         ({"demand": float("nan")}, "demand must be above 0 samples/s, got nan"),
         ({"budget": "1s"}, "budget: 1s is too short to compare anything; use 5s or more"),

@@ -24,7 +24,7 @@ SURE = OwnLoop(samples_per_s=105.0, step_s_per_sample=0.001, step_cpu_s_per_samp
 def test_a_gain_names_the_change_and_what_it_is_over() -> None:
     assert headline("train_loader", BETTER) == (
         "train_loader: set num_workers=2, persistent_workers=True: "
-        "+45% vs present arguments (43\N{EN DASH}48%), 3 pairs"
+        "+45% vs current arguments (43\N{EN DASH}48%), 3 pairs"
     )
 
 
@@ -42,7 +42,7 @@ def test_where_nothing_is_doubted_and_no_line_is_known_there_is_nothing_to_add()
 def test_trials_that_are_slower_than_the_script_are_a_warning(in_script: float) -> None:
     (said,) = details(BETTER, None, OwnLoop(samples_per_s=in_script))
     assert said == (
-        f"Warning: the present arguments gave {in_script:.0f} samples/s in the script, but 100 in trials; "
+        f"Warning: the current arguments gave {in_script:.0f} samples/s in the script, but 100 in trials; "
         "expect a smaller gain"
     )
 

@@ -1,0 +1,98 @@
+"""The loader that is recorded. It is not kept alive: the user's memory and workers are freed when they drop it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from loaderbench.recorder.inside import path_of
+from loaderbench.records import Config
+from loaderbench.references import Reference, weak
+from loaderbench.tracing.loader import is_loader, start_method_of
+from loaderbench.tracing.other_loader import OtherLoader
+
+
+class KnownLoader:
+    """The loader of the latest epoch, and what a result says of it after it is gone.
+
+    `config` has the arguments of a `DataLoader`. `samples` is the length of its dataset when its first epoch began, or
+    `None`. `kind` is the class of its dataset, or else its own. Another library's loader is kept alive.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        dataset = getattr(loader, "dataset", None)
+        self._loader: Reference = (lambda: loader) if isinstance(loader, OtherLoader) else weak(loader)
+        self._dataset, self._classes = weak(dataset), _classes(loader)
+        self.has_dataset = dataset is not None
+        self.config = _config(loader)
+        self.start_method = start_method_of(loader if is_loader(loader) else None)
+        self.workers = int(loader.num_workers) if is_loader(loader) else 0
+        self.samples = _length_of(dataset)
+        self.kind = "nothing" if loader is None else type(dataset if self.has_dataset else loader).__name__
+        self._traits: dict[str, str] = {}
+        self._paths: dict[int, str] = {}
+
+    @property
+    def loader(self) -> Any:
+        """`None` when it is gone."""
+        return self._loader()
+
+    def is_like(self, loader: Any) -> bool:
+        """Whether batches of another loader belong to those of this one: a script may make a new one for each epoch."""
+        if loader is self.loader:
+            return True
+        dataset = getattr(loader, "dataset", None)
+        same = dataset is not None and dataset is self._dataset()
+        return self.is_of_same_classes(loader) and (same or _length_of(dataset) == self.samples)
+
+    def is_of_same_classes(self, loader: Any) -> bool:
+        """Whether loader and dataset have the same classes, and batches have the same size."""
+        return _classes(loader) == self._classes
+
+    def note(self, slow_samples: Iterable[int]) -> None:
+        """Note what needs the dataset, which may be gone when a result is made."""
+        dataset = self._dataset()
+        if dataset is None:
+            return
+        self._traits = self.traits()
+        for index in slow_samples:
+            if index not in self._paths and (path := path_of(dataset, index)):
+                self._paths[index] = path
+
+    def traits(self) -> dict[str, str]:
+        """What `traits_of` finds in its dataset. Nothing is imported for a loader that is not torch's."""
+        dataset = self._dataset()
+        if dataset is None or "torch" not in sys.modules:
+            return self._traits
+        from loaderbench.dataset_traits import traits_of
+
+        return traits_of(dataset)
+
+    def path_of(self, index: int) -> str | None:
+        """The path of a sample, if the dataset lists paths; after it is gone, only of one that was noted."""
+        return self._paths.get(index) or path_of(self._dataset(), index)
+
+
+def _config(loader: Any) -> Config:
+    """What can be set of a `DataLoader`; nothing of anything else."""
+    if not is_loader(loader):
+        return {}
+    config: Config = {"batch_size": loader.batch_size, "num_workers": loader.num_workers}
+    config["pin_memory"] = bool(loader.pin_memory)
+    if loader.num_workers:
+        config["prefetch_factor"] = loader.prefetch_factor
+        config["persistent_workers"] = bool(loader.persistent_workers)
+    return config
+
+
+def _classes(loader: Any) -> tuple[Any, ...]:
+    return type(loader), type(getattr(loader, "dataset", None)), getattr(loader, "batch_size", None)
+
+
+def _length_of(dataset: Any) -> int | None:
+    """Samples of a dataset; `None` where it does not tell."""
+    try:
+        return len(dataset)
+    except Exception:  # the user's own `__len__`, which may raise anything
+        return None

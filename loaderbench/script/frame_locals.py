@@ -1,0 +1,28 @@
+"""Reads the variables of a frame of the script, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import sys
+from inspect import CO_OPTIMIZED
+from types import FrameType
+from typing import Any
+
+_OF_NOBODY_ELSE = 3
+"""References to the dictionary: the frame's, ours, and the one by which it is counted."""
+
+
+def locals_of(frame: FrameType) -> dict[str, Any]:
+    """A copy of the variables.
+
+    Before Python 3.13, asking a function's frame for them leaves a dictionary in the frame, which keeps all of them
+    alive until the function returns. It is emptied, unless the function itself holds it.
+    """
+    found = frame.f_locals
+    copied = dict(found)
+    if (
+        sys.version_info < (3, 13)
+        and frame.f_code.co_flags & CO_OPTIMIZED
+        and sys.getrefcount(found) <= _OF_NOBODY_ELSE
+    ):
+        found.clear()
+    return copied

@@ -1,0 +1,87 @@
+"""Loops and loaders of other kinds than torch's, and machines that cannot start a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from loops import Numbers, trial_of
+from torch.utils.data import DataLoader
+
+from loaderbench import Profiler
+
+
+def batches(prof: Profiler) -> int:
+    return trial_of(prof.result).batches or 0
+
+
+class OfItsOwn:
+    """Has torch's names for other things."""
+
+    multiprocessing_context, num_workers = "fork", "auto"
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return OfItsOwnBatches()
+
+
+class OfItsOwnBatches:
+    def __init__(self) -> None:
+        self._workers = 4
+        self._left = 40
+
+    def __iter__(self) -> OfItsOwnBatches:
+        return self
+
+    def __next__(self) -> torch.Tensor:
+        self._left -= 1
+        if not self._left:
+            raise StopIteration
+        return torch.zeros(4, 2)
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_a_loader_may_use_the_names_of_torch_s_for_other_things(trace: bool) -> None:
+    with Profiler(trace=trace) as prof:
+        assert sum(1 for _ in prof.iter(OfItsOwn())) == 39
+    assert batches(prof) > 20
+
+
+def test_a_list_follows_a_loader_that_could_not_begin() -> None:
+    def broken(_: Any) -> Any:
+        raise OSError("unreadable")
+
+    class Broken(DataLoader[Any]):
+        __iter__ = broken
+
+    with Profiler(trace=True) as prof:
+        with pytest.raises(OSError, match="unreadable"):
+            list(prof.iter(Broken(Numbers())))
+        assert len(list(prof.iter([torch.zeros(4, 2)] * 30))) == 30
+    assert batches(prof) > 10
+
+
+def test_where_no_thread_can_be_started_the_loop_is_recorded_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fails)
+    with Profiler(trace=True) as prof:
+        for _ in range(2):
+            assert len(list(prof.iter([torch.zeros(4, 2)] * 30))) == 30
+    assert batches(prof) > 10
+
+
+def test_every_value_that_a_profile_lacks_has_its_reason() -> None:
+    with Profiler(trace=False) as prof:
+        for _ in range(2):
+            list(prof.iter(DataLoader(Numbers(), batch_size=4)))
+    record = prof.result.record
+    assert record.overhead is not None
+    assert record.epoch_costs
+    for part in (record.dataset, record.overhead, *record.epoch_costs):
+        missing = {name for name, value in vars(part).items() if value is None}
+        assert missing <= part.not_measured.keys(), type(part).__name__
+    assert record.trials[0].epoch_ends is None
