@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from loaderbench.consumers import consumer_kind, demand_of, demand_rate, describe_demand
@@ -281,7 +282,7 @@ def _recommendations(
             profile=measured.kind == "profile",
             verification=measured.verification,
             options=_options(measured),
-            demand=_demand_rate(measured, measured.plan.baseline),
+            demand_of=partial(_demand, measured),
         )
     )
 

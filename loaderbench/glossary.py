@@ -101,7 +101,9 @@ GLOSSARY: tuple[Term, ...] = (
     Term("step", "From one call of next() to the next: the data wait plus the work on the batch."),
     Term("suite", "One YAML file: dataset, loader, axes, consumer and measuring rules.", used="docs"),
     Term(
-        "tie", "A configuration not significantly slower than the fastest. The cheapest of them is best.", used="sweep"
+        "tie",
+        "A configuration within 5% of the fastest, with no significant difference. The cheapest tie is best.",
+        used="sweep",
     ),
     Term("time slice", "A short time in which one trial of a round runs while the others are stopped.", used="docs"),
     Term("time to first batch", "From iter(loader) to the first batch, including worker startup."),

@@ -207,7 +207,7 @@ def assert_axis(place: Place) -> None:
 def assert_remedy(place: Place) -> None:
     page = (place.folder / "page.html").read_text()
     assert "Train the first epochs at a lower resolution" in page
-    assert "the last epochs need the full resolution" in page
+    assert "The last epochs need the full resolution" in page
 
 
 def assert_metric(place: Place) -> None:
@@ -232,7 +232,7 @@ ASSERTIONS: dict[str, Callable[[Place], None]] = {
     "Add an axis": assert_axis,
     "Add a remedy": assert_remedy,
     "Add a monitor's metric": assert_metric,
-    "Add a section of the page": assert_section,
+    "Add a section of the report": assert_section,
 }
 """What must hold after each example was followed."""
 

@@ -53,7 +53,7 @@ def run_without_proc(folder: Path, *, environment: str = "") -> RunRecord:
 def test_a_run_measures_with_spawn_and_says_why_the_rest_is_missing(tmp_path: Path) -> None:
     run = run_without_proc(tmp_path, environment=f"PYTHONPATH={OTHER}")
     assert run.environment.start_method == "spawn"
-    assert run.environment.not_measured["open_files_limit"] == "the system does not say"
+    assert run.environment.not_measured["open_files_limit"] == "not reported by the operating system"
     assert [trial.status for trial in run.sweep] == ["completed"] * 2
     for trial in run.sweep:
         assert (trial.samples_per_s or 0) > 0

@@ -202,7 +202,7 @@ def _of_record(recorded: dict[str, Any], today: dict[str, Any], place: str) -> I
         where = f"{place}.{name}" if place else name
         if name not in today:
             yield f"{where}: recorded {_short(recorded[name])}, is gone"
-        elif name not in recorded and place.endswith("not_measured"):
+        elif name not in recorded and (name == "not_measured" or place.endswith("not_measured")):
             continue  # a value that was missing without a reason has one now
         elif name not in recorded:
             yield f"{where}: is new, {_short(today[name])}"

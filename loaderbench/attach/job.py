@@ -69,7 +69,9 @@ def find_trainings(pid: int) -> list[Training]:
     with_torch = [below for below in pythons if _uses_torch(below)]
     found = next(chain(filterfalse(_is_launcher, with_torch), filterfalse(_is_launcher, pythons), pythons), None)
     if found is None:
-        raise UsageError(f"process {pid} ({_comm(pid)}) is not Python, and has started none")
+        raise UsageError(
+            f"process {pid} ({_comm(pid)}) is not Python and has no Python child; pass the PID of the training script"
+        )
     return [Training(found, command_of(found))]
 
 
@@ -84,7 +86,7 @@ def _check(pid: int) -> None:
     if os.geteuid() not in (0, owner):
         raise UsageError(f"process {pid} belongs to {_user(owner)}; run attach as that user, or as root")
     if pid == os.getpid():
-        raise UsageError(f"process {pid} is this command; name a training")
+        raise UsageError(f"process {pid} is this command; pass the PID of a training process")
     if _state(pid) in ("Z", "X", ""):
         raise UsageError(f"process {pid} has ended")
 

@@ -37,7 +37,7 @@ ONE_THREAD = "no worker processes, and without stacks loading and training look 
 HIDDEN = "the kernel hides what threads wait for"
 
 BY_STACKS = "data wait: share of stacks of the main thread within next()"
-BY_KERNEL = "data wait: share of looks at which the main thread waited for a worker's batch"
+BY_KERNEL = "data wait: share of checks in which the main thread waited for a worker's batch"
 OWN_VERSIONS = "Python and package versions are those of loaderbench, not of the training"
 
 
@@ -76,7 +76,10 @@ def measured_of(seen: Seen, name: str) -> tuple[Measured, Readings]:
         name=name,
         suite={"name": name, "attach": seen.training.command},
         environment=environment,
-        dataset=DatasetSummary(str(seen.training), not_measured={"files": OUTSIDE}),
+        dataset=DatasetSummary(
+            str(seen.training),
+            not_measured=dict.fromkeys(("files", "classes", "total_files", "bad_files"), OUTSIDE),
+        ),
         plan=PlanSummary({axis: [value] for axis, value in config.items()}, 1, 1, 1, (config,), config, "as it runs"),
         started_at=seen.began_at,
         finished_at=seen.ended_at,

@@ -17,7 +17,7 @@ from loaderbench.records import CodeLooks, StackLooks, StageLooks
 
 FEWEST_LOOKS = 10
 
-NO_LOADER = "the main thread was in no DataLoader while it was looked at"
+NO_LOADER = "the main thread was never in a DataLoader while it was watched"
 
 _LOADER = "torch/utils/data/dataloader.py"
 _FETCH = "torch/utils/data/_utils/fetch.py"

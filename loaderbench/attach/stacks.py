@@ -21,7 +21,7 @@ OWN_RATE_HZ, RATE_HZ = 100, 25
 
 PATIENCE_S = 20.0  # for py-spy to write its file, after its time is over
 
-_NOT_INSTALLED = "py-spy is not installed; install it with: pip install 'loaderbench[attach]'"
+_NOT_INSTALLED = "py-spy is not installed; install it with: pip install py-spy"
 _NOT_PERMITTED = (
     "py-spy may not read the process; run attach as root, or set kernel.yama.ptrace_scope=0 "
     "(in a container: --cap-add SYS_PTRACE)"

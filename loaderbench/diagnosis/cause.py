@@ -174,7 +174,7 @@ def main_process_works_alone(facts: Facts) -> Cause | None:
     if not main_process_is_late(facts):
         return None
     share = own_part_of_main(facts)
-    why = _why("Main process", f"{in_percent(share)} of the wait is its own work, outside every sample")
+    why = _why("Main process", f"{in_percent(share)} of the data wait is its own work, outside samples")
     limit = limit_of_one_thread(facts)
     full = f"{_HELD_IN_TRANSIT[limit]}{where('main_process', facts)}"
     return _cause("main_process", limit, why, _ONE_THREAD if limit == "lock" else full)
@@ -210,7 +210,10 @@ def one_worker_has_the_work(facts: Facts) -> Cause | None:
     idle = in_percent(idle_in_wait(facts))
     why = _why("Uneven work", f"workers idle in {idle} of the wait or more, while the batch is made")
     return _cause(
-        busiest(facts), "imbalance", why, f"some workers have the work, others are idle{where(busiest(facts), facts)}"
+        busiest(facts),
+        "imbalance",
+        why,
+        f"load imbalance: some workers are overloaded, others idle{where(busiest(facts), facts)}",
     )
 
 

@@ -55,4 +55,6 @@ def _cost(name: CostName, rows: Sequence[tuple[float, float | None]]) -> EpochCo
     share = (
         lost_s / (lost_s + fmean(known)) if known and name != "stragglers" else lost_s / fmean(known) if known else None
     )
-    return EpochCost(name=name, s_per_epoch=lost_s, share=None if share is None else min(1.0, share))
+    if share is None:
+        return EpochCost(name=name, s_per_epoch=lost_s, share=None, not_measured={"share": "the loader has no length"})
+    return EpochCost(name=name, s_per_epoch=lost_s, share=min(1.0, share))

@@ -57,18 +57,18 @@ def _about(top: Bottleneck, own: Bottleneck, cause: Cause, facts: Facts) -> Caus
     """The cause of the measured stage; what the rules found for another stays as the evidence against it."""
     limit = _limit_of(top.stage, cause, facts)
     gained, instead = (in_percent(one.gain_if_free.est - 1) for one in (top, own))
-    measured = f"if {stage_name(top.stage)} were free +{gained}, if {stage_name(own.stage)} were +{instead}"
+    measured = f"gain if free: {stage_name(top.stage)} +{gained}, {stage_name(own.stage)} +{instead}"
     held = limit_of_work(limit, facts) if limit in ("cpu", "workers", "neighbors") else _in_words(limit)
     return replace(
         cause,
         stage=top.stage,
         limit=limit,
-        why=Evidence("cause", "Measured", f"{measured}; this overrules the rules, which name the latter"),
+        why=Evidence("cause", "Measured", f"{measured}; measurement takes precedence over the rules"),
         clause=f"{held}; {stage_name(top.stage)} gains most if free (+{gained})",
         named=None,
         read_inside=None,
         is_measured=True,
-        overruled=f"by the rules the stage is {stage_name(own.stage)} ({cause.why})",
+        overruled=f"the rules alone name {stage_name(own.stage)} ({cause.why})",
     )
 
 

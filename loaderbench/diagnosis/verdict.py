@@ -194,7 +194,7 @@ def _doubts_of_cause(cause: Cause, facts: Facts) -> tuple[str, ...]:
         "other programs use CPUs that the loader needs": disturbed(facts),
         "throughput exceeds what the traced times allow": conflicting(facts),
         "two stages cost almost the same": _is_near_tie(facts, cause),
-        "from outside, latency and bandwidth of storage look alike": _looks_alike(cause, facts),
+        "storage latency and bandwidth cannot be distinguished from outside the process": _looks_alike(cause, facts),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)
 
@@ -259,7 +259,7 @@ def _doubts_of_numbers(subject: Subject, consumer: str, doubts: int) -> tuple[st
     if kind.of_loop:
         near = CLEARLY_BELOW <= wait.est <= CLEARLY_ABOVE
         clearly = f"data wait is between {CLEARLY_BELOW:.1%} and {CLEARLY_ABOVE:.0%}"
-        kernel = ("no stacks were read, so the main thread's waits may be for something else than data",)
+        kernel = ("no stacks were read, so the main thread may be waiting for something other than data",)
         seen = kernel if _without_stacks(subject) else ()
         return (*([clearly] if near else []), *seen, "a profile is one process, so it has no interval", *warned)
     known = wait if kind.consumes else subject.samples_per_s

@@ -70,6 +70,10 @@ def describe_overhead(trials: Sequence[Trial]) -> Overhead | None:
         share_of_wall=min(1.0, max(map(_own_share, done))),  # calibrated apart from the run: may exceed a fast batch
         monitor_cpu_share=max(watched, default=None),
         tracing_per_sample_s=max(traced, default=None),
+        not_measured={
+            **({} if watched else {"monitor_cpu_share": done[0].not_measured.get("monitor_cpu_share", "unknown")}),
+            **({} if traced else {"tracing_per_sample_s": done[0].not_measured.get("tracing_s_per_sample", "unknown")}),
+        },
     )
 
 
@@ -100,8 +104,9 @@ def find_warnings(
     if environment is not None:
         yield from unused_gpus(environment)
         yield from gpu_warnings(trials, environment)
+    if kind != "profile":
+        yield from dict.fromkeys(trial.consumer_note for trial in (*trials, *others) if trial.consumer_note)
     if kind == "sweep":
-        yield from dict.fromkeys(trial.consumer_note for trial in trials if trial.consumer_note)
         yield from _failures(trials)
         yield from _barely_fitting(configurations, trials, others)
     yield from _short_supply(trials)
@@ -171,7 +176,7 @@ def _unstillness(configurations: Sequence[Configuration], noise: Noise, busy: fl
     wide = [c for c in configurations if c.samples_per_s and _half_width(c.samples_per_s) > WIDE]
     if wide:
         count = f"{len(wide)} of {len(configurations)} configs"
-        yield f"Samples/s of {count} vary by more than \N{PLUS-MINUS SIGN}{WIDE * 100:.0f}% between rounds"
+        yield f"95% interval wider than \N{PLUS-MINUS SIGN}{WIDE * 100:.0f}%: {count}"
 
 
 def _failures(trials: Sequence[Trial]) -> Iterator[str]:

@@ -85,7 +85,7 @@ def check_load(percent: float | None) -> Check:
 def check_memory(total: int | None, available: int | None, limits: Limits) -> Check:
     """What workers and page cache can have."""
     if total is None or available is None:
-        return Check("Memory", "warn", "unknown: the system does not say", "mount /proc")
+        return Check("Memory", "warn", "unknown: not reported by the operating system", "mount /proc")
     said = f"{available / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
     if limits.memory_bytes is not None:
         said += f"; cgroup limit: {limits.memory_bytes / GIB:.1f} GiB"

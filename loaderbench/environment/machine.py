@@ -48,7 +48,7 @@ def describe_machine(
     model, files = _cpu_model(), _open_files_limit()
     for name, value in (("memory_total_bytes", memory), ("cpu_model", model), ("open_files_limit", files)):
         if value is None:
-            reasons[name] = "the system does not say"
+            reasons[name] = "not reported by the operating system"
     if shm is None:
         reasons["shm_total_bytes"] = "no /dev/shm on this system"
     if limits.memory_bytes is None:

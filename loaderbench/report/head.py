@@ -134,7 +134,7 @@ def _narrowed(run: RunRecord) -> list[str]:
     parts = [f"{rounds[after]:,} after {numbers.count(after, 'round')}" for after in sorted(rounds) if after]
     said += [f"Adaptive sweep of {of}: dropped {', '.join(parts)}"] if parts else []
     if run.final is not None:
-        met = f"{len(run.final.finalists)} configs met in {numbers.count(run.final.rounds, 'round')}"
+        met = f"{len(run.final.finalists)} configs compared in {numbers.count(run.final.rounds, 'more round')}"
         said.append(f"Final: {met}; {run.final.ended}")
     return said
 

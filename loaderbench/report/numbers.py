@@ -28,7 +28,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def _rounded(value: float, places: int) -> str:
-    return f"{round(value, places):,.{max(places, 0)}f}".replace("-", MINUS)
+    return f"{round(value, places) + 0.0:,.{max(places, 0)}f}".replace("-", MINUS)
 
 
 def _places(value: float, digits: int) -> int:

@@ -96,7 +96,10 @@ def waiting(training: Training, tmp_path_factory: pytest.TempPathFactory) -> tup
 def test_a_loader_that_waits_is_named_with_its_line(waiting: tuple[Path, Seen]) -> None:
     place, (found, said) = waiting
     assert (found["verdict"]["bound"], found["verdict"]["limit"]) == ("input", "storage_latency")
-    assert "from outside, latency and bandwidth of storage look alike" in found["verdict"]["confidence_reasons"]
+    assert (
+        "storage latency and bandwidth cannot be distinguished from outside the process"
+        in found["verdict"]["confidence_reasons"]
+    )
     (trial,) = found["trials"]
     assert trial["config"] == {"num_workers": 2}
     assert trial["data_wait_share"] > 0.6
@@ -173,7 +176,7 @@ def test_what_was_seen_until_ctrl_c_or_the_end_is_shown(training: Training, tmp_
         command = [sys.executable, "-m", "loaderbench", "attach", str(process.pid), "--out", name, "--seconds", "60"]
         looking = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         assert looking.stderr is not None
-        assert "looking at process" in looking.stderr.readline()
+        assert "watching process" in looking.stderr.readline()
         time.sleep(3)
         if what == signal.SIGKILL:
             os.killpg(process.pid, what)

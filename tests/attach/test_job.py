@@ -102,7 +102,7 @@ def test_what_is_no_training_is_one_line(start: Start, monkeypatch: pytest.Monke
     with pytest.raises(UsageError, match=r"is this command"):
         find_trainings(os.getpid())
     shell = start("sh", "-c", "echo ready; read x; sleep 60 & wait")
-    with pytest.raises(UsageError, match=r"\(sh\) is not Python, and has started none"):
+    with pytest.raises(UsageError, match=r"\(sh\) is not Python and has no Python child"):
         find_trainings(shell)
     monkeypatch.setattr(job.os, "geteuid", lambda: 12345)
     with pytest.raises(UsageError, match=r"belongs to user .*; run attach as that user, or as root"):

@@ -165,8 +165,8 @@ def test_a_stage_that_gains_more_overrules_the_one_the_rules_name() -> None:
     found = verdict_with(gained("transform", 1.9, 1.8, 2.0), gained("decode", 1.1, 1.0, 1.2))
     assert (found.bound, found.stage, found.limit) == ("input", "transform", "cpu")
     assert found.headline == "CPUs saturated; transform gains most if free (+90%)"
-    assert "overrules the rules" in found.evidence[0]
-    assert "by the rules the stage is decode" in found.against[0]
+    assert "takes precedence over the rules" in found.evidence[0]
+    assert "the rules alone name decode" in found.against[0]
 
 
 def test_gains_whose_intervals_overlap_leave_the_rules_their_stage() -> None:

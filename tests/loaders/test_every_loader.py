@@ -16,7 +16,7 @@ from loaderbench.loaders import LOADER_BACKENDS  # noqa: E402
 from loaderbench.records import RunRecord, Trial  # noqa: E402
 from loaderbench.store import read_run  # noqa: E402
 
-pytestmark = sharing_leftovers
+pytestmark = [pytest.mark.slow, sharing_leftovers]
 TRACED = ("torch", "threads", "spdl", "webdataset", "litdata", "streaming")
 
 SUITE = """\

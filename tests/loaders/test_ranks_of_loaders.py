@@ -19,7 +19,7 @@ from loaderbench.datasets.image_samples import ImageSamples  # noqa: E402
 from loaderbench.formats import FORMATS, written_copy  # noqa: E402
 from loaderbench.loaders import LOADER_BACKENDS  # noqa: E402
 
-pytestmark = sharing_leftovers
+pytestmark = [pytest.mark.slow, sharing_leftovers]
 
 ODD, EVEN = 23, 24
 """Numbers of images that two ranks share."""

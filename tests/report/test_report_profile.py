@@ -86,7 +86,7 @@ def test_the_method_is_that_of_a_profile_and_tells_of_tracing_only_where_there_w
     traced, plain = method(profiles.traced()), method(profiles.untraced())
 
     assert "Warm-up (10 batches) and epoch boundaries are excluded." in traced[1]
-    assert "worker_init_fn of a private view" in traced[-1]
+    assert "wrappers around worker_init_fn" in traced[-1]
     assert not [text for text in plain if "worker_init_fn" in text]
 
 

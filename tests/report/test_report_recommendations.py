@@ -198,7 +198,7 @@ def test_a_measured_fix_is_applied_next() -> None:
     step = next_step(replace(run, recommendations=(measured,)))
     assert step.fix is not None
     assert "993 \u2192 993 samples/s" in step.fix.text
-    assert step.do == "Apply the first fix with its code in the report"
+    assert step.do == "Apply the first fix (code in the report)"
     assert step.command is None
 
 
@@ -223,9 +223,7 @@ def test_a_fix_that_was_not_measured_is_measured_on_the_configuration_of_the_ver
     assert all(setting in (step.command or "") for setting in settings)
 
 
-@pytest.mark.parametrize(
-    ("snippet", "with_code"), [("torch.set_num_threads(1)", " with its code in the report"), (None, "")]
-)
+@pytest.mark.parametrize(("snippet", "with_code"), [("torch.set_num_threads(1)", " (code in the report)"), (None, "")])
 def test_a_fix_that_no_sweep_can_show_is_applied_and_measured_again(snippet: str | None, with_code: str) -> None:
     run = runs.typical()
     advice = replace(run.recommendations[0], basis="heuristic", gain=None, change={}, snippet=snippet)

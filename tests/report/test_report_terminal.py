@@ -44,7 +44,7 @@ def test_the_summary_has_the_verdict_the_advice_the_warnings_and_where_the_repor
     text = printed(runs.typical())
 
     assert text.startswith("INPUT-BOUND (high confidence): The consumer waits for data 79%")
-    assert "\nFixes, each measured in pairs with its reference\n 1. Use two workers and a batch size of 128" in text
+    assert "\nFixes, each measured in pairs against its reference\n 1. Use two workers and a batch size of 128" in text
     assert "  3.9\u00d7 vs baseline (" in text
     assert "The reference decode varied by 14%" in text
     assert text.rstrip().endswith("Report: reports/images/report.html")
@@ -258,7 +258,7 @@ Mean time per sample in a worker, 9,600 samples
   collate                     0.38     0.31    5.0%
   Total                       7.55     6.43  100.0%
 
-Next: Apply the first fix with its code in the report, then profile the loop again
+Next: Apply the first fix (code in the report), then profile the loop again
 Report: reports/images/report.html
 """
 

@@ -67,8 +67,8 @@ def _of_sweep(run: RunRecord) -> tuple[str, ...]:
         "Each trial ran in its own process; monitors ran outside it.",
         "Samples/s and data wait: steady state only, after a warm-up that fills the queues of all workers."
         + (f" Page cache: {cache}." if cache else ""),
-        "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configurations not "
-        "significantly slower than the fastest are ties; the cheapest of them is best.",
+        "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configurations within 5% "
+        "of the fastest, with no significant difference, are ties. The cheapest tie is best.",
         "GPU utilization: share of time with a kernel resident. It does not show how busy the GPU was, and no verdict "
         "is based on it.",
     )
@@ -83,8 +83,8 @@ def _setting(run: RunRecord, key: str) -> str | None:
 def _of_profile(trial: Trial) -> tuple[str, ...]:
     """How it was measured, in the numbers of this profile."""
     traced = (
-        "Stages in the workers: timed through the worker_init_fn of a private view of your loader. Neither your code "
-        "nor torch was changed."
+        "Stages in the workers: timed by wrappers around worker_init_fn and collate_fn, set only while an epoch "
+        "starts. Your source code was not changed."
     )
     device = " With a CUDA device, two events on its stream time the wait, so data wait is idle time of the GPU."
     return (

@@ -28,8 +28,8 @@ from loaderbench.report.view import View
 _MOST_ROWS = 30
 _MARKS = {"passed": "ok", "failed": "FAILED", "inconclusive": "inconclusive"}
 _CAPTION = (
-    "One dot per pair: samples/s after, relative to before, of two processes that were measured in turns. "
-    "Intervals hold at all looks together, so the comparison may end at any of them."
+    "One dot per pair of interleaved processes: samples/s after, relative to before. "
+    "Intervals allow for repeated checks, so the comparison can stop at any of them."
 )
 
 Pair = tuple[int, float, float]
@@ -149,7 +149,7 @@ def version_facts(run: RunRecord) -> tuple[Fact, ...]:
     took = numbers.duration(sum(trial.duration_s or 0.0 for trial in run.ab_trials)).text
     return (
         *(Fact(version.side.capitalize(), words.name(str(version))) for version in asked.versions),
-        Fact("Measured", Text(f"{pairs} of processes in turns, {took}; {words.plain(asked.ended, 200)}")),
+        Fact("Measured", Text(f"{pairs} of interleaved processes, {took}; {words.plain(asked.ended, 200)}")),
     )
 
 

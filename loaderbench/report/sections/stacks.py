@@ -54,7 +54,7 @@ def _breakdown(title: str, found: StackLooks) -> Breakdown:
         Row((name, share, numbers.share(looks.running_share)), tone=tone)
         for name, share, looks, tone in zip(names, tables.percentages(shares), known.values(), tones, strict=True)
     )
-    idle = "" if found.idle_share is None else f"; workers had no work in {numbers.share(found.idle_share).text} of all"
+    idle = "" if found.idle_share is None else f"; workers idle in {numbers.share(found.idle_share).text} of checks"
     return Breakdown(
         title=title,
         segments=tables.segments([name.text for name in names], shares, tones),

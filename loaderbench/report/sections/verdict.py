@@ -120,7 +120,7 @@ def _next_step(run: RunRecord) -> NextStep | None:
     fix = words.sentence(f"{first.title}: {'; '.join(filter(None, (unknown, outcome(first, run, ' samples/s'))))}")
     if first.basis != "measured" and (command := command_for(first, run)):
         return NextStep(fix, "Measure the first fix", command)
-    do = "Apply the first fix" if first.snippet is None else "Apply the first fix with its code in the report"
+    do = "Apply the first fix" if first.snippet is None else "Apply the first fix (code in the report)"
     again = "profile the loop again" if run.kind == "profile" else "run the suite again"
     return NextStep(fix, do if first.basis == "measured" else f"{do}, then {again}")
 
