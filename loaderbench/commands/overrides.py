@@ -25,8 +25,8 @@ def load_with_flags(
     for name, value in measure.items():
         if value is not None:
             overrides.append(Override(("measure", name), value, f"--{name.replace('_', '-')} {value}"))
-    kind = kind_of_dataset(file)
-    if data is not None and kind is not None and "root" not in kind.model_fields:
+    kind = None if data is None else kind_of_dataset(file)
+    if kind is not None and "root" not in kind.model_fields:
         raise UsageError("--data: this suite's dataset.kind takes no folder; remove --data")
     return load_suite(file, overrides)
 

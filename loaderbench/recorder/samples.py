@@ -40,7 +40,7 @@ def _by_kind(batch: Any) -> Callable[[Any], int] | None:
         return _of_tensor
     if not isinstance(batch, list | tuple) or not batch or not _is_tensor(batch[0]):
         return None
-    return len if all(_is_tensor(part) and part.ndim == 3 for part in batch) else _of_first_tensor
+    return len if all(_is_tensor(part) and len(part.shape) == 3 for part in batch) else _of_first_tensor
 
 
 def _of_first_tensor(batch: Any) -> int:
@@ -69,7 +69,7 @@ def _of_named(values: Iterable[Any]) -> Iterator[int]:
 
 
 def _of_sequence(batch: list[Any] | tuple[Any, ...]) -> Iterator[int]:
-    if all(_is_tensor(part) and part.ndim == 3 for part in batch):  # images beside each other, not stacked
+    if all(_is_tensor(part) and len(part.shape) == 3 for part in batch):  # images beside each other, not stacked
         yield len(batch)
     elif _is_transposed(batch):
         yield len(batch[0])

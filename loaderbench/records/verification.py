@@ -80,7 +80,7 @@ class Verification:
     """What was tried, in that order, from the `present` configuration to `config`, which holds all that was accepted.
 
     Its trials are those of the run with the role `remedy`, paired by their round. `whole` compares `config` with the
-    baseline, `psnr_db` its samples with those of `present`. `ended` says why no more was tried.
+    baseline, `psnr_db` its samples with the baseline's. `ended` says why no more was tried.
     """
 
     present: Config

@@ -15,7 +15,8 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     """A copy of the variables.
 
     Before Python 3.13, asking a function's frame for them leaves a dictionary in the frame, which keeps all of them
-    alive until the function returns. It is emptied, unless the function itself holds it.
+    alive until the function returns. They are taken out of it, unless the function itself holds it. What `exec` has put
+    there stays.
     """
     found = frame.f_locals
     copied = dict(found)
@@ -24,5 +25,7 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
         and frame.f_code.co_flags & CO_OPTIMIZED
         and sys.getrefcount(found) <= _OF_NOBODY_ELSE
     ):
-        found.clear()
+        code = frame.f_code
+        for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+            found.pop(name, None)
     return copied

@@ -109,6 +109,9 @@ class LoaderProfiler(Profiler):
         """Stop recording."""
         self._end()
 
+    def _is_mine(self, source: Any) -> bool:  # noqa: ARG002 - who calls `epoch` has asked `continues_with`
+        return self._claimed is None
+
     @property
     def steps(self) -> StepTimes | None:
         """When the last steps began and ended; `None` where that is not known."""

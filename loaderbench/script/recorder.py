@@ -168,9 +168,8 @@ class ScriptRecorder:
     def epoch(self, loader: Any) -> Iterator[Any]:
         """Begin an epoch over a loader, recorded if that is possible."""
         if time.monotonic() > self._until_s:
-            for one in self._recorded:
-                one.profiler.end()
             self._steps.end()
+            self._end_recordings()
             self._give_back()
             return self._usual(loader)
         self._of_loader = None
@@ -204,6 +203,13 @@ class ScriptRecorder:
         if tunes:
             return ClockedEpoch(epoch, begun, one.steps, one.profiler.steps_cpu_s, loader)
         return RecordedEpoch(epoch, begun, one.steps)
+
+    def _end_recordings(self) -> None:
+        """Their time is over. One that is under way ends by itself, in the thread of its loop."""
+        with suppress(Exception), _saving:
+            for one in self._recorded:
+                if not one.profiler.under_way:
+                    one.profiler.end()
 
     def finish(self) -> None:
         """The script ends: save what was recorded."""

@@ -119,6 +119,7 @@ class StepStages:
         if loop is None or thread() != self._thread:
             return
         if by is not None and by is not loop and not self._called_model:
+            self._end_transfer()
             return  # the step takes batches of several loaders
         took_s: float | None = time.perf_counter() - self._began_s
         around = self._around.place

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from loaderbench.records import (
     Comparison,
@@ -52,7 +53,7 @@ def comparison_of(asked: SideBySide, trials: Sequence[Trial]) -> Comparison:
     each = ((_rate_change(config, trials, level), _share_change(config, trials, level)) for config in asked.configs)
     changes = [change for both in each for change in both]
     rates = [change for change in changes if change.metric == "samples_per_s"]
-    worst = min(rates, key=_gain_of)
+    worst = min(rates, key=partial(_gain_of, trials=trials))
     reasons = [worst.not_measured.get("change", _WIDE)] if worst.outcome == "inconclusive" else []
     return Comparison(
         outcome=worst.outcome,
@@ -63,11 +64,12 @@ def comparison_of(asked: SideBySide, trials: Sequence[Trial]) -> Comparison:
     )
 
 
-def _gain_of(found: MetricChange) -> float:
+def _gain_of(found: MetricChange, trials: Sequence[Trial]) -> float:
     """Of configurations; one that only the later version fails to load lost everything."""
     if found.change is not None:
         return found.change.est
-    return -math.inf if found.before is not None and found.after is None else math.inf
+    fails = any(one.failure for one in trials if one.config == found.config and one.side == "after")
+    return -math.inf if found.before is not None and found.after is None and fails else math.inf
 
 
 def pairs_of(config: Config, trials: Sequence[Trial]) -> int:

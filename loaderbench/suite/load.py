@@ -82,7 +82,8 @@ def kind_of_dataset(file: Path) -> type[DatasetKind] | None:
     except TextError:
         return None
     dataset = found.get("dataset") if isinstance(found, dict) else None
-    return DATASET_KINDS.get(dataset.get("kind", DEFAULT_KIND) if isinstance(dataset, dict) else DEFAULT_KIND)
+    kind = dataset.get("kind", DEFAULT_KIND) if isinstance(dataset, dict) else DEFAULT_KIND
+    return DATASET_KINDS.get(kind) if isinstance(kind, str) else None
 
 
 def _read(file: Path) -> str:

@@ -119,7 +119,7 @@ class _Reader:
 
     def _scalar(self, node: Node, path: KeyPath) -> Any:
         text, tag = node.value.translate(_SHOW), str(node.tag)
-        if "${" in text and path not in self._replaced:
+        if "${" in text and not any(path[:length] in self._replaced for length in range(1, len(path) + 1)):
             text = _substitute(text, _position(node), path)
             plain = not getattr(node, "style", None)  # `${N:-3}` is the number 3; quoted, it stays text
             if plain and not (text and path in self._texts):

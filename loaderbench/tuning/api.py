@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from math import inf
+from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,7 +37,7 @@ def tune(loader: Any, demand: float | None = None, budget: str | float = "20s") 
     budget_s = checked_budget_s(budget)
     if not is_loader(loader):
         raise UsageError(f"tune() expects a DataLoader, got {type(loader).__name__}")
-    if demand is not None and not (isinstance(demand, int | float) and 0 < demand < inf):
+    if demand is not None and not (isinstance(demand, Real) and 0 < demand < inf):
         raise UsageError(f"demand must be above 0 samples/s, got {demand!r}")
     name = f"{type(loader.dataset).__name__} loader"
     known = kept_answer(loader, demand)

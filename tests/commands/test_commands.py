@@ -296,6 +296,15 @@ def test_data_takes_the_place_of_a_root_that_is_not_set(cli: Cli, place: Path) -
     (place / "s.yaml").write_text("dataset: {root: '${NOT_SET_ANYWHERE}'}\nsweep: {threads: [1, 2]}\n")
     assert cli("check", "s.yaml", "--data", "data", "-P", "loader=threads").returncode == 0
     assert "environment variable NOT_SET_ANYWHERE is not set" in cli("check", "s.yaml").stderr
+    (place / "s.yaml").write_text("sweep: {num_workers: ['${NOT_SET_ANYWHERE}']}\n")
+    assert cli("check", "s.yaml", "-P", "num_workers=2").returncode == 0
+
+
+def test_a_kind_that_is_no_word_is_one_line(cli: Cli, place: Path) -> None:
+    (place / "s.yaml").write_text("dataset: {kind: [image_folder]}\n")
+    found = cli("check", "s.yaml", "--data", "data")
+    assert found.returncode == 2
+    one_line(found.stderr)
 
 
 def test_photos_fills_the_current_folder(cli: Cli, tmp_path: Path) -> None:

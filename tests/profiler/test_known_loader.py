@@ -207,6 +207,14 @@ def test_the_user_s_own_dictionary_of_variables_stays_as_it_was(tmp_path: Path) 
     assert run()["rate"] == 0.1
 
 
+def test_what_exec_has_put_among_the_variables_stays(tmp_path: Path) -> None:
+    script = recorder(tmp_path)
+    exec("rate = 0.1")
+    loader = DataLoader(Listed(), batch_size=4)
+    list(script.epoch(loader))
+    assert eval("rate") == 0.1
+
+
 def test_workers_that_persist_are_the_loader_s_own(tmp_path: Path) -> None:
     loader = DataLoader(Listed(), batch_size=4, num_workers=1, persistent_workers=True)
     script = recorder(tmp_path)
@@ -243,7 +251,8 @@ def test_a_loader_of_another_length_takes_the_place_of_one_that_is_gone(tmp_path
         loader = DataLoader(dataset, batch_size=4)
         list(script.epoch(loader))
         del loader
-    assert len(script._recorded) == 1
+    (recorded,) = script._recorded
+    assert recorded.profiler._recorder.begun == 3
 
 
 def test_a_dropped_loader_has_the_paths_of_its_own_samples() -> None:

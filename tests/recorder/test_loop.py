@@ -225,7 +225,7 @@ class _Shape:
 
 
 class _OtherTensor:
-    ndim, shape = 2, _Shape()
+    shape = _Shape()
 
 
 @pytest.mark.parametrize("batch", [_OtherTensor(), (_OtherTensor(), _OtherTensor()), {"images": _OtherTensor()}])

@@ -365,8 +365,8 @@ def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_script_that_cannot_be_recorded_runs_on_and_a_line_says_why(tmp_path: Path) -> None:
-    broken = "import loaderbench.profiler.source\ndel loaderbench.profiler.source.claim\n"
+    broken = "import loaderbench.script.naming\ndel loaderbench.script.naming.place_of\n"
     write(tmp_path, f"{HEAD}{broken}print(sum(1 for _ in DataLoader(Slow(80, 0), batch_size=8)))\n")
     done = profile(tmp_path, "train.py")
     assert (done.returncode, done.stdout) == (0, "10\n")
-    assert done.stderr.count("loaderbench: cannot record this script: ImportError: cannot import name 'claim'") == 1
+    assert done.stderr.count("loaderbench: cannot record this script: ImportError: cannot import name 'place_of'") == 1

@@ -70,7 +70,7 @@ def test_workers_are_advised_with_the_gain_that_they_had_in_trials(tuned: tuple[
     record = load(folder).record
     assert record.best is not None
     assert record.best.gain is not None
-    assert "vs present arguments (" in said
+    assert "vs current arguments (" in said
     assert record.best.gain.lo is not None
     assert record.best.gain.lo > 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loaderbench.records import Config, Gate, SideBySide, Trial, Version
+from loaderbench.records import Config, Failure, Gate, SideBySide, Trial, Version
 from loaderbench.statistics.gates import judge_sides, parse_gate
 from loaderbench.statistics.sequential import planned_looks
 from loaderbench.statistics.sides import NO_WAIT, comparison_of, is_decided, pairs_of
@@ -139,7 +139,9 @@ def test_data_wait_of_a_loader_alone_is_not_measured() -> None:
 
 def test_a_configuration_that_only_the_later_version_fails_to_load_is_the_worst() -> None:
     broken = [one for one in pairs(1.0, config=FOUR) if one.side == "before"]
-    broken += [trial(number, "after", None, FOUR) for number in range(1, 9)]
+    assert comparison_of(asked(configs=(TWO, FOUR)), [*pairs(1.2), *broken]).config == TWO, "it has not begun"
+    failure = Failure("user_code", "no such file", "")
+    broken += [trial(number, "after", None, FOUR, failure=failure) for number in range(1, 9)]
     found = comparison_of(asked(configs=(TWO, FOUR)), [*pairs(1.2), *broken])
     assert (found.config, found.outcome) == (FOUR, "inconclusive")
     assert "every trial failed" in found.headline
