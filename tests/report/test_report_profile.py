@@ -217,3 +217,11 @@ def test_what_every_field_of_a_failed_profile_lacks_is_not_told_field_by_field()
     trial = replace(run.trials[0], not_measured={"samples_per_s": "nothing was measured", "batches": "nothing"})
 
     assert facts(build_document(replace(run, trials=(trial,))), "trials") == []
+
+
+def test_the_method_of_two_versions_is_that_of_pairs() -> None:
+    swept, compared = method(runs.typical()), method(replace(runs.typical(), kind="ab"))
+    assert "order shuffled within each round" in swept[0]
+    assert "both versions in interleaved pairs" in compared[0]
+    assert "over rounds" in swept[2]
+    assert "for all checks and all configurations together" in compared[2]

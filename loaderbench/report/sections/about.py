@@ -9,6 +9,16 @@ from loaderbench.report.gpu_facts import gpu_facts
 from loaderbench.report.model import Details, Fact, Facts, Paragraph, Section, Text
 from loaderbench.report.view import View
 
+_PROCESSES = "Each trial ran in its own process; monitors ran outside it."
+_OF_ROUNDS = (
+    "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configurations within 5% "
+    "of the fastest, with no significant difference, are ties. The cheapest tie is best."
+)
+_OF_PAIRS = (
+    "Intervals: Student\u2019s t over pairs, never over the batches of one trial. They hold at 95% for all checks and "
+    "all configurations together."
+)
+
 
 def section(view: View) -> Section:
     """Folded, at the end of the report."""
@@ -61,17 +71,21 @@ def _open_files(env: Environment) -> Text:
 def _of_sweep(run: RunRecord) -> tuple[str, ...]:
     """How it was measured, in the numbers of this run."""
     cache = _setting(run, "cache")
-    rounds = numbers.count(run.plan.rounds, "round")
     return (
-        f"Plan: {numbers.count(run.plan.configurations, 'configuration')}, {rounds}, order shuffled within each round. "
-        "Each trial ran in its own process; monitors ran outside it.",
+        _plan(run),
         "Samples/s and data wait: steady state only, after a warm-up that fills the queues of all workers."
         + (f" Page cache: {cache}." if cache else ""),
-        "Intervals: 95%, Student\u2019s t over rounds, never over the batches of one trial. Configurations within 5% "
-        "of the fastest, with no significant difference, are ties. The cheapest tie is best.",
+        _OF_PAIRS if run.kind == "ab" else _OF_ROUNDS,
         "GPU utilization: share of time with a kernel resident. It does not show how busy the GPU was, and no verdict "
         "is based on it.",
     )
+
+
+def _plan(run: RunRecord) -> str:
+    configs = numbers.count(run.plan.configurations, "configuration")
+    rounds = f"{numbers.count(run.plan.rounds, 'round')}, order shuffled within each round"
+    pairs = "both versions in interleaved pairs, their order alternating"
+    return f"Plan: {configs}, {pairs if run.kind == 'ab' else rounds}. {_PROCESSES}"
 
 
 def _setting(run: RunRecord, key: str) -> str | None:
