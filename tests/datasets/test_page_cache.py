@@ -27,3 +27,13 @@ def test_warming_stops_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / name).write_bytes(b"x" * 10)
     warm(str(tmp_path / name) for name in "abc")
     assert read == [10, 10]
+
+
+def test_a_file_that_cannot_be_read_is_left_for_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    (tmp_path / "a.jpg").write_bytes(b"a")
+    monkeypatch.setattr("loaderbench.datasets.page_cache.os.read", fails)
+    warm([str(tmp_path / "a.jpg")])
+    assert len(list(tmp_path.iterdir())) == 1

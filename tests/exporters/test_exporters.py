@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import run_factory as runs
@@ -13,6 +14,7 @@ from report_run import EXAMPLE
 
 from loaderbench.errors import MissingError
 from loaderbench.exporters import EXPORTERS, exporter as module
+from loaderbench.exporters.files import parquet
 from loaderbench.report import style
 from loaderbench.report.document import build_document
 from loaderbench.report.heat_map_picture import heat_map_pictures
@@ -73,3 +75,12 @@ def test_a_failed_cell_is_gray_and_a_run_of_one_configuration_has_no_picture() -
 
 def colors(picture: Image) -> set[tuple[int, ...]]:
     return {color for _, color in picture.getcolors(maxcolors=1_000_000) or []}
+
+
+def test_parquet_without_pyarrow_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise MissingError("pyarrow cannot be imported")
+
+    monkeypatch.setattr("loaderbench.store.parquet.parquet", fails)
+    with pytest.raises(MissingError, match="pyarrow"):
+        parquet(SimpleNamespace(), str(tmp_path / "x"))  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import make_dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -25,6 +26,7 @@ from loaderbench.records import PlannedTrial, Trial
 from loaderbench.records.words import IsolationName
 from loaderbench.runner import TrialOrder, TrialRunner, TrialServer, probe, replay
 from loaderbench.runner.batch_source import batch_source, prepare_files
+from loaderbench.runner.measured_process import _compares_rates
 from loaderbench.runner.replay import Replayed, keep
 from loaderbench.session.measuring import consumer_for, isolation_order
 from loaderbench.suite import Suite
@@ -261,3 +263,12 @@ def _in_memory(folder: Path) -> bool:
     mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
     above = [(len(place), kind) for place, kind in mounts if folder.is_relative_to(place)]
     return max(above)[1] in ("tmpfs", "ramfs")
+
+
+@pytest.mark.parametrize(
+    ("role", "in_time_slices", "free"),
+    [("remedy", True, True), ("ab", True, True), ("ab", False, False), ("sweep", False, False)],
+)
+def test_a_demand_caps_no_rate_that_is_compared(role: str, in_time_slices: bool, free: bool) -> None:
+    order: Any = SimpleNamespace(planned=SimpleNamespace(role=role), in_time_slices=in_time_slices)
+    assert _compares_rates(order) is free

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from torch.utils.data import DataLoader
 
 from loaderbench.records import CodeLine
 from loaderbench.script.hook import RecordedKind, is_recorded
 from loaderbench.script.makers import Makers
-from loaderbench.script.order import RecordOrder
+from loaderbench.script.order import SITE, RecordOrder
 
 LIBRARY = "/venv/lib/python3.11/site-packages/framework/loops.py"
 
@@ -95,3 +97,9 @@ def test_a_recording_that_saw_no_epoch_leaves_torch_as_it_was(tmp_path: Path) ->
     recorded.finish()
     assert (DataLoader.__iter__, DataLoader.__init__) == before
     assert not is_recorded(DataLoader)
+
+
+@pytest.mark.parametrize(("own", "path"), [(None, [str(SITE)]), ("", [str(SITE)]), ("/mine", [str(SITE), "/mine"])])
+def test_an_empty_python_path_adds_no_folder(own: str | None, path: list[str], tmp_path: Path) -> None:
+    order = RecordOrder(folder=str(tmp_path), python_path=own)
+    assert order.environment()["PYTHONPATH"].split(os.pathsep) == path

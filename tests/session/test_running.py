@@ -383,3 +383,17 @@ def test_a_run_that_is_not_complete_says_why_first() -> None:
 def test_trials_have_an_accelerator_where_the_machine_has_one() -> None:
     assert made(gpus=("GPU",)).accelerator is True
     assert made().accelerator is False
+
+
+@pytest.mark.parametrize(("values", "found"), [("auto", "auto"), ([0, 2], [0, 2]), (range(2), [0, 1])])
+def test_a_program_asks_for_an_axis_as_a_suite_does(values: Any, found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def loads(_: Path, overrides: Any) -> Any:
+        asked.extend(overrides)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(running, "load_suite", loads)
+    with pytest.raises(UsageError, match="enough"):
+        run("s.yaml", axes={"num_workers": values})
+    assert [one.value for one in asked] == [found]

@@ -15,6 +15,7 @@ from loaderbench.plan import make_plan
 from loaderbench.suite import Suite
 from loaderbench.tuning import own_loader
 from loaderbench.tuning.plan import FEWEST, ROUNDS, OwnLoop, TuneOrder, make_tune_plan
+from loaderbench.tuning.tune import tune_loader
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
@@ -172,3 +173,12 @@ def test_an_epoch_of_a_sampler_of_batches_is_as_long_as_its_batches_say() -> Non
     loop = OwnLoop(samples_per_s=100.0, samples_per_batch=32.0)
     found = make_tune_plan(own, TuneOrder(name="train", budget_s=60.0, own=loop))
     assert not found.whole_epochs  # 32 s each
+
+
+def test_a_loader_that_was_tuned_is_kept_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> None:
+        raise OSError("no process")
+
+    monkeypatch.setattr("loaderbench.tuning.tune.call_in_copy", fails)
+    assert "no process" in (tune_loader(loader(), order(), tmp_path / "run").why_none or "")
+    assert own_loader._own == []
