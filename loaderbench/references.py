@@ -12,20 +12,16 @@ Reference = Callable[[], Any]
 
 def weak(thing: Any) -> Reference:
     """Of an object while it is alive; always `None` for one without weak references, such as a list."""
-    try:
-        return weakref.ref(thing)
-    except TypeError:
-        return lambda: None
+    return _weak_or(thing, None)
 
 
 def kept_or_weak(thing: Any) -> Reference:
     """As `weak`, but an object without weak references is kept alive."""
-    return weak(thing) if _has_weak(thing) else lambda: thing
+    return _weak_or(thing, thing)
 
 
-def _has_weak(thing: Any) -> bool:
+def _weak_or(thing: Any, otherwise: Any) -> Reference:
     try:
-        weakref.ref(thing)
+        return weakref.ref(thing)
     except TypeError:
-        return False
-    return True
+        return lambda: otherwise

@@ -115,7 +115,7 @@ def main() -> None:
 
 
 def _end_by(error: Exception) -> NoReturn:
-    """One line for what a user can mend; a fault of ours has its traceback."""
+    """Print one line for what a user can fix, and a traceback for a bug of ours."""
     if hasattr(error, "format_message"):  # a wrong call, as the library for command lines raises it
         said = " ".join(error.format_message().split())  # of its own, the library breaks some over lines
         _end(f"loaderbench: {said} (see loaderbench --help)", getattr(error, "exit_code", 2))

@@ -69,7 +69,7 @@ def _of_named(values: Iterable[Any]) -> Iterator[int]:
 
 
 def _of_sequence(batch: list[Any] | tuple[Any, ...]) -> Iterator[int]:
-    if all(_is_tensor(part) and len(part.shape) == 3 for part in batch):  # images beside each other, not stacked
+    if all(_is_tensor(part) and len(part.shape) == 3 for part in batch):  # a list of images, not a stacked batch
         yield len(batch)
     elif _is_transposed(batch):
         yield len(batch[0])

@@ -241,9 +241,9 @@ def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
     """What batches or samples come from, and the batches. Raises `TypeError` for an argument without any effect."""
     suite, arguments = order.suite, _arguments(order)
     backend = backend_of(arguments)
-    left = own_arguments(built.arguments, backends_of(suite.loader, suite.sweep).values())
-    left = {name: value for name, value in left.items() if name not in _of_other_loaders(order)}
-    rest = {name: value for name, value in left.items() if name not in built.taken or name in backend.arguments}
+    left, replaced = own_arguments(built.arguments, backends_of(suite.loader, suite.sweep).values()), _replaced(order)
+    taken = built.taken - backend.arguments.keys() | replaced
+    rest = {name: value for name, value in left.items() if name not in taken}
     batches = backend.build(_drawn_by(order, built.source), rest, seed=_seed(order))
     if idle := sorted(rest.keys() - built.taken - batches.configured):
         raise TypeError(
@@ -252,7 +252,7 @@ def _loader(order: TrialOrder, built: Built) -> tuple[Any, Batches]:
     return built.source, batches if built.cycle is None else replace(batches, cycle=built.cycle)
 
 
-def _of_other_loaders(order: TrialOrder) -> set[str]:
+def _replaced(order: TrialOrder) -> set[str]:
     """Arguments that a fix has set for a loader that a later fix replaced."""
     by_fixes = order.planned.config.keys() - order.suite.sweep.keys() - order.suite.loader.keys()
     own = backend_of(_arguments(order)).axes

@@ -31,8 +31,8 @@ def print_loaders(
         return
     main, *others = found
     if sent_to:
-        said = f"loaderbench: verdict for all ranks: on the machine of rank 0, {sent_to}; of this machine: {main.page}"
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
+        said = f"verdict for all ranks: on the machine of rank 0, {sent_to}; report of this machine: {main.page}"
+        console.print(f"loaderbench: {said}", highlight=False, markup=False, soft_wrap=True)
         return
     print_summary(main.run.document, console, report_path=str(main.page))
     for other in others:

@@ -21,6 +21,7 @@ from loaderbench.script.makers import Makers
 from loaderbench.script.order import RecordOrder
 from loaderbench.script.recorder import ScriptRecorder, _recording_of
 from loaderbench.tracing.block import ENABLED
+from loaderbench.tracing.loader import LoaderTrace
 
 Iterate = Callable[[Any], Iterable[Any]]
 
@@ -301,14 +302,26 @@ def test_a_loader_without_a_hash_or_a_place_is_still_iterated_over(tmp_path: Pat
     assert len(list(recorder(tmp_path).epoch(DataLoader(Listed(), batch_size=4)))) == 16
 
 
-def test_after_its_seconds_nothing_is_traced_any_more(tmp_path: Path) -> None:
-    script = recorder(tmp_path, seconds=0.0)
-    script._until_s = time.monotonic() + 0.05
-    loader = DataLoader(Listed(), batch_size=1)
-    assert len(list(script.epoch(loader))) == 64
-    list(script.epoch(loader))
+def is_traced(script: ScriptRecorder) -> bool:
     (recorded,) = script._recorded
-    assert recorded.profiler.is_over
     trace = recorded.profiler._observer.trace
-    assert trace is not None
-    assert trace.blocks[0].header[ENABLED] == 0  # type: ignore[union-attr]
+    assert isinstance(trace, LoaderTrace)
+    return not recorded.profiler.is_over or trace.blocks[0].header[ENABLED] != 0
+
+
+def test_after_its_seconds_nothing_is_traced_any_more(tmp_path: Path) -> None:
+    script = recorder(tmp_path)
+    for number, _ in enumerate(script.epoch(DataLoader(Listed(), batch_size=1))):
+        if number == 5:
+            script._recorded[0].profiler._until_s = 0.0
+            time.sleep(0.1)  # the next look at the clock is due
+    assert (number, is_traced(script)) == (63, False)
+
+
+def test_nor_where_they_pass_between_two_epochs(tmp_path: Path) -> None:
+    script, loader = recorder(tmp_path), DataLoader(Listed(), batch_size=1)
+    list(script.epoch(loader))
+    assert is_traced(script)
+    script._until_s = 0.0
+    assert len(list(script.epoch(loader))) == 64
+    assert not is_traced(script)

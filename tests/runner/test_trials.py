@@ -374,4 +374,5 @@ def test_what_a_fix_set_for_a_loader_that_another_fix_replaced_has_no_effect(
     runner: TrialRunner, tmp_path: Path
 ) -> None:
     config: Config = {"batch_size": 4, "loader": "torch", "num_workers": 1, "threads": 4, "queued": 2}
-    completed(run(runner, tmp_path, target("numbers"), config))
+    trial = completed(run(runner, tmp_path, target("numbers"), config))
+    assert (trial.config, trial.workers.count if trial.workers else None) == (config, 1)
